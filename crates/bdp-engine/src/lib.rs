@@ -1,0 +1,1 @@
+//! Workloads, probes and samples between two ends.

@@ -1,0 +1,1 @@
+//! The link emulator of bdp, without I/O, in integer nanoseconds.

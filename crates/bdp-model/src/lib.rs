@@ -1,0 +1,12 @@
+//! Units, path models, statistics, scenarios and records.
+//!
+//! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
+#![forbid(unsafe_code)]
+
+pub mod link;
+pub mod record;
+pub mod scenario;
+pub mod stats;
+pub mod units;
+
+pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

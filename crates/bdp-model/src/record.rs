@@ -1,0 +1,272 @@
+//! All that a case produced, with what is needed to repeat it. Its JSON form is specified in `docs/record.md`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::CaseSpec;
+
+/// Version of the record's shape; a reader refuses a larger major number.
+pub const RECORD_SCHEMA: &str = "bdp.record/1";
+
+/// One case, as it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`RECORD_SCHEMA`].
+    pub schema: String,
+    /// Scenario name: the file's stem in lower case, or the path it was given by.
+    pub scenario: String,
+    /// Title of the scenario.
+    pub title: String,
+    /// The swept parameters of this case as the scenario wrote them, by dotted path.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Which attempt at this repetition, from 1; an INVALID attempt is followed by another, up to a limit.
+    pub attempt: u32,
+    /// Seed of every random stream of the case.
+    pub seed: u64,
+    /// Whether the emulator kept its promise and the case ran to its end. Only valid records enter statistics.
+    pub valid: bool,
+    /// How well the emulator kept its promise.
+    pub fidelity: Fidelity,
+    /// Bytes read by the receiving applications x 8 / time, after omit, all flows together; null if the case failed.
+    pub goodput_bps: Option<f64>,
+    /// The model's goodput for the window that was on the wire and the idle RTT that was measured.
+    pub expected_bps: Option<f64>,
+    /// Which model, with its terms: `floor(W/MSS) x MSS / RTT`, `ceiling`, `persist timer`, ...
+    pub expected_by: Option<String>,
+    /// What the source of the experiment printed.
+    pub published_bps: Option<Published>,
+    /// The scenario's expectation and whether it was met.
+    pub expectation: Option<Expectation>,
+    /// Smallest idle round trip of the probe flow.
+    pub rtt_idle_ns: Option<u64>,
+    /// The probe flow's round trips.
+    pub rtt_ns: RttReport,
+    /// The window: asked, granted, on the wire (of the first flow; every flow has its own).
+    pub window: WindowReport,
+    /// Each flow by itself.
+    pub flows: Vec<FlowRecord>,
+    /// Why the case failed, where it did.
+    pub error: Option<String>,
+    /// Where and when it ran.
+    pub environment: Environment,
+    /// What was run, complete: feed it back to repeat the case.
+    pub case: CaseSpec,
+}
+
+/// A published figure: one number or a range.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Published {
+    /// One figure, bit/s.
+    Number(f64),
+    /// Lowest and highest, bit/s.
+    Range([f64; 2]),
+}
+
+/// An expectation, written down before the run, and the outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// In words: `goodput within 5% of the model`.
+    pub text: String,
+    /// Whether it was met; null where the case was not valid.
+    pub met: Option<bool>,
+}
+
+/// Round trips of the probe flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RttReport {
+    /// Before the workload started.
+    pub idle: Option<RttSummary>,
+    /// While the workload ran.
+    pub loaded: Option<RttSummary>,
+}
+
+/// A distribution of round trips, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RttSummary {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes answered.
+    pub received: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Median.
+    pub p50: u64,
+    /// 95th percentile.
+    pub p95: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// The three numbers called "window".
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowReport {
+    /// What the scenario asked for; null where the kernel's autotuning was left to itself.
+    pub asked_bytes: Option<u64>,
+    /// `SO_RCVBUF` of the receiver, as the kernel reports it.
+    pub socket_buffer_bytes: Option<u64>,
+    /// Receive window as the sender saw it (`tcpi_snd_wnd`, or the clamp on the path), median after omit.
+    pub on_the_wire_bytes: Option<u64>,
+    /// The largest that the sender saw after omit.
+    pub on_the_wire_max_bytes: Option<u64>,
+    /// How it was set: `autotuned`, `tcp_rmem`, `path clamp`.
+    pub method: String,
+    /// Whether as many whole segments were on the wire as were asked for; null where none was asked.
+    pub reached: Option<bool>,
+    /// Why it was not reached.
+    pub note: Option<String>,
+}
+
+/// One flow's outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// Name of the sending host.
+    pub from: String,
+    /// Name of the receiving host.
+    pub to: String,
+    /// Goodput after omit, bit/s.
+    pub goodput_bps: f64,
+    /// Bytes read by the receiver, omit included.
+    pub received_bytes: u64,
+    /// From the first byte read to the last sample, nanoseconds.
+    pub duration_ns: u64,
+    /// Of that, the beginning that was left out of the goodput.
+    pub omit_ns: u64,
+    /// Goodput after omit of each stream, bit/s, in order of connection.
+    pub stream_goodput_bps: Vec<f64>,
+    /// Segments that the sender sent again, all streams; null where the kernel does not tell.
+    pub retransmits: Option<u64>,
+    /// Congestion control in use at the sender, as read back from the socket.
+    pub congestion_control: String,
+    /// Sender's maximum segment size (payload bytes of a full segment).
+    pub mss_bytes: Option<u64>,
+    /// The window of the first stream.
+    pub window: WindowReport,
+    /// CPU time of the sending agent / wall clock.
+    pub sender_cpu: f64,
+    /// CPU time of the receiving agent / wall clock.
+    pub receiver_cpu: f64,
+    /// Readings at the receiver, about every 100 ms.
+    pub received: Vec<ReceiverSample>,
+    /// Readings at the sender, about every 100 ms; of the first stream where it is not a sum.
+    pub sent: Vec<SenderSample>,
+}
+
+/// One reading at the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverSample {
+    /// Since the flow's first byte was read.
+    pub at_ns: u64,
+    /// Bytes read so far, all streams.
+    pub bytes: u64,
+}
+
+/// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SenderSample {
+    /// Since the first connection was made.
+    pub at_ns: u64,
+    /// Bytes acknowledged so far, all streams.
+    pub acked_bytes: Option<u64>,
+    /// Segments in flight, first stream.
+    pub unacked: Option<u32>,
+    /// Congestion window in segments, first stream.
+    pub cwnd: Option<u32>,
+    /// Receive window as the sender sees it, first stream.
+    pub snd_wnd_bytes: Option<u64>,
+    /// Smoothed round trip, first stream.
+    pub srtt_ns: Option<u64>,
+    /// Retransmitted segments so far, all streams.
+    pub retransmits: Option<u64>,
+}
+
+/// How well the emulator kept its promise during a case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fidelity {
+    /// Within all bounds.
+    pub valid: bool,
+    /// Each bound that was broken, in words with the measured value and the bound.
+    pub broken: Vec<String>,
+    /// How late packets left the emulator, all links and directions.
+    pub release_lateness_ns: Lateness,
+    /// Smallest idle round trip against the configured one.
+    pub rtt_idle_configured_ns: Option<u64>,
+    /// What was measured.
+    pub rtt_idle_measured_ns: Option<u64>,
+    /// Each link and direction.
+    pub directions: Vec<DirectionFidelity>,
+    /// The host's processors during the case: busy fraction of all of them, 0..=1.
+    pub host_cpu_busy: f64,
+    /// Fraction stolen by the hypervisor.
+    pub host_cpu_steal: f64,
+}
+
+/// How late packets were released.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Packets counted.
+    pub count: u64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// One direction of a link: what was configured and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionFidelity {
+    /// `near->far`.
+    pub name: String,
+    /// Packets that entered the emulator.
+    pub packets_in: u64,
+    /// IP bytes that entered.
+    pub bytes_in: u64,
+    /// Packets delivered.
+    pub packets_out: u64,
+    /// IP bytes delivered.
+    pub bytes_out: u64,
+    /// Packets dropped by each cause: `loss`, `queue`, `device_in`, `device_out`, `not_ours`.
+    pub dropped: BTreeMap<String, u64>,
+    /// Packets still inside at the end.
+    pub queued: u64,
+    /// In = out + dropped + queued.
+    pub conserved: bool,
+    /// Configured bit rate on the wire.
+    pub rate_configured_bps: Option<u64>,
+    /// Highest wire rate over a tenth of a second in which the link was never idle; null where there was none.
+    pub rate_achieved_bps: Option<f64>,
+    /// Configured loss probability.
+    pub loss_configured: f64,
+    /// Lost by the loss model / packets in.
+    pub loss_achieved: f64,
+    /// Longest time any packet waited for the wire.
+    pub queueing_max_ns: u64,
+}
+
+/// Where and when a case ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// bdp's version.
+    pub bdp: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Machine architecture.
+    pub arch: String,
+    /// Online processors.
+    pub cpus: u32,
+    /// Start, milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Whole case, milliseconds.
+    pub took_ms: u64,
+    /// Whether the case ran as root or in a user namespace.
+    pub privilege: String,
+    /// Sysctls in force on each host that matter to TCP, as read back.
+    pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
+}

@@ -1,0 +1,137 @@
+//! Scenarios: what a TOML file states, and the cases that follow from it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::LinkConfig;
+use crate::record::Published;
+use crate::units::{ByteCount, Nanos, Probability};
+
+/// One point of a scenario's sweep and one repetition: everything that is needed to run it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseSpec {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's title.
+    pub title: String,
+    /// Swept parameters of this case, as written, by dotted path.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Seed of every random stream of the case.
+    pub seed: u64,
+    /// IP version of the flows.
+    pub family: Family,
+    /// The hosts.
+    pub hosts: Vec<HostSpec>,
+    /// The links; every flow runs between two hosts that share one.
+    pub links: Vec<LinkSpec>,
+    /// The workloads, all started together.
+    pub flows: Vec<FlowSpec>,
+    /// How long the idle round trip is measured before the flows start.
+    pub idle: Nanos,
+    /// What must come out.
+    pub expect: Expect,
+    /// What the source printed for this point.
+    pub published_bps: Option<Published>,
+}
+
+impl CaseSpec {
+    /// Names the case within its run: parameters and repetition.
+    pub fn key(&self) -> String {
+        let mut key = String::new();
+        for (path, value) in &self.params {
+            key.push_str(path);
+            key.push('=');
+            match value {
+                serde_json::Value::String(s) => key.push_str(s),
+                other => key.push_str(&other.to_string()),
+            }
+            key.push(' ');
+        }
+        format!("{key}#{}", self.repetition)
+    }
+}
+
+/// IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// A host of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Sysctls by dotted name (`net.ipv4.tcp_window_scaling`), set in the host's own namespace.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+/// A link of the lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkSpec {
+    /// The two hosts; `forward` is from the first to the second.
+    pub between: [String; 2],
+    /// What it does.
+    pub config: LinkConfig,
+}
+
+/// A bulk TCP workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Window asked for, on the wire, each stream; `None` leaves the kernel's autotuning alone.
+    pub window: Option<ByteCount>,
+    /// How the window is brought about.
+    pub window_method: WindowMethod,
+    /// Parallel connections.
+    pub streams: u32,
+    /// Bytes of one write.
+    pub length: ByteCount,
+    /// `TCP_MAXSEG` at both ends.
+    pub mss: Option<u32>,
+    /// Congestion control of the sender.
+    pub congestion: String,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// How long to send, omit included.
+    pub duration: Nanos,
+    /// Stop after so many bytes in total, if sooner.
+    pub bytes: Option<ByteCount>,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+}
+
+/// How a window is brought about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowMethod {
+    /// `receiver` from one segment on, `path` below it.
+    #[default]
+    Auto,
+    /// The receiver's buffer, calibrated (`tcp_rmem` in the host's namespace).
+    Receiver,
+    /// A clamp on the path: scaling stripped, the window field bounded after the handshake.
+    Path,
+}
+
+/// What must come out of a case. Nothing set: nothing is judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expect {
+    /// Largest relative distance of the goodput from the model.
+    pub model_within: Option<Probability>,
+    /// Least goodput, bit/s.
+    pub goodput_min_bps: Option<u64>,
+    /// Largest goodput, bit/s.
+    pub goodput_max_bps: Option<u64>,
+}

@@ -1,0 +1,522 @@
+//! Quantities with their units: parsed from what people type, printed as the field prints them.
+//!
+//! Rates print in bit/s with SI prefixes, sizes in bytes with IEC prefixes. Input takes both:
+//! `K` and `KiB` are 1024 bytes, `kB` is 1000 bytes; in a rate every prefix is decimal.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Why a quantity could not be read. The text names what was given and what would have been right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The text does not begin with a number.
+    #[error("'{given}' is not {what}: it must begin with a number, for example {example}")]
+    NoNumber {
+        /// What was typed.
+        given: String,
+        /// The quantity's name with its article.
+        what: &'static str,
+        /// A correct example.
+        example: &'static str,
+    },
+    /// The unit is not one of the quantity's.
+    #[error("'{given}' is not {what}: unknown unit '{unit}', for example {example}")]
+    UnknownUnit {
+        /// What was typed.
+        given: String,
+        /// The quantity's name with its article.
+        what: &'static str,
+        /// The unit as typed.
+        unit: String,
+        /// A correct example.
+        example: &'static str,
+    },
+    /// The number is negative, not finite, or too large for the type.
+    #[error("'{given}' is out of range for {what} ({range})")]
+    OutOfRange {
+        /// What was typed.
+        given: String,
+        /// The quantity's name with its article.
+        what: &'static str,
+        /// The permitted range.
+        range: &'static str,
+    },
+}
+
+/// Splits `"2.5ms"` into its number and its unit (`""` where there is none).
+fn split(text: &str, what: &'static str, example: &'static str) -> Result<(f64, String), UnitError> {
+    let t = text.trim();
+    let end = t
+        .char_indices()
+        .find(|&(i, c)| {
+            let exponent = (c == 'e' || c == 'E')
+                && i > 0
+                && t[i + 1..].trim_start_matches(['+', '-']).starts_with(|d: char| d.is_ascii_digit());
+            let sign = (c == '-' || c == '+') && (i == 0 || t[..i].ends_with(['e', 'E']));
+            !(c.is_ascii_digit() || c == '.' || c == '_' || exponent || sign)
+        })
+        .map_or(t.len(), |(i, _)| i);
+    let number: f64 = t[..end].replace('_', "").parse().map_err(|_| UnitError::NoNumber {
+        given: text.to_owned(),
+        what,
+        example,
+    })?;
+    Ok((number, t[end..].trim().to_owned()))
+}
+
+fn to_u64(value: f64, text: &str, what: &'static str, range: &'static str) -> Result<u64, UnitError> {
+    let rounded = value.round();
+    if !rounded.is_finite() || rounded < 0.0 || rounded >= 9.2e18 {
+        return Err(UnitError::OutOfRange { given: text.to_owned(), what, range });
+    }
+    Ok(rounded as u64)
+}
+
+/// A bit rate, in bit/s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// From bit/s.
+    pub const fn bps(bits_per_second: u64) -> Self {
+        Self(bits_per_second)
+    }
+    /// From Mbit/s.
+    pub const fn mbps(megabits_per_second: u64) -> Self {
+        Self(megabits_per_second * 1_000_000)
+    }
+    /// In bit/s.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+    /// Time to send `bytes` at this rate, rounded up; zero for a rate of zero, which no link has.
+    pub fn serialisation(self, bytes: u64) -> Nanos {
+        if self.0 == 0 {
+            return Nanos(0);
+        }
+        let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(self.0));
+        Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        const WHAT: &str = "a rate";
+        const EXAMPLE: &str = "10M, 2.5Gbit/s or 64kbit";
+        let (number, unit) = split(text, WHAT, EXAMPLE)?;
+        let unknown = || UnitError::UnknownUnit {
+            given: text.to_owned(),
+            what: WHAT,
+            unit: unit.clone(),
+            example: EXAMPLE,
+        };
+        let lower = unit.to_ascii_lowercase();
+        let mut rest = lower.as_str();
+        for suffix in ["bit/s", "bits/s", "bits", "bit", "bps", "b/s"] {
+            if let Some(stripped) = rest.strip_suffix(suffix) {
+                rest = stripped;
+                break;
+            }
+        }
+        let factor = match rest {
+            "" => 1.0,
+            "k" => 1e3,
+            "m" => 1e6,
+            "g" => 1e9,
+            "t" => 1e12,
+            _ => return Err(unknown()),
+        };
+        // "B/s" is bytes a second to most readers and a typing error to the rest: refuse it.
+        if unit.ends_with("B/s") || unit.ends_with("Bps") {
+            return Err(unknown());
+        }
+        to_u64(number * factor, text, WHAT, "0 to 9E bit/s").map(Self)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format_bps(self.0 as f64))
+    }
+}
+
+/// A rate in bit/s with an SI prefix and three or four significant digits: `941.5 Mbit/s`.
+pub fn format_bps(bps: f64) -> String {
+    let (value, prefix) = match bps {
+        b if b >= 1e12 => (b / 1e12, "T"),
+        b if b >= 1e9 => (b / 1e9, "G"),
+        b if b >= 1e6 => (b / 1e6, "M"),
+        b if b >= 1e3 => (b / 1e3, "k"),
+        b => (b, ""),
+    };
+    format!("{} {prefix}bit/s", significant(value))
+}
+
+/// Three significant digits, four from 100 on where a fraction is left.
+pub fn significant(value: f64) -> String {
+    let text = match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ByteCount(u64);
+
+impl ByteCount {
+    /// From bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+    /// From KiB.
+    pub const fn kib(kib: u64) -> Self {
+        Self(kib * 1024)
+    }
+    /// In bytes.
+    pub const fn as_bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for ByteCount {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        const WHAT: &str = "a size";
+        const EXAMPLE: &str = "1448, 64K, 64KiB (both 65536) or 64kB (64000)";
+        let (number, unit) = split(text, WHAT, EXAMPLE)?;
+        let factor = match unit.as_str() {
+            "" | "B" | "b" | "byte" | "bytes" => 1.0,
+            "k" | "K" | "KiB" | "kiB" | "Ki" => 1024.0,
+            "m" | "M" | "MiB" | "Mi" => 1024.0 * 1024.0,
+            "g" | "G" | "GiB" | "Gi" => 1024.0 * 1024.0 * 1024.0,
+            "t" | "T" | "TiB" | "Ti" => 1024.0f64.powi(4),
+            "kB" | "KB" => 1e3,
+            "MB" => 1e6,
+            "GB" => 1e9,
+            "TB" => 1e12,
+            _ => {
+                return Err(UnitError::UnknownUnit {
+                    given: text.to_owned(),
+                    what: WHAT,
+                    unit,
+                    example: EXAMPLE,
+                });
+            }
+        };
+        to_u64(number * factor, text, WHAT, "0 B to 8 EiB").map(Self)
+    }
+}
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let b = self.0 as f64;
+        let text = match self.0 {
+            n if n >= 1 << 40 => format!("{} TiB", significant(b / 1024f64.powi(4))),
+            n if n >= 1 << 30 => format!("{} GiB", significant(b / 1024f64.powi(3))),
+            n if n >= 1 << 20 => format!("{} MiB", significant(b / 1024f64.powi(2))),
+            n if n >= 1 << 10 => format!("{} KiB", significant(b / 1024.0)),
+            n => format!("{n} B"),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A span of time, or an instant on a clock that starts at zero, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Zero.
+    pub const ZERO: Self = Self(0);
+    /// From microseconds.
+    pub const fn micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+    /// From milliseconds.
+    pub const fn millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// From seconds.
+    pub const fn secs(s: u64) -> Self {
+        Self(s * 1_000_000_000)
+    }
+    /// From seconds with a fraction; negative and non-finite values become zero.
+    pub fn from_secs_f64(s: f64) -> Self {
+        Self((s * 1e9).round().max(0.0) as u64)
+    }
+    /// In nanoseconds.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+    /// In seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    /// In milliseconds.
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    /// The difference, or zero where `earlier` is later.
+    pub const fn saturating_sub(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+    /// As the standard library's duration.
+    pub const fn to_duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Self;
+    /// Panics in debug builds where `other` is later: use [`Nanos::saturating_sub`] where that can happen.
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl From<std::time::Duration> for Nanos {
+    fn from(d: std::time::Duration) -> Self {
+        Self(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        const WHAT: &str = "a time";
+        const EXAMPLE: &str = "41ms, 2.5ms, 50us or 10s (a unit is needed)";
+        let (number, unit) = split(text, WHAT, EXAMPLE)?;
+        let factor = match unit.as_str() {
+            "ns" => 1.0,
+            "us" | "µs" | "usec" => 1e3,
+            "ms" | "msec" => 1e6,
+            "s" | "sec" => 1e9,
+            "m" | "min" => 60e9,
+            "h" => 3600e9,
+            "" if number == 0.0 => 1.0,
+            _ => {
+                return Err(UnitError::UnknownUnit {
+                    given: text.to_owned(),
+                    what: WHAT,
+                    unit,
+                    example: EXAMPLE,
+                });
+            }
+        };
+        to_u64(number * factor, text, WHAT, "0 ns to 292 years").map(Self)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0 as f64;
+        let text = match self.0 {
+            0 => "0 s".to_owned(),
+            v if v >= 1_000_000_000 => format!("{} s", significant(n / 1e9)),
+            v if v >= 1_000_000 => format!("{} ms", significant(n / 1e6)),
+            v if v >= 1_000 => format!("{} us", significant(n / 1e3)),
+            v => format!("{v} ns"),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A probability or a fraction in 0..=1, typed as `5%`, `0.05` or `1e-4`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Probability(f64);
+
+impl Probability {
+    /// From a fraction; `None` outside 0..=1.
+    pub fn new(fraction: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&fraction).then_some(Self(fraction))
+    }
+    /// As a fraction.
+    pub const fn fraction(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Probability {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        const WHAT: &str = "a fraction";
+        const EXAMPLE: &str = "5%, 0.05 or 1e-4";
+        let (number, unit) = split(text, WHAT, EXAMPLE)?;
+        let value = match unit.as_str() {
+            "" => number,
+            "%" => number / 100.0,
+            _ => {
+                return Err(UnitError::UnknownUnit {
+                    given: text.to_owned(),
+                    what: WHAT,
+                    unit,
+                    example: EXAMPLE,
+                });
+            }
+        };
+        Self::new(value).ok_or(UnitError::OutOfRange {
+            given: text.to_owned(),
+            what: WHAT,
+            range: "0 to 100 %",
+        })
+    }
+}
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}%", significant(self.0 * 100.0)))
+    }
+}
+
+/// Text or a bare number in a file becomes the quantity; it is written back as a bare number of its base unit.
+macro_rules! quantity_serde {
+    ($type:ident, $expecting:literal, $serialize:expr, $bare:expr) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct V;
+                impl Visitor<'_> for V {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                    fn visit_u64<E: de::Error>(self, v: u64) -> Result<$type, E> {
+                        $bare(v as f64).map_err(E::custom)
+                    }
+                    fn visit_i64<E: de::Error>(self, v: i64) -> Result<$type, E> {
+                        $bare(v as f64).map_err(E::custom)
+                    }
+                    fn visit_f64<E: de::Error>(self, v: f64) -> Result<$type, E> {
+                        $bare(v).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(V)
+            }
+        }
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $serialize(self, serializer)
+            }
+        }
+    };
+}
+
+quantity_serde!(
+    Rate,
+    "a rate such as \"100M\" or \"1Gbit/s\"",
+    |r: &Rate, s: S| s.serialize_u64(r.0),
+    |v: f64| to_u64(v, &v.to_string(), "a rate", "0 to 9E bit/s").map(Rate)
+);
+quantity_serde!(
+    ByteCount,
+    "a size such as 1448, \"64K\" or \"64kB\"",
+    |b: &ByteCount, s: S| s.serialize_u64(b.0),
+    |v: f64| to_u64(v, &v.to_string(), "a size", "0 B to 8 EiB").map(ByteCount)
+);
+quantity_serde!(
+    Nanos,
+    "a time such as \"41ms\"",
+    |t: &Nanos, s: S| s.serialize_str(&format!("{}ns", t.0)),
+    |v: f64| if v == 0.0 { Ok(Nanos(0)) } else { v.to_string().parse::<Nanos>() }
+);
+quantity_serde!(
+    Probability,
+    "a fraction such as \"5%\" or 0.05",
+    |p: &Probability, s: S| s.serialize_f64(p.0),
+    |v: f64| Probability::new(v).ok_or(UnitError::OutOfRange {
+        given: v.to_string(),
+        what: "a fraction",
+        range: "0 to 1"
+    })
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_the_house_rule_for_prefixes() {
+        for (text, bytes) in [
+            ("1448", 1448),
+            ("64K", 65_536),
+            ("64k", 65_536),
+            ("64KiB", 65_536),
+            ("64 KiB", 65_536),
+            ("64kB", 64_000),
+            ("2.25MB", 2_250_000),
+            ("128MiB", 134_217_728),
+            ("1e3", 1000),
+        ] {
+            assert_eq!(text.parse::<ByteCount>().map(ByteCount::as_bytes), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_decimal() {
+        for (text, bps) in [
+            ("10M", 10_000_000),
+            ("10m", 10_000_000),
+            ("1Gbit/s", 1_000_000_000),
+            ("64kbit", 64_000),
+            ("941.48Mbit/s", 941_480_000),
+            ("100", 100),
+        ] {
+            assert_eq!(text.parse::<Rate>().map(Rate::as_bps), Ok(bps), "{text}");
+        }
+        assert!("10MB/s".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!("2.55ms".parse(), Ok(Nanos(2_550_000)));
+        assert_eq!("0".parse(), Ok(Nanos(0)));
+        assert!("41".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn wrong_input_names_the_way_out() {
+        let text = "12parsec".parse::<Nanos>().unwrap_err().to_string();
+        assert!(text.contains("parsec") && text.contains("41ms"), "{text}");
+        for bad in ["", "-5K", "K", "1e400", "nan", "inf"] {
+            assert!(bad.parse::<ByteCount>().is_err(), "{bad}");
+        }
+        assert!("101%".parse::<Probability>().is_err());
+    }
+
+    #[test]
+    fn serialisation_is_exact_and_rounded_up() {
+        assert_eq!(Rate::mbps(1000).serialisation(1538), Nanos(12_304));
+        assert_eq!(Rate::bps(3).serialisation(1), Nanos(2_666_666_667));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let json = serde_json::to_string(&(Rate::mbps(7), ByteCount::kib(3), Nanos(41_000_001))).unwrap();
+        let back: (Rate, ByteCount, Nanos) = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, (Rate::mbps(7), ByteCount::kib(3), Nanos(41_000_001)));
+    }
+}

@@ -1,0 +1,1 @@
+//! Cases in order or side by side: calibration, repetition, resume.

@@ -1,0 +1,1 @@
+//! What bdp asks of the operating system: the only unsafe code.

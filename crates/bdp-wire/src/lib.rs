@@ -1,0 +1,1 @@
+//! bdp's protocols as bytes, messages and state machines, without I/O.

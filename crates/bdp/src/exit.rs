@@ -1,0 +1,66 @@
+//! Exit codes, and errors that know theirs.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a run of bdp ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// A case failed its expectation, or a comparison regressed.
+    Missed = 1,
+    /// The request was wrong.
+    Usage = 2,
+    /// The environment refused: permission, peer, missing part.
+    Environment = 3,
+    /// Our bug.
+    Bug = 4,
+    /// Every repetition of a case was INVALID.
+    Invalid = 5,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// An error with its exit code: what went wrong and the way out, in one line.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The code to exit with.
+    pub exit: Exit,
+    /// The line.
+    pub text: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The request was wrong.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    Refusal { exit: Exit::Usage, text: text.into() }.into()
+}
+
+/// The environment refused.
+pub fn environment(text: impl Into<String>) -> anyhow::Error {
+    Refusal { exit: Exit::Environment, text: text.into() }.into()
+}
+
+/// Prints an error in one line and gives its exit code; an error without one is a bug of ours.
+pub fn report(error: &anyhow::Error) -> Exit {
+    let exit = error.downcast_ref::<Refusal>().map_or(Exit::Bug, |r| r.exit);
+    let line = format!("{error:#}").replace('\n', " ");
+    if exit == Exit::Bug {
+        eprintln!("bdp: internal error: {line}; please report it with the command you ran");
+    } else {
+        eprintln!("bdp: {line}");
+    }
+    exit
+}

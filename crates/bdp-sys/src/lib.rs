@@ -1,1 +1,52 @@
-//! What bdp asks of the operating system: the only unsafe code.
+//! What bdp asks of the operating system, and the only `unsafe` code of the project.
+//!
+//! One module per subject. Everything returns [`SysError`], which names the operation and its operand. What only
+//! Linux has (namespaces, TUN, netlink) lives in modules that exist on Linux alone.
+
+pub mod clock;
+pub mod namespace;
+pub mod netlink;
+pub mod passing;
+pub mod poll;
+pub mod process;
+pub mod socket;
+pub mod sysctl;
+pub mod tcp_info;
+pub mod tun;
+
+use std::io;
+
+/// A call that the operating system refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {operand}: {source}")]
+pub struct SysError {
+    /// What was attempted: `open`, `set TCP_MAXSEG`, ...
+    pub operation: &'static str,
+    /// On what.
+    pub operand: String,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+/// Result of a call to the operating system.
+pub type Result<T> = std::result::Result<T, SysError>;
+
+impl SysError {
+    pub(crate) fn new(operation: &'static str, operand: impl Into<String>, source: io::Error) -> Self {
+        Self { operation, operand: operand.into(), source }
+    }
+
+    /// The last error of the calling thread.
+    pub(crate) fn last(operation: &'static str, operand: impl Into<String>) -> Self {
+        Self::new(operation, operand, io::Error::last_os_error())
+    }
+}
+
+/// Turns the `-1` convention into a result.
+pub(crate) fn check(
+    value: libc::c_int,
+    operation: &'static str,
+    operand: impl Into<String>,
+) -> Result<libc::c_int> {
+    if value < 0 { Err(SysError::last(operation, operand)) } else { Ok(value) }
+}

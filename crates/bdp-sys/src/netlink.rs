@@ -1,0 +1,237 @@
+//! Devices and addresses of the network namespace that the process is in (rtnetlink).
+
+use std::ffi::CString;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::{Result, SysError, check};
+
+/// `IFLA_*` numbers of linux/if_link.h.
+mod attribute {
+    pub(super) const MTU: u16 = 4;
+    pub(super) const TXQLEN: u16 = 13;
+    pub(super) const GSO_MAX_SEGS: u16 = 40;
+    pub(super) const STATS64: u16 = 23;
+    /// `IFA_*` of linux/if_addr.h.
+    pub(super) const ADDRESS: u16 = 1;
+    pub(super) const LOCAL: u16 = 2;
+    pub(super) const ADDRESS_FLAGS: u16 = 8;
+}
+
+/// What a device is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceSettings {
+    /// Largest IP packet.
+    pub mtu: Option<u32>,
+    /// Packets that may wait between the stack and whoever reads the device.
+    pub transmit_queue: Option<u32>,
+    /// Wire segments in one packet that TCP builds: 1 makes every packet a segment.
+    pub gso_max_segments: Option<u32>,
+}
+
+/// Counters of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceCounters {
+    /// Packets that the stack received from it.
+    pub rx_packets: u64,
+    /// Packets that the stack sent through it.
+    pub tx_packets: u64,
+    /// Received packets that the device dropped.
+    pub rx_dropped: u64,
+    /// Sent packets that the device dropped.
+    pub tx_dropped: u64,
+}
+
+/// An rtnetlink socket.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: OwnedFd,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens one in the current namespace.
+    pub fn open() -> Result<Self> {
+        // SAFETY: socket takes only numbers; a non-negative result is a new descriptor of ours.
+        let fd = check(
+            unsafe {
+                libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE)
+            },
+            "open",
+            "netlink socket",
+        )?;
+        // SAFETY: as above.
+        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, sequence: 0 })
+    }
+
+    /// Sets MTU, queue and segment limit of a device, and brings it up.
+    pub fn bring_up(&mut self, device: &str, settings: &DeviceSettings) -> Result<()> {
+        let mut body = interface_message(index(device)?, libc::IFF_UP as u32);
+        for (kind, value) in [
+            (attribute::MTU, settings.mtu),
+            (attribute::TXQLEN, settings.transmit_queue),
+            (attribute::GSO_MAX_SEGS, settings.gso_max_segments),
+        ] {
+            if let Some(value) = value {
+                push_attribute(&mut body, kind, &value.to_ne_bytes());
+            }
+        }
+        self.request(libc::RTM_NEWLINK, 0, &body)
+            .map(drop)
+            .map_err(|e| SysError::new("bring up device", device, e))
+    }
+
+    /// Gives a device an address; IPv6 without duplicate address detection, so that it can be used at once.
+    pub fn add_address(&mut self, device: &str, address: IpAddr, prefix: u8) -> Result<()> {
+        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let mut body = vec![family as u8, prefix, 0, 0];
+        body.extend_from_slice(&index(device)?.to_ne_bytes());
+        let bytes = match address {
+            IpAddr::V4(a) => a.octets().to_vec(),
+            IpAddr::V6(a) => a.octets().to_vec(),
+        };
+        push_attribute(&mut body, attribute::LOCAL, &bytes);
+        push_attribute(&mut body, attribute::ADDRESS, &bytes);
+        if address.is_ipv6() {
+            push_attribute(&mut body, attribute::ADDRESS_FLAGS, &libc::IFA_F_NODAD.to_ne_bytes());
+        }
+        let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+        self.request(libc::RTM_NEWADDR, flags, &body)
+            .map(drop)
+            .map_err(|e| SysError::new("add address", format!("{address}/{prefix} to {device}"), e))
+    }
+
+    /// Reads the counters of a device.
+    pub fn counters(&mut self, device: &str) -> Result<DeviceCounters> {
+        let failed = |e| SysError::new("read counters of", device, e);
+        let answer = self
+            .request(libc::RTM_GETLINK, 0, &interface_message(index(device)?, 0))
+            .map_err(failed)?
+            .ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+        // After the 16 bytes of ifinfomsg come the attributes.
+        let stats = find_attribute(answer.get(16..).unwrap_or(&[]), attribute::STATS64)
+            .ok_or_else(|| failed(io::Error::other("the kernel sent no statistics")))?;
+        let long = |i: usize| {
+            stats.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+        };
+        Ok(DeviceCounters {
+            rx_packets: long(0),
+            tx_packets: long(1),
+            rx_dropped: long(6),
+            tx_dropped: long(7),
+        })
+    }
+
+    /// Sends one request and reads the answers up to its acknowledgement; returns the body of the one before it.
+    fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        self.sequence += 1;
+        let flags = flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        let mut message = Vec::with_capacity(16 + body.len());
+        message.extend_from_slice(&(16 + body.len() as u32).to_ne_bytes());
+        message.extend_from_slice(&kind.to_ne_bytes());
+        message.extend_from_slice(&flags.to_ne_bytes());
+        message.extend_from_slice(&self.sequence.to_ne_bytes());
+        message.extend_from_slice(&0u32.to_ne_bytes());
+        message.extend_from_slice(body);
+        // SAFETY: the pointer and length are those of a live buffer.
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut answer = None;
+        let mut room = vec![0u8; 32 * 1024];
+        loop {
+            // SAFETY: the pointer and length are those of a live buffer.
+            let got = unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
+            if got < 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return Err(error);
+            }
+            let mut rest = &room[..got as usize];
+            while let Some((length, kind)) = header(rest) {
+                let payload = &rest[16..length];
+                if kind == libc::NLMSG_ERROR as u16 {
+                    let code = payload.get(..4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
+                    return if code == 0 { Ok(answer) } else { Err(io::Error::from_raw_os_error(-code)) };
+                }
+                answer = Some(payload.to_vec());
+                rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+            }
+        }
+    }
+}
+
+/// Length and type of the netlink message that `bytes` begin with, where a whole one is there.
+fn header(bytes: &[u8]) -> Option<(usize, u16)> {
+    let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    (16..=bytes.len()).contains(&length).then_some((length, kind))
+}
+
+fn interface_message(index: u32, up: u32) -> Vec<u8> {
+    let mut body = vec![0u8; 4];
+    body.extend_from_slice(&index.to_ne_bytes());
+    body.extend_from_slice(&up.to_ne_bytes());
+    body.extend_from_slice(&up.to_ne_bytes());
+    body
+}
+
+fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    body.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
+    body.extend_from_slice(&kind.to_ne_bytes());
+    body.extend_from_slice(value);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+        if length < 4 {
+            return None;
+        }
+        if kind & 0x3fff == wanted {
+            return bytes.get(4..length);
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+fn index(device: &str) -> Result<u32> {
+    let name = CString::new(device).map_err(|_| {
+        SysError::new("name", format!("device '{device}'"), io::ErrorKind::InvalidInput.into())
+    })?;
+    // SAFETY: `name` is a NUL-terminated string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(SysError::last("find device", device)),
+        index => Ok(index),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_has_counters() {
+        let counters = Netlink::open().unwrap().counters("lo").unwrap();
+        assert_eq!(counters.rx_packets, counters.tx_packets);
+        assert!(Netlink::open().unwrap().counters("no-such-dev").is_err());
+    }
+
+    #[test]
+    fn attributes_are_found_behind_others_and_never_past_the_end() {
+        let mut body = Vec::new();
+        push_attribute(&mut body, 1, &[9; 5]);
+        push_attribute(&mut body, 2, &[7; 4]);
+        assert_eq!(find_attribute(&body, 2), Some(&[7u8; 4][..]));
+        assert_eq!(find_attribute(&body, 3), None);
+        for cut in 0..body.len() {
+            let _ = find_attribute(&body[..cut], 2);
+        }
+    }
+}

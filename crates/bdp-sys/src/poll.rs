@@ -1,0 +1,163 @@
+//! Waiting for descriptors with a deadline in nanoseconds.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use crate::{Result, SysError, check};
+
+/// What to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Readable.
+    Read,
+    /// Writable.
+    Write,
+}
+
+/// An epoll instance, level-triggered. Each descriptor is registered under a token of the caller's.
+#[derive(Debug)]
+pub struct Poll {
+    epoll: OwnedFd,
+}
+
+impl Poll {
+    /// An empty one.
+    pub fn new() -> Result<Self> {
+        // SAFETY: epoll_create1 takes only flags; a non-negative result is a new descriptor of ours.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "create", "epoll")?;
+        // SAFETY: as above.
+        Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Waits for `fd` under `token` from now on.
+    pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
+        let events = match interest {
+            Interest::Read => libc::EPOLLIN,
+            Interest::Write => libc::EPOLLOUT,
+        };
+        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        // SAFETY: both descriptors are live and `event` is valid for the call.
+        let done = unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                fd.as_fd().as_raw_fd(),
+                &raw mut event,
+            )
+        };
+        check(done, "watch", "descriptor").map(drop)
+    }
+
+    /// Stops waiting for `fd`.
+    pub fn remove(&self, fd: impl AsFd) -> Result<()> {
+        // SAFETY: both descriptors are live; the event pointer is ignored for DEL.
+        let done = unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_DEL,
+                fd.as_fd().as_raw_fd(),
+                std::ptr::null_mut(),
+            )
+        };
+        check(done, "unwatch", "descriptor").map(drop)
+    }
+
+    /// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); puts the ready tokens into
+    /// `ready`, which is cleared first. Precise to the timer slack where the kernel has `epoll_pwait2` (5.11),
+    /// rounded up to milliseconds elsewhere. An interrupting signal ends the wait early with nothing ready.
+    pub fn wait(&self, ready: &mut Vec<u64>, timeout_ns: Option<u64>) -> Result<()> {
+        ready.clear();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let timespec = timeout_ns.map(|ns| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as _,
+            tv_nsec: (ns % 1_000_000_000) as _,
+        });
+        let pointer = timespec.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: `events` has room for 64 entries, `pointer` is null or points to a live timespec, no signal mask.
+        let mut count = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len() as libc::c_int,
+                pointer,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        if count < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+            let ms = timeout_ns.map_or(-1, |ns| i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX));
+            // SAFETY: as above.
+            count = libc::c_long::from(unsafe {
+                libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as libc::c_int, ms)
+            });
+        }
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                return Ok(());
+            }
+            return Err(SysError::new("wait for", "epoll", error));
+        }
+        ready.extend(events[..count as usize].iter().map(|e| e.u64));
+        Ok(())
+    }
+}
+
+/// A counter that wakes a [`Poll`] of another thread.
+#[derive(Debug)]
+pub struct Waker {
+    event: OwnedFd,
+}
+
+impl Waker {
+    /// A silent one.
+    pub fn new() -> Result<Self> {
+        // SAFETY: eventfd takes a number and flags; a non-negative result is a new descriptor of ours.
+        let fd =
+            check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }, "create", "eventfd")?;
+        // SAFETY: as above.
+        Ok(Self { event: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Wakes the waiting thread. Waking twice before it reads is one wake.
+    pub fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from a live u64. A full counter refuses, and then a wake is pending anyway.
+        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Takes the pending wakes.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to a live u64; nothing pending gives EAGAIN, which is no matter.
+        unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_is_seen_and_cleared() {
+        let (poll, waker) = (Poll::new().unwrap(), Waker::new().unwrap());
+        poll.add(&waker, 7, Interest::Read).unwrap();
+        let mut ready = Vec::new();
+        poll.wait(&mut ready, Some(0)).unwrap();
+        assert!(ready.is_empty());
+        waker.wake();
+        waker.wake();
+        poll.wait(&mut ready, Some(1_000_000_000)).unwrap();
+        assert_eq!(ready, [7]);
+        waker.clear();
+        poll.wait(&mut ready, Some(0)).unwrap();
+        assert!(ready.is_empty());
+    }
+}

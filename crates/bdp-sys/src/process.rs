@@ -1,0 +1,135 @@
+//! The process itself: its end, its timers, its processor time.
+
+use std::fs;
+
+use crate::{Result, check};
+
+/// The kernel kills this process when the thread that started it ends. `parent` is the process that is expected to be
+/// the parent still; if it has gone meanwhile the process ends at once.
+pub fn die_with_parent(parent: u32) {
+    // SAFETY: prctl with these arguments changes only this process; getppid always succeeds.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+        if libc::getppid() as u32 != parent {
+            libc::_exit(0);
+        }
+    }
+}
+
+/// Makes the calling thread's timers as precise as the kernel can: timer slack of one nanosecond.
+pub fn sharpen_timers() {
+    // SAFETY: prctl with these arguments changes only the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+/// Asks for real-time priority for the calling thread. Returns whether it was granted (it needs `CAP_SYS_NICE`).
+pub fn raise_priority() -> bool {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: `param` is valid; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
+}
+
+/// Processor time that this process has used so far, user and system, in nanoseconds.
+pub fn cpu_time_ns() -> u64 {
+    // SAFETY: rusage is plain data for which all-zero is valid, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+/// Whether the process runs as root.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid always succeeds.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Raises the soft limit of open descriptors to the hard one, and returns it.
+pub fn raise_descriptor_limit() -> Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for both calls.
+    unsafe {
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), "read limit of", "open files")?;
+        limit.rlim_cur = limit.rlim_max;
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), "raise limit of", "open files")?;
+    }
+    Ok(limit.rlim_cur)
+}
+
+/// `uname -r`.
+pub fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |s| s.trim().to_owned())
+}
+
+/// Number of online processors.
+pub fn online_cpus() -> u32 {
+    // SAFETY: sysconf takes only a name.
+    u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
+}
+
+/// Ticks of all processors together since boot, from `/proc/stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostCpu {
+    /// All ticks.
+    pub total: u64,
+    /// Idle or waiting for I/O.
+    pub idle: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+}
+
+impl HostCpu {
+    /// Reads it; all zero where `/proc/stat` can't be read.
+    pub fn read() -> Self {
+        fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let fields: Vec<u64> = text
+            .lines()
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .skip(1)
+            .take(8)
+            .map(|f| f.parse().unwrap_or(0))
+            .collect();
+        let at = |i: usize| fields.get(i).copied().unwrap_or(0);
+        Self { total: fields.iter().sum(), idle: at(3) + at(4), steal: at(7) }
+    }
+
+    /// Busy and stolen fractions since `earlier`, 0..=1.
+    pub fn since(self, earlier: Self) -> (f64, f64) {
+        let total = self.total.saturating_sub(earlier.total);
+        if total == 0 {
+            return (0.0, 0.0);
+        }
+        let part = |later: u64, before: u64| later.saturating_sub(before) as f64 / total as f64;
+        (1.0 - part(self.idle, earlier.idle), part(self.steal, earlier.steal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_of_the_processors() {
+        let before = HostCpu::parse("cpu  100 0 100 800 0 0 0 0 0 0\n");
+        let after = HostCpu::parse("cpu  150 0 120 900 10 0 10 10 0 0\n");
+        let (busy, steal) = after.since(before);
+        assert!((busy - 90.0 / 200.0).abs() < 1e-9, "{busy}");
+        assert!((steal - 0.05).abs() < 1e-9);
+        assert_eq!(before.since(before), (0.0, 0.0));
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_a_kernel() {
+        assert!(online_cpus() >= 1);
+        assert_ne!(kernel_release(), "");
+    }
+}

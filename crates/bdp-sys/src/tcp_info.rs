@@ -1,0 +1,116 @@
+//! `TCP_INFO`, decoded by the length that the kernel returned: a field that it does not know is absent, not zero.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::{Result, SysError};
+
+/// What bdp reads of `struct tcp_info`. Times in nanoseconds, sizes in bytes unless a name says segments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Shift count that this end's peer announced.
+    pub snd_wscale: Option<u8>,
+    /// Shift count that this end announced.
+    pub rcv_wscale: Option<u8>,
+    /// Payload bytes of a full segment sent.
+    pub snd_mss: Option<u32>,
+    /// Segments in flight.
+    pub unacked_segments: Option<u32>,
+    /// Congestion window in segments.
+    pub cwnd_segments: Option<u32>,
+    /// Smoothed round trip.
+    pub rtt_ns: Option<u64>,
+    /// Path MTU.
+    pub pmtu: Option<u32>,
+    /// Segments sent again so far.
+    pub total_retrans: Option<u32>,
+    /// Bytes acknowledged (4.1).
+    pub bytes_acked: Option<u64>,
+    /// Bytes received (4.1).
+    pub bytes_received: Option<u64>,
+    /// Smallest round trip (4.6).
+    pub min_rtt_ns: Option<u64>,
+    /// Time with data in flight or to send (4.10).
+    pub busy_ns: Option<u64>,
+    /// Time limited by the receive window (4.10); known to under-report.
+    pub rwnd_limited_ns: Option<u64>,
+    /// Time limited by the send buffer (4.10).
+    pub sndbuf_limited_ns: Option<u64>,
+    /// Receive window as the peer advertised it (5.4).
+    pub snd_wnd: Option<u32>,
+    /// Receive window that this end means to advertise (6.2); not what is on the wire.
+    pub rcv_wnd: Option<u32>,
+}
+
+/// Reads it from a TCP socket.
+pub fn read(socket: impl AsFd) -> Result<TcpInfo> {
+    let mut room = [0u8; 512];
+    let mut length = room.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `room` and stores how many.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            room.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if done < 0 {
+        return Err(SysError::last("read", "TCP_INFO"));
+    }
+    Ok(decode(&room[..(length as usize).min(room.len())]))
+}
+
+fn decode(bytes: &[u8]) -> TcpInfo {
+    let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
+    let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
+    let micros = |us: u32| u64::from(us) * 1_000;
+    // Two bit-fields of four bits: the first is in the low half where bit-fields start low.
+    let scales = bytes.get(6).copied();
+    let (first, second) = (scales.map(|b| b & 0xf), scales.map(|b| b >> 4));
+    let (snd_wscale, rcv_wscale) =
+        if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
+    TcpInfo {
+        snd_wscale,
+        rcv_wscale,
+        snd_mss: word(16),
+        unacked_segments: word(24),
+        pmtu: word(60),
+        rtt_ns: word(68).map(micros),
+        cwnd_segments: word(80),
+        total_retrans: word(100),
+        bytes_acked: long(120),
+        bytes_received: long(128),
+        min_rtt_ns: word(148).map(micros),
+        busy_ns: long(168).map(|us| us.saturating_mul(1_000)),
+        rwnd_limited_ns: long(176).map(|us| us.saturating_mul(1_000)),
+        sndbuf_limited_ns: long(184).map(|us| us.saturating_mul(1_000)),
+        snd_wnd: word(228),
+        rcv_wnd: word(232),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_is_not_zero() {
+        let mut bytes = [0u8; 232];
+        bytes[228..232].copy_from_slice(&30_408u32.to_ne_bytes());
+        let info = decode(&bytes);
+        assert_eq!(info.snd_wnd, Some(30_408));
+        assert_eq!(info.rcv_wnd, None);
+        assert_eq!(decode(&bytes[..104]).snd_wnd, None);
+        assert_eq!(decode(&[]), TcpInfo::default());
+    }
+
+    #[test]
+    fn a_live_socket_tells_its_segment_size() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let info = read(&client).unwrap();
+        assert!(info.snd_mss.unwrap() > 500, "{info:?}");
+        assert!(info.cwnd_segments.unwrap() >= 1);
+    }
+}

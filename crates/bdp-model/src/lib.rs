@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod path;
 pub mod record;
 pub mod scenario;
 pub mod stats;

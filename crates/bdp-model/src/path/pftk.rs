@@ -1,5 +1,5 @@
 //! Reno with timeouts, after Padhye, Firoiu, Towsley and Kurose, "Modeling TCP Throughput: A Simple Model and its
-//! Empirical Validation", SIGCOMM 1998, section 2.3, the approximate model:
+//! Empirical Validation", SIGCOMM 1998, the approximate model:
 //!
 //! `B = MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2))`
 //!

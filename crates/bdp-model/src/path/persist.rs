@@ -8,6 +8,10 @@ use crate::units::Nanos;
 pub const TIMER: Nanos = Nanos::millis(200);
 
 /// Goodput in bit/s of a window of `window_bytes`, smaller than one segment: `W x 8 / (200 ms + RTT)`.
+///
+/// Good for short paths only. Linux arms the timer when the ACK arrives, and its length already holds one RTT (`RTO =
+/// srtt + 200 ms`), so a period takes about 200 ms + 2 RTT + 8 ms of ticks: Linux 6.18 took 213, 288 and 578 ms at RTTs of
+/// 2.5, 40 and 173 ms, where this formula has 203, 240 and 373 ms. It is too high by 5 %, 20 % and 55 % there.
 pub fn rate_bps(window_bytes: u64, rtt: Nanos) -> f64 {
     window_bytes as f64 * 8.0 / (TIMER + rtt).as_secs_f64()
 }

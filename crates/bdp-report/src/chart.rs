@@ -98,20 +98,42 @@ impl Chart<'_> {
         let mut lines = canvas.lines(&y, glyphs, style);
         let knee = self.knee.and_then(|k| x.cell(k));
         lines.extend(x.bottom(glyphs, knee));
-        let mut legend = vec![format!("{} here", glyphs.here)];
+        let mut legend = vec![(glyphs.here, Tint::None, "here".to_owned())];
         if !self.model.is_empty() {
-            legend.push(format!("{} {}", style.paint(Tint::Model, &glyphs.model.to_string()), "model"));
-            legend.push(format!("{} both", glyphs.both));
+            legend.push((glyphs.model, Tint::Model, "model".to_owned()));
+            legend.push((glyphs.both, Tint::None, "both".to_owned()));
         }
         if knee.is_some() {
-            legend.push(format!("{} knee", glyphs.knee));
+            legend.push((glyphs.knee, Tint::None, "knee".to_owned()));
         }
         if product.is_some() {
-            legend.push(format!("{} rate {} RTT", glyphs.product, glyphs.times));
+            legend.push((glyphs.product, Tint::Faint, format!("rate {} RTT", glyphs.times)));
         }
-        lines.push(format!("{}{}", " ".repeat(LABEL + 2), legend.join("   ")));
+        lines.extend(lay_out(&legend, style));
         lines
     }
+}
+
+/// Signs and their meanings, beside each other as far as there is room.
+fn lay_out(legend: &[(char, Tint, String)], style: &Style) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for (glyph, tint, meaning) in legend {
+        let entry = format!("{} {meaning}", style.paint(*tint, &glyph.to_string()));
+        let taken = 3 + 2 + width(meaning);
+        match lines.last_mut() {
+            Some(line) if used + taken <= style.columns() => {
+                line.push_str("   ");
+                line.push_str(&entry);
+                used += taken;
+            }
+            _ => {
+                lines.push(format!("{}{entry}", " ".repeat(LABEL + 2)));
+                used = LABEL + 2 + taken - 3;
+            }
+        }
+    }
+    lines
 }
 
 /// A logarithmic axis over a number of cells.

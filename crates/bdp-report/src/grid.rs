@@ -10,7 +10,7 @@ const GAP: usize = 2;
 pub(crate) enum Align {
     /// Words.
     Left,
-    /// Numbers, by the end of the first one's whole part: `10.0-10.6` above ` 5.57-5.60`.
+    /// Numbers, by the end of the first one's whole part: `10.0-10.6` above ` 5.57-5.60`. Words end at the right.
     Point,
 }
 
@@ -43,21 +43,24 @@ pub(crate) struct Column {
 impl Column {
     /// Cells padded to one width.
     pub fn new(head: [&'static str; 2], align: Align, mut cells: Vec<Cell>) -> Self {
+        let heading = head.iter().map(|h| width(h)).max().unwrap_or(0);
         if align == Align::Point {
-            let whole = cells.iter().map(|c| whole_part(&c.text)).max().unwrap_or(0);
-            for cell in &mut cells {
-                let pad = whole - whole_part(&cell.text);
+            let (numbers, words): (Vec<_>, Vec<_>) = cells.iter_mut().partition(|c| whole_part(&c.text) > 0);
+            let whole = numbers.iter().map(|c| whole_part(&c.text)).max().unwrap_or(0);
+            let rest = numbers.iter().map(|c| width(&c.text) - whole_part(&c.text)).max().unwrap_or(0);
+            // Where a word or the heading is wider, the block of numbers stands at its right end.
+            let block =
+                words.iter().map(|c| width(&c.text)).max().unwrap_or(0).max(heading).max(whole + rest);
+            for cell in numbers {
+                let pad = block - rest - whole_part(&cell.text);
+                cell.text.insert_str(0, &" ".repeat(pad));
+            }
+            for cell in words {
+                let pad = block - width(&cell.text);
                 cell.text.insert_str(0, &" ".repeat(pad));
             }
         }
         let body = cells.iter().map(|c| width(&c.text)).max().unwrap_or(0);
-        let heading = head.iter().map(|h| width(h)).max().unwrap_or(0);
-        if align == Align::Point && body < heading {
-            // The block of numbers stands at the right end of a wider heading.
-            for cell in &mut cells {
-                cell.text.insert_str(0, &" ".repeat(heading - body));
-            }
-        }
         Self { head, align, cells, width: body.max(heading) }
     }
 

@@ -262,4 +262,18 @@ mod tests {
              16.0 KiB falls back to 70 %"
         );
     }
+
+    #[test]
+    fn a_knee_outside_the_sweep_is_not_made_up() {
+        let w = windows(&[99e6, 100e6, 98e6]);
+        assert_eq!(
+            knee(&w).words(&w, " on the wire"),
+            "not in the sweep: the smallest window, 1.00 KiB on the wire, already gives 99 % of the best, 100 Mbit/s"
+        );
+        let w = windows(&[1e6, 2e6, 4e6, 8e6]);
+        assert_eq!(
+            knee(&w).words(&w, ""),
+            "not in the sweep: goodput still rises at the largest window, 8.00 KiB, 8 Mbit/s"
+        );
+    }
 }

@@ -103,37 +103,59 @@ struct Shape {
     wire: bool,
     spread: bool,
     published: bool,
+    model: bool,
+    ratio: bool,
 }
 
-const FULL: Shape =
-    Shape { segment: Some("segment"), fidelity: true, rtt: true, wire: true, spread: true, published: true };
+const FULL: Shape = Shape {
+    segment: Some("segment"),
+    fidelity: true,
+    rtt: true,
+    wire: true,
+    spread: true,
+    published: true,
+    model: true,
+    ratio: true,
+};
 
-/// What is given up, one after the other, where columns are short.
-const CONCESSIONS: [fn(&mut Shape); 7] = [
-    |s| s.segment = Some("seg"),
-    |s| s.fidelity = false,
-    |s| s.segment = None,
-    |s| s.rtt = false,
-    |s| s.wire = false,
-    |s| s.spread = false,
-    |s| s.published = false,
+/// What is given up, one after the other, where columns are short; the flag says that every attempt was valid, so
+/// that the heading has already told what the fidelity column tells.
+const CONCESSIONS: [fn(&mut Shape, bool); 10] = [
+    |s, _| s.segment = Some("seg"),
+    |s, all_valid| s.fidelity &= !all_valid,
+    |s, _| s.segment = None,
+    |s, _| s.fidelity = false,
+    |s, _| s.rtt = false,
+    |s, _| s.wire = false,
+    |s, _| s.spread = false,
+    |s, _| s.published = false,
+    |s, _| s.model = false,
+    |s, _| s.ratio = false,
 ];
+
+/// So many of the concessions cost nothing that is not said elsewhere, and come before any text is cut.
+const PAINLESS: usize = 3;
+/// Columns of words by index, and to how many characters they are cut before a column of numbers is given up: what
+/// varies, then the name.
+const CUT_FIRST: [(usize, usize); 2] = [(1, 24), (0, 20)];
+/// How far they are cut where no column is left to give up.
+const CUT_LAST: [(usize, usize); 2] = [(1, 1), (0, 1)];
 
 fn body(points: &[Point<'_>], style: &Style) -> String {
     let unit = unit(points);
     let mut shape = FULL;
     let mut columns = self::columns(points, shape, unit, style);
-    for concede in CONCESSIONS {
-        if total_width(&columns) <= style.columns() {
+    for (step, concede) in CONCESSIONS.into_iter().enumerate() {
+        let spare = CUT_FIRST.iter().map(|&(i, least)| columns[i].width().saturating_sub(least)).sum();
+        if total_width(&columns) <= style.columns() + if step < PAINLESS { 0 } else { spare } {
             break;
         }
-        concede(&mut shape);
+        concede(&mut shape, all_valid(points));
         columns = self::columns(points, shape, unit, style);
     }
-    // What varies gives way first, then the name, each down to what can still be told apart.
-    for (index, least) in [(1, 10), (0, 10), (1, 1), (0, 1)] {
+    for (index, least) in CUT_FIRST.into_iter().chain(CUT_LAST) {
         let excess = total_width(&columns).saturating_sub(style.columns());
-        if excess > 0 && index < columns.len() {
+        if excess > 0 {
             let most = columns[index].width().saturating_sub(excess).max(least);
             columns[index].narrow(most, style);
         }
@@ -152,6 +174,10 @@ fn body(points: &[Point<'_>], style: &Style) -> String {
     text
 }
 
+fn all_valid(points: &[Point<'_>]) -> bool {
+    points.iter().all(|p| p.count(Ending::Valid) == p.records.len())
+}
+
 fn unit(points: &[Point<'_>]) -> RateUnit {
     RateUnit::fitting(points.iter().flat_map(|p| {
         let published = match p.published_bps() {
@@ -166,13 +192,14 @@ fn unit(points: &[Point<'_>]) -> RateUnit {
 /// Names of the columns that say something and were given up.
 fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<&'static str> {
     let there = |head: [&str; 2]| columns(points, FULL, unit, style).iter().any(|c| c.head == head);
-    let clean = points.iter().all(|p| p.count(Ending::Valid) == p.records.len());
     [
-        (!shape.fidelity && !clean, "fidelity"),
+        (!shape.fidelity && !all_valid(points), "fidelity"),
         (!shape.spread && there(["min..max", unit.name]), "min..max"),
         (!shape.wire && there(["on the", "wire"]), "on the wire"),
         (!shape.rtt && there(["RTT", "ms"]), "RTT"),
         (!shape.published && there(["published", unit.name]), "published"),
+        (!shape.model && there(["model", unit.name]), "model"),
+        (!shape.ratio && there(["here/", "model"]), "here/model"),
     ]
     .into_iter()
     .filter_map(|(missing, name)| missing.then_some(name))
@@ -229,18 +256,14 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
         ),
     );
     optional(
-        true,
+        shape.model,
         Column::new(
             ["model", unit.name],
             Align::Point,
             each(&|p| number(p.expected_bps().map(|e| unit.format(e.median)))),
         ),
     );
-    columns.push(Column::new(
-        ["here", unit.name],
-        Align::Point,
-        each(&|p| Cell { tint: Tint::Strong, ..number(p.goodput_bps().map(|g| unit.format(g.median))) }),
-    ));
+    columns.push(Column::new(["here", unit.name], Align::Point, each(&|p| here(p, unit))));
     let mut optional = |wanted: bool, column: Column| {
         if wanted && !column.is_blank() {
             columns.push(column);
@@ -263,7 +286,7 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
         Column::new(["", "n"], Align::Point, each(&|p| Cell::plain(p.count(Ending::Valid).to_string()))),
     );
     optional(
-        true,
+        shape.ratio,
         Column::new(
             ["here/", "model"],
             Align::Point,
@@ -275,7 +298,15 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
     columns
 }
 
-/// Whether the emulator kept its promise at this point.
+/// The goodput, or in a word why there is none.
+fn here(point: &Point<'_>, unit: RateUnit) -> Cell {
+    match point.goodput_bps() {
+        Some(goodput) => Cell::tinted(unit.format(goodput.median), Tint::Strong),
+        None => kept(point),
+    }
+}
+
+/// Whether the emulator kept its promise at this point, and how many attempts do not count.
 fn kept(point: &Point<'_>) -> Cell {
     let (valid, invalid, failed) =
         (point.count(Ending::Valid), point.count(Ending::Invalid), point.count(Ending::Failed));
@@ -283,9 +314,9 @@ fn kept(point: &Point<'_>) -> Cell {
         (0, 0, _) => Cell::tinted("FAILED", Tint::Bad),
         (0, _, _) => Cell::tinted("INVALID", Tint::Doubtful),
         (_, 0, 0) => Cell::tinted("OK", Tint::Good),
-        (_, n, 0) => Cell::tinted(format!("OK, {n} INVALID"), Tint::Doubtful),
-        (_, 0, n) => Cell::tinted(format!("OK, {n} FAILED"), Tint::Bad),
-        (_, n, m) => Cell::tinted(format!("OK, {n} INVALID, {m} FAILED"), Tint::Bad),
+        (_, n, 0) => Cell::tinted(format!("{n} INVALID"), Tint::Doubtful),
+        (_, 0, n) => Cell::tinted(format!("{n} FAILED"), Tint::Bad),
+        (_, n, m) => Cell::tinted(format!("{n} INVALID, {m} FAILED"), Tint::Bad),
     }
 }
 
@@ -294,6 +325,6 @@ fn met(point: &Point<'_>) -> Cell {
     match (point.missed().count(), point.count(Ending::Valid)) {
         (0, _) => Cell::default(),
         (1, 1) => Cell::tinted("MISSED", Tint::Bad),
-        (missed, valid) => Cell::tinted(format!("MISSED {missed} of {valid}"), Tint::Bad),
+        (missed, valid) => Cell::tinted(format!("MISSED {missed}/{valid}"), Tint::Bad),
     }
 }

@@ -1,0 +1,231 @@
+//! The table, as it looks.
+
+mod fixture;
+
+use bdp_model::record::{Published, Record};
+use bdp_report::{Style, table};
+use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
+
+const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
+
+fn narrow(width: u16) -> Style {
+    Style { width, ..Style::plain() }
+}
+
+/// All that can go wrong, beside what went well: repetitions, INVALID, FAILED, MISSED, a window not reached.
+fn troubles() -> Vec<Record> {
+    let at = |scenario, repetition, attempt, here_bps| Recipe {
+        scenario,
+        repetition,
+        attempt,
+        here_bps,
+        ..Recipe::default()
+    };
+    let wide = |attempt| Recipe {
+        window: Some(524_288),
+        model_bps: Some(24.1e6),
+        published: None,
+        ..at("s1-w512k", 1, attempt, 24.0e6)
+    };
+    let mut short = record(&Recipe { window: Some(30_720), ..at("s3-30k", 1, 1, 1.4e6) });
+    short.window.on_the_wire_bytes = Some(20 * MSS);
+    short.window.reached = Some(false);
+    short.window.note = Some("calibration ended 1 segment short after 12 steps".to_owned());
+    vec![
+        record(&at("s1-64k", 1, 1, 3.004e6)),
+        invalid(&at("s1-64k", 2, 1, 0.7e6), "5.2 % released over 1 ms late (bound 1 %)"),
+        record(&at("s1-64k", 2, 2, 2.991e6)),
+        missed(&at("s1-64k", 3, 1, 2.71e6)),
+        invalid(&wide(1), "3.1 % released over 1 ms late (bound 1 %)"),
+        record(&wide(2)),
+        short,
+        invalid(
+            &Recipe { published: Some(Published::Range([10.0e6, 10.6e6])), ..at("s3-noscale", 1, 1, 10.2e6) },
+            "idle RTT 53.1 ms, configured 51.0 ms (bound 0.5 ms)",
+        ),
+        failed(
+            &at("s1-128k", 1, 1, 0.0),
+            "near: connect to far:5201: no answer\x1b[2J within 3 s\n(os error 110)",
+        ),
+    ]
+}
+
+fn repetitions() -> Vec<Record> {
+    let goodputs = [[213.98e3, 261.0e3, 254.2e3], [188.0e3, 205.5e3, 190.1e3]];
+    let mut records = Vec::new();
+    for (congestion, goodputs) in ["reno", "cubic"].into_iter().zip(goodputs) {
+        for (i, here_bps) in goodputs.into_iter().enumerate() {
+            let mut record = elaborate();
+            record.params = [("flow.congestion".to_owned(), congestion.into())].into();
+            record.repetition = i as u32 + 1;
+            record.seed = i as u64;
+            record.goodput_bps = Some(here_bps);
+            record.expected_bps = Some(240e3);
+            record.flows[0].congestion_control = congestion.to_owned();
+            records.push(record);
+        }
+    }
+    records
+}
+
+#[test]
+fn demonstration() {
+    insta::assert_snapshot!(table(&demo(), &Style::plain()));
+}
+
+#[test]
+fn demonstration_in_80_columns() {
+    insta::assert_snapshot!(table(&demo(), &narrow(80)));
+}
+
+#[test]
+fn demonstration_in_60_columns() {
+    insta::assert_snapshot!(table(&demo(), &narrow(60)));
+}
+
+#[test]
+fn sweep_of_windows() {
+    insta::assert_snapshot!(table(&sweep(), &UNICODE));
+}
+
+#[test]
+fn sweep_of_windows_in_80_columns_of_ascii() {
+    insta::assert_snapshot!(table(&sweep(), &narrow(80)));
+}
+
+#[test]
+fn what_went_wrong() {
+    insta::assert_snapshot!(table(&troubles(), &UNICODE));
+}
+
+#[test]
+fn what_went_wrong_in_80_columns() {
+    insta::assert_snapshot!(table(&troubles(), &narrow(80)));
+}
+
+#[test]
+fn repetitions_in_kilobits() {
+    insta::assert_snapshot!(table(&repetitions(), &Style::plain()));
+}
+
+#[test]
+fn nothing() {
+    assert_eq!(table(&[], &Style::plain()), "no cases\n");
+}
+
+#[test]
+fn invalid_and_failed_attempts_leave_every_number_alone() {
+    let row = |records: &[Record]| -> Vec<String> {
+        let text = table(records, &narrow(160));
+        let row = text.lines().find(|l| l.starts_with("s1-64k")).unwrap();
+        row.split("  ").map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let good = [3.0e6, 3.1e6].map(|here_bps| record(&Recipe { here_bps, ..Recipe::default() }));
+    let mut all = good.to_vec();
+    let wild = Recipe { here_bps: 900e6, model_bps: Some(1e3), rtt_ms: 1.0, attempt: 7, ..Recipe::default() };
+    all.push(invalid(&wild, "late"));
+    all.push(failed(&wild, "gone"));
+    let (mut before, mut after) = (row(&good), row(&all));
+    assert_eq!(before.pop().as_deref(), Some("OK"));
+    assert_eq!(after.pop().as_deref(), Some("1 INVALID, 1 FAILED"));
+    assert_eq!(before, after);
+    assert!(before.contains(&"3.05".to_owned()), "{before:?}");
+}
+
+/// Text without its colours, and how many there were.
+fn bare(text: &str) -> (String, usize) {
+    let mut parts = text.split('\x1b');
+    let mut bare = parts.next().unwrap_or_default().to_owned();
+    let mut colours = 0;
+    for part in parts {
+        let (code, rest) = part.split_once('m').unwrap();
+        assert!(code[1..].chars().all(|c| c.is_ascii_digit()), "{code}");
+        bare.push_str(rest);
+        colours += 1;
+    }
+    (bare, colours)
+}
+
+#[test]
+fn colour_adds_nothing_that_is_not_said_in_words() {
+    for records in [demo(), sweep(), troubles(), repetitions()] {
+        let plain = table(&records, &UNICODE);
+        let (text, colours) = bare(&table(&records, &Style { colour: true, ..UNICODE }));
+        assert_eq!(text, plain);
+        assert!(colours > 4);
+        assert!(!plain.contains('\x1b'), "neither of ours nor out of an error's text");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
+    let mut long = troubles();
+    long.extend(sweep());
+    long.extend(repetitions());
+    long.push(record(&Recipe {
+        scenario: "scenarios/of/ours/with-a-name-that-goes-on-and-on.toml",
+        ..Recipe::default()
+    }));
+    for records in [demo(), sweep(), troubles(), repetitions(), long] {
+        for width in 40..=160 {
+            for unicode in [false, true] {
+                let text = table(&records, &Style { colour: false, unicode, width });
+                for line in text.lines() {
+                    assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+                    assert_eq!(line, line.trim_end());
+                }
+                assert!(unicode || text.is_ascii(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_tables_say_what_they_leave_out() {
+    let full = table(&troubles(), &narrow(140));
+    assert!(!full.contains("not shown"), "{full}");
+    let short = table(&troubles(), &narrow(60));
+    assert!(short.contains("not shown in 60 columns: "), "{short}");
+    for column in ["RTT", "min..max", "on the wire"] {
+        assert!(short.contains(column), "{column}: {short}");
+    }
+}
+
+#[test]
+fn three_windows_make_no_curve_and_four_do() {
+    let windows = |n: usize| -> Vec<Record> {
+        sweep().into_iter().filter(|r| r.params["direction"] == "forward").take(n).collect()
+    };
+    assert!(!table(&windows(3), &Style::plain()).contains("knee"));
+    assert!(table(&windows(4), &Style::plain()).contains("\nknee  "));
+}
+
+#[test]
+fn each_curve_has_its_own_chart_and_knee() {
+    let text = table(&sweep(), &Style::plain());
+    assert_eq!(text.matches("\nknee  311 KiB on the wire (asked 319 kB): ").count(), 2, "{text}");
+    assert_eq!(text.matches("rate x RTT = 1 Gbit/s x 2.55 ms = 311 KiB").count(), 2);
+    for direction in ["forward", "reverse"] {
+        assert!(
+            text.contains(&format!("s0-window-i direction {direction}: goodput against window on the wire"))
+        );
+    }
+}
+
+#[test]
+fn invalid_windows_are_not_on_the_curve() {
+    let forward = || sweep().into_iter().filter(|r| r.params["direction"] == "forward");
+    let with = table(&forward().collect::<Vec<_>>(), &Style::plain());
+    let spoiled: Vec<Record> = forward()
+        .map(|mut r| {
+            if r.window.asked_bytes == Some(319_000) {
+                r.valid = false;
+                r.fidelity.broken = vec!["late".to_owned()];
+            }
+            r
+        })
+        .collect();
+    let without = table(&spoiled, &Style::plain());
+    assert!(with.contains("knee  311 KiB"), "{with}");
+    assert!(without.contains("knee  512 KiB"), "the knee moves to the next valid window: {without}");
+}

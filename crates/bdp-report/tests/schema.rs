@@ -231,3 +231,25 @@ fn cases_read_back_as_the_records_they_were() {
     let back: Vec<Record> = serde_json::from_value(document["cases"].clone()).unwrap();
     assert_eq!(back, records);
 }
+
+#[test]
+fn the_text_explains_every_member_of_the_schema() {
+    fn members(schema: &Value, found: &mut Vec<String>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            found.extend(properties.keys().cloned());
+        }
+        match schema {
+            Value::Object(all) => all.values().for_each(|v| members(v, found)),
+            Value::Array(all) => all.iter().for_each(|v| members(v, found)),
+            _ => {}
+        }
+    }
+    let text = include_str!("../../../docs/record.md");
+    let mut found = Vec::new();
+    members(&schema(), &mut found);
+    assert!(found.len() > 120, "{}", found.len());
+    for member in found {
+        let explained = [format!("`{member}`"), format!("{{\"{member}\"")];
+        assert!(explained.iter().any(|e| text.contains(e)), "docs/record.md does not mention {member}");
+    }
+}

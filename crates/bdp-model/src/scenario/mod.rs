@@ -1,4 +1,25 @@
 //! Scenarios: what a TOML file states, and the cases that follow from it.
+//!
+//! [`Scenario::parse`] reads a file into a tree that knows its lines; [`Scenario::plan`] puts each point of the
+//! sweep into that tree and decodes a [`CaseSpec`] from it. The format is described in `docs/scenario.md`.
+
+mod decode;
+mod error;
+mod file;
+mod measure;
+mod path;
+mod plan;
+mod range;
+mod read;
+mod rule;
+mod shipped;
+mod sweep;
+mod tree;
+
+pub use error::{Problem, ScenarioError};
+pub use file::Scenario;
+pub use plan::{PlanOptions, shuffle};
+pub use shipped::{find, shipped};
 
 use std::collections::BTreeMap;
 

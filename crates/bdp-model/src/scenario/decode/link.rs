@@ -1,0 +1,192 @@
+//! `[[link]]`: what the two directions between a pair of hosts do to packets.
+
+use super::super::error::Problem;
+use super::super::read::check_keys;
+use super::super::tree::{Node, Table, Value};
+use super::super::{Family, LinkSpec};
+use super::host::{HOST_NAME, is_host_name};
+use super::{Result, list, place, time};
+use crate::link::{DirectionConfig, LinkConfig, Loss, QueueLimit, WindowScaleRewrite};
+use crate::units::{Nanos, Probability};
+
+const DIRECTION_KEYS: [&str; 7] =
+    ["rate", "delay", "loss", "limit", "overhead", "window_field_max", "window_scale"];
+const LINK_KEYS: [&str; 11] = [
+    "between",
+    "rate",
+    "delay",
+    "loss",
+    "limit",
+    "overhead",
+    "mtu",
+    "window_field_max",
+    "window_scale",
+    "forward",
+    "reverse",
+];
+const DELAY: &str =
+    "a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)";
+
+/// The links in the order of the file.
+pub(super) fn links(root: &Table, family: Family) -> Result<Vec<LinkSpec>> {
+    let all = list(root, "link", "write [[link]] with between = [\"near\", \"far\"]")?;
+    let mut out: Vec<LinkSpec> = Vec::with_capacity(all.len());
+    for (i, node) in all.iter().enumerate() {
+        let at = place("link", i, all.len());
+        let link = link(node, &at, family)?;
+        let joins = |l: &&LinkSpec| l.between.iter().all(|h| link.between.contains(h));
+        if out.iter().find(joins).is_some() {
+            let [a, b] = &link.between;
+            let what = format!("{at}: a link between {a} and {b}");
+            return Err(node.origin.error(Problem::SetTwice { what, other: "above it".into() }));
+        }
+        out.push(link);
+    }
+    Ok(out)
+}
+
+fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
+    let table = node.as_table(at)?;
+    check_keys(table, "[[link]]", &LINK_KEYS)?;
+    let between = between(node, table, at)?;
+    let mtu = match table.get("mtu") {
+        Some(n) => {
+            let (least, why) = match family {
+                Family::Ipv4 => (68, "bytes of an IPv4 packet, 68 to 65535"),
+                Family::Ipv6 => (1280, "bytes of an IPv6 packet, 1280 to 65535"),
+            };
+            n.as_count(&format!("{at}.mtu"), least..=65535, why)? as u32
+        }
+        None => 1500,
+    };
+    let mut both = DirectionConfig::default();
+    apply(table, at, &mut both)?;
+    let direction = |key: &str| -> Result<DirectionConfig> {
+        let mut config = both.clone();
+        let at = format!("{at}.{key}");
+        let own = match table.get(key) {
+            Some(n) => {
+                let own = n.as_table(&at)?;
+                check_keys(own, &format!("[link.{key}]"), &DIRECTION_KEYS)?;
+                apply(own, &at, &mut config)?;
+                Some(own)
+            }
+            None => None,
+        };
+        let packet = u64::from(mtu) + u64::from(config.overhead_bytes);
+        if let (QueueLimit::Bytes(limit), Some(n)) =
+            (config.limit, own.and_then(|t| t.get("limit")).or_else(|| table.get("limit")))
+            && limit.as_bytes() < packet
+        {
+            return Err(n.origin.error(Problem::Contradiction {
+                at: format!("{at}.limit"),
+                found: n.describe(),
+                other: format!("an MTU of {mtu} and {} bytes of overhead", config.overhead_bytes),
+                rule: format!("no full packet would pass, so at least {packet} bytes"),
+            }));
+        }
+        Ok(config)
+    };
+    let config = LinkConfig { forward: direction("forward")?, reverse: direction("reverse")?, mtu };
+    Ok(LinkSpec { between, config })
+}
+
+fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {
+    const EXPECTED: &str = "two different hosts, such as [\"near\", \"far\"]";
+    let at = format!("{at}.between");
+    let Some(list) = table.get("between") else {
+        return Err(node.origin.error(Problem::Missing { what: at, expected: EXPECTED.into() }));
+    };
+    let Value::Array(pair) = &list.value else { return Err(list.unexpected(&at, EXPECTED)) };
+    let [a, b] = pair.as_slice() else { return Err(list.unexpected(&at, EXPECTED)) };
+    let name = |n: &Node| {
+        let name = n.as_text(&at, HOST_NAME)?;
+        if is_host_name(name) { Ok(name.to_owned()) } else { Err(n.unexpected(&at, HOST_NAME)) }
+    };
+    let (a, b) = (name(a)?, name(b)?);
+    if a == b {
+        return Err(list.unexpected(&at, EXPECTED));
+    }
+    Ok([a, b])
+}
+
+/// Reads the keys that a direction has; what is absent stays as it is.
+fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
+    if let Some(n) = table.get("rate") {
+        let (at, expected) = (format!("{at}.rate"), "a bit rate above 0, such as \"100M\", or \"none\"");
+        config.rate = if n.is_word(&["none"]) { None } else { Some(n.as_quantity(&at, expected)?) };
+        if config.rate.is_some_and(|r| r.as_bps() == 0) {
+            return Err(n.unexpected(&at, expected));
+        }
+    }
+    if let Some(n) = table.get("delay") {
+        config.delay = time(n, &format!("{at}.delay"), DELAY, Nanos::secs(3600))?;
+    }
+    if let Some(n) = table.get("loss") {
+        config.loss = loss(n, &format!("{at}.loss"))?;
+    }
+    if let Some(n) = table.get("limit") {
+        config.limit = limit(n, &format!("{at}.limit"))?;
+    }
+    if let Some(n) = table.get("overhead") {
+        let expected = "bytes beside each IP packet, 0 to 1000 (Ethernet: 38)";
+        config.overhead_bytes = n.as_count(&format!("{at}.overhead"), 0..=1000, expected)? as u32;
+    }
+    if let Some(n) = table.get("window_field_max") {
+        let expected = "a value of the TCP window field, 1 to 65535, or \"none\"";
+        config.rewrite.window_field_max = if n.is_word(&["none"]) {
+            None
+        } else {
+            Some(n.as_count(&format!("{at}.window_field_max"), 1..=65535, expected)? as u16)
+        };
+    }
+    if let Some(n) = table.get("window_scale") {
+        // RFC 7323, section 2.3: the largest shift is 14.
+        let expected = "\"strip\", a shift count from 0 to 14, or \"keep\"";
+        config.rewrite.window_scale = if n.is_word(&["keep"]) {
+            None
+        } else if n.is_word(&["strip"]) {
+            Some(WindowScaleRewrite::Strip)
+        } else {
+            let shift = n.as_count(&format!("{at}.window_scale"), 0..=14, expected)?;
+            Some(WindowScaleRewrite::Set(shift as u8))
+        };
+    }
+    Ok(())
+}
+
+fn loss(node: &Node, at: &str) -> Result<Loss> {
+    const EXPECTED: &str = "a fraction such as \"5%\" or 0.05, { every = 1000 }, or \"none\"";
+    if node.is_word(&["none"]) {
+        return Ok(Loss::None);
+    }
+    if let Value::Table(t) = &node.value {
+        check_keys(t, &format!("{at}'s table"), &["every"])?;
+        let Some(every) = t.get("every") else { return Err(node.unexpected(at, EXPECTED)) };
+        let expected = "a number of packets from 2 on, of which the last is lost";
+        return Ok(Loss::Periodic(every.as_count(&format!("{at}.every"), 2..=1 << 62, expected)?));
+    }
+    let p: Probability = node.as_quantity(at, EXPECTED)?;
+    Ok(if p.fraction() == 0.0 { Loss::None } else { Loss::Independent(p) })
+}
+
+fn limit(node: &Node, at: &str) -> Result<QueueLimit> {
+    const EXPECTED: &str =
+        "packets such as 1000 or \"1000p\", wire bytes with their unit such as \"64KiB\", or \"none\"";
+    if node.is_word(&["none"]) {
+        return Ok(QueueLimit::Unlimited);
+    }
+    let packets = match &node.value {
+        Value::Integer(i) => u64::try_from(*i).ok(),
+        Value::Text(t) => t.trim().strip_suffix('p').unwrap_or(t.trim()).trim().parse().ok(),
+        _ => return Err(node.unexpected(at, EXPECTED)),
+    };
+    match packets {
+        Some(0) => Err(node.unexpected(at, EXPECTED)),
+        Some(n) => Ok(QueueLimit::Packets(n)),
+        None if matches!(node.value, Value::Text(_)) => {
+            Ok(QueueLimit::Bytes(node.as_quantity(at, EXPECTED)?))
+        }
+        None => Err(node.unexpected(at, EXPECTED)),
+    }
+}

@@ -1,0 +1,71 @@
+//! The tree of one case -> hosts, links and flows, each value checked by itself and against the others.
+
+mod flow;
+mod host;
+mod link;
+
+use super::error::{Problem, ScenarioError};
+use super::path::host_names;
+use super::tree::{Node, Origin, Table, Value};
+use super::{Family, FlowSpec, HostSpec, LinkSpec};
+use crate::units::Nanos;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// What a case's tree states.
+pub(super) struct Decoded {
+    pub family: Family,
+    pub idle: Nanos,
+    pub hosts: Vec<HostSpec>,
+    pub links: Vec<LinkSpec>,
+    pub flows: Vec<FlowSpec>,
+}
+
+/// Decodes hosts, links, flows, family and idle; the file's other tables are read elsewhere.
+pub(super) fn decode(root: &Table) -> Result<Decoded> {
+    let family = match root.get("family") {
+        Some(n) => n.as_choice("family", &[("ipv4", Family::Ipv4), ("ipv6", Family::Ipv6)])?,
+        None => Family::default(),
+    };
+    let idle = match root.get("idle") {
+        Some(n) => time(n, "idle", "a time up to 1h, such as \"1s\" or 0", Nanos::secs(3600))?,
+        None => Nanos::secs(1),
+    };
+    let names = host_names(root);
+    let congestion = host::congestions(root)?;
+    let hosts = host::hosts(root, &names)?;
+    let links = link::links(root, family)?;
+    let flows = flow::flows(root, family, &links, &names, &congestion)?;
+    Ok(Decoded { family, idle, hosts, links, flows })
+}
+
+/// Most hosts, links or flows of a scenario; most sysctls of a host.
+const PARTS_MAX: usize = 1000;
+
+fn list<'a>(root: &'a Table, key: &str, example: &str) -> Result<&'a [Node]> {
+    let missing = || {
+        let what = format!("[[{key}]]");
+        Origin::default().error(Problem::Missing { what, expected: example.to_owned() })
+    };
+    match root.get(key).map(|n| (&n.value, n)) {
+        None => Err(missing()),
+        Some((Value::Array(all), _)) if all.is_empty() => Err(missing()),
+        Some((Value::Array(all), n)) if all.len() > PARTS_MAX => Err(n.origin.error(Problem::TooLong {
+            what: format!("[[{key}]]"),
+            found: format!("{} entries", all.len()),
+            most: PARTS_MAX.to_string(),
+        })),
+        Some((Value::Array(all), _)) => Ok(all),
+        Some((_, n)) => Err(n.unexpected(key, format!("a table, written [[{key}]]"))),
+    }
+}
+
+/// `link` where there is one, `link.2` where there are more: as a path of the sweep would name it.
+fn place(key: &str, index: usize, count: usize) -> String {
+    if count == 1 { key.to_owned() } else { format!("{key}.{index}") }
+}
+
+fn time(node: &Node, at: &str, expected: &str, most: Nanos) -> Result<Nanos> {
+    let value: Nanos = node.as_quantity(at, expected)?;
+    if value > most { Err(node.unexpected(at, expected)) } else { Ok(value) }
+}

@@ -1,0 +1,133 @@
+//! A scenario file: read, checked, and ready to be planned.
+
+use super::error::{Problem, ScenarioError};
+use super::path::flatten;
+use super::plan::PlanOptions;
+use super::read::check_keys;
+use super::rule::Rules;
+use super::sweep::Sweep;
+use super::tree::{self, Node, Origin, Table, Value};
+
+/// A scenario file that has been read and checked.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The file's stem in lower case, or the path it was given by.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// What is repeated, how, and which reading of the source was taken.
+    pub about: String,
+    /// Where the experiment comes from.
+    pub source: String,
+    /// Seed of the file, from which every case's own is derived; 1 where the file gives none.
+    pub seed: u64,
+    /// Repetitions of each point.
+    pub repetitions: u32,
+    /// Notes beside the published figures.
+    pub notes: Vec<String>,
+    pub(super) text: String,
+    pub(super) root: Table,
+    pub(super) sweep: Sweep,
+    pub(super) rules: Rules,
+}
+
+const ROOT_KEYS: [&str; 14] = [
+    "title",
+    "about",
+    "source",
+    "family",
+    "seed",
+    "repetitions",
+    "idle",
+    "hosts",
+    "link",
+    "flow",
+    "sweep",
+    "point",
+    "published",
+    "expect",
+];
+
+impl Scenario {
+    /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
+    /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
+        scenario.plan(&PlanOptions::default())?;
+        scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
+        Ok(scenario)
+    }
+
+    /// The file as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn read(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let mut root = tree::parse(text)?;
+        check_keys(&root, "the file", &ROOT_KEYS)?;
+        normalise(&mut root)?;
+        let missing = || {
+            let expected = "one line that says what the scenario is".to_owned();
+            Origin::default().error(Problem::Missing { what: "title".into(), expected })
+        };
+        let title = root.get("title").ok_or_else(missing)?;
+        let words = |key: &str| -> Result<String, ScenarioError> {
+            root.get(key).map_or(Ok(String::new()), |n| Ok(n.as_text(key, "text")?.trim().to_owned()))
+        };
+        let sweep = Sweep::read(&root)?;
+        let rules = Rules::read(&root, &sweep)?;
+        Ok(Self {
+            name: name.to_owned(),
+            title: check_title(title)?,
+            about: words("about")?,
+            source: words("source")?,
+            seed: root.get("seed").map_or(Ok(1), seed)?,
+            repetitions: root.get("repetitions").map_or(Ok(1), repetitions)?,
+            notes: rules.notes.clone(),
+            text: text.to_owned(),
+            sweep,
+            rules,
+            root,
+        })
+    }
+}
+
+fn check_title(node: &Node) -> Result<String, ScenarioError> {
+    let expected = "one line of 1 to 200 characters";
+    let title = node.as_text("title", expected)?.trim();
+    let one_line = !title.is_empty() && title.chars().count() <= 200 && !title.chars().any(char::is_control);
+    if one_line { Ok(title.to_owned()) } else { Err(node.unexpected("title", expected)) }
+}
+
+pub(super) fn seed(node: &Node) -> Result<u64, ScenarioError> {
+    node.as_count("seed", 0..=u64::MAX, "a whole number, 0 or more")
+}
+
+pub(super) fn repetitions(node: &Node) -> Result<u32, ScenarioError> {
+    node.as_count("repetitions", 1..=10_000, "a whole number, 1 to 10000").map(|n| n as u32)
+}
+
+/// Two spellings become one: `[link]` is `[[link]]` with one entry, `net.ipv4.x` in a sysctls table is one key.
+fn normalise(root: &mut Table) -> Result<(), ScenarioError> {
+    for key in ["link", "flow"] {
+        if let Some(node) = root.get_mut(key)
+            && matches!(node.value, Value::Table(_))
+        {
+            let only = node.clone();
+            node.value = Value::Array(vec![only]);
+        }
+    }
+    let Some(Value::Table(hosts)) = root.get_mut("hosts").map(|n| &mut n.value) else { return Ok(()) };
+    for host in &mut hosts.entries {
+        let Value::Table(host) = &mut host.node.value else { continue };
+        let Some(node) = host.get_mut("sysctls") else { continue };
+        let Value::Table(sysctls) = &mut node.value else { continue };
+        let mut flat = Table::default();
+        for (name, node) in flatten(sysctls, |_| false)? {
+            flat.entries.push(tree::Entry { key: name, origin: node.origin.clone(), node });
+        }
+        *sysctls = flat;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! What the source printed and what must come out, each for the cases that its `when` describes.
+
+use super::Expect;
+use super::error::{Problem, ScenarioError};
+use super::measure::Measure;
+use super::path::{flatten, get};
+use super::read::check_keys;
+use super::sweep::Sweep;
+use super::tree::{Node, Origin, Table, Value};
+use crate::record::Published;
+use crate::units::{Probability, Rate};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// `[[published]]` and `[[expect]]`; for each, the first entry whose `when` is met applies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    pub published: Vec<Rule<Option<Published>>>,
+    pub expect: Vec<Rule<Expect>>,
+    /// The published entries' notes.
+    pub notes: Vec<String>,
+}
+
+/// Something that applies to the cases that meet a condition.
+#[derive(Debug, Clone)]
+pub(super) struct Rule<T> {
+    pub kind: &'static str,
+    origin: Origin,
+    conditions: Vec<Condition>,
+    pub value: T,
+}
+
+impl<T> Rule<T> {
+    /// Whether a case meets the `when`; `lookup` gives the node at a path of that case.
+    pub(super) fn applies<'a>(&self, lookup: impl Fn(&str) -> Option<&'a Node>) -> bool {
+        self.conditions.iter().all(|c| lookup(&c.path).is_some_and(|node| c.allows(node)))
+    }
+
+    /// The error for a rule that no case meets.
+    pub(super) fn never_applies(&self) -> ScenarioError {
+        self.origin.error(Problem::NeverApplies { rule: self.kind })
+    }
+}
+
+impl Rules {
+    /// Reads `published` and `expect`; the sweep tells which paths a `when` may name.
+    pub(super) fn read(root: &Table, sweep: &Sweep) -> Result<Self> {
+        let mut rules = Self::default();
+        for node in tables(root, "published") {
+            let table = node.as_table("published")?;
+            check_keys(table, "[[published]]", &["goodput", "note", "when"])?;
+            let value = match table.get("goodput") {
+                Some(n) => Some(published_figure(n, "published.goodput")?),
+                None => None,
+            };
+            if let Some(n) = table.get("note") {
+                rules.notes.push(n.as_text("published.note", "text")?.to_owned());
+            }
+            let conditions = conditions(table, root, sweep)?;
+            rules.published.push(Rule {
+                kind: "[[published]]",
+                origin: node.origin.clone(),
+                conditions,
+                value,
+            });
+        }
+        for node in tables(root, "expect") {
+            let table = node.as_table("expect")?;
+            let value = expectation(table)?;
+            let conditions = conditions(table, root, sweep)?;
+            rules.expect.push(Rule { kind: "[[expect]]", origin: node.origin.clone(), conditions, value });
+        }
+        Ok(rules)
+    }
+}
+
+fn tables<'a>(root: &'a Table, key: &str) -> Vec<&'a Node> {
+    match root.get(key).map(|n| (&n.value, n)) {
+        None => Vec::new(),
+        Some((Value::Array(all), _)) => all.iter().collect(),
+        Some((_, n)) => vec![n],
+    }
+}
+
+fn expectation(table: &Table) -> Result<Expect> {
+    check_keys(table, "[[expect]]", &["model_within", "goodput_min", "goodput_max", "when"])?;
+    let rate = |key: &str| -> Result<Option<u64>> {
+        let Some(n) = table.get(key) else { return Ok(None) };
+        let rate: Rate = n.as_quantity(&format!("expect.{key}"), "a bit rate such as \"885M\"")?;
+        Ok(Some(rate.as_bps()))
+    };
+    let model_within = match table.get("model_within") {
+        Some(n) => {
+            let at = "expect.model_within";
+            let expected = "a tolerance above 0, such as \"5%\"";
+            let tolerance: Probability = n.as_quantity(at, expected)?;
+            if tolerance.fraction() <= 0.0 {
+                return Err(n.unexpected(at, expected));
+            }
+            Some(tolerance)
+        }
+        None => None,
+    };
+    let (goodput_min_bps, goodput_max_bps) = (rate("goodput_min")?, rate("goodput_max")?);
+    if let (Some(min), Some(max), Some(n)) = (goodput_min_bps, goodput_max_bps, table.get("goodput_max"))
+        && min > max
+    {
+        return Err(n.origin.error(Problem::Contradiction {
+            at: "expect.goodput_max".into(),
+            found: n.describe(),
+            other: format!("a goodput_min of {}", Rate::bps(min)),
+            rule: "the least must not exceed the most".into(),
+        }));
+    }
+    Ok(Expect { model_within, goodput_min_bps, goodput_max_bps })
+}
+
+/// `"2.77M"`, `"5.57M..5.60M"` or a bare number, in bit/s.
+pub(super) fn published_figure(node: &Node, at: &str) -> Result<Published> {
+    const EXPECTED: &str = "a bit rate such as \"2.77M\", or two such as \"5.57M..5.60M\"";
+    let part = |text: &str| -> Result<f64> {
+        let end = Node { origin: node.origin.clone(), value: Value::Text(text.trim().to_owned()) };
+        end.as_quantity::<Rate>(at, EXPECTED).map(|r| r.as_bps() as f64)
+    };
+    if let Value::Text(text) = &node.value
+        && let Some((low, high)) = text.split_once("..")
+    {
+        let (low, high) = (part(low)?, part(high)?);
+        return if low <= high {
+            Ok(Published::Range([low, high]))
+        } else {
+            Err(node.unexpected(at, EXPECTED))
+        };
+    }
+    node.as_quantity::<Rate>(at, EXPECTED).map(|r| Published::Number(r.as_bps() as f64))
+}
+
+/// One line of a `when`.
+#[derive(Debug, Clone)]
+struct Condition {
+    path: String,
+    measure: Measure,
+    any_of: Vec<Allowed>,
+}
+
+#[derive(Debug, Clone)]
+enum Allowed {
+    /// The same quantity, or the same word.
+    Value(Node),
+    /// Both ends included; an absent end is open.
+    Range(Option<f64>, Option<f64>),
+}
+
+impl Condition {
+    fn allows(&self, node: &Node) -> bool {
+        let value = self.measure.read(node);
+        self.any_of.iter().any(|allowed| match allowed {
+            Allowed::Value(wanted) => match (self.measure.read(wanted), value) {
+                // Two spellings of one quantity differ by rounding at most.
+                (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+                _ => wanted.plain().eq_ignore_ascii_case(&node.plain()),
+            },
+            Allowed::Range(low, high) => {
+                value.is_some_and(|v| low.is_none_or(|l| v >= l) && high.is_none_or(|h| v <= h))
+            }
+        })
+    }
+}
+
+fn conditions(table: &Table, root: &Table, sweep: &Sweep) -> Result<Vec<Condition>> {
+    let Some(when) = table.get("when") else { return Ok(Vec::new()) };
+    let is_value = |t: &Table| t.get("every").is_some();
+    flatten(when.as_table("when")?, is_value)?
+        .into_iter()
+        .map(|(path, node)| {
+            if !sweep.varies(&path) && get(root, &path).is_none() {
+                let reason = "'when' names it, but it is neither swept nor set in this file".to_owned();
+                return Err(node.origin.error(Problem::NoParameter { path, reason }));
+            }
+            let measure = Measure::of(&path);
+            let any_of = match &node.value {
+                Value::Array(all) => all.iter().map(|n| allowed(n, &path, measure)).collect::<Result<_>>()?,
+                _ => vec![allowed(&node, &path, measure)?],
+            };
+            Ok(Condition { path, measure, any_of })
+        })
+        .collect()
+}
+
+fn allowed(node: &Node, path: &str, measure: Measure) -> Result<Allowed> {
+    let Value::Text(text) = &node.value else { return Ok(Allowed::Value(node.clone())) };
+    let (Some((low, high)), true) = (text.split_once(".."), measure != Measure::Word) else {
+        return Ok(Allowed::Value(node.clone()));
+    };
+    let expected = "a range such as \"4K..64K\", \"..64K\" or \"64K..\" in the parameter's unit";
+    let end = |text: &str| -> Result<Option<f64>> {
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        measure
+            .read_text(text.trim())
+            .map(Some)
+            .ok_or_else(|| node.unexpected(&format!("when.{path}"), expected))
+    };
+    let (low, high) = (end(low)?, end(high)?);
+    if low.is_none() && high.is_none() || low.zip(high).is_some_and(|(l, h)| l > h) {
+        return Err(node.unexpected(&format!("when.{path}"), expected));
+    }
+    Ok(Allowed::Range(low, high))
+}

@@ -1,0 +1,34 @@
+//! The scenarios that come with bdp, inside the binary.
+
+/// Name and text of every shipped scenario, by name.
+pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHIPPED.iter().copied()
+}
+
+/// The shipped scenario of that name, in any case, with or without `.toml`: its name and text.
+pub fn find(name: &str) -> Option<(&'static str, &'static str)> {
+    let lower = name.to_ascii_lowercase();
+    let stem = lower.strip_suffix(".toml").unwrap_or(&lower);
+    shipped().find(|(shipped, _)| *shipped == stem)
+}
+
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../scenarios/", $name, ".toml")))),+]
+    };
+}
+
+const SHIPPED: &[(&str, &str)] = files![
+    "s0-window-i",
+    "s0-window-ii",
+    "s1-64k",
+    "s1-128k",
+    "s1-cdn",
+    "s1-scale",
+    "s1-streams",
+    "s3-30k",
+    "s3-base",
+    "s3-loss",
+    "s3-noscale",
+    "s3-oneway",
+];

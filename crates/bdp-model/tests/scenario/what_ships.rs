@@ -1,0 +1,102 @@
+//! The scenarios that ship: complete, and with the numbers of the experiments.
+
+use super::*;
+
+fn cases(name: &str) -> Vec<CaseSpec> {
+    let (name, text) = find(name).unwrap();
+    let scenario = Scenario::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
+    scenario.plan(&PlanOptions::default()).unwrap()
+}
+
+fn rtt(case: &CaseSpec) -> Nanos {
+    case.links[0].config.forward.delay + case.links[0].config.reverse.delay
+}
+
+#[test]
+fn all_parse_plan_and_say_where_they_come_from() {
+    let on_disk: BTreeSet<String> =
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
+            .unwrap()
+            .filter_map(|e| e.unwrap().file_name().to_str()?.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+    let inside: BTreeSet<String> = shipped().map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(on_disk, inside, "scenarios/ and shipped.rs differ");
+    for (name, text) in shipped() {
+        let scenario = Scenario::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
+        assert!(scenario.about.len() > 100 && !scenario.source.is_empty(), "{name}");
+        let cases = scenario.plan(&PlanOptions::default()).unwrap();
+        let unique: BTreeSet<String> = keys(&cases).into_iter().collect();
+        assert_eq!(unique.len(), cases.len(), "{name} has two cases of one key");
+        for case in &cases {
+            // What is stored is what is run again.
+            let json = serde_json::to_string(case).unwrap();
+            assert_eq!(&serde_json::from_str::<CaseSpec>(&json).unwrap(), case, "{name}");
+        }
+    }
+    assert_eq!(find("S3-30K.toml").map(|(name, _)| name), Some("s3-30k"));
+    assert!(find("s9").is_none());
+}
+
+#[test]
+fn numbers_are_those_of_the_experiments() {
+    for (name, rtt_ms, window, streams, published) in [
+        ("s1-64k", 173.0, Some(65_536), 1, Published::Number(2.77e6)),
+        ("s1-128k", 173.0, Some(131_072), 1, Published::Number(5.35e6)),
+        ("s1-streams", 173.0, Some(131_072), 10, Published::Number(47.8e6)),
+        ("s3-base", 0.94, None, 1, Published::Number(1.01e9)),
+        ("s3-noscale", 51.0, None, 1, Published::Range([10.0e6, 10.6e6])),
+        ("s3-30k", 41.0, Some(30_720), 1, Published::Range([5.57e6, 5.60e6])),
+    ] {
+        let all = cases(name);
+        let [case] = all.as_slice() else { panic!("{name} has {} cases", all.len()) };
+        assert_eq!(rtt(case).as_millis_f64(), rtt_ms, "{name}");
+        let flow = &case.flows[0];
+        assert_eq!(flow.window.map(ByteCount::as_bytes), window, "{name}");
+        assert_eq!(flow.streams, streams, "{name}");
+        assert_eq!(flow.congestion, "reno", "{name}");
+        assert_eq!(case.published_bps, Some(published), "{name}");
+        let bar = (name != "s3-base").then(|| Probability::new(0.05).unwrap());
+        assert_eq!(case.expect.model_within, bar, "{name}");
+        let scaling_off = case.hosts[1].sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0");
+        assert_eq!(scaling_off, ["s3-noscale", "s3-30k"].contains(&name), "{name}");
+    }
+    for case in cases("s3-oneway") {
+        assert_eq!(rtt(&case).as_millis_f64(), 41.0);
+    }
+    assert_eq!(cases("s3-loss").len(), 24);
+}
+
+#[test]
+fn curves_are_judged_up_to_half_and_from_twice_rate_x_rtt() {
+    for (name, bdp_bytes, minimum) in
+        [("s0-window-i", 318_750, 885_000_000), ("s0-window-ii", 27_256, 78_700_000)]
+    {
+        for case in cases(name) {
+            let window = case.flows[0].window.unwrap().as_bytes();
+            let bars = (case.expect.model_within.map(Probability::fraction), case.expect.goodput_min_bps);
+            let expected = match window {
+                w if w <= bdp_bytes / 2 => (Some(0.12), None),
+                w if w >= 2 * bdp_bytes => (None, Some(minimum)),
+                _ => (None, None),
+            };
+            assert_eq!(bars, expected, "{name} {window}");
+            let plateau = (window < 1448).then_some(Published::Number(5e4));
+            assert_eq!(case.published_bps, plateau, "{name} {window}");
+        }
+    }
+    let both: Vec<CaseSpec> = cases("s0-window-i");
+    assert_eq!((both[0].flows[0].from.as_str(), both[20].flows[0].from.as_str()), ("near", "far"));
+    assert_eq!(both.last().unwrap().flows[0].window, Some(ByteCount::bytes(128 << 20)));
+}
+
+#[test]
+fn the_middlebox_is_judged_only_where_both_sides_agree() {
+    let all = cases("s1-scale");
+    let judged: Vec<_> = all
+        .iter()
+        .filter(|c| c.expect != Default::default())
+        .map(|c| c.links[0].config.forward.rewrite.window_scale)
+        .collect();
+    assert_eq!(judged, [None, Some(WindowScaleRewrite::Strip)]);
+    assert_eq!(all[2].links[0].config.reverse.rewrite.window_scale, Some(WindowScaleRewrite::Set(0)));
+}

@@ -5,6 +5,7 @@
 
 pub mod histogram;
 pub mod link;
+pub mod path;
 pub mod record;
 pub mod scenario;
 pub mod stats;

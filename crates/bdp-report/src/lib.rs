@@ -1,1 +1,19 @@
-//! Tables, charts and JSON from records.
+//! Tables, charts and JSON from records. Nothing here measures, asks for the time or touches a file.
+#![forbid(unsafe_code)]
+
+mod chart;
+mod grid;
+mod json;
+mod notes;
+mod number;
+mod spark;
+mod style;
+mod summary;
+mod sweep;
+mod table;
+mod varied;
+
+pub use json::{CASES_SCHEMA, json};
+pub use spark::spark;
+pub use style::Style;
+pub use table::table;

@@ -1,0 +1,71 @@
+//! The link in virtual time: every instant is an argument, so no test depends on a clock. Seeds are fixed; only the
+//! inputs of the properties are drawn anew in each run.
+
+mod arbitrary;
+mod busy;
+mod conservation;
+mod loss;
+mod oracle;
+mod queue;
+mod rewrite;
+mod segment;
+mod timing;
+
+use bdp_link::{Departure, End, Link, Packet};
+use bdp_model::link::{DirectionConfig, LinkConfig, Loss, QueueLimit};
+use bdp_model::units::{Nanos, Probability, Rate};
+
+/// Both directions alike.
+fn symmetric(direction: DirectionConfig) -> LinkConfig {
+    LinkConfig { forward: direction.clone(), reverse: direction, mtu: 1500 }
+}
+
+/// A direction with a rate, no overhead, no delay, no loss and no limit.
+fn wire(rate_bps: u64) -> DirectionConfig {
+    DirectionConfig {
+        rate: Some(Rate::bps(rate_bps)),
+        overhead_bytes: 0,
+        limit: QueueLimit::Unlimited,
+        ..DirectionConfig::default()
+    }
+}
+
+fn independent(fraction: f64) -> Loss {
+    Loss::Independent(Probability::new(fraction).expect("a fraction"))
+}
+
+/// A packet that is no IP packet and carries its number in its first eight bytes.
+fn numbered(number: u64, bytes: usize) -> Packet {
+    assert!(bytes >= 8);
+    let mut data = vec![0; bytes];
+    data[..8].copy_from_slice(&number.to_be_bytes());
+    Packet { data }
+}
+
+fn number(packet: &Packet) -> u64 {
+    u64::from_be_bytes(packet.data[..8].try_into().expect("eight bytes"))
+}
+
+/// Pops everything, each packet at the instant it is due.
+fn drain(link: &mut Link) -> Vec<Departure> {
+    let mut departures = Vec::new();
+    while let Some(due) = link.next_event() {
+        let departure = link.pop(due).expect("what is due departs");
+        assert_eq!(departure.due, due);
+        departures.push(departure);
+    }
+    assert_eq!(link.pop(Nanos(u64::MAX)), None);
+    departures
+}
+
+/// Packets in = out + lost + dropped at the queue + inside.
+fn assert_conserved(link: &Link) {
+    for from in [End::A, End::B] {
+        let c = link.counters(from);
+        assert_eq!(
+            c.packets_in,
+            c.packets_out + c.lost + c.queue_dropped + link.queued(from),
+            "from {from:?}: {c:?}"
+        );
+    }
+}

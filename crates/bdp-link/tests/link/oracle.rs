@@ -1,0 +1,115 @@
+//! The whole link against a slow and obvious one: absolute rational instants in u128, every packet kept for ever.
+
+use bdp_link::{DropCause, End, Link, Verdict};
+use bdp_model::link::{DirectionConfig, Loss, QueueLimit};
+use bdp_model::units::{ByteCount, Nanos};
+use proptest::prelude::*;
+
+use crate::arbitrary::{self, Arrival};
+use crate::{drain, number, numbered, symmetric};
+
+/// One direction, written from the definitions. Instants are numerators over the rate.
+#[derive(Default)]
+struct Oracle {
+    index: u64,
+    /// End of serialisation of every admitted packet.
+    finished: Vec<u128>,
+    due: Vec<(u64, Nanos)>,
+    queueing_max: u128,
+}
+
+impl Oracle {
+    fn enqueue(&mut self, config: &DirectionConfig, number: u64, bytes: usize, now: Nanos) -> Verdict {
+        let index = self.index;
+        self.index += 1;
+        if let Loss::Periodic(n) = config.loss
+            && n > 0
+            && (index + 1).is_multiple_of(n)
+        {
+            return Verdict::Dropped(DropCause::Loss);
+        }
+        let now = u128::from(now.as_ns());
+        let Some(rate) = config.rate.map(|r| u128::from(r.as_bps())) else {
+            self.due.push((number, Nanos(now as u64) + config.delay));
+            return Verdict::Queued;
+        };
+        let bits = (bytes as u128 + u128::from(config.overhead_bytes)) * 8;
+        let free = self.finished.last().copied().unwrap_or(0);
+        let finish = free.max(now * rate) + bits * 1_000_000_000;
+        let room = match config.limit {
+            QueueLimit::Packets(limit) => {
+                let waiting = self.finished.iter().filter(|f| **f / rate > now).count();
+                (waiting as u64) < limit
+            }
+            QueueLimit::Bytes(limit) => {
+                finish - now * rate <= u128::from(limit.as_bytes()) * 8 * 1_000_000_000
+            }
+            QueueLimit::Unlimited => true,
+        };
+        if !room {
+            return Verdict::Dropped(DropCause::Queue);
+        }
+        self.finished.push(finish);
+        self.queueing_max = self.queueing_max.max(finish / rate - now);
+        self.due.push((number, Nanos((finish / rate) as u64) + config.delay));
+        Verdict::Queued
+    }
+}
+
+fn check(config: &DirectionConfig, arrivals: &[Arrival]) -> Result<(), TestCaseError> {
+    let mut link = Link::new(&symmetric(config.clone()), 1);
+    let mut oracles = [Oracle::default(), Oracle::default()];
+    let mut now = Nanos::ZERO;
+    for (n, arrival) in (0u64..).zip(arrivals) {
+        now += arrival.gap;
+        let expected = oracles[usize::from(arrival.from == End::B)].enqueue(config, n, arrival.bytes, now);
+        let verdict = link.enqueue(arrival.from, numbered(n, arrival.bytes), now);
+        prop_assert_eq!(verdict, expected, "packet {} at {:?}", n, now);
+    }
+    for (from, oracle) in [End::A, End::B].into_iter().zip(&oracles) {
+        prop_assert_eq!(u128::from(link.counters(from).queueing_max.as_ns()), oracle.queueing_max);
+    }
+    let departures = drain(&mut link);
+    for (to, oracle) in [End::B, End::A].into_iter().zip(oracles) {
+        let due: Vec<_> =
+            departures.iter().filter(|d| d.to == to).map(|d| (number(&d.packet), d.due)).collect();
+        prop_assert_eq!(due, oracle.due);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn agrees_with_the_definitions(
+        config in arbitrary::direction(),
+        arrivals in prop::collection::vec(arbitrary::arrival(), 1..300),
+    ) {
+        // The oracle knows no random draws; they have their own tests.
+        let loss = if matches!(config.loss, Loss::Independent(_)) { Loss::None } else { config.loss };
+        check(&DirectionConfig { loss, ..config }, &arrivals)?;
+    }
+}
+
+/// Arrivals at the very ends of serialisations, where a remainder and a nanosecond meet.
+#[test]
+fn agrees_where_arrivals_touch_departures() {
+    for rate_bps in [3, 7, 1_000_003, 99_999_989] {
+        for limit in [QueueLimit::Packets(1), QueueLimit::Packets(2), QueueLimit::Bytes(ByteCount::bytes(19))]
+        {
+            let config = DirectionConfig { limit, ..crate::wire(rate_bps) };
+            for offset in [-1i64, 0, 1] {
+                let arrivals: Vec<_> = (1..200u64)
+                    .scan(0, |last, n| {
+                        let end = n as i64 * (80_000_000_000 / rate_bps) as i64 + offset * (n % 2) as i64;
+                        let gap = Nanos((end - *last) as u64);
+                        *last = end;
+                        Some(Arrival { from: End::A, bytes: 10, gap })
+                    })
+                    .collect();
+                check(&config, &arrivals).expect("agreement");
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Reno under light loss, after Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion
+//! Avoidance Algorithm", ACM CCR 27(3), 1997, equation 3: `BW = MSS / RTT x C / sqrt(p)`.
+//!
+//! Congestion avoidance alone: no timeouts, no limit by the receiver's window, p up to about 1 %.
+
+use std::f64::consts::SQRT_2;
+
+use super::rate_of_segments_bps;
+use crate::units::Nanos;
+
+/// C where only the order matters, as most rules of thumb have it.
+pub const C_ONE: f64 = 1.0;
+
+/// C for periodic loss and an ACK for every segment: sqrt(3/2), which print rounds to 1.22.
+pub const C_PERIODIC: f64 = 1.224_744_871_391_589;
+
+/// C for periodic loss and an ACK for every second segment: sqrt(3/4), which print rounds to 0.87.
+pub const C_PERIODIC_DELAYED_ACK: f64 = C_PERIODIC / SQRT_2;
+
+/// Goodput in bit/s under loss probability `loss`; infinite where nothing is lost.
+pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, c: f64) -> f64 {
+    rate_of_segments_bps(window_segments(loss, c), mss_bytes, rtt)
+}
+
+/// Mean congestion window in segments, `C / sqrt(p)`.
+pub fn window_segments(loss: f64, c: f64) -> f64 {
+    c / loss.sqrt()
+}
+
+/// Loss probability at which the model gives `rate_bps`; `None` where it gives that rate at any loss.
+pub fn tolerated_loss(mss_bytes: u64, rtt: Nanos, rate_bps: f64, c: f64) -> Option<f64> {
+    let loss = (rate_of_segments_bps(c, mss_bytes, rtt) / rate_bps).powi(2);
+    (loss < 1.0).then_some(loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::vectors::{LOSSES, MSS_BYTES, RTT, assert_mbps};
+
+    #[test]
+    fn c_of_one_gives_the_vectors() {
+        for (loss, mbps) in LOSSES.into_iter().zip(["3.69", "11.68", "36.94", "116.8"]) {
+            assert_mbps(rate_bps(MSS_BYTES, RTT, loss, C_ONE), mbps);
+        }
+    }
+
+    /// These vectors are those of C = sqrt(3/2). They do NOT follow from C = 1.22 taken literally, which gives
+    /// 4.51, 14.25, 45.06 and 142.5: "1.22" in the head of such a table is the rounded name of the constant.
+    #[test]
+    fn c_of_periodic_loss_gives_the_vectors() {
+        for (loss, mbps) in LOSSES.into_iter().zip(["4.52", "14.31", "45.24", "143.1"]) {
+            assert_mbps(rate_bps(MSS_BYTES, RTT, loss, C_PERIODIC), mbps);
+        }
+        assert_mbps(rate_bps(MSS_BYTES, RTT, 1e-3, 1.22), "4.51");
+    }
+
+    #[test]
+    fn constants_are_those_of_the_paper() {
+        assert_eq!(C_PERIODIC, 1.5f64.sqrt());
+        assert!((C_PERIODIC_DELAYED_ACK - 0.75f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn the_inverse_inverts() {
+        for loss in LOSSES {
+            let rate = rate_bps(MSS_BYTES, RTT, loss, C_PERIODIC);
+            let back = tolerated_loss(MSS_BYTES, RTT, rate, C_PERIODIC).unwrap();
+            assert!((back / loss - 1.0).abs() < 1e-12, "{loss}: {back}");
+        }
+        assert_eq!(tolerated_loss(MSS_BYTES, RTT, 1000.0, C_PERIODIC), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! What headers leave of a link's rate: `goodput = rate x payload / (IP packet + bytes that the medium adds)`.
+//!
+//! Sizes: IEEE 802.3 and 802.1Q for the wire, RFC 791 and RFC 8200 for IP, RFC 9293 and RFC 7323 for TCP, RFC 768 for UDP.
+
+use crate::link::ETHERNET_OVERHEAD_BYTES;
+use crate::scenario::Family;
+
+/// What carries IP packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// Ethernet: preamble 8, header 14, checksum 4, gap 12.
+    Ethernet,
+    /// Ethernet with one VLAN tag of 4 bytes.
+    EthernetVlan,
+    /// The loopback device, which puts nothing on a wire.
+    Loopback,
+}
+
+impl Medium {
+    /// Every medium.
+    pub const ALL: [Self; 3] = [Self::Ethernet, Self::EthernetVlan, Self::Loopback];
+
+    /// Bytes that it adds to each IP packet.
+    pub const fn overhead_bytes(self) -> u64 {
+        match self {
+            Self::Ethernet => ETHERNET_OVERHEAD_BYTES as u64,
+            Self::EthernetVlan => ETHERNET_OVERHEAD_BYTES as u64 + 4,
+            Self::Loopback => 0,
+        }
+    }
+
+    /// Its name as tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ethernet => "Ethernet",
+            Self::EthernetVlan => "Ethernet, VLAN tag",
+            Self::Loopback => "loopback",
+        }
+    }
+}
+
+/// What carries the payload in an IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP without options in data segments.
+    Tcp,
+    /// TCP with timestamps, 12 bytes with their padding: what most systems negotiate.
+    TcpTimestamps,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// Every transport.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::TcpTimestamps, Self::Udp];
+
+    /// Header bytes of a segment or datagram full of payload.
+    pub const fn header_bytes(self) -> u64 {
+        match self {
+            Self::Tcp => 20,
+            Self::TcpTimestamps => 32,
+            Self::Udp => 8,
+        }
+    }
+
+    /// Its name as tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::TcpTimestamps => "TCP, timestamps",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+/// Header bytes of an IP packet: IP's own, without options, and the transport's.
+pub const fn header_bytes(family: Family, transport: Transport) -> u64 {
+    let ip = match family {
+        Family::Ipv4 => 20,
+        Family::Ipv6 => 40,
+    };
+    ip + transport.header_bytes()
+}
+
+/// Payload bytes of the largest packet that `mtu_bytes` admits: TCP's maximum segment, or UDP's datagram.
+///
+/// `None` where the headers leave nothing, or where IPv6 does not work: below 1280 bytes (RFC 8200, section 5).
+pub fn payload_bytes(mtu_bytes: u64, family: Family, transport: Transport) -> Option<u64> {
+    if family == Family::Ipv6 && mtu_bytes < IPV6_MTU_MIN_BYTES {
+        return None;
+    }
+    mtu_bytes.checked_sub(header_bytes(family, transport)).filter(|&payload| payload > 0)
+}
+
+/// The smallest MTU on which IPv6 works (RFC 8200, section 5).
+pub const IPV6_MTU_MIN_BYTES: u64 = 1280;
+
+/// Share of a link's rate that is payload when every packet is full, 0..1.
+pub fn payload_share(mtu_bytes: u64, medium: Medium, family: Family, transport: Transport) -> Option<f64> {
+    let payload = payload_bytes(mtu_bytes, family, transport)?;
+    Some(payload as f64 / (mtu_bytes + medium.overhead_bytes()) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::vectors::assert_prints;
+
+    #[test]
+    fn gigabit_ethernet_gives_the_known_goodputs() {
+        use Family::{Ipv4, Ipv6};
+        use Medium::{Ethernet, EthernetVlan};
+        use Transport::{Tcp, TcpTimestamps, Udp};
+        for (mtu, medium, family, transport, mbps) in [
+            (1500, Ethernet, Ipv4, Tcp, "949.28"),
+            (1500, Ethernet, Ipv4, TcpTimestamps, "941.48"),
+            (1500, Ethernet, Ipv6, Tcp, "936.28"),
+            (1500, Ethernet, Ipv6, TcpTimestamps, "928.48"),
+            (1500, EthernetVlan, Ipv4, TcpTimestamps, "939.04"),
+            (9000, Ethernet, Ipv4, Tcp, "991.37"),
+            (9000, Ethernet, Ipv4, TcpTimestamps, "990.04"),
+            (1500, Ethernet, Ipv4, Udp, "957.09"),
+        ] {
+            assert_prints(payload_share(mtu, medium, family, transport).unwrap() * 1000.0, mbps);
+        }
+    }
+
+    #[test]
+    fn loopback_adds_nothing() {
+        let share = payload_share(1500, Medium::Loopback, Family::Ipv4, Transport::Udp).unwrap();
+        assert_eq!(share, 1472.0 / 1500.0);
+    }
+
+    #[test]
+    fn an_mtu_without_room_has_no_payload() {
+        assert_eq!(payload_bytes(40, Family::Ipv4, Transport::Tcp), None);
+        assert_eq!(payload_bytes(41, Family::Ipv4, Transport::Tcp), Some(1));
+        assert_eq!(payload_bytes(1279, Family::Ipv6, Transport::Udp), None);
+        assert_eq!(payload_bytes(1280, Family::Ipv6, Transport::Udp), Some(1232));
+    }
+}

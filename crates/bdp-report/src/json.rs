@@ -1,0 +1,40 @@
+//! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
+
+use bdp_model::record::Record;
+use serde_json::{Value, json as value};
+
+use crate::summary::{Ending, Point, points};
+
+/// Version of the document's shape; a reader refuses a larger major number.
+pub const CASES_SCHEMA: &str = "bdp.cases/1";
+
+/// `{"schema", "bdp", "cases", "summary"}`: the records in the order given, complete, and one summary for each
+/// scenario and point of its parameters. A number that is not finite becomes null.
+pub fn json(records: &[Record]) -> Value {
+    value!({
+        "schema": CASES_SCHEMA,
+        "bdp": env!("CARGO_PKG_VERSION"),
+        "cases": records,
+        "summary": points(records).iter().map(summary).collect::<Vec<_>>(),
+    })
+}
+
+fn summary(point: &Point<'_>) -> Value {
+    let goodput = point.goodput_bps();
+    value!({
+        "scenario": point.scenario,
+        "params": point.params,
+        "n_valid": point.count(Ending::Valid),
+        "n_invalid": point.count(Ending::Invalid),
+        "n_failed": point.count(Ending::Failed),
+        "n_missed": point.missed().count(),
+        "goodput_median_bps": goodput.map(|g| g.median),
+        "goodput_min_bps": goodput.map(|g| g.min),
+        "goodput_max_bps": goodput.map(|g| g.max),
+        "expected_median_bps": point.expected_bps().map(|e| e.median),
+        "model_ratio_median": point.model_ratio().map(|r| r.median),
+        "published_bps": point.published_bps(),
+        "rtt_idle_min_ns": point.rtt_idle_min_ns(),
+        "on_the_wire_median_bytes": point.on_the_wire_bytes().map(|w| w.median),
+    })
+}

@@ -1,0 +1,129 @@
+//! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
+
+use bdp_model::record::Record;
+use bdp_model::units::format_bps;
+
+use crate::grid::{tame, wrap};
+use crate::number::{asked_size, percent, size};
+use crate::style::{Style, Tint};
+use crate::summary::{Ending, Point, Spread, ending};
+use crate::varied::name;
+
+/// One line or more for each note, the gravest first.
+pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
+    let mut text = String::new();
+    for point in points {
+        for record in point.records.iter().filter(|r| ending(r) == Ending::Failed) {
+            let error = record.error.as_deref().unwrap_or("no error recorded");
+            text.push_str(&wrap("FAILED   ", Tint::Bad, &attempt(point, record, error), style));
+        }
+    }
+    for point in points {
+        for line in missed(point) {
+            text.push_str(&wrap("MISSED   ", Tint::Bad, &line, style));
+        }
+    }
+    for point in points {
+        for record in point.records.iter().filter(|r| ending(r) == Ending::Invalid) {
+            let broken = match record.fidelity.broken.as_slice() {
+                [] => "no broken bound recorded".to_owned(),
+                bounds => bounds.join("; "),
+            };
+            text.push_str(&wrap("INVALID  ", Tint::Doubtful, &attempt(point, record, &broken), style));
+        }
+    }
+    for line in windows(points) {
+        text.push_str(&wrap("WINDOW   ", Tint::Doubtful, &line, style));
+    }
+    text
+}
+
+/// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one.
+fn attempt(point: &Point<'_>, record: &Record, why: &str) -> String {
+    let repeated = point.records.iter().any(|r| r.repetition != record.repetition);
+    let next = point
+        .records
+        .iter()
+        .filter(|r| r.repetition == record.repetition && r.attempt > record.attempt)
+        .min_by_key(|r| r.attempt);
+    let case = name(point, None);
+    let number = if repeated { format!(" #{}", record.repetition) } else { String::new() };
+    let sequel = match next {
+        None => "not repeated".to_owned(),
+        Some(next) => {
+            let how = match ending(next) {
+                Ending::Valid => "OK",
+                Ending::Invalid => "INVALID",
+                Ending::Failed => "FAILED",
+            };
+            format!("repeated as attempt {}, {how}", next.attempt)
+        }
+    };
+    format!("{case}{number} attempt {}: {}; {sequel}", record.attempt, tame(why))
+}
+
+/// One line for each expectation of the point that was missed, with what came instead.
+fn missed(point: &Point<'_>) -> Vec<String> {
+    let mut texts: Vec<&str> = Vec::new();
+    for expectation in point.missed().filter_map(|r| r.expectation.as_ref()) {
+        if !texts.contains(&expectation.text.as_str()) {
+            texts.push(&expectation.text);
+        }
+    }
+    let valid = point.count(Ending::Valid);
+    let line = |text: &str| {
+        let these: Vec<&Record> =
+            point.missed().filter(|r| r.expectation.as_ref().is_some_and(|e| e.text == text)).collect();
+        let share = if valid > 1 { format!(" in {} of {valid}", these.len()) } else { String::new() };
+        let here = match Spread::of(these.iter().filter_map(|r| r.goodput_bps)) {
+            None => "no goodput".to_owned(),
+            Some(g) if g.min == g.max => format_bps(g.median),
+            Some(g) => format!("{} to {}", format_bps(g.min), format_bps(g.max)),
+        };
+        let model = Spread::of(these.iter().filter_map(|r| r.expected_bps));
+        let ratio = model.filter(|m| m.median > 0.0).and_then(|m| {
+            Spread::of(these.iter().filter_map(|r| r.goodput_bps)).map(|g| g.median / m.median)
+        });
+        let ratio = ratio.map_or_else(String::new, |r| format!(", {} of the model", percent(r)));
+        format!("{}{share}: {}; here {here}{ratio}", name(point, None), tame(text))
+    };
+    texts.into_iter().map(line).collect()
+}
+
+/// Windows that were asked for and did not come about: one line for each scenario and reason.
+fn windows(points: &[Point<'_>]) -> Vec<String> {
+    struct Group<'a> {
+        scenario: &'a str,
+        note: Option<&'a str>,
+        pairs: Vec<String>,
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for point in points {
+        for record in point.valid().filter(|r| r.window.reached == Some(false)) {
+            let note = record.window.note.as_deref();
+            let bytes = |b: Option<u64>, how: fn(u64) -> String| b.map_or_else(|| "?".to_owned(), how);
+            let pair = format!(
+                "{} of {}",
+                bytes(record.window.on_the_wire_bytes, |b| size(b as f64)),
+                bytes(record.window.asked_bytes, asked_size)
+            );
+            let index = groups
+                .iter()
+                .position(|g| g.scenario == point.scenario && g.note == note)
+                .unwrap_or_else(|| {
+                    groups.push(Group { scenario: point.scenario, note, pairs: Vec::new() });
+                    groups.len() - 1
+                });
+            if !groups[index].pairs.contains(&pair) {
+                groups[index].pairs.push(pair);
+            }
+        }
+    }
+    groups
+        .into_iter()
+        .map(|g| {
+            let why = g.note.map_or_else(|| "no reason recorded".to_owned(), tame);
+            format!("{}: {} on the wire; {why}", tame(g.scenario), g.pairs.join(", "))
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! Numbers in the form the tables use.
+
+use bdp_model::ByteCount;
+
+/// Three significant digits, never in exponents, trailing zeros kept so that decimals stand under each other: `941`,
+/// `10.0`, `5.57`, `0.0500`. A dash for what is not a number.
+pub(crate) fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    // Rounding first decides the digits after the point: 9.996 is 10.0, not 10.00.
+    let exponent =
+        format!("{:.2e}", value.abs()).split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0i32);
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    format!("{value:.decimals$}")
+}
+
+/// A share of one as a percentage: `100 %`, `9.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() {
+        "-".to_owned()
+    } else if value.abs() < 9.95 {
+        format!("{value:.1} %")
+    } else {
+        format!("{value:.0} %")
+    }
+}
+
+/// A size with three significant digits: `63.6 KiB`.
+pub(crate) fn size(bytes: f64) -> String {
+    let mut value = bytes;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1023.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
+}
+
+/// A size that somebody asked for, as they would have written it where that is short: `64 KiB`, `319 kB`, `30660 B`;
+/// rounded where it is not.
+pub(crate) fn asked_size(bytes: u64) -> String {
+    let iec = ByteCount::bytes(bytes).to_string();
+    if iec.parse() == Ok(ByteCount::bytes(bytes)) {
+        iec
+    } else if bytes.is_multiple_of(1_000_000) {
+        format!("{} MB", bytes / 1_000_000)
+    } else if bytes.is_multiple_of(1000) {
+        format!("{} kB", bytes / 1000)
+    } else if bytes < 100_000 {
+        format!("{bytes} B")
+    } else {
+        iec
+    }
+}
+
+/// The unit in which a table's rates are printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RateUnit {
+    /// As in the heading.
+    pub name: &'static str,
+    /// In bit/s.
+    pub bps: f64,
+}
+
+impl RateUnit {
+    /// Mbit/s, or kbit/s where no rate reaches 1 Mbit/s.
+    pub fn fitting(rates_bps: impl IntoIterator<Item = f64>) -> Self {
+        let largest = rates_bps.into_iter().filter(|r| r.is_finite()).fold(0.0, f64::max);
+        if largest > 0.0 && largest < 1e6 {
+            Self { name: "kbit/s", bps: 1e3 }
+        } else {
+            Self { name: "Mbit/s", bps: 1e6 }
+        }
+    }
+
+    /// The rate in this unit with three digits.
+    pub fn format(self, bps: f64) -> String {
+        three_digits(bps / self.bps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_significant_digits() {
+        for (value, text) in [
+            (941.48, "941"),
+            (999.6, "1000"),
+            (99.96, "100"),
+            (9.996, "10.0"),
+            (10.0, "10.0"),
+            (5.569, "5.57"),
+            (0.05, "0.0500"),
+            (0.0, "0"),
+            (12_345.6, "12346"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn sizes_do_not_reach_1024_of_a_unit() {
+        assert_eq!(size(1023.0), "1023 B");
+        assert_eq!(size(1024.0), "1.00 KiB");
+        assert_eq!(size(1_048_575.0), "1.00 MiB");
+        assert_eq!(size(65_160.0), "63.6 KiB");
+    }
+
+    #[test]
+    fn what_was_asked_is_printed_as_it_would_be_typed() {
+        for (bytes, text) in [
+            (65_536, "64 KiB"),
+            (319_000, "319 kB"),
+            (30_660, "30660 B"),
+            (512, "512 B"),
+            (100_000_000, "100 MB"),
+            (318_592, "311.1 KiB"),
+        ] {
+            assert_eq!(asked_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn small_rates_get_the_smaller_unit() {
+        assert_eq!(RateUnit::fitting([50e3, 999e3]).name, "kbit/s");
+        assert_eq!(RateUnit::fitting([50e3, 941e6]).name, "Mbit/s");
+        assert_eq!(RateUnit::fitting([]).name, "Mbit/s");
+        assert_eq!(RateUnit::fitting([50e3]).format(50e3), "50.0");
+    }
+}

@@ -1,0 +1,124 @@
+//! What the place that text goes to can show.
+
+/// How text is laid out and marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours. Never the only sign of anything: each coloured word also says what it means.
+    pub colour: bool,
+    /// Characters beyond ASCII.
+    pub unicode: bool,
+    /// Columns; no line is longer, down to 40.
+    pub width: u16,
+}
+
+/// Columns where nothing tells them: a terminal's by tradition.
+const TERMINAL_WIDTH: u16 = 80;
+/// Columns of text that does not go to a terminal.
+const FILE_WIDTH: u16 = 100;
+/// Below this no table can be read, and lines are allowed to wrap.
+const LEAST_WIDTH: u16 = 40;
+
+impl Style {
+    /// ASCII without colour, 100 columns: the same on every machine.
+    pub const fn plain() -> Self {
+        Self { colour: false, unicode: false, width: FILE_WIDTH }
+    }
+
+    /// From the facts about standard output and the values of `NO_COLOR` (<https://no-color.org>: any value but the
+    /// empty one), `LC_ALL` and `LANG` (POSIX: the first that is set and not empty) and `COLUMNS`.
+    pub fn detect(
+        is_terminal: bool,
+        no_color: Option<&str>,
+        lc_all: Option<&str>,
+        lang: Option<&str>,
+        columns: Option<&str>,
+    ) -> Self {
+        let set = |value: Option<&str>| value.is_some_and(|v| !v.is_empty());
+        let locale = if set(lc_all) { lc_all } else { lang }.unwrap_or_default().to_ascii_lowercase();
+        let default = if is_terminal { TERMINAL_WIDTH } else { FILE_WIDTH };
+        Self {
+            colour: is_terminal && !set(no_color),
+            unicode: locale.contains("utf-8") || locale.contains("utf8"),
+            width: columns
+                .and_then(|c| c.trim().parse().ok())
+                .filter(|&c: &u16| c > 0)
+                .unwrap_or(default)
+                .max(LEAST_WIDTH),
+        }
+    }
+
+    /// The width as a count of characters, never below what can be laid out.
+    pub(crate) fn columns(&self) -> usize {
+        usize::from(self.width.max(LEAST_WIDTH))
+    }
+
+    /// `text` in a tint, where there is colour.
+    pub(crate) fn paint(&self, tint: Tint, text: &str) -> String {
+        let code = match tint {
+            Tint::None => return text.to_owned(),
+            Tint::Strong => "1",
+            Tint::Faint => "2",
+            Tint::Bad => "31",
+            Tint::Good => "32",
+            Tint::Doubtful => "33",
+            Tint::Model => "36",
+        };
+        if self.colour && !text.trim().is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tint {
+    /// Ordinary text.
+    #[default]
+    None,
+    /// A heading.
+    Strong,
+    /// Beside the point.
+    Faint,
+    /// Failed or missed.
+    Bad,
+    /// As it should be.
+    Good,
+    /// INVALID.
+    Doubtful,
+    /// The model's.
+    Model,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_needs_a_terminal_and_no_no_color() {
+        assert!(Style::detect(true, None, None, None, None).colour);
+        assert!(Style::detect(true, Some(""), None, None, None).colour);
+        assert!(!Style::detect(true, Some("1"), None, None, None).colour);
+        assert!(!Style::detect(false, None, None, None, None).colour);
+    }
+
+    #[test]
+    fn lc_all_overrules_lang_unless_empty() {
+        let unicode = |lc_all, lang| Style::detect(true, None, lc_all, lang, None).unicode;
+        assert!(unicode(None, Some("de_DE.UTF-8")));
+        assert!(unicode(Some(""), Some("C.utf8")));
+        assert!(!unicode(Some("C"), Some("de_DE.UTF-8")));
+        assert!(!unicode(None, None));
+    }
+
+    #[test]
+    fn width_comes_from_columns_or_the_kind_of_output() {
+        let width = |terminal, columns| Style::detect(terminal, None, None, None, columns).width;
+        assert_eq!(width(true, Some("132")), 132);
+        assert_eq!(width(true, Some("nonsense")), 80);
+        assert_eq!(width(true, Some("0")), 80);
+        assert_eq!(width(false, None), 100);
+        assert_eq!(width(true, Some("12")), 40);
+    }
+}

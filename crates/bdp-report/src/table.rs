@@ -1,0 +1,299 @@
+//! The table on the terminal: each point of each scenario beside its model and what was published.
+
+use std::collections::BTreeSet;
+
+use bdp_model::record::{Published, Record};
+
+use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::notes::notes;
+use crate::number::{RateUnit, percent, size, three_digits};
+use crate::style::{Style, Tint};
+use crate::summary::{Ending, Point, points};
+use crate::sweep::sweeps;
+use crate::varied::varied;
+
+/// Facts about the lab, one row for each point, notes on whatever does not count or was missed, and for each sweep
+/// of windows its curve and knee. Ends with a newline. Goodput is the median of the valid repetitions, with its
+/// smallest and largest where there is more than one.
+pub fn table(records: &[Record], style: &Style) -> String {
+    if records.is_empty() {
+        return "no cases\n".to_owned();
+    }
+    let points = points(records);
+    let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
+    text.push('\n');
+    text.push_str(&body(&points, style));
+    for part in [notes(&points, style), sweeps(&points, style)] {
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+/// Kernel, congestion control, seed, version, fidelity.
+fn facts(records: &[Record], points: &[Point<'_>]) -> String {
+    fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {
+        let set: BTreeSet<String> = words.map(tame).filter(|w| !w.is_empty()).collect();
+        set.into_iter().collect::<Vec<_>>().join("/")
+    }
+    let kernel = distinct(records.iter().map(|r| r.environment.kernel.as_str()));
+    let used = distinct(records.iter().flat_map(|r| &r.flows).map(|f| f.congestion_control.as_str()));
+    let asked = || distinct(records.iter().flat_map(|r| &r.case.flows).map(|f| f.congestion.as_str()));
+    let congestion = if used.is_empty() { asked() } else { used };
+    let seeds: BTreeSet<u64> = records.iter().map(|r| r.seed).collect();
+    let version = distinct(records.iter().map(|r| r.environment.bdp.as_str()));
+    let mut facts = Vec::new();
+    if !kernel.is_empty() {
+        facts.push(format!("Linux {kernel}"));
+    }
+    if !congestion.is_empty() {
+        facts.push(congestion);
+    }
+    facts.push(match seeds.first() {
+        Some(seed) if seeds.len() == 1 => format!("seed {seed}"),
+        _ => "a seed for each case".to_owned(),
+    });
+    if !version.is_empty() {
+        facts.push(format!("bdp {version}"));
+    }
+    facts.push(fidelity(points));
+    facts.join(", ")
+}
+
+/// Whether the emulator kept its promise, over all cases.
+fn fidelity(points: &[Point<'_>]) -> String {
+    let (mut cases, mut without, mut failed, mut repeated) = (0, 0, 0, 0);
+    for point in points {
+        let repetitions: BTreeSet<u32> = point.records.iter().map(|r| r.repetition).collect();
+        for repetition in repetitions {
+            let attempts: Vec<&&Record> =
+                point.records.iter().filter(|r| r.repetition == repetition).collect();
+            let invalid = attempts.iter().filter(|r| !r.valid && r.error.is_none()).count();
+            cases += 1;
+            if attempts.iter().any(|r| r.valid) {
+                repeated += invalid;
+            } else if invalid > 0 {
+                without += 1;
+            } else {
+                failed += 1;
+            }
+        }
+    }
+    let mut text = match (without, repeated) {
+        (0, _) if failed == cases => "fidelity unknown".to_owned(),
+        (0, 0) => "fidelity OK".to_owned(),
+        (0, 1) => "fidelity OK after 1 INVALID attempt".to_owned(),
+        (0, n) => format!("fidelity OK after {n} INVALID attempts"),
+        (n, _) => format!("fidelity INVALID in {n} of {cases} cases"),
+    };
+    if failed > 0 {
+        text.push_str(&format!(", {failed} of {cases} cases FAILED"));
+    }
+    text
+}
+
+/// Which columns are there, and how the first of them counts segments.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    segment: Option<&'static str>,
+    fidelity: bool,
+    rtt: bool,
+    wire: bool,
+    spread: bool,
+    published: bool,
+}
+
+const FULL: Shape =
+    Shape { segment: Some("segment"), fidelity: true, rtt: true, wire: true, spread: true, published: true };
+
+/// What is given up, one after the other, where columns are short.
+const CONCESSIONS: [fn(&mut Shape); 7] = [
+    |s| s.segment = Some("seg"),
+    |s| s.fidelity = false,
+    |s| s.segment = None,
+    |s| s.rtt = false,
+    |s| s.wire = false,
+    |s| s.spread = false,
+    |s| s.published = false,
+];
+
+fn body(points: &[Point<'_>], style: &Style) -> String {
+    let unit = unit(points);
+    let mut shape = FULL;
+    let mut columns = self::columns(points, shape, unit, style);
+    for concede in CONCESSIONS {
+        if total_width(&columns) <= style.columns() {
+            break;
+        }
+        concede(&mut shape);
+        columns = self::columns(points, shape, unit, style);
+    }
+    // What varies gives way first, then the name, each down to what can still be told apart.
+    for (index, least) in [(1, 10), (0, 10), (1, 1), (0, 1)] {
+        let excess = total_width(&columns).saturating_sub(style.columns());
+        if excess > 0 && index < columns.len() {
+            let most = columns[index].width().saturating_sub(excess).max(least);
+            columns[index].narrow(most, style);
+        }
+    }
+    let breaks: Vec<usize> = if points.windows(2).any(|p| p[0].scenario == p[1].scenario) {
+        (1..points.len()).filter(|&i| points[i].scenario != points[i - 1].scenario).collect()
+    } else {
+        Vec::new()
+    };
+    let mut text = render(&columns, &breaks, style);
+    let hidden = hidden(points, shape, unit, style);
+    if !hidden.is_empty() {
+        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
+        text.push_str(&wrap("", Tint::None, &line, style));
+    }
+    text
+}
+
+fn unit(points: &[Point<'_>]) -> RateUnit {
+    RateUnit::fitting(points.iter().flat_map(|p| {
+        let published = match p.published_bps() {
+            Some(Published::Number(n)) => Some(n),
+            Some(Published::Range([_, high])) => Some(high),
+            None => None,
+        };
+        [p.goodput_bps().map(|g| g.max), p.expected_bps().map(|e| e.median), published].into_iter().flatten()
+    }))
+}
+
+/// Names of the columns that say something and were given up.
+fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<&'static str> {
+    let there = |head: [&str; 2]| columns(points, FULL, unit, style).iter().any(|c| c.head == head);
+    let clean = points.iter().all(|p| p.count(Ending::Valid) == p.records.len());
+    [
+        (!shape.fidelity && !clean, "fidelity"),
+        (!shape.spread && there(["min..max", unit.name]), "min..max"),
+        (!shape.wire && there(["on the", "wire"]), "on the wire"),
+        (!shape.rtt && there(["RTT", "ms"]), "RTT"),
+        (!shape.published && there(["published", unit.name]), "published"),
+    ]
+    .into_iter()
+    .filter_map(|(missing, name)| missing.then_some(name))
+    .collect()
+}
+
+/// The columns of `shape`; those in which no row says anything are left out.
+fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<Column> {
+    let each = |cell: &dyn Fn(&Point<'_>) -> Cell| points.iter().map(cell).collect::<Vec<_>>();
+    let number = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| "-".to_owned()));
+    let several = points.iter().any(|p| p.count(Ending::Valid) > 1);
+
+    let mut names: Vec<Cell> = Vec::new();
+    for (i, point) in points.iter().enumerate() {
+        let first = i == 0 || points[i - 1].scenario != point.scenario;
+        names.push(if first { Cell::tinted(tame(point.scenario), Tint::Strong) } else { Cell::default() });
+    }
+    let mut columns = vec![
+        Column::new(["", "case"], Align::Left, names),
+        Column::new(["", "varied"], Align::Left, each(&|p| Cell::plain(varied(p, style, shape.segment)))),
+    ];
+    let mut optional = |wanted: bool, column: Column| {
+        if wanted && !column.is_blank() {
+            columns.push(column);
+        }
+    };
+    optional(
+        shape.rtt,
+        Column::new(
+            ["RTT", "ms"],
+            Align::Point,
+            each(&|p| number(p.rtt_idle_min_ns().map(|ns| three_digits(ns as f64 / 1e6)))),
+        ),
+    );
+    optional(
+        shape.wire,
+        Column::new(
+            ["on the", "wire"],
+            Align::Point,
+            each(&|p| number(p.on_the_wire_bytes().map(|w| size(w.median)))),
+        ),
+    );
+    optional(
+        shape.published,
+        Column::new(
+            ["published", unit.name],
+            Align::Point,
+            each(&|p| {
+                number(p.published_bps().map(|published| match published {
+                    Published::Number(n) => unit.format(n),
+                    Published::Range([low, high]) => format!("{}-{}", unit.format(low), unit.format(high)),
+                }))
+            }),
+        ),
+    );
+    optional(
+        true,
+        Column::new(
+            ["model", unit.name],
+            Align::Point,
+            each(&|p| number(p.expected_bps().map(|e| unit.format(e.median)))),
+        ),
+    );
+    columns.push(Column::new(
+        ["here", unit.name],
+        Align::Point,
+        each(&|p| Cell { tint: Tint::Strong, ..number(p.goodput_bps().map(|g| unit.format(g.median))) }),
+    ));
+    let mut optional = |wanted: bool, column: Column| {
+        if wanted && !column.is_blank() {
+            columns.push(column);
+        }
+    };
+    optional(
+        shape.spread && several,
+        Column::new(
+            ["min..max", unit.name],
+            Align::Point,
+            each(&|p| {
+                let several = p.count(Ending::Valid) > 1;
+                let spread = p.goodput_bps().filter(|_| several);
+                number(spread.map(|g| format!("{}..{}", unit.format(g.min), unit.format(g.max))))
+            }),
+        ),
+    );
+    optional(
+        several,
+        Column::new(["", "n"], Align::Point, each(&|p| Cell::plain(p.count(Ending::Valid).to_string()))),
+    );
+    optional(
+        true,
+        Column::new(
+            ["here/", "model"],
+            Align::Point,
+            each(&|p| number(p.model_ratio().map(|r| percent(r.median)))),
+        ),
+    );
+    optional(shape.fidelity, Column::new(["", "fidelity"], Align::Left, each(&kept)));
+    optional(true, Column::new(["", ""], Align::Left, each(&met)));
+    columns
+}
+
+/// Whether the emulator kept its promise at this point.
+fn kept(point: &Point<'_>) -> Cell {
+    let (valid, invalid, failed) =
+        (point.count(Ending::Valid), point.count(Ending::Invalid), point.count(Ending::Failed));
+    match (valid, invalid, failed) {
+        (0, 0, _) => Cell::tinted("FAILED", Tint::Bad),
+        (0, _, _) => Cell::tinted("INVALID", Tint::Doubtful),
+        (_, 0, 0) => Cell::tinted("OK", Tint::Good),
+        (_, n, 0) => Cell::tinted(format!("OK, {n} INVALID"), Tint::Doubtful),
+        (_, 0, n) => Cell::tinted(format!("OK, {n} FAILED"), Tint::Bad),
+        (_, n, m) => Cell::tinted(format!("OK, {n} INVALID, {m} FAILED"), Tint::Bad),
+    }
+}
+
+/// A word where the expectation was missed, nothing where it was met or there is none.
+fn met(point: &Point<'_>) -> Cell {
+    match (point.missed().count(), point.count(Ending::Valid)) {
+        (0, _) => Cell::default(),
+        (1, 1) => Cell::tinted("MISSED", Tint::Bad),
+        (missed, valid) => Cell::tinted(format!("MISSED {missed} of {valid}"), Tint::Bad),
+    }
+}

@@ -1,0 +1,88 @@
+//! A record as text, and back: what comes out is what went in, or an error.
+
+use bdp_model::record::{RECORD_SCHEMA, Record};
+
+/// A record's JSON with the checksum that is stored beside it.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The record.
+    pub json: String,
+    /// [`checksum`] of it.
+    pub checksum: i64,
+}
+
+/// Why text isn't a record that can be read here.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// A newer bdp wrote it; its schema.
+    Newer(String),
+    /// It isn't what was stored; in words.
+    Damaged(String),
+}
+
+/// Writes a record as JSON, and makes sure that it reads back the same; the error says what does not.
+pub fn encode(record: &Record) -> Result<Encoded, String> {
+    let json = serde_json::to_string(record).map_err(|e| e.to_string())?;
+    // JSON has no NaN and no infinity: they'd become null, and the whole run unreadable with them.
+    match serde_json::from_str::<Record>(&json) {
+        Ok(back) if back == *record => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
+        Ok(_) => Err("its JSON form reads back differently (a number that is not finite?)".into()),
+        Err(e) => Err(format!("its JSON form cannot be read back (a number that is not finite?): {e}")),
+    }
+}
+
+/// Reads what [`encode`] wrote.
+pub fn decode(json: &str, stored_checksum: i64, schema: &str) -> Result<Record, DecodeError> {
+    if checksum(json.as_bytes()) != stored_checksum {
+        return Err(DecodeError::Damaged("its checksum does not match".into()));
+    }
+    match (major(schema), major(RECORD_SCHEMA)) {
+        (Some(theirs), Some(ours)) if theirs > ours => return Err(DecodeError::Newer(schema.to_owned())),
+        (Some(_), _) => {}
+        (None, _) => return Err(DecodeError::Damaged(format!("unknown schema '{schema}'"))),
+    }
+    serde_json::from_str(json).map_err(|e| DecodeError::Damaged(e.to_string()))
+}
+
+/// The major number of a record schema: 1 of `bdp.record/1` and of `bdp.record/1.3`.
+fn major(schema: &str) -> Option<u32> {
+    schema.strip_prefix("bdp.record/")?.split('.').next()?.parse().ok()
+}
+
+/// FNV-1a, 64 bits (draft-eastlake-fnv, section 2): SQLite checks its structure, not the bytes of a text.
+fn checksum(bytes: &[u8]) -> i64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &b| {
+        (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash.cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_is_fnv1a() {
+        // Test vectors of draft-eastlake-fnv, appendix C.
+        assert_eq!(checksum(b"").cast_unsigned(), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(checksum(b"a").cast_unsigned(), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(checksum(b"foobar").cast_unsigned(), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn major_number_alone_decides() {
+        assert_eq!(major("bdp.record/1"), Some(1));
+        assert_eq!(major("bdp.record/12.3"), Some(12));
+        assert_eq!(major("bdp.record/"), None);
+        assert_eq!(major("iperf/1"), None);
+        let newer = "{}";
+        assert_eq!(
+            decode(newer, checksum(newer.as_bytes()), "bdp.record/2").unwrap_err(),
+            DecodeError::Newer("bdp.record/2".into())
+        );
+        assert!(matches!(
+            decode(newer, checksum(newer.as_bytes()), "bdp.record/1"),
+            Err(DecodeError::Damaged(_))
+        ));
+    }
+}

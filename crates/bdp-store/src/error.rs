@@ -1,0 +1,177 @@
+//! Why the store refused, in one line: the operation, its operand and the way out.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The result of asking a store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the store refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No place for the store follows from the environment.
+    #[error(
+        "there is no default place for the store, as neither XDG_DATA_HOME nor HOME is set; \
+         set one of them or use --store PATH"
+    )]
+    NoDefaultPath,
+
+    /// The store was to be read, and there is none.
+    #[error("there is no store at {}; a run writes one, or use another --store PATH", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+
+    /// The path names something that can't be a store.
+    #[error("{} is {what}; use another --store PATH", path.display())]
+    NotAFile {
+        /// What was given.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
+
+    /// The file isn't a SQLite database.
+    #[error("{} is not a store of bdp ({detail}); move it away or use another --store PATH", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        detail: String,
+    },
+
+    /// The file is a store whose content contradicts itself.
+    #[error(
+        "store {} is damaged ({detail}); nothing in it was changed: move it away or use another --store PATH",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+
+    /// A newer bdp wrote the store.
+    #[error(
+        "store {} was written by a newer bdp (version {found}, this one reads {known}); \
+         update bdp or use another --store PATH",
+        path.display()
+    )]
+    NewerStore {
+        /// The file.
+        path: PathBuf,
+        /// The version it states.
+        found: i32,
+        /// The newest that is known here.
+        known: i32,
+    },
+
+    /// A file or folder could not be used.
+    #[error("cannot {operation} {}: {source}; {way_out}", path.display())]
+    File {
+        /// What was tried.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+        /// What helps.
+        way_out: &'static str,
+    },
+
+    /// The store may be read but not written.
+    #[error("store {} cannot be written: it is read-only; change its permissions or use another --store PATH", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// No room is left. What was stored before is still there.
+    #[error(
+        "no space left to write {}; free some or use --store PATH on another disk (what was stored before is safe)",
+        path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// Another process kept the store locked for longer than one waits.
+    #[error("store {} is locked by another process; wait for it to end or use another --store PATH", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// SQLite refused for another reason.
+    #[error("cannot {operation} store {}: {source}; check its disk or use another --store PATH", path.display())]
+    Sqlite {
+        /// What was tried.
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: rusqlite::Error,
+    },
+
+    /// No run has this id.
+    #[error("there is no run '{given}'; {}", offer(candidates, "the newest are", "nothing is stored yet"))]
+    UnknownRun {
+        /// What was asked for.
+        given: String,
+        /// The newest runs there are.
+        candidates: Vec<String>,
+    },
+
+    /// Several runs' ids begin so.
+    #[error("run '{given}' is ambiguous; {}", offer(candidates, "it is one of", "give more digits"))]
+    AmbiguousRun {
+        /// What was asked for.
+        given: String,
+        /// The runs that it may mean.
+        candidates: Vec<String>,
+    },
+
+    /// A newer bdp wrote the record.
+    #[error(
+        "the record of case '{case_key}' in run {run} has schema {schema}, this bdp reads up to {}; update bdp",
+        bdp_model::record::RECORD_SCHEMA
+    )]
+    NewerRecord {
+        /// Its run.
+        run: String,
+        /// Its case.
+        case_key: String,
+        /// The schema it states.
+        schema: String,
+    },
+
+    /// The record is there but isn't what was stored.
+    #[error("the record of case '{case_key}' in run {run} of store {} is damaged ({detail})", path.display())]
+    UnreadableRecord {
+        /// The file.
+        path: PathBuf,
+        /// Its run.
+        run: String,
+        /// Its case.
+        case_key: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+
+    /// The record would not be read back as it is, so it was not added. The one who made it is at fault.
+    #[error("the record of case '{case_key}' cannot be stored: {detail}")]
+    NotKept {
+        /// Its case.
+        case_key: String,
+        /// What can't be kept.
+        detail: String,
+    },
+}
+
+/// Ids behind their introduction, or what is said where there are none.
+fn offer(ids: &[String], introduction: &str, otherwise: &str) -> String {
+    if ids.is_empty() { otherwise.to_owned() } else { format!("{introduction} {}", ids.join(", ")) }
+}

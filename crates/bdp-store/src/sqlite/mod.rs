@@ -1,0 +1,300 @@
+//! The store in one SQLite file.
+
+mod open;
+mod place;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use bdp_model::record::Record;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, ffi, params};
+
+use crate::encoding::{self, DecodeError};
+use crate::{Error, NewRun, Result, RunInfo, Store};
+
+/// Runs and records in one SQLite file, which several processes may use at once.
+#[derive(Debug)]
+pub struct SqliteStore {
+    db: Connection,
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    /// Opens the store for reading and writing, and makes it and its folders where they are missing.
+    ///
+    /// A file that isn't a sound store of this version or an older one is refused and left as it is. Where this
+    /// fails, nothing was created.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        open::for_writing(path.as_ref())
+    }
+
+    /// Opens the store for reading only; one that isn't there is [`Error::Missing`].
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self> {
+        open::for_reading(path.as_ref())
+    }
+
+    /// `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` where that isn't set or isn't absolute.
+    pub fn default_path() -> Result<PathBuf> {
+        place::from_environment(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's row number, by which its records refer to it.
+    fn row_of(&self, run: &str) -> Result<i64> {
+        self.db
+            .prepare_cached("SELECT seq FROM run WHERE id = ?1")
+            .and_then(|mut s| s.query_row([run], |row| row.get(0)).optional())
+            .map_err(self.failing_to("read"))?
+            .map_or_else(|| Err(self.unknown(run)), Ok)
+    }
+
+    fn unknown(&self, given: &str) -> Error {
+        const SHOWN: usize = 5;
+        let newest = self
+            .db
+            .prepare_cached("SELECT id FROM run ORDER BY started_unix_ms DESC, seq DESC LIMIT ?1")
+            .and_then(|mut s| s.query_map([SHOWN as i64], |row| row.get(0))?.collect());
+        match newest {
+            Ok(candidates) => Error::UnknownRun { given: given.to_owned(), candidates },
+            Err(e) => self.failing_to("read")(e),
+        }
+    }
+
+    /// Runs that match `condition`, newest first.
+    fn select(&self, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<RunInfo>> {
+        let sql = format!(
+            "SELECT id, scenario, started_unix_ms, finished_unix_ms, planned,
+                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq),
+                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq AND valid),
+                    plan_digest, command, bdp
+             FROM run WHERE {condition} ORDER BY started_unix_ms DESC, seq DESC"
+        );
+        self.db
+            .prepare_cached(&sql)
+            .and_then(|mut s| s.query_map(values, run_of_row)?.collect())
+            .map_err(self.failing_to("read"))
+    }
+
+    /// Makes this crate's error of one of SQLite's.
+    fn failing_to(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+        move |source| explain(operation, &self.path, source)
+    }
+}
+
+impl Store for SqliteStore {
+    fn begin_run(&mut self, new: &NewRun) -> Result<String> {
+        let path = self.path.clone();
+        enter_run(&mut self.db, new).map_err(|e| explain("write", &path, e))
+    }
+
+    fn append(&mut self, run: &str, case_key: &str, record: &Record, settled: bool) -> Result<()> {
+        let encoded = encoding::encode(record)
+            .map_err(|detail| Error::NotKept { case_key: case_key.to_owned(), detail })?;
+        // One statement is one transaction: SQLite syncs it to disk before it returns.
+        let added = self
+            .db
+            .prepare_cached(
+                "INSERT INTO record
+                     (run, case_key, attempt, valid, settled, goodput_bps, schema, json, checksum)
+                 SELECT seq, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM run WHERE id = ?1",
+            )
+            .and_then(|mut s| {
+                s.execute(params![
+                    run,
+                    case_key,
+                    record.attempt,
+                    record.valid,
+                    settled,
+                    record.goodput_bps,
+                    record.schema,
+                    encoded.json,
+                    encoded.checksum
+                ])
+            })
+            .map_err(self.failing_to("write"))?;
+        if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
+    fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()> {
+        let changed = self
+            .db
+            .execute("UPDATE run SET finished_unix_ms = ?2 WHERE id = ?1", params![run, whole(at_unix_ms)])
+            .map_err(self.failing_to("write"))?;
+        if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
+    fn runs(&self) -> Result<Vec<RunInfo>> {
+        self.select("TRUE", &[])
+    }
+
+    fn run(&self, id_or_prefix: &str) -> Result<RunInfo> {
+        let given = id_or_prefix.to_ascii_lowercase();
+        if given.is_empty() {
+            return Err(self.unknown(id_or_prefix));
+        }
+        let mut found = self.select("substr(id, 1, length(?1)) = ?1", &[&given])?;
+        // A whole id is meant even where a longer one begins with it.
+        if let Some(exact) = found.iter().position(|run| run.id == given) {
+            return Ok(found.swap_remove(exact));
+        }
+        match found.len() {
+            0 => Err(self.unknown(id_or_prefix)),
+            1 => Ok(found.swap_remove(0)),
+            _ => Err(Error::AmbiguousRun {
+                given: id_or_prefix.to_owned(),
+                candidates: found.into_iter().map(|run| run.id).collect(),
+            }),
+        }
+    }
+
+    fn scenario_text(&self, run: &str) -> Result<String> {
+        let row = self.row_of(run)?;
+        self.db
+            .query_row("SELECT scenario_text FROM run WHERE seq = ?1", [row], |row| row.get(0))
+            .map_err(self.failing_to("read"))
+    }
+
+    fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {
+        let row = self.row_of(run)?;
+        let rows: Vec<StoredRecord> = self
+            .db
+            .prepare_cached("SELECT case_key, schema, json, checksum FROM record WHERE run = ?1 ORDER BY seq")
+            .and_then(|mut s| {
+                s.query_map([row], |row| {
+                    Ok(StoredRecord {
+                        case_key: row.get(0)?,
+                        schema: row.get(1)?,
+                        json: row.get(2)?,
+                        checksum: row.get(3)?,
+                    })
+                })?
+                .collect()
+            })
+            .map_err(self.failing_to("read"))?;
+        rows.into_iter().map(|stored| stored.decode(run, &self.path)).collect()
+    }
+
+    fn settled_keys(&self, run: &str) -> Result<HashSet<String>> {
+        let row = self.row_of(run)?;
+        self.db
+            .prepare_cached("SELECT DISTINCT case_key FROM record WHERE run = ?1 AND settled")
+            .and_then(|mut s| s.query_map([row], |row| row.get(0))?.collect())
+            .map_err(self.failing_to("read"))
+    }
+
+    fn unfinished(&self, scenario: &str, plan_digest: &str) -> Result<Option<RunInfo>> {
+        let condition = "finished_unix_ms IS NULL AND scenario = ?1 AND plan_digest = ?2";
+        Ok(self.select(condition, &[&scenario, &plan_digest])?.into_iter().next())
+    }
+}
+
+/// A row of the table `record`, unread.
+struct StoredRecord {
+    case_key: String,
+    schema: String,
+    json: String,
+    checksum: i64,
+}
+
+impl StoredRecord {
+    fn decode(self, run: &str, path: &Path) -> Result<(String, Record)> {
+        match encoding::decode(&self.json, self.checksum, &self.schema) {
+            Ok(record) => Ok((self.case_key, record)),
+            Err(DecodeError::Newer(schema)) => {
+                Err(Error::NewerRecord { run: run.to_owned(), case_key: self.case_key, schema })
+            }
+            Err(DecodeError::Damaged(detail)) => Err(Error::UnreadableRecord {
+                path: path.to_owned(),
+                run: run.to_owned(),
+                case_key: self.case_key,
+                detail,
+            }),
+        }
+    }
+}
+
+/// Enters a run under an id that is free: four digits, more once most of those are taken.
+fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
+    const TRIES_PER_LENGTH: u32 = 8;
+    let entry = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut tries = 0;
+    let id = loop {
+        let digits = 4 + tries / TRIES_PER_LENGTH;
+        let id: String =
+            entry.query_row("SELECT substr(lower(hex(randomblob(?1))), 1, ?1)", [digits], |r| r.get(0))?;
+        if !entry.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?.exists([&id])? {
+            break id;
+        }
+        tries += 1;
+    };
+    entry.execute(
+        "INSERT INTO run
+             (id, scenario, scenario_text, plan_digest, planned, command, bdp, started_unix_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            id,
+            new.scenario,
+            new.scenario_text,
+            new.plan_digest,
+            new.planned,
+            new.command,
+            new.bdp,
+            whole(new.started_unix_ms)
+        ],
+    )?;
+    entry.commit()?;
+    Ok(id)
+}
+
+fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunInfo> {
+    let milliseconds = |column: usize, value: i64| {
+        u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
+    };
+    Ok(RunInfo {
+        id: row.get(0)?,
+        scenario: row.get(1)?,
+        started_unix_ms: milliseconds(2, row.get(2)?)?,
+        finished_unix_ms: row.get::<_, Option<i64>>(3)?.map(|at| milliseconds(3, at)).transpose()?,
+        planned: row.get(4)?,
+        recorded: row.get(5)?,
+        valid: row.get(6)?,
+        plan_digest: row.get(7)?,
+        command: row.get(8)?,
+        bdp: row.get(9)?,
+    })
+}
+
+/// SQLite's integers are signed; no clock reaches the last of them for 292 million years.
+fn whole(unix_ms: u64) -> i64 {
+    i64::try_from(unix_ms).unwrap_or(i64::MAX)
+}
+
+/// Names the cause of a failure of SQLite, and the way out.
+fn explain(operation: &'static str, path: &Path, source: rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    let Some(failure) = source.sqlite_error() else {
+        // What is left are values that no column of a store holds.
+        return Error::Damaged { path, detail: one_line(&source.to_string()) };
+    };
+    match failure.code {
+        ErrorCode::DatabaseCorrupt => Error::Damaged { path, detail: one_line(&source.to_string()) },
+        ErrorCode::NotADatabase => Error::NotAStore { path, detail: "not a SQLite database".into() },
+        ErrorCode::DiskFull => Error::Full { path },
+        // The index of the write-ahead log is the one file whose growth SQLite reports without its cause.
+        _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => Error::Full { path },
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path },
+        ErrorCode::ReadOnly => Error::ReadOnly { path },
+        _ => Error::Sqlite { operation, path, source },
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests;

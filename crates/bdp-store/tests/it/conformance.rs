@@ -1,0 +1,266 @@
+//! What every store must do. A kind of store joins by a module with its own factory at the end.
+
+use std::collections::HashSet;
+use std::thread;
+
+use bdp_store::{Error, RunInfo, Store};
+
+use crate::samples::{attempt, record, run};
+
+/// An empty store of some kind that can be opened several times.
+pub trait Factory: Sync {
+    type Store: Store;
+    /// Makes room for one empty store.
+    fn new() -> Self;
+    /// Opens it, each time with a connection of its own.
+    fn open(&self) -> Self::Store;
+}
+
+fn what_is_entered_is_read_back<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    let new = run("s1-window", "d1", 1_767_225_600_123);
+    let id = store.begin_run(&new).unwrap();
+    assert!(id.len() >= 4 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+    let expected = RunInfo {
+        id: id.clone(),
+        scenario: new.scenario,
+        started_unix_ms: 1_767_225_600_123,
+        finished_unix_ms: None,
+        planned: 6,
+        recorded: 0,
+        valid: 0,
+        plan_digest: "d1".into(),
+        command: new.command,
+        bdp: new.bdp,
+    };
+    assert_eq!(store.run(&id).unwrap(), expected);
+    assert_eq!(store.runs().unwrap(), [expected]);
+    assert_eq!(store.scenario_text(&id).unwrap(), new.scenario_text);
+
+    store.finish_run(&id, 1_767_225_660_000).unwrap();
+    assert_eq!(place.open().run(&id).unwrap().finished_unix_ms, Some(1_767_225_660_000));
+}
+
+fn a_record_survives_to_the_last_bit<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    let mut given = record();
+    given.goodput_bps = Some(0.1 + 0.2);
+    given.expected_bps = Some(f64::MAX);
+    given.fidelity.host_cpu_busy = f64::MIN_POSITIVE;
+    given.fidelity.host_cpu_steal = 1.0 / 3.0;
+    given.title = "quotes ' \" and \u{0} and \u{1F4E6}".into();
+    store.append(&id, "window=64K #1", &given, true).unwrap();
+    drop(store);
+    assert_eq!(place.open().records(&id).unwrap(), [("window=64K #1".to_owned(), given)]);
+}
+
+fn records_keep_their_order_and_their_run<F: Factory>() {
+    let mut store = F::new().open();
+    let (a, b) = (store.begin_run(&run("a", "d", 1)).unwrap(), store.begin_run(&run("b", "d", 2)).unwrap());
+    for (run, key, repetition, tried) in
+        [(&a, "z #1", 1, 1), (&b, "z #1", 1, 1), (&a, "y #2", 2, 1), (&a, "z #1", 1, 2)]
+    {
+        store.append(run, key, &attempt(repetition, tried, true), true).unwrap();
+    }
+    let order: Vec<(String, u32)> =
+        store.records(&a).unwrap().into_iter().map(|(key, r)| (key, r.attempt)).collect();
+    assert_eq!(order, [("z #1".into(), 1), ("y #2".into(), 1), ("z #1".into(), 2)]);
+    assert_eq!(store.records(&b).unwrap().len(), 1);
+}
+
+fn cases_are_counted_not_attempts<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    store.append(&id, "#1", &attempt(1, 1, false), false).unwrap();
+    store.append(&id, "#1", &attempt(1, 2, true), true).unwrap();
+    store.append(&id, "#2", &attempt(2, 1, false), false).unwrap();
+    store.append(&id, "#2", &attempt(2, 2, false), true).unwrap();
+    store.append(&id, "#3", &attempt(3, 1, false), false).unwrap();
+    let info = store.run(&id).unwrap();
+    assert_eq!((info.planned, info.recorded, info.valid), (6, 3, 1));
+    // The third may still be tried again; the second used all its attempts.
+    assert_eq!(store.settled_keys(&id).unwrap(), HashSet::from(["#1".to_owned(), "#2".to_owned()]));
+}
+
+fn runs_are_listed_newest_first<F: Factory>() {
+    let mut store = F::new().open();
+    let mut begin = |at| store.begin_run(&run("a", "d", at)).unwrap();
+    let (second, first, third, same) = (begin(20), begin(10), begin(30), begin(30));
+    let order: Vec<String> = store.runs().unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(order, [same, third, second, first]);
+}
+
+fn a_prefix_names_a_run<F: Factory>() {
+    let mut store = F::new().open();
+    // With this many, two share their first digit.
+    let ids: Vec<String> = (0..17).map(|at| store.begin_run(&run("a", "d", at)).unwrap()).collect();
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    for id in &ids {
+        assert_eq!(&store.run(id).unwrap().id, id);
+        assert_eq!(&store.run(&id.to_uppercase()).unwrap().id, id);
+    }
+    let shared =
+        ids.iter().map(|id| &id[..1]).find(|d| ids.iter().filter(|id| id.starts_with(d)).count() > 1);
+    let shared = shared.expect("seventeen ids have sixteen first digits");
+    match store.run(shared).unwrap_err() {
+        Error::AmbiguousRun { given, candidates } => {
+            assert_eq!(given, shared);
+            assert!(candidates.len() > 1 && candidates.iter().all(|id| id.starts_with(shared)));
+        }
+        other => panic!("{other}"),
+    }
+    let mut single = F::new().open();
+    let id = single.begin_run(&run("a", "d", 1)).unwrap();
+    assert_eq!(single.run(&id[..1]).unwrap().id, id);
+}
+
+fn an_unknown_run_is_refused_with_those_there_are<F: Factory>() {
+    let mut store = F::new().open();
+    assert!(store.run("ab12").unwrap_err().to_string().contains("nothing is stored yet"));
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    // None of these is a prefix of a hexadecimal id; '%' and '_' are wildcards of SQL.
+    for wrong in ["zzzz", "", "%", "____", "'"] {
+        let text = store.run(wrong).unwrap_err().to_string();
+        assert!(text.contains(&format!("'{wrong}'")) && text.contains(&id), "{text}");
+    }
+    let unknown = |e: Error| assert!(matches!(e, Error::UnknownRun { .. }), "{e}");
+    unknown(store.append("zzzz", "#1", &record(), true).unwrap_err());
+    unknown(store.finish_run("zzzz", 1).unwrap_err());
+    unknown(store.records("zzzz").unwrap_err());
+    unknown(store.settled_keys("zzzz").unwrap_err());
+    unknown(store.scenario_text("zzzz").unwrap_err());
+}
+
+fn the_newest_unfinished_run_of_a_plan_is_found<F: Factory>() {
+    let mut store = F::new().open();
+    assert_eq!(store.unfinished("a", "d1").unwrap(), None);
+    let old = store.begin_run(&run("a", "d1", 1)).unwrap();
+    let new = store.begin_run(&run("a", "d1", 2)).unwrap();
+    let done = store.begin_run(&run("a", "d1", 3)).unwrap();
+    store.begin_run(&run("a", "d2", 4)).unwrap();
+    store.begin_run(&run("b", "d1", 5)).unwrap();
+    store.finish_run(&done, 6).unwrap();
+    assert_eq!(store.unfinished("a", "d1").unwrap().unwrap().id, new);
+    store.finish_run(&new, 7).unwrap();
+    assert_eq!(store.unfinished("a", "d1").unwrap().unwrap().id, old);
+}
+
+fn a_record_of_a_newer_schema_is_reported<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    let mut later = record();
+    later.schema = "bdp.record/2".into();
+    store.append(&id, "#1", &later, true).unwrap();
+    let text = store.records(&id).unwrap_err().to_string();
+    assert!(text.contains("bdp.record/2") && text.contains("'#1'") && text.contains("update bdp"), "{text}");
+    // A minor number only adds fields.
+    let id = store.begin_run(&run("a", "d", 2)).unwrap();
+    later.schema = "bdp.record/1.7".into();
+    store.append(&id, "#1", &later, true).unwrap();
+    assert_eq!(store.records(&id).unwrap()[0].1, later);
+}
+
+fn a_record_that_json_cannot_hold_is_refused<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    for number in [f64::NAN, f64::INFINITY] {
+        let mut broken = record();
+        broken.goodput_bps = Some(number);
+        assert!(matches!(store.append(&id, "#1", &broken, true), Err(Error::NotKept { .. })));
+        let mut broken = record();
+        broken.flows[0].sender_cpu = number;
+        assert!(matches!(store.append(&id, "#1", &broken, true), Err(Error::NotKept { .. })));
+    }
+    assert_eq!(store.records(&id).unwrap(), []);
+}
+
+fn two_writers_share_a_store<F: Factory>() {
+    const RECORDS: u32 = 40;
+    let place = F::new();
+    let common = place.open().begin_run(&run("common", "d", 1)).unwrap();
+    let own: Vec<String> = thread::scope(|scope| {
+        let write = |name: &'static str| {
+            let (place, common) = (&place, &common);
+            scope.spawn(move || {
+                let mut store = place.open();
+                let own = store.begin_run(&run(name, "d", 2)).unwrap();
+                for i in 1..=RECORDS {
+                    let record = attempt(i, 1, true);
+                    store.append(&own, &format!("{name} #{i}"), &record, true).unwrap();
+                    store.append(common, &format!("{name} #{i}"), &record, true).unwrap();
+                    assert_eq!(store.run(&own).unwrap().recorded, i);
+                }
+                own
+            })
+        };
+        [write("a"), write("b")].map(|writer| writer.join().unwrap()).into()
+    });
+    let store = place.open();
+    assert_eq!(store.run(&common).unwrap().recorded, 2 * RECORDS);
+    for (id, name) in own.iter().zip(["a", "b"]) {
+        let keys: Vec<String> = store.records(id).unwrap().into_iter().map(|(key, _)| key).collect();
+        let expected: Vec<String> = (1..=RECORDS).map(|i| format!("{name} #{i}")).collect();
+        assert_eq!(keys, expected);
+    }
+}
+
+fn several_may_make_the_same_store<F: Factory>() {
+    for _ in 0..10 {
+        let place = F::new();
+        let begun: HashSet<String> = thread::scope(|scope| {
+            let begin = |at| {
+                let place = &place;
+                scope.spawn(move || place.open().begin_run(&run("a", "d", at)).unwrap())
+            };
+            [begin(1), begin(2), begin(3), begin(4)].map(|b| b.join().unwrap()).into()
+        });
+        let kept: HashSet<String> = place.open().runs().unwrap().into_iter().map(|run| run.id).collect();
+        assert_eq!((kept.len(), &kept), (4, &begun));
+    }
+}
+
+/// One test for every rule, for one kind of store.
+macro_rules! conform {
+    ($factory:ty: $($rule:ident)*) => {
+        $(#[test]
+        fn $rule() {
+            super::$rule::<$factory>();
+        })*
+    };
+}
+
+mod sqlite {
+    use bdp_store::SqliteStore;
+    use tempfile::TempDir;
+
+    /// A store in a folder of its own.
+    struct InFolder(TempDir);
+
+    impl super::Factory for InFolder {
+        type Store = SqliteStore;
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+        fn open(&self) -> SqliteStore {
+            SqliteStore::open(self.0.path().join("bdp.sqlite")).unwrap()
+        }
+    }
+
+    conform! { InFolder:
+        what_is_entered_is_read_back
+        a_record_survives_to_the_last_bit
+        records_keep_their_order_and_their_run
+        cases_are_counted_not_attempts
+        runs_are_listed_newest_first
+        a_prefix_names_a_run
+        an_unknown_run_is_refused_with_those_there_are
+        the_newest_unfinished_run_of_a_plan_is_found
+        a_record_of_a_newer_schema_is_reported
+        a_record_that_json_cannot_hold_is_refused
+        two_writers_share_a_store
+        several_may_make_the_same_store
+    }
+}

@@ -1,0 +1,6 @@
+//! The store as its users meet it: one suite for every kind of store, and what is special to a file.
+
+mod conformance;
+mod durability;
+mod refusals;
+mod samples;

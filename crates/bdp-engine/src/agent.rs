@@ -46,7 +46,9 @@ impl Agent {
                 Some(thread) => self.spawn(id, move || {
                     thread
                         .join()
-                        .unwrap_or_else(|_| Err(EngineError::Refused("the receiving thread panicked".to_owned())))
+                        .unwrap_or_else(|_| {
+                            Err(EngineError::Refused("the receiving thread panicked".to_owned()))
+                        })
                         .map(Answer::Received)
                 }),
                 None => self.answer(id, Err(EngineError::Refused(format!("no flow on port {port}")))),
@@ -64,8 +66,10 @@ impl Agent {
                 self.answer(id, Ok(Answer::Done));
             }
             Request::ReadSysctls { names } => {
-                let values: BTreeMap<_, _> =
-                    names.into_iter().filter_map(|name| sysctl::read(&name).ok().map(|value| (name, value))).collect();
+                let values: BTreeMap<_, _> = names
+                    .into_iter()
+                    .filter_map(|name| sysctl::read(&name).ok().map(|value| (name, value)))
+                    .collect();
                 self.answer(id, Ok(Answer::Sysctls(values)));
             }
             Request::ReadCounters { device } => self.answer(id, read_counters(&device)),

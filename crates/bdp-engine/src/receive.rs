@@ -166,7 +166,11 @@ impl<'a> Reading<'a> {
             counted_from: self.counted_from.unwrap_or(last),
             stream_bytes: self.read.iter().zip(&self.read_before).map(|(now, before)| now - before).collect(),
             samples: self.samples,
-            receive_buffer_bytes: self.streams.first().and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
+            receive_buffer_bytes: self
+                .streams
+                .first()
+                .and_then(|s| socket::receive_buffer(s).ok())
+                .map(|b| b as u64),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             ended: self.ended.to_owned(),
         })

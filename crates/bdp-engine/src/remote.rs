@@ -63,7 +63,9 @@ impl Remote {
             if let Some(answer) = self.early.remove(&id) {
                 break answer;
             }
-            self.stream.set_deadline(deadline.max(Duration::from_millis(1))).map_err(EngineError::io("set deadline"))?;
+            self.stream
+                .set_deadline(deadline.max(Duration::from_millis(1)))
+                .map_err(EngineError::io("set deadline"))?;
             let got: Numbered<Answer> = frame::read(&mut self.stream).map_err(|e| self.lost(&e))?;
             self.early.insert(got.id, got.body);
         };
@@ -81,9 +83,10 @@ impl Remote {
 
     fn lost(&self, error: &frame::FrameError) -> EngineError {
         match error {
-            frame::FrameError::Closed => {
-                EngineError::Deadline(format!("the agent of host '{}' ended before its work was done", self.name))
-            }
+            frame::FrameError::Closed => EngineError::Deadline(format!(
+                "the agent of host '{}' ended before its work was done",
+                self.name
+            )),
             frame::FrameError::Silent => {
                 EngineError::Deadline(format!("the agent of host '{}' did not answer in time", self.name))
             }

@@ -79,7 +79,10 @@ fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
                 ("net.ipv6.conf.default.accept_dad", "0"),
             ]);
         } else {
-            settings.extend([("net.ipv6.conf.default.disable_ipv6", "1"), ("net.ipv6.conf.all.disable_ipv6", "1")]);
+            settings.extend([
+                ("net.ipv6.conf.default.disable_ipv6", "1"),
+                ("net.ipv6.conf.all.disable_ipv6", "1"),
+            ]);
         }
     }
     settings

@@ -64,6 +64,8 @@ pub(crate) struct Driven {
     pub(crate) meters: [Meter; 2],
     /// Why the driver gave it up early, where it did.
     pub(crate) fault: Option<String>,
+    /// Its devices, which live until this is dropped.
+    pub(crate) devices: [Tun; 2],
 }
 
 impl Driver {
@@ -196,7 +198,8 @@ impl Motion {
                             // It may be gone from the poll already, after a fault.
                             let _ = self.poll.remove(device);
                         }
-                        let driven = Driven { link: active.link, meters: active.meters, fault: active.fault };
+                        let Active { link, meters, fault, devices, .. } = active;
+                        let driven = Driven { link, meters, fault, devices };
                         let _ = outcome.send(driven);
                     }
                 }

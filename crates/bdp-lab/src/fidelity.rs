@@ -68,7 +68,10 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
     let rtt = seen.rtt_configured.unwrap_or_default();
     let late_bound = bounds.lateness_floor.max(part(rtt, bounds.lateness_of_rtt));
     if lateness.p99 > late_bound.as_ns() {
-        broken.push(format!("1 % of packets were released more than {} late (bound {late_bound})", Nanos(lateness.p99)));
+        broken.push(format!(
+            "1 % of packets were released more than {} late (bound {late_bound})",
+            Nanos(lateness.p99)
+        ));
     }
     if let (Some(configured), Some(measured)) = (seen.rtt_configured, seen.rtt_idle) {
         let bound = bounds.rtt_floor.max(part(configured, bounds.rtt_excess));
@@ -107,7 +110,8 @@ fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut 
     if !direction.conserved {
         broken.push(format!("{name}: packets in are not packets out, dropped and queued"));
     }
-    let of_devices: u64 = ["device_in", "device_out"].iter().filter_map(|cause| direction.dropped.get(*cause)).sum();
+    let of_devices: u64 =
+        ["device_in", "device_out"].iter().filter_map(|cause| direction.dropped.get(*cause)).sum();
     if of_devices > 0 {
         broken.push(format!("{name}: the TUN devices dropped {of_devices} packets"));
     }

@@ -36,7 +36,10 @@ pub(crate) struct Host {
 
 impl Host {
     /// Starts one; gives its control stream and its devices in the setup's order.
-    pub(crate) fn start(command: &AgentCommand, setup: &HostSetup) -> Result<(Self, UnixStream, Vec<Tun>), LabError> {
+    pub(crate) fn start(
+        command: &AgentCommand,
+        setup: &HostSetup,
+    ) -> Result<(Self, UnixStream, Vec<Tun>), LabError> {
         let failed = |cause: String| LabError::Host { host: setup.name.clone(), cause };
         let (ours, theirs) = UnixStream::pair().map_err(|e| failed(format!("create control socket: {e}")))?;
         let child = Command::new(&command.program)
@@ -52,7 +55,9 @@ impl Host {
         frame::write(&mut &ours, setup).map_err(|e| failed(e.to_string()))?;
         match frame::read::<SetupAnswer>(&mut &ours).map_err(|e| failed(e.to_string()))? {
             SetupAnswer::Ready { privilege } => host.privilege = privilege,
-            SetupAnswer::Failed { error, permission: true } => return Err(LabError::Permission { cause: error }),
+            SetupAnswer::Failed { error, permission: true } => {
+                return Err(LabError::Permission { cause: error });
+            }
             SetupAnswer::Failed { error, permission: false } => return Err(failed(error)),
         }
         let devices: Vec<Tun> = if setup.devices.is_empty() {

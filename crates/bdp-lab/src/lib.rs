@@ -9,6 +9,7 @@ pub mod agent;
 pub mod driver;
 pub mod fidelity;
 mod host;
+pub mod machine;
 mod meter;
 pub mod testbed;
 
@@ -22,7 +23,11 @@ use bdp_sys::SysError;
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The system does not let this user build one.
-    #[error("the lab needs network namespaces and {}: {cause}; {}", bdp_sys::tun::CONTROL_PATH, way_out(cause))]
+    #[error(
+        "the lab needs network namespaces and {}: {cause}; {}",
+        bdp_sys::tun::CONTROL_PATH,
+        way_out(cause)
+    )]
     Permission {
         /// The refused operation.
         cause: String,

@@ -64,8 +64,12 @@ impl Meter {
             }
             _ => {
                 self.close_stretch();
-                self.stretch =
-                    Some(Stretch { last_due: due, first_release: released, last_release: released, wire_bytes: 0 });
+                self.stretch = Some(Stretch {
+                    last_due: due,
+                    first_release: released,
+                    last_release: released,
+                    wire_bytes: 0,
+                });
             }
         }
     }

@@ -10,6 +10,7 @@ use bdp_model::histogram::Histogram;
 use bdp_model::link::DirectionConfig;
 use bdp_model::record::DirectionFidelity;
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_sys::tun::Tun;
 use bdp_wire::setup::{DeviceSetup, HostSetup};
 
 use crate::LabError;
@@ -47,6 +48,8 @@ pub struct LinkOutcome {
     read: [u64; 2],
     delivered: [u64; 2],
     ports: [(String, String); 2],
+    /// Keeps the devices, and so their counters, until the outcome is dropped.
+    _devices: [Tun; 2],
 }
 
 /// Counters of the device at one end of a link, as the host's kernel keeps them.
@@ -86,9 +89,9 @@ impl Testbed {
         }
         for (i, (link, ports)) in links.iter().zip(&testbed.wiring).enumerate() {
             let mut take = |port: &Port| {
-                devices
-                    .remove(&(port.host.clone(), port.device.clone()))
-                    .ok_or_else(|| LabError::Topology(format!("device {} of {} is missing", port.device, port.host)))
+                devices.remove(&(port.host.clone(), port.device.clone())).ok_or_else(|| {
+                    LabError::Topology(format!("device {} of {} is missing", port.device, port.host))
+                })
             };
             let ends = [take(&ports[0])?, take(&ports[1])?];
             let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +160,9 @@ fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[P
         .map(|(i, link)| {
             for name in &link.between {
                 if !hosts.iter().any(|h| &h.name == name) {
-                    return Err(LabError::Topology(format!("a link names the host '{name}', which is not there")));
+                    return Err(LabError::Topology(format!(
+                        "a link names the host '{name}', which is not there"
+                    )));
                 }
             }
             let index = u8::try_from(i).map_err(|_| LabError::Topology("more than 256 links".to_owned()))?;
@@ -188,10 +193,17 @@ fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcom
         read: [driven.meters[0].read, driven.meters[1].read],
         delivered: [driven.meters[0].delivered, driven.meters[1].delivered],
         ports: [0, 1].map(|i| (ports[i].host.clone(), ports[i].device.clone())),
+        _devices: driven.devices,
     }
 }
 
-fn direction(name: String, config: &DirectionConfig, driven: &mut Driven, i: usize, from: End) -> DirectionFidelity {
+fn direction(
+    name: String,
+    config: &DirectionConfig,
+    driven: &mut Driven,
+    i: usize,
+    from: End,
+) -> DirectionFidelity {
     let counters = driven.link.counters(from);
     let meter = &driven.meters[i];
     let packets_in = counters.packets_in + meter.not_ours;
@@ -215,7 +227,11 @@ fn direction(name: String, config: &DirectionConfig, driven: &mut Driven, i: usi
         queued,
         rate_configured_bps: config.rate.map(|r| r.as_bps()),
         loss_configured: config.loss.probability(),
-        loss_achieved: if counters.packets_in == 0 { 0.0 } else { counters.lost as f64 / counters.packets_in as f64 },
+        loss_achieved: if counters.packets_in == 0 {
+            0.0
+        } else {
+            counters.lost as f64 / counters.packets_in as f64
+        },
         queueing_max_ns: counters.queueing_max.as_ns(),
         rate_achieved_bps: driven.meters[i].achieved_bps(),
     }
@@ -235,8 +251,8 @@ impl LinkOutcome {
             let dropped = readings[from].tx_dropped;
             direction.packets_in += dropped;
             direction.dropped.insert("device_in".to_owned(), dropped);
-            direction.conserved &=
-                readings[from].tx_packets == self.read[from] && readings[to].rx_packets == self.delivered[from];
+            direction.conserved &= readings[from].tx_packets == self.read[from]
+                && readings[to].rx_packets == self.delivered[from];
         }
     }
 }

@@ -140,8 +140,11 @@ impl Twin {
         };
         let hosts = [host("near", &conditions.sender_sysctls), host("far", &conditions.receiver_sysctls)];
         // Fast enough to be short, slow enough for the reader to keep up on a busy machine.
-        let direction =
-            DirectionConfig { rate: Some(Rate::mbps(400)), limit: QueueLimit::Unlimited, ..Default::default() };
+        let direction = DirectionConfig {
+            rate: Some(Rate::mbps(400)),
+            limit: QueueLimit::Unlimited,
+            ..Default::default()
+        };
         let config = LinkConfig { forward: direction.clone(), reverse: direction, mtu: conditions.mtu };
         let links = [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config }];
         let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;

@@ -14,8 +14,8 @@ use bdp_model::record::{
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec};
 use bdp_model::stats::median;
 use bdp_model::units::Nanos;
-use bdp_sys::process::{self, HostCpu};
-use bdp_sys::{clock, sysctl};
+
+use bdp_lab::machine::{self, HostCpu};
 use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, fits};
@@ -78,24 +78,23 @@ impl Conductor {
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
     pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
-        let started_unix_ms = clock::unix_ms();
-        let started = clock::monotonic_ns();
+        let started_unix_ms = machine::unix_ms();
+        let started = machine::monotonic_ns();
         let outcome = Plan::make(case).and_then(|plan| {
-            let calibrations = (0..case.flows.len())
-                .map(|i| self.calibration(&plan, i))
-                .collect::<Result<Vec<_>, _>>()?;
+            let calibrations =
+                (0..case.flows.len()).map(|i| self.calibration(&plan, i)).collect::<Result<Vec<_>, _>>()?;
             let measured = self.measure(&plan, &calibrations, attempt, driver)?;
             Ok((plan, calibrations, measured))
         });
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel: process::kernel_release(),
+            kernel: machine::kernel_release(),
             arch: std::env::consts::ARCH.to_owned(),
-            cpus: process::online_cpus(),
+            cpus: machine::online_cpus(),
             started_unix_ms,
             ..Default::default()
         };
-        environment.took_ms = (clock::monotonic_ns() - started) / 1_000_000;
+        environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
                 Ok(self.record(&plan, &calibrations, attempt, measured, environment))
@@ -138,7 +137,12 @@ impl Conductor {
             Testbed::build(&self.command, driver, case.family, &plan.hosts, &links, seed)?;
         let mut session = Session {
             case,
-            remotes: case.hosts.iter().zip(streams).map(|(h, s)| (h.name.clone(), Remote::new(&h.name, s))).collect(),
+            remotes: case
+                .hosts
+                .iter()
+                .zip(streams)
+                .map(|(h, s)| (h.name.clone(), Remote::new(&h.name, s)))
+                .collect(),
         };
         let cpu_before = HostCpu::read();
         let echo = session.start_echo(&testbed)?;
@@ -234,7 +238,8 @@ impl<'a> Plan<'a> {
             .hosts
             .iter()
             .map(|host| {
-                let largest = case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.window).max();
+                let largest =
+                    case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.window).max();
                 let mut sysctls = default_sysctls(largest.map_or(0, |w| w.as_bytes()));
                 sysctls.extend(host.sysctls.clone());
                 HostSpec { name: host.name.clone(), sysctls }
@@ -278,7 +283,8 @@ impl Session<'_> {
             (None, None) => return Err(RunError::Case("there is neither a flow nor a link".to_owned())),
         };
         let address = route(testbed, &from, &to)?.1;
-        let answer = self.remote(&to)?.call(Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
+        let answer =
+            self.remote(&to)?.call(Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
         let port = expect_answer!(answer, Answer::Listening { port } => port)?;
         Ok(Echo { from, to: (address, port).into() })
     }
@@ -385,11 +391,13 @@ impl Session<'_> {
         for host in &self.case.hosts {
             let mut names = names.clone();
             names.extend(host.sysctls.keys().cloned());
-            let answer = self.remote(&host.name)?.call(Request::ReadSysctls { names }, PATIENCE.to_duration())?;
+            let answer =
+                self.remote(&host.name)?.call(Request::ReadSysctls { names }, PATIENCE.to_duration())?;
             all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
         }
         let own = ["net.core.rmem_max", "net.core.wmem_max"];
-        let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
+        let own =
+            own.into_iter().filter_map(|n| machine::read_sysctl(n).ok().map(|v| (n.to_owned(), v))).collect();
         all.insert("machine".to_owned(), own);
         Ok(all)
     }
@@ -497,7 +505,8 @@ fn configured_rtt(case: &CaseSpec) -> Option<Nanos> {
     let flow = case.flows.first()?;
     let link = window::link_of(case, flow)?;
     let one_way = |d: &bdp_model::link::DirectionConfig| {
-        d.delay + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(PROBE_IP_BYTES + u64::from(d.overhead_bytes)))
+        d.delay
+            + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(PROBE_IP_BYTES + u64::from(d.overhead_bytes)))
     };
     Some(one_way(&link.config.forward) + one_way(&link.config.reverse))
 }

@@ -64,7 +64,11 @@ fn path(
 }
 
 /// Holds a goodput against what was written down before the run; `None` where nothing was.
-pub(crate) fn judge(expect: &Expect, goodput_bps: Option<f64>, model_bps: Option<f64>) -> Option<Expectation> {
+pub(crate) fn judge(
+    expect: &Expect,
+    goodput_bps: Option<f64>,
+    model_bps: Option<f64>,
+) -> Option<Expectation> {
     let mut texts = Vec::new();
     let mut met = goodput_bps.is_some();
     if let Some(within) = expect.model_within {

@@ -16,7 +16,8 @@ pub(crate) enum Means {
 
 /// Bytes of IP and TCP headers of a full segment on a host with these sysctls.
 pub(crate) fn header_bytes(case: &CaseSpec) -> u64 {
-    let timestamps_off = case.hosts.iter().any(|h| h.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v == "0"));
+    let timestamps_off =
+        case.hosts.iter().any(|h| h.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v == "0"));
     let ip = if case.family == Family::Ipv4 { 20 } else { 40 };
     ip + 20 + if timestamps_off { 0 } else { 12 }
 }
@@ -36,7 +37,8 @@ pub(crate) fn link_of<'a>(case: &'a CaseSpec, flow: &FlowSpec) -> Option<&'a Lin
 }
 
 fn joins(link: &LinkSpec, flow: &FlowSpec) -> bool {
-    link.between == [flow.from.clone(), flow.to.clone()] || link.between == [flow.to.clone(), flow.from.clone()]
+    link.between == [flow.from.clone(), flow.to.clone()]
+        || link.between == [flow.to.clone(), flow.from.clone()]
 }
 
 /// Chooses the means for a flow.
@@ -71,7 +73,8 @@ pub(crate) fn clamp(link: &mut LinkSpec, flow: &FlowSpec, clamp_bytes: u16) {
 pub(crate) fn clamp_links(case: &CaseSpec, means: &[Means]) -> Vec<LinkSpec> {
     let mut links = case.links.clone();
     for (flow, means) in case.flows.iter().zip(means) {
-        if let (Means::Path { clamp_bytes }, Some(link)) = (means, links.iter_mut().find(|l| joins(l, flow))) {
+        if let (Means::Path { clamp_bytes }, Some(link)) = (means, links.iter_mut().find(|l| joins(l, flow)))
+        {
             clamp(link, flow, *clamp_bytes);
         }
     }

@@ -31,7 +31,9 @@ pub enum FrameError {
 impl From<io::Error> for FrameError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Closed,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                Self::Closed
+            }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
             _ => Self::Io(error),
         }

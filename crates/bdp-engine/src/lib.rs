@@ -1,1 +1,46 @@
-//! Workloads, probes and samples between two ends.
+//! Workloads, probes and samples between two ends: threads, no async runtime.
+//!
+//! [`agent`] answers a control stream and does the work; [`remote`] is its other end. [`receive`] and [`send`] are
+//! bulk TCP, [`probe`] is the round trip.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod probe;
+pub mod receive;
+pub mod remote;
+pub mod send;
+
+/// Why a workload could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The operating system refused.
+    #[error(transparent)]
+    Sys(#[from] bdp_sys::SysError),
+    /// The control stream failed.
+    #[error(transparent)]
+    Frame(#[from] bdp_wire::frame::FrameError),
+    /// A socket failed.
+    #[error("{operation}: {source}")]
+    Io {
+        /// What was attempted.
+        operation: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The agent could not do what it was asked.
+    #[error("{0}")]
+    Refused(String),
+    /// The agent answered something else than was asked.
+    #[error("the agent answered out of turn: {0}")]
+    OutOfTurn(String),
+    /// The other end of a flow did not come in time.
+    #[error("{0}")]
+    Deadline(String),
+}
+
+impl EngineError {
+    /// For `map_err` on a socket operation.
+    pub(crate) fn io(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { operation, source }
+    }
+}

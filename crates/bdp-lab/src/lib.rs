@@ -1,1 +1,63 @@
-//! Hosts as network namespaces, joined by emulated links.
+//! Hosts as anonymous network namespaces, joined by emulated links that a thread drives in real time.
+//!
+//! [`Testbed`] is what a case runs on: its hosts, each an agent process in a namespace of its own, and its links, each
+//! two TUN devices with a [`bdp_link::Link`] between them. [`driver`] moves the packets, [`fidelity`] judges how well.
+//! Nothing has a name outside the processes: when they end, all of it is gone.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod driver;
+pub mod fidelity;
+mod host;
+pub mod machine;
+mod meter;
+pub mod testbed;
+
+pub use driver::{Driver, Pace};
+pub use host::AgentCommand;
+pub use testbed::{LinkOutcome, Testbed};
+
+use bdp_sys::SysError;
+
+/// Why the lab could not be built or kept up.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The system does not let this user build one.
+    #[error(
+        "the lab needs network namespaces and {}: {cause}; {}",
+        bdp_sys::tun::CONTROL_PATH,
+        way_out(cause)
+    )]
+    Permission {
+        /// The refused operation.
+        cause: String,
+    },
+    /// The operating system refused something else.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// A host's process could not be started or ended early.
+    #[error("host '{host}': {cause}")]
+    Host {
+        /// Its name.
+        host: String,
+        /// What happened.
+        cause: String,
+    },
+    /// The scenario asks for something that the lab can't build.
+    #[error("{0}")]
+    Topology(String),
+    /// The thread that moves the packets ended.
+    #[error("the link driver ended: {0}")]
+    Driver(String),
+}
+
+fn way_out(cause: &str) -> &'static str {
+    if cause.contains("No such file") || cause.contains("No such device") {
+        "load the module ('modprobe tun') or, in a container, pass the device in ('--device /dev/net/tun')"
+    } else if cause.contains(bdp_sys::tun::CONTROL_PATH) {
+        "run as root, or let your user open it ('chmod 666 /dev/net/tun')"
+    } else {
+        "run as root, or allow user namespaces ('sysctl kernel.apparmor_restrict_unprivileged_userns=0' or \
+         'kernel.unprivileged_userns_clone=1', and 'user.max_user_namespaces' above 0)"
+    }
+}

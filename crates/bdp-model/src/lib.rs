@@ -3,6 +3,7 @@
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
 
+pub mod histogram;
 pub mod link;
 pub mod path;
 pub mod record;

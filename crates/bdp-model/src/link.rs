@@ -67,6 +67,17 @@ pub enum Loss {
     Periodic(u64),
 }
 
+impl Loss {
+    /// Fraction of packets lost in the long run.
+    pub fn probability(&self) -> f64 {
+        match *self {
+            Self::None | Self::Periodic(0) => 0.0,
+            Self::Independent(p) => p.fraction(),
+            Self::Periodic(n) => 1.0 / n as f64,
+        }
+    }
+}
+
 /// The queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

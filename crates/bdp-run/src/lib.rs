@@ -1,1 +1,31 @@
-//! Cases in order or side by side: calibration, repetition, resume.
+//! Cases in order or side by side: calibration, repetition of what was INVALID, resume.
+//!
+//! [`conduct`] runs one case on a testbed of its own; [`calibrate`] finds the buffer that puts a window on the wire;
+//! [`schedule`] decides what runs beside what, repeats, and makes each record durable before the next case.
+#![forbid(unsafe_code)]
+
+pub mod calibrate;
+pub mod conduct;
+pub mod schedule;
+mod verdict;
+mod window;
+
+pub use conduct::Conductor;
+pub use schedule::{Event, RunOptions, run};
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The lab could not be built.
+    #[error(transparent)]
+    Lab(#[from] bdp_lab::LabError),
+    /// A workload failed.
+    #[error(transparent)]
+    Engine(#[from] bdp_engine::EngineError),
+    /// A record could not be kept; what was measured is handed back beside it.
+    #[error(transparent)]
+    Store(#[from] bdp_store::Error),
+    /// The case asks for something that can't be done.
+    #[error("{0}")]
+    Case(String),
+}

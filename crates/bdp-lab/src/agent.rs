@@ -1,0 +1,133 @@
+//! The inside of a host: what a fresh process does before it can be asked to work.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use bdp_sys::namespace::{self, Privilege};
+use bdp_sys::netlink::{DeviceSettings, Netlink};
+use bdp_sys::tun::Tun;
+use bdp_sys::{SysError, passing, process, sysctl};
+use bdp_wire::frame::{self, FrameError};
+use bdp_wire::setup::{HostSetup, SetupAnswer};
+
+/// Makes a host of the calling process, which must have a single thread: reads its setup from `control`, moves to a
+/// namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must
+/// outlive it. Afterwards `control` carries the engine's protocol. On failure the lab has been told.
+pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
+    process::die_with_parent(parent);
+    let setup: HostSetup = frame::read(&mut &*control)?;
+    match build(&setup, parent) {
+        Ok((privilege, devices)) => {
+            let privilege = match privilege {
+                Privilege::Root => "root",
+                Privilege::UserNamespace => "user namespace",
+            };
+            frame::write(&mut &*control, &SetupAnswer::Ready { privilege: privilege.to_owned() })?;
+            let devices: Vec<&OwnedFd> = devices.iter().collect();
+            passing::send_descriptors(control, &devices).map_err(|e| FrameError::Io(e.source))
+        }
+        Err(error) => {
+            let permission = matches!(error.operation, "open" | "unshare" | "create TUN device")
+                || error.source.kind() == std::io::ErrorKind::PermissionDenied;
+            frame::write(&mut &*control, &SetupAnswer::Failed { error: error.to_string(), permission })?;
+            Err(FrameError::Closed)
+        }
+    }
+}
+
+fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), SysError> {
+    let privilege = namespace::enter_own_network()?;
+    // A change of credentials clears the signal that is sent when the parent ends.
+    process::die_with_parent(parent);
+    let ipv6 = setup.devices.iter().any(|d| d.address.is_ipv6());
+    for (name, value) in quiet_sysctls(ipv6) {
+        sysctl::write(name, value)?;
+    }
+    let mut netlink = Netlink::open()?;
+    netlink.bring_up("lo", &DeviceSettings::default())?;
+    let mut devices = Vec::new();
+    for device in &setup.devices {
+        let tun = Tun::create(&device.name)?;
+        netlink.bring_up(
+            &device.name,
+            &DeviceSettings {
+                mtu: Some(device.mtu),
+                transmit_queue: Some(device.transmit_queue),
+                // One packet is one wire segment: a super-packet on a slow link would be a burst.
+                gso_max_segments: Some(1),
+            },
+        )?;
+        netlink.add_address(&device.name, device.address, device.prefix)?;
+        devices.push(tun.into_descriptor());
+    }
+    for (name, value) in &setup.sysctls {
+        sysctl::write(name, value)?;
+    }
+    Ok((privilege, devices))
+}
+
+/// Settings that keep a host from sending what no flow asked for, and from remembering earlier connections.
+fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
+    let mut settings = vec![("net.ipv4.tcp_no_metrics_save", "1")];
+    if std::path::Path::new("/proc/sys/net/ipv6").exists() {
+        if ipv6 {
+            settings.extend([
+                ("net.ipv6.conf.default.addr_gen_mode", "1"),
+                ("net.ipv6.conf.default.accept_ra", "0"),
+                ("net.ipv6.conf.default.router_solicitations", "0"),
+                ("net.ipv6.conf.default.accept_dad", "0"),
+            ]);
+        } else {
+            settings.extend([
+                ("net.ipv6.conf.default.disable_ipv6", "1"),
+                ("net.ipv6.conf.all.disable_ipv6", "1"),
+            ]);
+        }
+    }
+    settings
+}
+
+/// Whether a packet belongs to a flow. Group membership and router discovery, which some kernels send unasked, do not:
+/// they would shift the index that random draws go by.
+pub(crate) fn is_unicast(packet: &[u8]) -> bool {
+    match packet.first().map(|b| b >> 4) {
+        Some(4) => packet.get(16).is_some_and(|&b| b < 224),
+        Some(6) => packet.get(24).is_some_and(|&b| b != 0xff),
+        _ => false,
+    }
+}
+
+/// The two addresses of link number `index`: from the ranges set aside for benchmarks (RFC 2544, RFC 5180).
+pub(crate) fn addresses(index: u8, ipv6: bool) -> [IpAddr; 2] {
+    [1, 2].map(|host| {
+        if ipv6 {
+            IpAddr::from([0x2001, 0x2, 0, u16::from(index), 0, 0, 0, host])
+        } else {
+            IpAddr::from([198, 18, index, host as u8])
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unicast_packets_are_carried() {
+        let mut v4 = [0u8; 20];
+        v4[0] = 0x45;
+        v4[16] = 198;
+        assert!(is_unicast(&v4));
+        v4[16] = 224;
+        assert!(!is_unicast(&v4));
+        let mut v6 = [0u8; 40];
+        v6[0] = 0x60;
+        v6[24] = 0x20;
+        assert!(is_unicast(&v6));
+        v6[24] = 0xff;
+        assert!(!is_unicast(&v6));
+        assert!(!is_unicast(&[]));
+        assert!(!is_unicast(&[0x45]));
+    }
+}

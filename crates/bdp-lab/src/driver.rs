@@ -1,0 +1,291 @@
+//! The real-time driver: moves packets between TUN devices as [`bdp_link::Link`] says, on a thread of its own.
+//!
+//! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up delays
+//! one packet and never adds up. Every release is compared with when it was due.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+use bdp_link::{Departure, End, Link, Packet};
+use bdp_model::link::LinkConfig;
+use bdp_model::units::Nanos;
+use bdp_sys::poll::{Interest, Poll, Waker};
+use bdp_sys::tun::Tun;
+use bdp_sys::{clock, process};
+
+use crate::LabError;
+use crate::agent::is_unicast;
+use crate::meter::Meter;
+
+/// Largest IP packet.
+const LARGEST_PACKET: usize = 65_535;
+/// Packets read from one device before the others have their turn.
+const TURN: usize = 8;
+/// How long before a departure a sharing driver stops sleeping and spins.
+const SPIN_NS: u64 = 60_000;
+/// Token of the waker; links take even and odd numbers below it.
+const WAKE: u64 = u64::MAX;
+
+/// How a driver waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It never sleeps while it has a link: one processor for one case.
+    Spin,
+    /// It sleeps until shortly before the next departure: one thread for many cases.
+    Share,
+}
+
+/// A driver thread.
+#[derive(Debug)]
+pub struct Driver {
+    orders: Sender<Order>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    Add { config: Box<LinkConfig>, seed: u64, devices: [Tun; 2], key: u64 },
+    Remove { key: u64, outcome: Sender<Driven> },
+    End,
+}
+
+/// A link that a driver moves packets for.
+#[derive(Debug)]
+pub(crate) struct DrivenLink {
+    key: u64,
+    orders: Sender<Order>,
+    waker: Arc<Waker>,
+}
+
+/// What became of a link: the emulator itself and the meters of its two directions, forward first.
+pub(crate) struct Driven {
+    pub(crate) link: Link,
+    pub(crate) meters: [Meter; 2],
+    /// Why the driver gave it up early, where it did.
+    pub(crate) fault: Option<String>,
+    /// Its devices, which live until this is dropped.
+    pub(crate) devices: [Tun; 2],
+}
+
+impl Driver {
+    /// Starts one.
+    pub fn start(pace: Pace) -> Result<Self, LabError> {
+        let (orders, inbox) = channel();
+        let waker = Arc::new(Waker::new()?);
+        let poll = Poll::new()?;
+        poll.add(&*waker, WAKE, Interest::Read)?;
+        let mut motion = Motion {
+            pace: if process::online_cpus() > 1 { pace } else { Pace::Share },
+            poll,
+            waker: Arc::clone(&waker),
+            inbox,
+            links: Vec::new(),
+            room: vec![0; LARGEST_PACKET],
+        };
+        let thread = std::thread::Builder::new()
+            .name("bdp-link".to_owned())
+            .spawn(move || motion.run())
+            .map_err(|e| LabError::Driver(e.to_string()))?;
+        Ok(Self { orders, waker, thread: Some(thread) })
+    }
+
+    /// Puts a link between two devices from now on.
+    pub(crate) fn add(
+        &self,
+        key: u64,
+        config: &LinkConfig,
+        seed: u64,
+        devices: [Tun; 2],
+    ) -> Result<DrivenLink, LabError> {
+        self.orders
+            .send(Order::Add { config: Box::new(config.clone()), seed, devices, key })
+            .map_err(|_| LabError::Driver("it takes no more links".to_owned()))?;
+        self.waker.wake();
+        Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::End);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl DrivenLink {
+    /// Takes the link out; what is inside it stays there and counts as queued.
+    pub(crate) fn finish(self) -> Result<Driven, LabError> {
+        let (outcome, result) = channel();
+        let lost = || LabError::Driver("it ended before the case did".to_owned());
+        self.orders.send(Order::Remove { key: self.key, outcome }).map_err(|_| lost())?;
+        self.waker.wake();
+        result.recv().map_err(|_| lost())
+    }
+}
+
+/// The thread's state.
+struct Motion {
+    pace: Pace,
+    poll: Poll,
+    waker: Arc<Waker>,
+    inbox: Receiver<Order>,
+    links: Vec<Active>,
+    room: Vec<u8>,
+}
+
+struct Active {
+    key: u64,
+    link: Link,
+    devices: [Tun; 2],
+    meters: [Meter; 2],
+    next: Option<u64>,
+    fault: Option<String>,
+}
+
+impl Motion {
+    fn run(&mut self) {
+        process::sharpen_timers();
+        let mut ready = Vec::new();
+        loop {
+            if !self.take_orders() {
+                return;
+            }
+            if self.pace == Pace::Spin && !self.links.is_empty() {
+                // Orders are looked for now and then only: a look costs as much as a packet.
+                for _ in 0..256 {
+                    for i in 0..self.links.len() {
+                        self.read(i, 0, 1);
+                        self.read(i, 1, 1);
+                        self.links[i].release();
+                    }
+                }
+                continue;
+            }
+            self.release_due();
+            let timeout = self.links.iter().filter_map(|l| l.next).min().map(|next| {
+                let now = clock::monotonic_ns();
+                next.saturating_sub(now).saturating_sub(SPIN_NS)
+            });
+            if self.poll.wait(&mut ready, timeout).is_err() {
+                return;
+            }
+            for &token in &ready {
+                if token == WAKE {
+                    self.waker.clear();
+                    continue;
+                }
+                if let Some(i) = self.links.iter().position(|l| l.key == token >> 1) {
+                    self.read(i, (token & 1) as usize, TURN);
+                    self.release_due();
+                }
+            }
+        }
+    }
+
+    /// Carries out what was ordered; `false` when the thread shall end.
+    fn take_orders(&mut self) -> bool {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(Order::Add { config, seed, devices, key }) => self.add(&config, seed, devices, key),
+                Ok(Order::Remove { key, outcome }) => {
+                    if let Some(i) = self.links.iter().position(|l| l.key == key) {
+                        let active = self.links.swap_remove(i);
+                        for device in &active.devices {
+                            // It may be gone from the poll already, after a fault.
+                            let _ = self.poll.remove(device);
+                        }
+                        let Active { link, meters, fault, devices, .. } = active;
+                        let driven = Driven { link, meters, fault, devices };
+                        let _ = outcome.send(driven);
+                    }
+                }
+                Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn add(&mut self, config: &LinkConfig, seed: u64, devices: [Tun; 2], key: u64) {
+        let mut fault = None;
+        for (end, device) in devices.iter().enumerate() {
+            if let Err(e) = self.poll.add(device, key << 1 | end as u64, Interest::Read) {
+                fault = Some(e.to_string());
+            }
+        }
+        self.links.push(Active {
+            key,
+            link: Link::new(config, seed),
+            devices,
+            meters: [Meter::new(&config.forward), Meter::new(&config.reverse)],
+            next: None,
+            fault,
+        });
+    }
+
+    fn release_due(&mut self) {
+        for active in &mut self.links {
+            active.release();
+        }
+    }
+
+    /// Reads up to `most` packets that host `end` of a link sent.
+    fn read(&mut self, index: usize, end: usize, most: usize) {
+        let active = &mut self.links[index];
+        for _ in 0..most {
+            match active.devices[end].receive(&mut self.room) {
+                Ok(Some(length)) => active.take_in(end, &self.room[..length]),
+                Ok(None) => return,
+                Err(e) => {
+                    let _ = self.poll.remove(&active.devices[end]);
+                    active.fault = Some(format!("read from a TUN device: {e}"));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Active {
+    fn take_in(&mut self, end: usize, packet: &[u8]) {
+        let now = clock::monotonic_ns();
+        self.meters[end].read += 1;
+        if !is_unicast(packet) {
+            self.meters[end].not_ours += 1;
+            return;
+        }
+        let from = if end == 0 { End::A } else { End::B };
+        self.link.enqueue(from, Packet { data: packet.to_vec() }, Nanos(now));
+        self.next = self.link.next_event().map(Nanos::as_ns);
+    }
+
+    /// Hands over what is due. A link without rate and delay is due at once.
+    fn release(&mut self) {
+        while let Some(next) = self.next {
+            let now = clock::monotonic_ns();
+            if now < next {
+                return;
+            }
+            if let Some(Departure { to, due, packet }) = self.link.pop(Nanos(now)) {
+                let (direction, device) = match to {
+                    End::B => (0, 1),
+                    End::A => (1, 0),
+                };
+                let meter = &mut self.meters[direction];
+                meter.note_release(due.as_ns(), now, packet.data.len());
+                match self.devices[device].send(&packet.data) {
+                    Ok(true) => meter.delivered += 1,
+                    Ok(false) => meter.device_refused += 1,
+                    Err(e) => {
+                        meter.device_refused += 1;
+                        self.fault = Some(format!("write to a TUN device: {e}"));
+                    }
+                }
+            }
+            self.next = self.link.next_event().map(Nanos::as_ns);
+        }
+    }
+}

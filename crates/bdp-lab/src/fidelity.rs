@@ -1,0 +1,197 @@
+//! How well the emulator kept its promise, and whether that is well enough. Pure: numbers in, verdict out.
+//!
+//! The bounds are stated in `docs/fidelity.md`; a case past any of them is INVALID and enters no statistic.
+
+use bdp_model::histogram::Histogram;
+use bdp_model::record::{DirectionFidelity, Fidelity, Lateness};
+use bdp_model::units::Nanos;
+
+/// Bounds of a valid case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// 99th percentile of release lateness, as a fraction of the path's configured RTT.
+    pub lateness_of_rtt: f64,
+    /// The same bound is never tighter than this.
+    pub lateness_floor: Nanos,
+    /// Idle RTT beyond the configured one, as a fraction of it.
+    pub rtt_excess: f64,
+    /// The same bound is never tighter than this: what two stacks and four wake-ups take.
+    pub rtt_floor: Nanos,
+    /// Relative distance of the achieved rate from the configured one.
+    pub rate: f64,
+    /// Distance of the achieved loss from the configured one, in standard deviations.
+    pub loss_sigmas: f64,
+    /// Fraction of processor time that the hypervisor may take.
+    pub steal: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            lateness_of_rtt: 0.01,
+            lateness_floor: Nanos::micros(100),
+            rtt_excess: 0.01,
+            rtt_floor: Nanos::micros(200),
+            rate: 0.005,
+            loss_sigmas: 5.0,
+            steal: 0.10,
+        }
+    }
+}
+
+/// What was seen during a case.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// Lateness of every release on every link.
+    pub lateness: Histogram,
+    /// Each direction of each link.
+    pub directions: Vec<DirectionFidelity>,
+    /// The round trip that the links were configured for, a probe's serialisation included.
+    pub rtt_configured: Option<Nanos>,
+    /// Smallest idle round trip measured.
+    pub rtt_idle: Option<Nanos>,
+    /// Busy and stolen fractions of the host's processors.
+    pub host_cpu: (f64, f64),
+    /// Why a driver gave a link up.
+    pub faults: Vec<String>,
+}
+
+/// Judges a case.
+pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
+    let lateness = Lateness {
+        count: seen.lateness.count(),
+        p50: seen.lateness.percentile(50.0),
+        p99: seen.lateness.percentile(99.0),
+        max: seen.lateness.max(),
+    };
+    let mut broken = seen.faults.clone();
+    let rtt = seen.rtt_configured.unwrap_or_default();
+    let late_bound = bounds.lateness_floor.max(part(rtt, bounds.lateness_of_rtt));
+    if lateness.p99 > late_bound.as_ns() {
+        broken.push(format!(
+            "1 % of packets were released more than {} late (bound {late_bound})",
+            Nanos(lateness.p99)
+        ));
+    }
+    if let (Some(configured), Some(measured)) = (seen.rtt_configured, seen.rtt_idle) {
+        let bound = bounds.rtt_floor.max(part(configured, bounds.rtt_excess));
+        if measured > configured + bound {
+            let excess = measured - configured;
+            broken.push(format!("idle RTT {excess} above the configured {configured} (bound {bound})"));
+        } else if measured < configured.saturating_sub(Nanos::micros(1)) {
+            broken.push(format!("idle RTT {measured} below the configured {configured}"));
+        }
+    }
+    for direction in &seen.directions {
+        judge_direction(direction, bounds, &mut broken);
+    }
+    let (busy, steal) = seen.host_cpu;
+    if steal > bounds.steal {
+        broken.push(format!(
+            "the hypervisor took {:.1} % of the processors (bound {:.0} %)",
+            steal * 100.0,
+            bounds.steal * 100.0
+        ));
+    }
+    Fidelity {
+        valid: broken.is_empty(),
+        broken,
+        release_lateness_ns: lateness,
+        rtt_idle_configured_ns: seen.rtt_configured.map(Nanos::as_ns),
+        rtt_idle_measured_ns: seen.rtt_idle.map(Nanos::as_ns),
+        directions: seen.directions,
+        host_cpu_busy: busy,
+        host_cpu_steal: steal,
+    }
+}
+
+fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut Vec<String>) {
+    let name = &direction.name;
+    if !direction.conserved {
+        broken.push(format!("{name}: packets in are not packets out, dropped and queued"));
+    }
+    let of_devices: u64 =
+        ["device_in", "device_out"].iter().filter_map(|cause| direction.dropped.get(*cause)).sum();
+    if of_devices > 0 {
+        broken.push(format!("{name}: the TUN devices dropped {of_devices} packets"));
+    }
+    if let (Some(configured), Some(achieved)) = (direction.rate_configured_bps, direction.rate_achieved_bps) {
+        let off = achieved / configured as f64 - 1.0;
+        if off.abs() > bounds.rate {
+            broken.push(format!(
+                "{name}: rate {:+.2} % off the configured one (bound {:.1} %)",
+                off * 100.0,
+                bounds.rate * 100.0
+            ));
+        }
+    }
+    let (n, p) = (direction.packets_in as f64, direction.loss_configured);
+    // One packet of slack: periodic loss is exact to one, and few packets make no distribution.
+    let bound = bounds.loss_sigmas * (n * p * (1.0 - p)).sqrt() + 1.0;
+    if (direction.loss_achieved * n - p * n).abs() > bound {
+        broken.push(format!("{name}: loss {:.4} where {p:.4} was configured", direction.loss_achieved));
+    }
+}
+
+fn part(whole: Nanos, fraction: f64) -> Nanos {
+    Nanos((whole.as_ns() as f64 * fraction) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Observation {
+        let mut lateness = Histogram::new();
+        (0..1000).for_each(|_| lateness.record(5_000));
+        Observation {
+            lateness,
+            directions: vec![DirectionFidelity {
+                name: "near->far".to_owned(),
+                packets_in: 1000,
+                packets_out: 1000,
+                conserved: true,
+                rate_configured_bps: Some(1_000_000),
+                rate_achieved_bps: Some(1_001_000.0),
+                ..Default::default()
+            }],
+            rtt_configured: Some(Nanos::millis(40)),
+            rtt_idle: Some(Nanos(40_100_000)),
+            host_cpu: (0.5, 0.0),
+            faults: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_good_case_is_valid() {
+        let fidelity = judge(good(), &Bounds::default());
+        assert!(fidelity.valid, "{:?}", fidelity.broken);
+        assert_eq!(fidelity.release_lateness_ns.count, 1000);
+    }
+
+    #[test]
+    fn each_bound_breaks_by_itself() {
+        type Spoil = fn(&mut Observation);
+        let spoils: [(&str, Spoil); 9] = [
+            ("late", |o| (0..20).for_each(|_| o.lateness.record(500_000))),
+            ("above the configured", |o| o.rtt_idle = Some(Nanos(40_500_000))),
+            ("below the configured", |o| o.rtt_idle = Some(Nanos(39_900_000))),
+            ("packets in", |o| o.directions[0].conserved = false),
+            ("TUN devices", |o| {
+                o.directions[0].dropped.insert("device_in".to_owned(), 1);
+            }),
+            ("rate", |o| o.directions[0].rate_achieved_bps = Some(1_006_000.0)),
+            ("loss", |o| o.directions[0].loss_achieved = 0.002),
+            ("hypervisor", |o| o.host_cpu.1 = 0.2),
+            ("unplugged", |o| o.faults.push("unplugged".to_owned())),
+        ];
+        for (word, spoil) in spoils {
+            let mut seen = good();
+            spoil(&mut seen);
+            let fidelity = judge(seen, &Bounds::default());
+            assert!(!fidelity.valid, "{word}");
+            assert_eq!(fidelity.broken.len(), 1, "{word}: {:?}", fidelity.broken);
+            assert!(fidelity.broken[0].contains(word), "{word}: {:?}", fidelity.broken);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The outside of a host: its process, its control stream, its devices.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bdp_sys::passing;
+use bdp_sys::tun::Tun;
+use bdp_wire::frame;
+use bdp_wire::setup::{HostSetup, SetupAnswer};
+
+use crate::LabError;
+
+/// How long a process may take to become a host.
+const SETUP_DEADLINE: Duration = Duration::from_secs(20);
+
+/// The program that becomes a host: it calls [`crate::agent::enter`] with its standard input as control stream and
+/// its last argument, a process id, as parent.
+#[derive(Debug, Clone)]
+pub struct AgentCommand {
+    /// Its path.
+    pub program: PathBuf,
+    /// Arguments before the parent's process id.
+    pub arguments: Vec<String>,
+}
+
+/// A running host. Dropped, its process is killed and reaped, and with it the namespace goes.
+#[derive(Debug)]
+pub(crate) struct Host {
+    child: Child,
+    pub(crate) privilege: String,
+}
+
+impl Host {
+    /// Starts one; gives its control stream and its devices in the setup's order.
+    pub(crate) fn start(
+        command: &AgentCommand,
+        setup: &HostSetup,
+    ) -> Result<(Self, UnixStream, Vec<Tun>), LabError> {
+        let failed = |cause: String| LabError::Host { host: setup.name.clone(), cause };
+        let (ours, theirs) = UnixStream::pair().map_err(|e| failed(format!("create control socket: {e}")))?;
+        let child = Command::new(&command.program)
+            .args(&command.arguments)
+            .arg(std::process::id().to_string())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|e| failed(format!("start {}: {e}", command.program.display())))?;
+        let mut host = Self { child, privilege: String::new() };
+        let io = |e: io::Error| failed(format!("control socket: {e}"));
+        ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
+        frame::write(&mut &ours, setup).map_err(|e| failed(e.to_string()))?;
+        match frame::read::<SetupAnswer>(&mut &ours).map_err(|e| failed(e.to_string()))? {
+            SetupAnswer::Ready { privilege } => host.privilege = privilege,
+            SetupAnswer::Failed { error, permission: true } => {
+                return Err(LabError::Permission { cause: error });
+            }
+            SetupAnswer::Failed { error, permission: false } => return Err(failed(error)),
+        }
+        let devices: Vec<Tun> = if setup.devices.is_empty() {
+            Vec::new()
+        } else {
+            passing::receive_descriptors(&ours)?.into_iter().map(Tun::from_descriptor).collect()
+        };
+        if devices.len() != setup.devices.len() {
+            return Err(failed(format!("{} of {} devices came", devices.len(), setup.devices.len())));
+        }
+        Ok((host, ours, devices))
+    }
+
+    /// Its process id.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

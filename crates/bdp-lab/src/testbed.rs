@@ -1,0 +1,258 @@
+//! What a case runs on: hosts and links, built together and gone together.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bdp_link::End;
+use bdp_model::histogram::Histogram;
+use bdp_model::link::DirectionConfig;
+use bdp_model::record::DirectionFidelity;
+use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_sys::tun::Tun;
+use bdp_wire::setup::{DeviceSetup, HostSetup};
+
+use crate::LabError;
+use crate::agent::addresses;
+use crate::driver::{Driven, DrivenLink, Driver};
+use crate::host::{AgentCommand, Host};
+
+/// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
+const TRANSMIT_QUEUE: u32 = 16_384;
+
+/// Hosts and links of one case. Dropped, the processes are killed and nothing remains.
+#[derive(Debug)]
+pub struct Testbed {
+    hosts: Vec<(String, Host)>,
+    /// Device of each link at each end: host index and device name.
+    wiring: Vec<[Port; 2]>,
+    links: Vec<(LinkSpec, DrivenLink)>,
+}
+
+#[derive(Debug, Clone)]
+struct Port {
+    host: String,
+    device: String,
+    address: IpAddr,
+}
+
+/// A link's end of story.
+pub struct LinkOutcome {
+    /// Forward, then reverse. Conservation leaves out the devices until [`LinkOutcome::hold_against`] adds them.
+    pub directions: [DirectionFidelity; 2],
+    /// Lateness of all releases.
+    pub lateness: Histogram,
+    /// Why the driver gave the link up, where it did.
+    pub fault: Option<String>,
+    read: [u64; 2],
+    delivered: [u64; 2],
+    ports: [(String, String); 2],
+    /// Keeps the devices, and so their counters, until the outcome is dropped.
+    _devices: [Tun; 2],
+}
+
+/// Counters of the device at one end of a link, as the host's kernel keeps them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceReading {
+    /// Packets that the stack received from it.
+    pub rx_packets: u64,
+    /// Packets that the driver read from it.
+    pub tx_packets: u64,
+    /// Packets that the stack sent and the device dropped, its queue being full.
+    pub tx_dropped: u64,
+}
+
+impl Testbed {
+    /// Starts the hosts, joins them, and gives the control stream of each host in the order of `hosts`.
+    pub fn build(
+        command: &AgentCommand,
+        driver: &Driver,
+        family: Family,
+        hosts: &[HostSpec],
+        links: &[LinkSpec],
+        seed: u64,
+    ) -> Result<(Self, Vec<UnixStream>), LabError> {
+        static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
+        let wiring = wire(family, hosts, links)?;
+        let mut testbed = Self { hosts: Vec::new(), wiring, links: Vec::new() };
+        let mut streams = Vec::new();
+        let mut devices = BTreeMap::new();
+        for host in hosts {
+            let setup = testbed.setup(host, links);
+            let (running, stream, tuns) = Host::start(command, &setup)?;
+            for (device, tun) in setup.devices.iter().zip(tuns) {
+                devices.insert((host.name.clone(), device.name.clone()), tun);
+            }
+            testbed.hosts.push((host.name.clone(), running));
+            streams.push(stream);
+        }
+        for (i, (link, ports)) in links.iter().zip(&testbed.wiring).enumerate() {
+            let mut take = |port: &Port| {
+                devices.remove(&(port.host.clone(), port.device.clone())).ok_or_else(|| {
+                    LabError::Topology(format!("device {} of {} is missing", port.device, port.host))
+                })
+            };
+            let ends = [take(&ports[0])?, take(&ports[1])?];
+            let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
+            let seed = seed.wrapping_add((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends)?));
+        }
+        Ok((testbed, streams))
+    }
+
+    /// Addresses by which `from` reaches `to` over the link that they share: its own and the other's.
+    pub fn route(&self, from: &str, to: &str) -> Option<(IpAddr, IpAddr)> {
+        self.wiring.iter().find_map(|[a, b]| {
+            if a.host == from && b.host == to {
+                Some((a.address, b.address))
+            } else if b.host == from && a.host == to {
+                Some((b.address, a.address))
+            } else {
+                None
+            }
+        })
+    }
+
+    /// How the hosts came to their namespaces: `root` or `user namespace`.
+    pub fn privilege(&self) -> &str {
+        self.hosts.first().map_or("", |(_, host)| &host.privilege)
+    }
+
+    /// Process ids of the agents, by host.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.hosts.iter().map(|(name, host)| (name.clone(), host.process_id())).collect()
+    }
+
+    /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
+    pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>, LabError> {
+        let wiring = self.wiring.clone();
+        self.links
+            .drain(..)
+            .zip(wiring)
+            .map(|((spec, driven), ports)| Ok(outcome(&spec, driven.finish()?, &ports)))
+            .collect()
+    }
+
+    fn setup(&self, host: &HostSpec, links: &[LinkSpec]) -> HostSetup {
+        let devices = self
+            .wiring
+            .iter()
+            .zip(links)
+            .flat_map(|(ports, link)| ports.iter().map(move |port| (port, link)))
+            .filter(|(port, _)| port.host == host.name)
+            .map(|(port, link)| DeviceSetup {
+                name: port.device.clone(),
+                address: port.address,
+                prefix: if port.address.is_ipv4() { 24 } else { 64 },
+                mtu: link.config.mtu,
+                transmit_queue: TRANSMIT_QUEUE,
+            })
+            .collect();
+        HostSetup { name: host.name.clone(), sysctls: host.sysctls.clone(), devices }
+    }
+}
+
+fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Port; 2]>, LabError> {
+    links
+        .iter()
+        .enumerate()
+        .map(|(i, link)| {
+            for name in &link.between {
+                if !hosts.iter().any(|h| &h.name == name) {
+                    return Err(LabError::Topology(format!(
+                        "a link names the host '{name}', which is not there"
+                    )));
+                }
+            }
+            let index = u8::try_from(i).map_err(|_| LabError::Topology("more than 256 links".to_owned()))?;
+            let ends = addresses(index, family == Family::Ipv6);
+            Ok([0, 1].map(|end| Port {
+                host: link.between[end].clone(),
+                device: format!("link{i}"),
+                address: ends[end],
+            }))
+        })
+        .collect()
+}
+
+fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcome {
+    let mut lateness = Histogram::new();
+    let [a, b] = &spec.between;
+    let configs = [&spec.config.forward, &spec.config.reverse];
+    let ends = [End::A, End::B];
+    let directions = [0, 1].map(|i| {
+        lateness.merge(&driven.meters[i].lateness);
+        let name = if i == 0 { format!("{a}->{b}") } else { format!("{b}->{a}") };
+        direction(name, configs[i], &mut driven, i, ends[i])
+    });
+    LinkOutcome {
+        directions,
+        lateness,
+        fault: driven.fault,
+        read: [driven.meters[0].read, driven.meters[1].read],
+        delivered: [driven.meters[0].delivered, driven.meters[1].delivered],
+        ports: [0, 1].map(|i| (ports[i].host.clone(), ports[i].device.clone())),
+        _devices: driven.devices,
+    }
+}
+
+fn direction(
+    name: String,
+    config: &DirectionConfig,
+    driven: &mut Driven,
+    i: usize,
+    from: End,
+) -> DirectionFidelity {
+    let counters = driven.link.counters(from);
+    let meter = &driven.meters[i];
+    let packets_in = counters.packets_in + meter.not_ours;
+    let packets_out = counters.packets_out - meter.device_refused;
+    let queued = driven.link.queued(from);
+    let dropped = BTreeMap::from([
+        ("loss".to_owned(), counters.lost),
+        ("queue".to_owned(), counters.queue_dropped),
+        ("device_out".to_owned(), meter.device_refused),
+        ("not_ours".to_owned(), meter.not_ours),
+    ]);
+    let conserved = packets_in == packets_out + dropped.values().sum::<u64>() + queued;
+    DirectionFidelity {
+        name,
+        packets_in,
+        bytes_in: counters.bytes_in,
+        packets_out,
+        bytes_out: counters.bytes_out,
+        conserved,
+        dropped,
+        queued,
+        rate_configured_bps: config.rate.map(|r| r.as_bps()),
+        loss_configured: config.loss.probability(),
+        loss_achieved: if counters.packets_in == 0 {
+            0.0
+        } else {
+            counters.lost as f64 / counters.packets_in as f64
+        },
+        queueing_max_ns: counters.queueing_max.as_ns(),
+        rate_achieved_bps: driven.meters[i].achieved_bps(),
+    }
+}
+
+impl LinkOutcome {
+    /// Host and device at each end.
+    pub fn ports(&self) -> &[(String, String); 2] {
+        &self.ports
+    }
+
+    /// Adds the devices to the sum: what the stack sent is what was read and what its device dropped, and what was
+    /// delivered is what the other stack received.
+    pub fn hold_against(&mut self, readings: [DeviceReading; 2]) {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let direction = &mut self.directions[from];
+            let dropped = readings[from].tx_dropped;
+            direction.packets_in += dropped;
+            direction.dropped.insert("device_in".to_owned(), dropped);
+            direction.conserved &= readings[from].tx_packets == self.read[from]
+                && readings[to].rx_packets == self.delivered[from];
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A log-linear histogram of durations: bounded memory, relative error under 1 in 64.
+
+/// Sub-buckets of each power of two, as a power of two itself.
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// Counts of values in nanoseconds (any `u64` will do).
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let index = index(value);
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += 1;
+        self.total += 1;
+        self.max = self.max.max(value);
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Values counted.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// Largest value, exact; 0 of nothing.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The `p`-th percentile (0..=100), rounded up to its bucket's upper edge and never above the maximum; 0 of nothing.
+    pub fn percentile(&self, p: f64) -> u64 {
+        let rank = ((p / 100.0).clamp(0.0, 1.0) * self.total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (i, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return upper_edge(i).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+fn index(value: u64) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let shift = value.ilog2() - SUB_BITS;
+    (u64::from(shift + 1) * SUB + (value >> shift) - SUB) as usize
+}
+
+fn upper_edge(index: usize) -> u64 {
+    let index = index as u64;
+    if index < SUB {
+        return index;
+    }
+    let shift = index / SUB - 1;
+    let lower = (index % SUB + SUB) << shift;
+    lower + ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for value in (0..2000).chain([4095, 4096, 1 << 33, (1 << 40) + 12_345, u64::MAX]) {
+            let edge = upper_edge(index(value));
+            assert!(edge >= value && (edge - value) as f64 <= value as f64 / 64.0, "{value} {edge}");
+        }
+    }
+
+    #[test]
+    fn percentiles_of_a_ramp() {
+        let mut h = Histogram::new();
+        (1..=1000).for_each(|v| h.record(v * 1000));
+        assert_eq!((h.count(), h.max()), (1000, 1_000_000));
+        let p50 = h.percentile(50.0);
+        assert!((500_000..=508_000).contains(&p50), "{p50}");
+        assert_eq!(h.percentile(100.0), 1_000_000);
+        let mut other = Histogram::new();
+        other.record(5_000_000);
+        h.merge(&other);
+        assert_eq!((h.count(), h.max()), (1001, 5_000_000));
+        assert_eq!(Histogram::new().percentile(99.0), 0);
+    }
+}

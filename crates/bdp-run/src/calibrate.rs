@@ -1,0 +1,250 @@
+//! Finds the receive buffer that puts a given window on the wire.
+//!
+//! The kernel advertises part of its buffer, and which part depends on the kernel, the segment size and how segments
+//! are delivered, hardly on the round trip. So it is found once on a twin of the path without delay: a short transfer,
+//! a look at the window as the sender sees it, the next guess by proportion.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bdp_engine::remote::Remote;
+use bdp_engine::{EngineError, expect_answer};
+use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
+use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
+use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_model::units::{Nanos, Rate};
+use bdp_wire::control::{Answer, ListenOrder, Request, SendOrder, Sent};
+
+use crate::RunError;
+
+/// Most transfers for one window.
+const TRIES: u32 = 12;
+/// Buffer for each byte of window that a first guess assumes.
+const FIRST_RATIO: f64 = 1.6;
+
+/// What the window depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Conditions {
+    /// Window wanted on the wire.
+    pub target_bytes: u64,
+    /// Payload of a full segment.
+    pub mss_bytes: u64,
+    /// `TCP_MAXSEG`, where it is set.
+    pub mss_option: Option<u32>,
+    /// MTU of the path.
+    pub mtu: u32,
+    /// IP version.
+    pub family: Family,
+    /// Sysctls of the receiver.
+    pub receiver_sysctls: BTreeMap<String, String>,
+    /// Sysctls of the sender.
+    pub sender_sysctls: BTreeMap<String, String>,
+}
+
+/// A buffer and the window that it gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calibration {
+    /// To be written into `tcp_rmem`.
+    pub buffer_bytes: u64,
+    /// What the sender saw.
+    pub window_bytes: u64,
+}
+
+/// Calibrations of one run, each found once.
+#[derive(Debug, Default)]
+pub struct Calibrator {
+    known: Mutex<HashMap<Conditions, Calibration>>,
+}
+
+impl Calibrator {
+    /// The buffer for these conditions; the closest that was found where the window can't be had exactly.
+    pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration, RunError> {
+        // Held throughout: of two cases that want the same window the second waits instead of measuring too.
+        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(&calibration) = known.get(conditions) {
+            return Ok(calibration);
+        }
+        let mut twin = Twin::build(command, conditions)?;
+        let found = search(conditions.target_bytes, conditions.mss_bytes, |buffer| twin.window_with(buffer))?;
+        known.insert(conditions.clone(), found);
+        Ok(found)
+    }
+}
+
+/// Looks for the buffer by proportion, then between the nearest ones on either side. `measure` gives the window that
+/// a buffer leads to. Ends at the first window of as many whole segments as wanted.
+fn search(
+    target: u64,
+    mss: u64,
+    mut measure: impl FnMut(u64) -> Result<u64, RunError>,
+) -> Result<Calibration, RunError> {
+    // Aim into the segment, not at its edge: what is left over carries nothing, and a little less loses a segment.
+    let aim = if target < mss { target } else { target + mss / 4 };
+    let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
+    let mut buffer = (aim as f64 * FIRST_RATIO) as u64;
+    let mut best: Option<Calibration> = None;
+    for _ in 0..TRIES {
+        let found = Calibration { buffer_bytes: buffer, window_bytes: measure(buffer)? };
+        if best.is_none_or(|b| found.window_bytes.abs_diff(aim) < b.window_bytes.abs_diff(aim)) {
+            best = Some(found);
+        }
+        if fits(found.window_bytes, target, mss) {
+            return Ok(found);
+        }
+        if found.window_bytes < aim {
+            below = below.filter(|b| b.buffer_bytes > buffer).or(Some(found));
+        } else {
+            above = above.filter(|a| a.buffer_bytes < buffer).or(Some(found));
+        }
+        let proportional = (buffer as f64 * aim as f64 / found.window_bytes.max(1) as f64).round() as u64;
+        let next = match (below, above) {
+            (Some(b), Some(a)) if proportional <= b.buffer_bytes || proportional >= a.buffer_bytes => {
+                (b.buffer_bytes + a.buffer_bytes) / 2
+            }
+            _ => proportional,
+        };
+        if next == buffer {
+            break;
+        }
+        buffer = next;
+    }
+    best.ok_or_else(|| RunError::Case("no calibration was tried".to_owned()))
+}
+
+/// Whether a window holds as many whole segments as the target: exactly so up to 200 of them, within half a per cent
+/// beyond, where the kernel's rounding is coarser than a segment.
+pub(crate) fn fits(window: u64, target: u64, mss: u64) -> bool {
+    if target < mss {
+        return window.abs_diff(target) * 50 <= target;
+    }
+    let (have, want) = (window / mss, target / mss);
+    have.abs_diff(want) * 200 <= want
+}
+
+/// Two hosts without delay between them.
+struct Twin {
+    near: Remote,
+    far: Remote,
+    testbed: Testbed,
+    _driver: Driver,
+    conditions: Conditions,
+}
+
+impl Twin {
+    fn build(command: &AgentCommand, conditions: &Conditions) -> Result<Self, RunError> {
+        let driver = Driver::start(Pace::Share)?;
+        let host = |name: &str, sysctls: &BTreeMap<String, String>| HostSpec {
+            name: name.to_owned(),
+            sysctls: sysctls.clone(),
+        };
+        let hosts = [host("near", &conditions.sender_sysctls), host("far", &conditions.receiver_sysctls)];
+        // Fast enough to be short, slow enough for the reader to keep up on a busy machine.
+        let direction = DirectionConfig {
+            rate: Some(Rate::mbps(400)),
+            limit: QueueLimit::Unlimited,
+            ..Default::default()
+        };
+        let config = LinkConfig { forward: direction.clone(), reverse: direction, mtu: conditions.mtu };
+        let links = [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config }];
+        let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;
+        let mut streams = streams.into_iter();
+        let (Some(near), Some(far)) = (streams.next(), streams.next()) else {
+            return Err(RunError::Case("the twin has no two hosts".to_owned()));
+        };
+        Ok(Self {
+            near: Remote::new("near", near),
+            far: Remote::new("far", far),
+            testbed,
+            _driver: driver,
+            conditions: conditions.clone(),
+        })
+    }
+
+    /// Transfers enough for the window to open, and returns the largest that the sender saw at the end.
+    fn window_with(&mut self, buffer_bytes: u64) -> Result<u64, RunError> {
+        let patience = Nanos::secs(10);
+        let target = self.conditions.target_bytes;
+        // The receiver opens its window by two segments for each it receives.
+        let bytes = (2 * target).max(64 * self.conditions.mss_bytes);
+        let duration = Nanos(bytes * 8 * 1_000_000_000 / 400_000_000 * 2) + Nanos::millis(500);
+        let (_, to) = self
+            .testbed
+            .route("near", "far")
+            .ok_or_else(|| RunError::Case("the twin's hosts are not joined".to_owned()))?;
+        let deadline = (duration + patience + patience).to_duration();
+        let listen = Request::Listen(ListenOrder {
+            address: (to, 0).into(),
+            streams: 1,
+            tcp_rmem_bytes: Some(buffer_bytes),
+            mss: self.conditions.mss_option,
+            duration: duration + patience,
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            patience,
+        });
+        let port = expect_answer!(self.far.call(listen, deadline)?, Answer::Listening { port } => port)?;
+        let send = self.near.ask(Request::Send(SendOrder {
+            to: (to, port).into(),
+            streams: 1,
+            length_bytes: 64 << 10,
+            mss: self.conditions.mss_option,
+            congestion: "reno".to_owned(),
+            nodelay: false,
+            duration,
+            bytes: Some(bytes),
+            interval: Nanos::millis(2),
+            patience,
+        }))?;
+        let sent = expect_answer!(self.near.fetch(send, deadline)?, Answer::Sent(sent) => sent)?;
+        self.far.call(Request::Collect { port }, deadline)?;
+        settled_window(&sent).ok_or_else(|| {
+            RunError::Engine(EngineError::Refused(
+                "this kernel does not tell the sender's view of the window (Linux 5.4 does)".to_owned(),
+            ))
+        })
+    }
+}
+
+/// The largest window in the later half of the readings: it grows to its size and then stays.
+fn settled_window(sent: &Sent) -> Option<u64> {
+    let windows: Vec<u64> = sent.samples.iter().filter_map(|s| s.snd_wnd_bytes).filter(|&w| w > 0).collect();
+    windows[windows.len() / 2..].iter().copied().max()
+}
+
+/// How long calibrating may take, for estimates of the time left.
+pub const USUAL: Duration = Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel that advertises a fixed part of its buffer, in steps.
+    fn kernel(ratio: f64, step: u64) -> impl Fn(u64) -> Result<u64, RunError> {
+        move |buffer| Ok(((buffer as f64 * ratio) as u64).next_multiple_of(step))
+    }
+
+    #[test]
+    fn every_window_is_found_on_kernels_with_different_ratios() {
+        for ratio in [0.3, 0.5, 0.63, 0.86] {
+            for target in [1448, 2896, 30_408, 65_160, 130_320, 318_560, 2_247_296] {
+                let mut tries = 0;
+                let found = search(target, 1448, |b| {
+                    tries += 1;
+                    kernel(ratio, 128)(b)
+                });
+                let window = found.unwrap().window_bytes;
+                assert!(fits(window, target, 1448), "{ratio} {target}: {window} after {tries}");
+                assert!(tries <= 6, "{ratio} {target}: {tries}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_window_gives_the_closest() {
+        // A kernel that knows no window below 10000.
+        let found = search(2896, 1448, |b| Ok(b.max(10_000))).unwrap();
+        assert_eq!(found.window_bytes, 10_000);
+        assert!(!fits(found.window_bytes, 2896, 1448));
+    }
+}

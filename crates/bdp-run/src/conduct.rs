@@ -1,0 +1,563 @@
+//! One case, from its hosts to its record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bdp_engine::remote::{Pending, Remote};
+use bdp_engine::{EngineError, expect_answer};
+use bdp_lab::fidelity::{Bounds, Observation, judge as judge_fidelity};
+use bdp_lab::{AgentCommand, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::histogram::Histogram;
+use bdp_model::record::{
+    Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
+};
+use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec};
+use bdp_model::stats::median;
+use bdp_model::units::Nanos;
+
+use bdp_lab::machine::{self, HostCpu};
+use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
+
+use crate::calibrate::{Calibration, Calibrator, Conditions, fits};
+use crate::window::{self, Means};
+use crate::{RunError, verdict};
+
+/// From one sample to the next.
+const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
+/// From one probe to the next while the flows run: twenty a second.
+const LOADED_PROBE_INTERVAL: Nanos = Nanos::millis(50);
+/// From one probe to the next before the flows start.
+const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
+/// How long connections and first bytes are waited for, beside what the path itself needs.
+const PATIENCE: Nanos = Nanos::secs(20);
+/// IP and UDP headers and payload of a probe.
+const PROBE_IP_BYTES: u64 = 20 + 8 + bdp_engine::probe::PROBE_BYTES as u64;
+/// Sysctls that are read back into the record.
+const RECORDED_SYSCTLS: [&str; 8] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_adv_win_scale",
+];
+
+/// Runs cases.
+#[derive(Debug)]
+pub struct Conductor {
+    command: AgentCommand,
+    calibrator: Calibrator,
+    bounds: Bounds,
+}
+
+/// What was measured, before it is judged.
+struct Measured {
+    idle: Probed,
+    loaded: Probed,
+    flows: Vec<(Received, Sent)>,
+    sysctls: BTreeMap<String, BTreeMap<String, String>>,
+    outcomes: Vec<LinkOutcome>,
+    host_cpu: (f64, f64),
+    privilege: String,
+}
+
+impl Conductor {
+    /// Hosts are made by `command`.
+    pub fn new(command: AgentCommand) -> Self {
+        Self { command, calibrator: Calibrator::default(), bounds: Bounds::default() }
+    }
+
+    /// Finds the buffers that the case's windows need, if they are not known yet.
+    pub fn prepare(&self, case: &CaseSpec) -> Result<(), RunError> {
+        let plan = Plan::make(case)?;
+        (0..case.flows.len()).try_for_each(|i| self.calibration(&plan, i).map(drop))
+    }
+
+    /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
+    /// that every other case would meet too.
+    pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
+        let started_unix_ms = machine::unix_ms();
+        let started = machine::monotonic_ns();
+        let outcome = Plan::make(case).and_then(|plan| {
+            let calibrations =
+                (0..case.flows.len()).map(|i| self.calibration(&plan, i)).collect::<Result<Vec<_>, _>>()?;
+            let measured = self.measure(&plan, &calibrations, attempt, driver)?;
+            Ok((plan, calibrations, measured))
+        });
+        let mut environment = Environment {
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: machine::kernel_release(),
+            arch: std::env::consts::ARCH.to_owned(),
+            cpus: machine::online_cpus(),
+            started_unix_ms,
+            ..Default::default()
+        };
+        environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
+        match outcome {
+            Ok((plan, calibrations, measured)) => {
+                Ok(self.record(&plan, &calibrations, attempt, measured, environment))
+            }
+            Err(error @ RunError::Lab(bdp_lab::LabError::Permission { .. })) => Err(error),
+            Err(error) => Ok(failed(case, attempt, &error, environment)),
+        }
+    }
+
+    fn calibration(&self, plan: &Plan, flow: usize) -> Result<Option<Calibration>, RunError> {
+        let Means::Receiver { target_bytes } = plan.means[flow] else { return Ok(None) };
+        let spec = &plan.case.flows[flow];
+        let sysctls = |name: &str| {
+            plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
+        };
+        let conditions = Conditions {
+            target_bytes,
+            mss_bytes: window::planned_mss(plan.case, spec),
+            mss_option: spec.mss,
+            mtu: window::link_of(plan.case, spec).map_or(1500, |l| l.config.mtu),
+            family: plan.case.family,
+            receiver_sysctls: sysctls(&spec.to),
+            sender_sysctls: sysctls(&spec.from),
+        };
+        self.calibrator.find(&self.command, &conditions).map(Some)
+    }
+
+    fn measure(
+        &self,
+        plan: &Plan,
+        calibrations: &[Option<Calibration>],
+        attempt: u32,
+        driver: &Driver,
+    ) -> Result<Measured, RunError> {
+        let case = plan.case;
+        let links = window::clamp_links(case, &plan.means);
+        // Another attempt is another sample: the same draws would meet the same fate.
+        let seed = case.seed.wrapping_add(u64::from(attempt - 1));
+        let (mut testbed, streams) =
+            Testbed::build(&self.command, driver, case.family, &plan.hosts, &links, seed)?;
+        let mut session = Session {
+            case,
+            remotes: case
+                .hosts
+                .iter()
+                .zip(streams)
+                .map(|(h, s)| (h.name.clone(), Remote::new(&h.name, s)))
+                .collect(),
+        };
+        let cpu_before = HostCpu::read();
+        let echo = session.start_echo(&testbed)?;
+        let idle = session.probe_idle(&echo)?;
+        let (flows, loaded) = session.run_flows(&testbed, calibrations, &echo)?;
+        let sysctls = session.read_sysctls()?;
+        let mut outcomes = testbed.disconnect()?;
+        let host_cpu = HostCpu::read().since(cpu_before);
+        for outcome in &mut outcomes {
+            let mut readings = [DeviceReading::default(); 2];
+            for (reading, (host, device)) in readings.iter_mut().zip(outcome.ports()) {
+                *reading = session.read_device(host, device)?;
+            }
+            outcome.hold_against(readings);
+        }
+        let privilege = testbed.privilege().to_owned();
+        Ok(Measured { idle, loaded, flows, sysctls, outcomes, host_cpu, privilege })
+    }
+
+    fn record(
+        &self,
+        plan: &Plan,
+        calibrations: &[Option<Calibration>],
+        attempt: u32,
+        measured: Measured,
+        mut environment: Environment,
+    ) -> Record {
+        let case = plan.case;
+        let idle = summarise(&measured.idle);
+        let rtt_idle = idle.map(|r| Nanos(r.min));
+        let flows: Vec<FlowRecord> = case
+            .flows
+            .iter()
+            .zip(&plan.means)
+            .zip(calibrations)
+            .zip(measured.flows)
+            .map(|(((spec, means), calibration), (received, sent))| {
+                flow_record(case, spec, *means, *calibration, received, sent)
+            })
+            .collect();
+        let goodput = (!flows.is_empty()).then(|| flows.iter().map(|f| f.goodput_bps).sum());
+        let expected = verdict::expected(case, &plan.means, &flows, rtt_idle);
+        let mut seen = Observation {
+            rtt_configured: configured_rtt(case),
+            rtt_idle,
+            host_cpu: measured.host_cpu,
+            ..Default::default()
+        };
+        for outcome in measured.outcomes {
+            seen.lateness.merge(&outcome.lateness);
+            seen.directions.extend(outcome.directions);
+            seen.faults.extend(outcome.fault);
+        }
+        let fidelity = judge_fidelity(seen, &self.bounds);
+        environment.privilege = measured.privilege;
+        environment.sysctls = measured.sysctls;
+        let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref().map(|e| e.0));
+        if let (Some(e), false) = (&mut expectation, fidelity.valid) {
+            e.met = None;
+        }
+        Record {
+            valid: fidelity.valid,
+            fidelity,
+            goodput_bps: goodput,
+            expected_bps: expected.as_ref().map(|e| e.0),
+            expected_by: expected.map(|e| e.1),
+            expectation,
+            rtt_idle_ns: rtt_idle.map(Nanos::as_ns),
+            rtt_ns: RttReport { idle, loaded: summarise(&measured.loaded) },
+            window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
+            flows,
+            ..blank(case, attempt, environment)
+        }
+    }
+}
+
+/// A case with the means of its windows and the hosts as they will be.
+struct Plan<'a> {
+    case: &'a CaseSpec,
+    means: Vec<Means>,
+    hosts: Vec<HostSpec>,
+}
+
+impl<'a> Plan<'a> {
+    fn make(case: &'a CaseSpec) -> Result<Self, RunError> {
+        let means = case
+            .flows
+            .iter()
+            .map(|flow| window::choose(case, flow))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(RunError::Case)?;
+        let hosts = case
+            .hosts
+            .iter()
+            .map(|host| {
+                let largest =
+                    case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.window).max();
+                let mut sysctls = default_sysctls(largest.map_or(0, |w| w.as_bytes()));
+                sysctls.extend(host.sysctls.clone());
+                HostSpec { name: host.name.clone(), sysctls }
+            })
+            .collect();
+        Ok(Self { case, means, hosts })
+    }
+}
+
+/// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same
+/// everywhere. The sender's never binds before the window asked for does.
+fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
+    let send = (4 * largest_window).max(4 << 20);
+    BTreeMap::from([
+        ("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned()),
+        ("net.ipv4.tcp_wmem".to_owned(), format!("4096 16384 {send}")),
+    ])
+}
+
+/// The agents of a case and what they are asked in turn.
+struct Session<'a> {
+    case: &'a CaseSpec,
+    remotes: BTreeMap<String, Remote>,
+}
+
+/// The probe flow's way: from the first flow's sender to its receiver.
+struct Echo {
+    from: String,
+    to: std::net::SocketAddr,
+}
+
+impl Session<'_> {
+    fn remote(&mut self, host: &str) -> Result<&mut Remote, RunError> {
+        self.remotes.get_mut(host).ok_or_else(|| RunError::Case(format!("there is no host '{host}'")))
+    }
+
+    fn start_echo(&mut self, testbed: &Testbed) -> Result<Echo, RunError> {
+        let [from, to] = match (self.case.flows.first(), self.case.links.first()) {
+            (Some(flow), _) => [flow.from.clone(), flow.to.clone()],
+            (None, Some(link)) => link.between.clone(),
+            (None, None) => return Err(RunError::Case("there is neither a flow nor a link".to_owned())),
+        };
+        let address = route(testbed, &from, &to)?.1;
+        let answer =
+            self.remote(&to)?.call(Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
+        let port = expect_answer!(answer, Answer::Listening { port } => port)?;
+        Ok(Echo { from, to: (address, port).into() })
+    }
+
+    fn probe_idle(&mut self, echo: &Echo) -> Result<Probed, RunError> {
+        let order = Request::Probe(ProbeOrder {
+            to: echo.to,
+            interval: IDLE_PROBE_INTERVAL,
+            duration: self.case.idle,
+            patience: PATIENCE,
+        });
+        let deadline = (self.case.idle + PATIENCE + PATIENCE).to_duration();
+        Ok(expect_answer!(self.remote(&echo.from)?.call(order, deadline)?, Answer::Probed(p) => p)?)
+    }
+
+    fn run_flows(
+        &mut self,
+        testbed: &Testbed,
+        calibrations: &[Option<Calibration>],
+        echo: &Echo,
+    ) -> Result<(Vec<(Received, Sent)>, Probed), RunError> {
+        let flows = &self.case.flows;
+        let longest = flows.iter().map(|f| f.duration).max().unwrap_or_default();
+        // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
+        let deadline = (longest + PATIENCE + PATIENCE + PATIENCE).to_duration();
+        let mut ports = Vec::new();
+        for (flow, calibration) in flows.iter().zip(calibrations) {
+            let address = route(testbed, &flow.from, &flow.to)?.1;
+            let order = Request::Listen(ListenOrder {
+                address: (address, 0).into(),
+                streams: flow.streams,
+                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
+                mss: flow.mss,
+                duration: flow.duration,
+                omit: flow.omit,
+                interval: SAMPLE_INTERVAL,
+                patience: PATIENCE,
+            });
+            let answer = self.remote(&flow.to)?.call(order, deadline)?;
+            ports.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
+        }
+        let mut collecting: Vec<Pending> = Vec::new();
+        let mut sending: Vec<Pending> = Vec::new();
+        for (flow, &(address, port)) in flows.iter().zip(&ports) {
+            collecting.push(self.remote(&flow.to)?.ask(Request::Collect { port })?);
+            let order = Request::Send(SendOrder {
+                to: (address, port).into(),
+                streams: flow.streams,
+                length_bytes: flow.length.as_bytes(),
+                mss: flow.mss,
+                congestion: flow.congestion.clone(),
+                nodelay: flow.nodelay,
+                duration: flow.duration,
+                bytes: flow.bytes.map(|b| b.as_bytes()),
+                interval: SAMPLE_INTERVAL,
+                patience: PATIENCE,
+            });
+            sending.push(self.remote(&flow.from)?.ask(order)?);
+        }
+        let probing = self.remote(&echo.from)?.ask(Request::Probe(ProbeOrder {
+            to: echo.to,
+            interval: LOADED_PROBE_INTERVAL,
+            duration: longest,
+            patience: Nanos::secs(2),
+        }))?;
+        let mut received = Vec::new();
+        for (flow, pending) in flows.iter().zip(collecting) {
+            match self.remote(&flow.to)?.fetch(pending, deadline) {
+                Ok(answer) => received.push(expect_answer!(answer, Answer::Received(r) => r)?),
+                // The sender's own words say more than that nothing came.
+                Err(error @ EngineError::Refused(_)) => return Err(self.blame_senders(flows, sending, error)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut stopped: Vec<&str> = Vec::new();
+        for flow in flows {
+            if !stopped.contains(&flow.from.as_str()) {
+                self.remote(&flow.from)?.call(Request::Stop, deadline)?;
+                stopped.push(&flow.from);
+            }
+        }
+        let mut outcome = Vec::new();
+        for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
+            let answer = self.remote(&flow.from)?.fetch(pending, deadline)?;
+            outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
+        }
+        let probed = self.remote(&echo.from)?.fetch(probing, deadline)?;
+        Ok((outcome, expect_answer!(probed, Answer::Probed(p) => p)?))
+    }
+
+    fn blame_senders(&mut self, flows: &[FlowSpec], sending: Vec<Pending>, error: EngineError) -> RunError {
+        for (flow, pending) in flows.iter().zip(sending) {
+            let Ok(remote) = self.remote(&flow.from) else { continue };
+            if let Err(refused @ EngineError::Refused(_)) = remote.fetch(pending, Duration::from_secs(1)) {
+                return refused.into();
+            }
+        }
+        error.into()
+    }
+
+    fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>, RunError> {
+        let names: Vec<String> = RECORDED_SYSCTLS.iter().map(|&n| n.to_owned()).collect();
+        let mut all = BTreeMap::new();
+        for host in &self.case.hosts {
+            let mut names = names.clone();
+            names.extend(host.sysctls.keys().cloned());
+            let answer =
+                self.remote(&host.name)?.call(Request::ReadSysctls { names }, PATIENCE.to_duration())?;
+            all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
+        }
+        let own = ["net.core.rmem_max", "net.core.wmem_max"];
+        let own =
+            own.into_iter().filter_map(|n| machine::read_sysctl(n).ok().map(|v| (n.to_owned(), v))).collect();
+        all.insert("machine".to_owned(), own);
+        Ok(all)
+    }
+
+    fn read_device(&mut self, host: &str, device: &str) -> Result<DeviceReading, RunError> {
+        let request = Request::ReadCounters { device: device.to_owned() };
+        let answer = self.remote(host)?.call(request, PATIENCE.to_duration())?;
+        Ok(expect_answer!(
+            answer,
+            Answer::Counters { rx_packets, tx_packets, tx_dropped, .. } =>
+                DeviceReading { rx_packets, tx_packets, tx_dropped }
+        )?)
+    }
+}
+
+fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr), RunError> {
+    testbed.route(from, to).ok_or_else(|| RunError::Case(format!("hosts '{from}' and '{to}' share no link")))
+}
+
+fn flow_record(
+    case: &CaseSpec,
+    spec: &FlowSpec,
+    means: Means,
+    calibration: Option<Calibration>,
+    received: Received,
+    sent: Sent,
+) -> FlowRecord {
+    let counted_ns = received.duration_ns.saturating_sub(received.counted_from.at_ns);
+    let rate = |bytes: u64| if counted_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / counted_ns as f64 };
+    let window = window_report(case, spec, means, calibration, &received, &sent);
+    FlowRecord {
+        from: spec.from.clone(),
+        to: spec.to.clone(),
+        goodput_bps: rate(received.bytes - received.counted_from.bytes),
+        received_bytes: received.bytes,
+        duration_ns: received.duration_ns,
+        omit_ns: received.counted_from.at_ns,
+        stream_goodput_bps: received.stream_bytes.iter().map(|&b| rate(b)).collect(),
+        retransmits: sent.retransmits,
+        congestion_control: sent.congestion,
+        mss_bytes: sent.mss,
+        window,
+        sender_cpu: sent.cpu,
+        receiver_cpu: received.cpu,
+        received: received.samples,
+        sent: sent.samples,
+    }
+}
+
+fn window_report(
+    case: &CaseSpec,
+    spec: &FlowSpec,
+    means: Means,
+    calibration: Option<Calibration>,
+    received: &Received,
+    sent: &Sent,
+) -> WindowReport {
+    let mut seen: Vec<f64> = sent
+        .samples
+        .iter()
+        .filter(|s| s.at_ns >= spec.omit.as_ns())
+        .filter_map(|s| s.snd_wnd_bytes)
+        .filter(|&w| w > 0)
+        .map(|w| w as f64)
+        .collect();
+    let on_the_wire = median(&mut seen).map(|w| w as u64);
+    let mss = sent.mss.unwrap_or_else(|| window::planned_mss(case, spec));
+    let target = match means {
+        Means::Autotuned => None,
+        Means::Receiver { target_bytes } => Some(target_bytes),
+        Means::Path { clamp_bytes } => Some(u64::from(clamp_bytes)),
+    };
+    let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
+    let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
+        (None, _) => "the sender never saw a window after omit".to_owned(),
+        (Some(seen), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => format!(
+            "this kernel gave {} bytes at best, with a buffer of {}; {seen} were on the wire",
+            c.window_bytes, c.buffer_bytes
+        ),
+        (Some(seen), Some(c)) => format!(
+            "{seen} bytes on the wire where the twin without delay had {}: the receiver did not keep up, \
+             or the flow was too short for its window to open",
+            c.window_bytes
+        ),
+        (Some(seen), None) => format!("the sender saw {seen} bytes behind the clamp"),
+    });
+    WindowReport {
+        asked_bytes: spec.window.map(|w| w.as_bytes()),
+        socket_buffer_bytes: received.receive_buffer_bytes,
+        on_the_wire_bytes: on_the_wire,
+        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
+        method: match means {
+            Means::Autotuned => "autotuned",
+            Means::Receiver { .. } => "tcp_rmem",
+            Means::Path { .. } => "path clamp",
+        }
+        .to_owned(),
+        reached,
+        note,
+    }
+}
+
+/// The round trip that a probe finds on idle links: both delays and both serialisations.
+fn configured_rtt(case: &CaseSpec) -> Option<Nanos> {
+    let flow = case.flows.first()?;
+    let link = window::link_of(case, flow)?;
+    let one_way = |d: &bdp_model::link::DirectionConfig| {
+        d.delay
+            + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(PROBE_IP_BYTES + u64::from(d.overhead_bytes)))
+    };
+    Some(one_way(&link.config.forward) + one_way(&link.config.reverse))
+}
+
+fn summarise(probed: &Probed) -> Option<RttSummary> {
+    let mut histogram = Histogram::new();
+    probed.rtt_ns.iter().for_each(|&rtt| histogram.record(rtt));
+    Some(RttSummary {
+        sent: probed.sent,
+        received: histogram.count(),
+        min: probed.rtt_ns.iter().copied().min()?,
+        p50: histogram.percentile(50.0),
+        p95: histogram.percentile(95.0),
+        p99: histogram.percentile(99.0),
+        max: histogram.max(),
+    })
+}
+
+fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environment) -> Record {
+    let expectation = verdict::judge(&case.expect, None, None).map(|mut e| {
+        e.met = None;
+        e
+    });
+    Record { error: Some(error.to_string()), expectation, ..blank(case, attempt, environment) }
+}
+
+fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {
+    Record {
+        schema: RECORD_SCHEMA.to_owned(),
+        scenario: case.scenario.clone(),
+        title: case.title.clone(),
+        params: case.params.clone(),
+        repetition: case.repetition,
+        attempt,
+        seed: case.seed,
+        valid: false,
+        fidelity: Fidelity::default(),
+        goodput_bps: None,
+        expected_bps: None,
+        expected_by: None,
+        published_bps: case.published_bps,
+        expectation: None,
+        rtt_idle_ns: None,
+        rtt_ns: RttReport::default(),
+        window: WindowReport {
+            asked_bytes: case.flows.first().and_then(|f| f.window).map(|w| w.as_bytes()),
+            ..Default::default()
+        },
+        flows: Vec::new(),
+        error: None,
+        environment,
+        case: case.clone(),
+    }
+}

@@ -1,0 +1,204 @@
+//! What a session says to an agent. Every request has a number; its answer carries the same one, and answers may
+//! come in any order, because long work goes on while others are asked.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use bdp_model::record::{ReceiverSample, SenderSample};
+use bdp_model::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A request with its number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Numbered<T> {
+    /// The same in request and answer.
+    pub id: u64,
+    /// The message.
+    pub body: T,
+}
+
+/// What an agent can be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Answer UDP datagrams on this address with themselves, until the agent ends. -> [`Answer::Listening`]
+    Echo {
+        /// Where; port 0 lets the kernel choose.
+        address: SocketAddr,
+    },
+    /// Send probes to an echo and time them. -> [`Answer::Probed`]
+    Probe(ProbeOrder),
+    /// Prepare to receive a flow. -> [`Answer::Listening`]
+    Listen(ListenOrder),
+    /// Wait for the end of the flow received on this port. -> [`Answer::Received`]
+    Collect {
+        /// The port that [`Answer::Listening`] named.
+        port: u16,
+    },
+    /// Send a flow. -> [`Answer::Sent`]
+    Send(SendOrder),
+    /// End the flows being sent and the probes, now. -> [`Answer::Done`]
+    Stop,
+    /// Read sysctls. -> [`Answer::Sysctls`]
+    ReadSysctls {
+        /// Dotted names.
+        names: Vec<String>,
+    },
+    /// Read the counters of a device. -> [`Answer::Counters`]
+    ReadCounters {
+        /// Its name.
+        device: String,
+    },
+}
+
+/// Probes: small UDP datagrams at a steady rate, each echoed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeOrder {
+    /// The echo.
+    pub to: SocketAddr,
+    /// From one probe to the next.
+    pub interval: Nanos,
+    /// For how long probes are sent; answers are awaited longer.
+    pub duration: Nanos,
+    /// How long after the last probe answers are awaited, unless all have come.
+    pub patience: Nanos,
+}
+
+/// How to receive a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListenOrder {
+    /// Where; port 0 lets the kernel choose.
+    pub address: SocketAddr,
+    /// Connections to accept.
+    pub streams: u32,
+    /// Fixes the receive buffer through the namespace's `tcp_rmem`, autotuning off.
+    pub tcp_rmem_bytes: Option<u64>,
+    /// `TCP_MAXSEG`.
+    pub mss: Option<u32>,
+    /// End after this time since the first byte.
+    pub duration: Nanos,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How long to wait for the connections and the first byte.
+    pub patience: Nanos,
+}
+
+/// How to send a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SendOrder {
+    /// The receiver.
+    pub to: SocketAddr,
+    /// Connections.
+    pub streams: u32,
+    /// Bytes of one write.
+    pub length_bytes: u64,
+    /// `TCP_MAXSEG`.
+    pub mss: Option<u32>,
+    /// `TCP_CONGESTION`.
+    pub congestion: String,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// Least time to send.
+    pub duration: Nanos,
+    /// Send so many bytes in total and close.
+    pub bytes: Option<u64>,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// Deadline of each connect, and how long past `duration` the receiver may take to end the flow.
+    pub patience: Nanos,
+}
+
+/// What an agent answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Done.
+    Done,
+    /// Ready on this port.
+    Listening {
+        /// The port.
+        port: u16,
+    },
+    /// The probes' outcome.
+    Probed(Probed),
+    /// What was received.
+    Received(Received),
+    /// What was sent.
+    Sent(Sent),
+    /// Values of the sysctls that could be read.
+    Sysctls(BTreeMap<String, String>),
+    /// Counters of the device.
+    Counters {
+        /// Packets that the stack received from it.
+        rx_packets: u64,
+        /// Packets that were read from it.
+        tx_packets: u64,
+        /// Packets that it received and dropped.
+        rx_dropped: u64,
+        /// Packets that the stack sent and it dropped.
+        tx_dropped: u64,
+    },
+    /// It could not be done.
+    Failed {
+        /// The operation, its operand and the system's answer.
+        error: String,
+    },
+}
+
+/// Outcome of a probe flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Probes sent.
+    pub sent: u64,
+    /// Round trips in order of arrival, nanoseconds.
+    pub rtt_ns: Vec<u64>,
+}
+
+/// Outcome of a flow at the receiver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Received {
+    /// Bytes read, omit included.
+    pub bytes: u64,
+    /// From the first byte to the last sample.
+    pub duration_ns: u64,
+    /// When counting began (the first sample past omit) and what had been read then.
+    pub counted_from: Mark,
+    /// Bytes read of each stream between `counted_from` and the end.
+    pub stream_bytes: Vec<u64>,
+    /// Readings.
+    pub samples: Vec<ReceiverSample>,
+    /// `SO_RCVBUF` of the first stream.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Processor time / wall clock.
+    pub cpu: f64,
+    /// Why the flow ended: `duration`, `closed`, `reset`.
+    pub ended: String,
+}
+
+/// A moment of a flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Since the first byte.
+    pub at_ns: u64,
+    /// Bytes so far.
+    pub bytes: u64,
+}
+
+/// Outcome of a flow at the sender.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Bytes accepted by the kernel.
+    pub bytes: u64,
+    /// Congestion control as read back.
+    pub congestion: String,
+    /// Payload bytes of a full segment.
+    pub mss: Option<u64>,
+    /// Readings.
+    pub samples: Vec<SenderSample>,
+    /// Segments sent again, all streams.
+    pub retransmits: Option<u64>,
+    /// Processor time / wall clock.
+    pub cpu: f64,
+}

@@ -1,0 +1,98 @@
+//! Frames: a big-endian `u32` length, then that many bytes of JSON.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Longest body that is accepted. A case's samples stay far below it.
+pub const LONGEST_BODY: usize = 64 << 20;
+
+/// Why a frame could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The other end closed the stream between two frames.
+    #[error("the other end closed the control stream")]
+    Closed,
+    /// Nothing came within the reader's deadline.
+    #[error("no answer on the control stream within its deadline")]
+    Silent,
+    /// The length is beyond [`LONGEST_BODY`].
+    #[error("a frame of {0} bytes is longer than the {LONGEST_BODY} allowed")]
+    TooLong(usize),
+    /// The body is not the message that was expected.
+    #[error("a message that can't be understood: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The stream failed.
+    #[error("control stream: {0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                Self::Closed
+            }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// A message as the bytes of its frame.
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - 4;
+    if length > LONGEST_BODY {
+        return Err(FrameError::TooLong(length));
+    }
+    bytes[..4].copy_from_slice(&(length as u32).to_be_bytes());
+    Ok(bytes)
+}
+
+/// Writes one message.
+pub fn write(writer: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
+    writer.write_all(&encode(message)?)?;
+    Ok(writer.flush()?)
+}
+
+/// Reads one message. Memory grows with what arrives, never with what the length claims.
+pub fn read<M: DeserializeOwned>(reader: &mut impl Read) -> Result<M, FrameError> {
+    let mut length = [0; 4];
+    reader.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > LONGEST_BODY {
+        return Err(FrameError::TooLong(length));
+    }
+    let mut body = Vec::new();
+    let got = reader.take(length as u64).read_to_end(&mut body)?;
+    if got < length {
+        return Err(FrameError::Closed);
+    }
+    Ok(serde_json::from_slice(&body)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_back() {
+        let bytes = encode(&("window", 30_408)).unwrap();
+        assert_eq!(&bytes[..4], &(bytes.len() as u32 - 4).to_be_bytes());
+        let back: (String, u32) = read(&mut bytes.as_slice()).unwrap();
+        assert_eq!(back, ("window".to_owned(), 30_408));
+    }
+
+    #[test]
+    fn broken_frames_are_errors() {
+        let bytes = encode(&"hello").unwrap();
+        for cut in 0..bytes.len() {
+            assert!(matches!(read::<String>(&mut &bytes[..cut]), Err(FrameError::Closed)), "{cut}");
+        }
+        assert!(matches!(read::<String>(&mut &[0xff; 64][..]), Err(FrameError::TooLong(_))));
+        assert!(matches!(read::<u32>(&mut bytes.as_slice()), Err(FrameError::Malformed(_))));
+    }
+}

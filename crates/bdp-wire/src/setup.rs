@@ -1,0 +1,50 @@
+//! What the lab says to a fresh process to make a host of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// The first message on the stream, from the lab to the process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSetup {
+    /// The host's name, for messages.
+    pub name: String,
+    /// Sysctls, in the host's own network namespace.
+    pub sysctls: BTreeMap<String, String>,
+    /// Its devices; their descriptors follow the answer, in this order.
+    pub devices: Vec<DeviceSetup>,
+}
+
+/// One TUN device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSetup {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// Length of its network prefix.
+    pub prefix: u8,
+    /// Its MTU.
+    pub mtu: u32,
+    /// Packets that may wait for the emulator to read them.
+    pub transmit_queue: u32,
+}
+
+/// The process's answer. After `Ready` the descriptors follow, then the control protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetupAnswer {
+    /// The host is there.
+    Ready {
+        /// `root` or `user namespace`.
+        privilege: String,
+    },
+    /// It can't be made.
+    Failed {
+        /// The operation, its operand and the system's answer.
+        error: String,
+        /// Whether the system refused for lack of permission.
+        permission: bool,
+    },
+}

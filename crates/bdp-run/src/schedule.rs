@@ -75,7 +75,7 @@ pub fn run(
     cases: &[CaseSpec],
     settled: &HashSet<String>,
     options: &RunOptions,
-    mut keep: Option<Keep<'_>>,
+    mut keep: Option<&mut Keep<'_>>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<(), RunError>) {
     let mut schedule = Schedule::new(cases, settled, options);
@@ -83,6 +83,28 @@ pub fn run(
     let mut records = Vec::new();
     let outcome = schedule.work_off(conductor, &mut keep, tell, &mut records);
     (records, outcome)
+}
+
+/// Names a case among those of all scenarios of a run.
+pub fn key(case: &CaseSpec) -> String {
+    format!("{} {}", case.scenario, case.key())
+}
+
+/// Tells plans apart: FNV-1a, 64 bits, over the cases as JSON, in natural order.
+pub fn digest(cases: &[CaseSpec]) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for case in cases {
+        // A case is plain data, which JSON can always hold.
+        for byte in serde_json::to_vec(case).unwrap_or_default() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+/// How long these cases take when nothing goes wrong.
+pub fn usual_time(cases: &[CaseSpec]) -> Duration {
+    Schedule::new(cases, &HashSet::new(), &RunOptions::default()).time_left()
 }
 
 /// A case that waits, with its attempt and what it needs.
@@ -158,7 +180,7 @@ impl Schedule {
         let now = Instant::now();
         let mut waiting: Vec<Waiting> = cases
             .iter()
-            .filter(|case| !settled.contains(&case.key()))
+            .filter(|case| !settled.contains(&key(case)))
             .map(|case| {
                 let demand = if jobs == 1 { Demand::Alone } else { Demand::of(case) };
                 Waiting { case: case.clone(), attempt: 1, demand, not_before: now }
@@ -178,7 +200,7 @@ impl Schedule {
         let mut shared = 0.0;
         let mut longest: f64 = 0.0;
         for w in self.waiting.iter().chain(self.running.values()) {
-            let time = usual_time(&w.case);
+            let time = usual_seconds(&w.case);
             match w.demand {
                 Demand::Alone => alone += time,
                 Demand::Shared(part) => {
@@ -194,7 +216,7 @@ impl Schedule {
     fn work_off(
         &mut self,
         conductor: &Arc<Conductor>,
-        keep: &mut Option<Keep<'_>>,
+        keep: &mut Option<&mut Keep<'_>>,
         tell: &mut dyn FnMut(Event<'_>),
         records: &mut Vec<Record>,
     ) -> Result<(), RunError> {
@@ -222,7 +244,7 @@ impl Schedule {
                 Ok(record) => {
                     let settled = record.valid || record.error.is_some() || waiting.attempt >= ATTEMPTS;
                     let kept = keep.as_mut().map_or(Ok(()), |keep| {
-                        keep.store.append(&keep.run, &waiting.case.key(), &record, settled)
+                        keep.store.append(&keep.run, &key(&waiting.case), &record, settled)
                     });
                     if let Err(error) = kept {
                         self.fatal.get_or_insert(error.into());
@@ -259,7 +281,7 @@ impl Schedule {
         tell: &mut dyn FnMut(Event<'_>),
     ) {
         while let Some(waiting) = self.next_that_fits() {
-            tell(Event::Started { key: &waiting.case.key(), attempt: waiting.attempt });
+            tell(Event::Started { key: &key(&waiting.case), attempt: waiting.attempt });
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             self.running.insert(ticket, waiting.clone());
@@ -316,7 +338,7 @@ fn conduct(conductor: &Conductor, waiting: &Waiting, shared: &Driver) -> Result<
 }
 
 /// Seconds that a case takes when nothing goes wrong.
-fn usual_time(case: &CaseSpec) -> f64 {
+fn usual_seconds(case: &CaseSpec) -> f64 {
     let longest = case.flows.iter().map(|f| f.duration).max().unwrap_or_default();
     let rtt =
         case.links.iter().map(|l| l.config.forward.delay + l.config.reverse.delay).max().unwrap_or_default();
@@ -400,7 +422,7 @@ mod tests {
     #[test]
     fn settled_cases_are_left_out() {
         let cases = [case(Nanos::millis(40), Rate::mbps(1), None)];
-        let settled = HashSet::from([cases[0].key()]);
+        let settled = HashSet::from([key(&cases[0])]);
         assert_eq!(Schedule::new(&cases, &settled, &RunOptions::default()).left(), 0);
     }
 }

@@ -1,10 +1,16 @@
 //! The command line: one file per subcommand, arguments -> action.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod calc;
+mod demo;
 mod exit;
 mod lab;
+mod output;
+mod overview;
 mod runs;
+mod show;
+mod store;
 
 use std::process::ExitCode;
 
@@ -17,11 +23,13 @@ use crate::exit::Exit;
 #[command(name = "bdp", version, propagate_version = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// The main job in two minutes: published experiments repeated on the emulated lab
+    Demo(demo::DemoArgs),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
@@ -29,15 +37,21 @@ enum Command {
     /// List stored runs
     Runs(runs::RunsArgs),
     /// Show one stored run
-    Show(runs::ShowArgs),
+    Show(show::ShowArgs),
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(agent::NAME) {
+        return agent::run(arguments.next().as_deref());
+    }
     let outcome = match Cli::parse().command {
-        Command::Lab(args) => args.run(),
-        Command::Calc(args) => args.run(),
-        Command::Runs(args) => args.run(),
-        Command::Show(args) => args.run(),
+        None => overview::print(),
+        Some(Command::Demo(args)) => args.run(),
+        Some(Command::Lab(args)) => args.run(),
+        Some(Command::Calc(args)) => args.run(),
+        Some(Command::Runs(args)) => args.run(),
+        Some(Command::Show(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| exit::report(&error)).into()
 }

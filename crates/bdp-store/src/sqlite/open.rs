@@ -66,14 +66,14 @@ pub fn for_writing(path: &Path) -> Result<SqliteStore> {
     Ok(SqliteStore { db, path: path.to_owned() })
 }
 
-/// Opens for reading, also where neither the file nor its folder can be written.
+/// Opens for reading, also where neither the file nor its folder can be written, or the disk is full.
 pub fn for_reading(path: &Path) -> Result<SqliteStore> {
     if !is_there(path)? {
         return Err(Error::Missing { path: path.to_owned() });
     }
     // Opened for writing where that is possible: only so does SQLite remove its log when it closes.
     let db = match connect(path, Access::Write) {
-        Err(Error::File { .. } | Error::ReadOnly { .. }) => {
+        Err(Error::File { .. } | Error::ReadOnly { .. } | Error::Full { .. }) => {
             // No log can be made here. Where none is there to be read either, the file is all there is.
             let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
             connect(path, if log_bytes == 0 { Access::Immutable } else { Access::Read })

@@ -233,9 +233,12 @@ mod permissions {
             return true;
         }
         assert!(std::env::var_os(INSIDE).is_none(), "nobody may read what is forbidden to all");
-        // The binary may be where nobody can't reach it.
+        // The binary may be where nobody can't reach it. Another process copies it: a child that some other test
+        // forks here meanwhile would inherit the open copy, and keep it from being run ("text file busy").
         let copy = folder.path().join("test");
-        fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        assert!(
+            Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success()
+        );
         mode(folder.path(), 0o755);
         mode(&copy, 0o755);
         let output = Command::new(&copy)

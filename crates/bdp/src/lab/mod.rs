@@ -1,14 +1,177 @@
-//! `bdp lab`.
+//! `bdp lab`: scenarios on the emulated lab.
 
-use crate::{Outcome, exit::Exit};
+mod list;
+mod source;
+mod work;
+
+pub use work::{Work, outcome_of, print};
+
+use std::path::PathBuf;
+
+use bdp_model::scenario::PlanOptions;
+
+use crate::store::StoreArgs;
+use crate::{Outcome, exit};
 
 /// Arguments of `bdp lab`.
 #[derive(clap::Args)]
-pub struct LabArgs {}
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum LabCommand {
+    /// Run scenarios: shipped ones by name, others by path
+    Run(RunArgs),
+    /// List the scenarios that ship, or print one
+    List(ListArgs),
+    /// Check scenario files without running them
+    Check(CheckArgs),
+}
 
 impl LabArgs {
-    /// Calculates and prints.
+    /// Does what was asked.
     pub fn run(self) -> Outcome {
-        Ok(Exit::Done)
+        match self.command {
+            LabCommand::Run(args) => args.run(),
+            LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
+            LabCommand::Check(args) => args.run(),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    /// Print this scenario's file, to read or to start your own from
+    name: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What of a scenario is run.
+#[derive(clap::Args)]
+pub struct PlanArgs {
+    /// Only cases that match: words that must all match, each PARAM=VALUE, #REPETITION or a part of the case's key
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+
+    /// Set any parameter by its path: --set flow.duration=5s --set link.delay=20ms
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+
+    /// Seed of every random stream and of the order, instead of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Repetitions of each point, instead of the file's
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+}
+
+impl PlanArgs {
+    fn options(&self) -> PlanOptions {
+        PlanOptions {
+            seed: self.seed,
+            filter: self.filter.clone(),
+            overrides: self.settings.clone(),
+            repetitions: self.repetitions,
+        }
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.trim().is_empty() => {
+            Ok((path.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected PATH=VALUE, for example flow.duration=5s".to_owned()),
+    }
+}
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp lab run s3-30k\n  bdp lab run s0-window-i --filter direction=forward\n  \
+    bdp lab run mine.toml --repetitions 5 --json > mine.json\n  bdp lab run mine.toml --resume\n\n\
+    Exit codes: 0 done; 1 an expectation was missed; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
+    5 every repetition of a case was INVALID."
+)]
+struct RunArgs {
+    /// Scenarios: names from 'bdp lab list', or paths of TOML files (docs/scenario.md)
+    #[arg(required = true, value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+
+    /// Cases side by side [default: as many as stay faithful; 1: each alone, its driver spinning]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: Option<u32>,
+
+    /// Go on with the newest unfinished run of the same cases: repeat nothing, lose nothing
+    #[arg(long)]
+    resume: bool,
+
+    /// Print JSON (docs/record.md)
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl RunArgs {
+    fn run(self) -> Outcome {
+        let scenarios =
+            self.scenarios.iter().map(|name| source::load(name)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut work = Work::plan(scenarios, &self.plan.options())?;
+        let mut store = self.store.open()?;
+        if self.resume {
+            work.resume(&mut store)?;
+        }
+        let records = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
+        let run = work.run_id().map(str::to_owned);
+        match records {
+            Ok(records) => {
+                print(&records, self.json, run.as_deref())?;
+                Ok(outcome_of(&records))
+            }
+            // What was measured is shown all the same.
+            Err((records, error)) => {
+                if !records.is_empty() {
+                    print(&records, self.json, run.as_deref())?;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct CheckArgs {
+    /// Scenarios: paths of TOML files, or names from 'bdp lab list'
+    #[arg(required = true, value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+
+    /// Print each case
+    #[arg(long)]
+    cases: bool,
+}
+
+impl CheckArgs {
+    fn run(self) -> Outcome {
+        let mut text = String::new();
+        for name in &self.scenarios {
+            let name = name.to_str().ok_or_else(|| exit::usage("a scenario's path must be UTF-8"))?;
+            let scenario = source::load(name)?;
+            let cases = source::plan(&scenario, &self.plan.options())?;
+            text.push_str(&list::checked(&scenario, &cases, self.cases));
+        }
+        crate::output::print(&text)
     }
 }

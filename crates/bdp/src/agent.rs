@@ -1,0 +1,27 @@
+//! `bdp __agent`: the process that becomes a host of the lab. Not for people.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// The hidden subcommand.
+pub const NAME: &str = "__agent";
+
+/// Serves the control stream on standard input. `parent` is the process id that must outlive this process.
+pub fn run(parent: Option<&str>) -> ExitCode {
+    let Some(parent) = parent.and_then(|p| p.parse().ok()) else {
+        eprintln!("bdp: {NAME} is started by the lab, not by hand");
+        return ExitCode::from(2);
+    };
+    let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::from(3);
+    };
+    if bdp_lab::agent::enter(&control, parent).is_err() {
+        // The lab has been told why, or has gone.
+        return ExitCode::from(3);
+    }
+    if let Ok(writer) = control.try_clone() {
+        bdp_engine::agent::serve(control, writer);
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,65 @@
+//! `bdp demo`: the main job on shipped scenarios, in two minutes.
+
+use bdp_model::scenario::{self, PlanOptions, Scenario};
+
+use crate::Outcome;
+use crate::lab::{Work, outcome_of};
+use crate::output;
+use crate::store::StoreArgs;
+
+/// Scenarios of the published experiments.
+const PUBLISHED: [&str; 5] = ["s3-noscale", "s3-30k", "s1-64k", "s1-128k", "s1-streams"];
+
+/// Arguments of `bdp demo`.
+#[derive(clap::Args)]
+pub struct DemoArgs {
+    /// Print JSON (docs/record.md)
+    #[arg(long)]
+    json: bool,
+
+    /// Seed of every random stream and of the order
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl DemoArgs {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let mut scenarios = Vec::new();
+        for name in PUBLISHED {
+            // They ship with the binary: a missing one is a bug.
+            let (name, text) =
+                scenario::find(name).ok_or_else(|| anyhow::anyhow!("scenario {name} does not ship"))?;
+            scenarios.push(Scenario::parse(name, text)?);
+        }
+        scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
+        let mut work = Work::plan(scenarios, &PlanOptions { seed: self.seed, ..Default::default() })?;
+        let mut store = match self.store.open() {
+            Ok(store) => Some(store),
+            Err(error) if !self.store.is_given() => {
+                eprintln!("note: this run is not kept: {error:#}");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let records = match work.run(None, store.as_mut()) {
+            Ok(records) => records,
+            Err((records, error)) => {
+                if !records.is_empty() {
+                    crate::lab::print(&records, self.json, work.run_id())?;
+                }
+                return Err(error);
+            }
+        };
+        crate::lab::print(&records, self.json, work.run_id())?;
+        if !self.json {
+            output::print(
+                "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",
+            )?;
+        }
+        Ok(outcome_of(&records))
+    }
+}

@@ -1,0 +1,84 @@
+//! `bdp lab list` and what `bdp lab check` prints.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario};
+use bdp_model::units::Nanos;
+use serde_json::json;
+
+use crate::output::print;
+use crate::{Outcome, exit};
+
+/// Lists the shipped scenarios, or prints one.
+pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
+    if let Some(name) = name {
+        let Some((_, text)) = scenario::find(name) else {
+            return Err(exit::usage(format!(
+                "no scenario '{name}' ships; 'bdp lab list' names those that do"
+            )));
+        };
+        return print(text);
+    }
+    let mut rows = Vec::new();
+    for (name, text) in scenario::shipped() {
+        // A shipped file that can't be read is a bug, and a test's business.
+        let scenario = Scenario::parse(name, text).map_err(anyhow::Error::from)?;
+        let cases = scenario.plan(&PlanOptions::default()).map_err(anyhow::Error::from)?;
+        rows.push((scenario, cases));
+    }
+    if as_json {
+        let list: Vec<_> = rows
+            .iter()
+            .map(|(s, cases)| {
+                json!({
+                    "name": s.name,
+                    "title": s.title,
+                    "source": s.source,
+                    "cases": cases.len(),
+                    "time_s": usual_time(cases).as_secs_f64().round(),
+                })
+            })
+            .collect();
+        return print(&format!("{:#}\n", json!({ "scenarios": list })));
+    }
+    let mut text = format!("{:<14}{:>5}  {:>7}  {}\n", "scenario", "cases", "about", "what");
+    for (scenario, cases) in &rows {
+        let time = short_time(usual_time(cases));
+        let _ = writeln!(text, "{:<14}{:>5}  {time:>7}  {}", scenario.name, cases.len(), scenario.title);
+    }
+    text.push_str("\nbdp lab run NAME runs one, bdp lab list NAME prints its file\n");
+    print(&text)
+}
+
+/// What a check found.
+pub fn checked(scenario: &Scenario, cases: &[CaseSpec], each: bool) -> String {
+    let mut text = format!(
+        "{}: good, {} {}, about {}\n",
+        scenario.name,
+        cases.len(),
+        if cases.len() == 1 { "case" } else { "cases" },
+        short_time(usual_time(cases))
+    );
+    if each {
+        for case in cases {
+            let _ = writeln!(text, "  {}", case.key());
+        }
+    }
+    text
+}
+
+/// How long these cases take on a machine that disturbs none of them.
+pub fn usual_time(cases: &[CaseSpec]) -> Duration {
+    bdp_run::schedule::usual_time(cases)
+}
+
+/// `45 s`, `12 min`.
+pub fn short_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=99 => format!("{} s", seconds.max(1)),
+        100..=5_999 => format!("{} min", (seconds + 30) / 60),
+        _ => Nanos::from(time).to_string(),
+    }
+}

@@ -1,0 +1,252 @@
+//! The running of cases: progress on standard error, records to the store, the table or JSON to standard output.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bdp_lab::{AgentCommand, machine};
+use bdp_model::record::Record;
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
+use bdp_model::units::format_bps;
+use bdp_run::schedule::{Keep, digest, key};
+use bdp_run::{Conductor, Event, RunError, RunOptions};
+use bdp_store::{NewRun, SqliteStore, Store};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::{self, Exit};
+use crate::lab::{list::short_time, source};
+use crate::output;
+use crate::store::refuse;
+
+/// Cases to run, and the run that they belong to.
+pub struct Work {
+    scenarios: Vec<String>,
+    texts: String,
+    digest: String,
+    planned: usize,
+    cases: Vec<CaseSpec>,
+    run: Option<String>,
+    settled: HashSet<String>,
+    before: Vec<Record>,
+}
+
+impl Work {
+    /// Plans the cases of all scenarios, in a random order that the seed decides.
+    pub fn plan(scenarios: Vec<Scenario>, options: &PlanOptions) -> anyhow::Result<Self> {
+        let mut cases = Vec::new();
+        for scenario in &scenarios {
+            cases.extend(source::plan(scenario, options)?);
+        }
+        let keys: HashSet<String> = cases.iter().map(key).collect();
+        if keys.len() < cases.len() {
+            return Err(exit::usage("the same scenario was named twice"));
+        }
+        let digest = digest(&cases);
+        let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
+        shuffle(&mut cases, seed);
+        let texts: Vec<&str> = scenarios.iter().map(Scenario::text).collect();
+        Ok(Self {
+            texts: texts.join("\n"),
+            scenarios: scenarios.iter().map(|s| s.name.clone()).collect(),
+            digest,
+            planned: cases.len(),
+            cases,
+            run: None,
+            settled: HashSet::new(),
+            before: Vec::new(),
+        })
+    }
+
+    /// Takes up the newest unfinished run of the same cases.
+    pub fn resume(&mut self, store: &mut SqliteStore) -> anyhow::Result<()> {
+        let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest).map_err(refuse)? else {
+            eprintln!("no unfinished run of these cases is stored; starting a new one");
+            return Ok(());
+        };
+        self.settled = store.settled_keys(&run.id).map_err(refuse)?;
+        self.before = store.records(&run.id).map_err(refuse)?.into_iter().map(|(_, record)| record).collect();
+        eprintln!("resuming run {}: {} of {} cases are done", run.id, self.settled.len(), self.planned);
+        self.run = Some(run.id);
+        Ok(())
+    }
+
+    /// The run's id in the store.
+    pub fn run_id(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// Runs what is not settled. Gives every record of the run, those of an earlier start included; on an error, what
+    /// there is beside it.
+    pub fn run(
+        &mut self,
+        jobs: Option<usize>,
+        store: Option<&mut SqliteStore>,
+    ) -> Result<Vec<Record>, (Vec<Record>, anyhow::Error)> {
+        machine::prepare();
+        let program = std::env::current_exe().map_err(|e| {
+            (
+                Vec::new(),
+                exit::environment(format!("cannot find bdp's own program, which hosts are made of: {e}")),
+            )
+        })?;
+        let command = AgentCommand { program, arguments: vec![crate::agent::NAME.to_owned()] };
+        let conductor = Arc::new(Conductor::new(command));
+        let mut keep = match store {
+            Some(store) => Some(self.enter(store).map_err(|e| (Vec::new(), e))?),
+            None => None,
+        };
+        let mut progress = Progress::new(self.settled.len(), self.planned);
+        let options = RunOptions { jobs };
+        let (new, outcome) =
+            bdp_run::run(&conductor, &self.cases, &self.settled, &options, keep.as_mut(), &mut |e| {
+                progress.show(&e)
+            });
+        progress.end();
+        let finished = match (&outcome, &mut keep) {
+            (Ok(()), Some(keep)) => keep.store.finish_run(&keep.run, machine::unix_ms()).map_err(refuse),
+            _ => Ok(()),
+        };
+        let mut records = std::mem::take(&mut self.before);
+        records.extend(new);
+        // In the order in which they were named, whatever order they ran in.
+        records.sort_by_key(|r| self.scenarios.iter().position(|name| *name == r.scenario));
+        match (outcome, finished) {
+            (Ok(()), Ok(())) => Ok(records),
+            (Err(error), _) => Err((records, refusal(error))),
+            (_, Err(error)) => Err((records, error)),
+        }
+    }
+
+    fn enter<'a>(&mut self, store: &'a mut SqliteStore) -> anyhow::Result<Keep<'a>> {
+        let run = match &self.run {
+            Some(run) => run.clone(),
+            None => store
+                .begin_run(&NewRun {
+                    scenario: self.scenarios.join(" "),
+                    scenario_text: self.texts.clone(),
+                    plan_digest: self.digest.clone(),
+                    planned: u32::try_from(self.planned).unwrap_or(u32::MAX),
+                    command: command_line(),
+                    bdp: env!("CARGO_PKG_VERSION").to_owned(),
+                    started_unix_ms: machine::unix_ms(),
+                })
+                .map_err(refuse)?,
+        };
+        self.run = Some(run.clone());
+        Ok(Keep { store, run })
+    }
+}
+
+/// The command that was typed, quoted where a shell would need it; `--resume` is left out, as it is added again.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
+    let quote = |a: String| {
+        if !a.is_empty() && a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', r"'\''")) }
+    };
+    let rest = std::env::args().skip(1).filter(|a| a != "--resume").map(quote);
+    std::iter::once("bdp".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
+}
+
+/// Prints the records as they were asked for.
+pub fn print(records: &[Record], as_json: bool, run: Option<&str>) -> anyhow::Result<()> {
+    if as_json {
+        output::print(&format!("{:#}\n", bdp_report::json(records)))?;
+    } else {
+        let mut text = bdp_report::table(records, &output::style());
+        if let Some(run) = run {
+            text.push_str(&format!("run {run}; bdp show {run} prints it again\n"));
+        }
+        output::print(&text)?;
+    }
+    Ok(())
+}
+
+/// The exit code that follows from the records: a case that could not run, then a missed expectation, then a point of
+/// which no repetition was valid.
+pub fn outcome_of(records: &[Record]) -> Exit {
+    if records.iter().any(|r| r.error.is_some()) {
+        return Exit::Environment;
+    }
+    if records.iter().any(|r| r.valid && r.expectation.as_ref().is_some_and(|e| e.met == Some(false))) {
+        return Exit::Missed;
+    }
+    let mut points: BTreeMap<String, bool> = BTreeMap::new();
+    for record in records {
+        let point = format!("{} {:?}", record.scenario, record.params);
+        *points.entry(point).or_default() |= record.valid;
+    }
+    if points.values().all(|&valid| valid) { Exit::Done } else { Exit::Invalid }
+}
+
+fn refusal(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Store(error) => refuse(error),
+        RunError::Case(_) => error.into(),
+        RunError::Lab(_) | RunError::Engine(_) => exit::environment(error.to_string()),
+    }
+}
+
+/// A bar with the time left on a terminal, a line for each case elsewhere.
+struct Progress {
+    bar: Option<ProgressBar>,
+    done: usize,
+    planned: usize,
+}
+
+impl Progress {
+    fn new(done: usize, planned: usize) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(planned as u64);
+            let style = ProgressStyle::with_template("{wide_msg}\n[{bar:40}] {pos}/{len} cases  {prefix}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+            bar.set_position(done as u64);
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar
+        });
+        Self { bar, done, planned }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Planned { cases, time } => match &self.bar {
+                Some(bar) => bar.set_prefix(format!("about {} left", short_time(*time))),
+                None => eprintln!("{cases} cases, about {}", short_time(*time)),
+            },
+            Event::Started { key, attempt } => {
+                if let Some(bar) = &self.bar {
+                    let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+                    bar.set_message(format!("{key}{again}"));
+                }
+            }
+            Event::Ended { record, settled, left } => {
+                self.done += usize::from(*settled);
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_position(self.done as u64);
+                        bar.set_prefix(format!("about {} left", short_time(*left)));
+                    }
+                    None => eprintln!("{}/{} {}", self.done, self.planned, output::tame(&ended(record))),
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn ended(record: &Record) -> String {
+    let key = key(&record.case);
+    match (&record.error, record.goodput_bps) {
+        (Some(error), _) => format!("{key}: FAILED: {error}"),
+        (None, Some(_)) if !record.valid => {
+            format!("{key}: INVALID (attempt {}): {}", record.attempt, record.fidelity.broken.join("; "))
+        }
+        (None, Some(goodput)) => format!("{key}: {}", format_bps(goodput)),
+        (None, None) => key,
+    }
+}

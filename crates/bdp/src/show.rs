@@ -1,0 +1,117 @@
+//! `bdp show`: the records of one stored run.
+
+use bdp_model::record::Record;
+use bdp_store::{RunInfo, Store};
+
+use crate::output::{print, style, tame, utc};
+use crate::runs::{resumption, state};
+use crate::store::{StoreArgs, refuse};
+use crate::{Outcome, exit};
+
+/// Cases that an error names.
+const NAMED: usize = 6;
+
+/// Arguments of `bdp show`.
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    /// The run, or the beginning of its name, as `bdp runs` lists it
+    run: String,
+
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Show only cases that match: a whole key, or words that must all match, each #REPETITION or a part of the key
+    #[arg(long, value_name = "FILTER")]
+    case: Option<String>,
+}
+
+impl ShowArgs {
+    /// Shows the run.
+    pub fn run(self) -> Outcome {
+        let Some(store) = self.store.open_to_read()? else {
+            return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
+        };
+        let run = store.run(&self.run).map_err(refuse)?;
+        let all = store.records(&run.id).map_err(refuse)?;
+        let records = match &self.case {
+            Some(filter) => select(all, filter, &run.id)?,
+            None => all.into_iter().map(|(_, record)| record).collect(),
+        };
+        if self.json {
+            print(&format!("{:#}\n", bdp_report::json(&records)))
+        } else {
+            print(&format!("{}\n{}", heading(&run), bdp_report::table(&records, &style())))
+        }
+    }
+}
+
+/// The run in a line, and in another how to go on with it.
+fn heading(run: &RunInfo) -> String {
+    let line = format!(
+        "run {}  {}  {}  {}/{} cases, {} valid, {}",
+        run.id,
+        utc(run.started_unix_ms),
+        tame(&run.scenario),
+        run.recorded,
+        run.planned,
+        run.valid,
+        state(run)
+    );
+    match resumption(run) {
+        Some(command) => format!("{line}\nresume with  {}", tame(&command)),
+        None => line,
+    }
+}
+
+fn select(all: Vec<(String, Record)>, filter: &str, run: &str) -> anyhow::Result<Vec<Record>> {
+    let mut keys: Vec<String> = Vec::new();
+    let mut selected = Vec::new();
+    for (key, record) in all {
+        if matches(&key, filter) {
+            selected.push(record);
+        } else if keys.last() != Some(&key) {
+            keys.push(key);
+        }
+    }
+    if !selected.is_empty() {
+        return Ok(selected);
+    }
+    let named: Vec<String> = keys.iter().take(NAMED).map(|key| format!("'{}'", tame(key))).collect();
+    let more = match keys.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(exit::usage(match named.len() {
+        0 => format!("run {run} has no cases yet"),
+        _ => format!("no case of run {run} matches '{filter}'; it has {}{more}", named.join(", ")),
+    }))
+}
+
+/// Whether a case's key is the filter, or every word of the filter is in it.
+fn matches(key: &str, filter: &str) -> bool {
+    key == filter.trim()
+        || filter.split_whitespace().all(|word| match word.strip_prefix('#') {
+            Some(repetition) => key.rsplit('#').next() == Some(repetition),
+            None => key.contains(word),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_in_the_key_and_a_repetition_is_whole() {
+        let key = "flows.0.window=64K links.0.delay=10ms #12";
+        for filter in [key, "64K", "window=64K #12", "10ms 64K", ""] {
+            assert!(matches(key, filter), "{filter}");
+        }
+        for filter in ["#1", "#2", "64K #1", "128K", "64K 20ms"] {
+            assert!(!matches(key, filter), "{filter}");
+        }
+    }
+}

@@ -74,7 +74,8 @@ fn append(store: &mut SqliteStore, run: &str, window: &str, repetition: u32, val
     record.repetition = repetition;
     record.case.repetition = repetition;
     record.valid = valid;
-    store.append(run, &record.case.key(), &record, true).unwrap();
+    let key = format!("{} {}", record.scenario, record.case.key());
+    store.append(run, &key, &record, true).unwrap();
 }
 
 /// Runs bdp in an environment without a store or wishes for its output.
@@ -209,7 +210,12 @@ fn the_records_come_out_as_they_were_stored() {
 fn cases_are_chosen_by_their_key() {
     let stored = Stored::new();
     let cases = |filter: &str| {
-        let document = stored.json(&format!("show {} --case {filter}", stored.cut_short));
+        let output = command(&format!("show {} --json --store", stored.cut_short))
+            .arg(stored.path())
+            .args(["--case", filter])
+            .output()
+            .unwrap();
+        let document: Value = serde_json::from_str(&data(&output)).unwrap();
         let cases = document["cases"].as_array().unwrap().clone();
         cases.iter().map(|c| c["repetition"].as_u64().unwrap()).collect::<Vec<_>>()
     };
@@ -217,6 +223,10 @@ fn cases_are_chosen_by_their_key() {
     assert_eq!(cases("#12"), [12]);
     assert_eq!(cases("#1"), [1]);
     assert_eq!(cases("window"), [1, 12]);
+    assert_eq!(cases("128K #12"), [12]);
+    // The scenario by itself, and a whole key as errors and progress print it.
+    assert_eq!(cases("s1-window"), [1, 12]);
+    assert_eq!(cases("s1-window flows.0.streams=10 flows.0.window=30K links.0.delay_ms=86.5 #1"), [1]);
 
     let complaint = refusal(&stored.bdp(&format!("show {} --case 64K", stored.cut_short)), 2);
     assert!(complaint.contains("'64K'") && complaint.contains("flows.0.window=128K"), "{complaint}");

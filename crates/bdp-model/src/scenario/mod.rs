@@ -73,6 +73,12 @@ impl CaseSpec {
         }
         format!("{key}#{}", self.repetition)
     }
+
+    /// Whether a filter chooses the case: its whole key, or words that must all match, each `param=value`,
+    /// `#repetition` or a part of the key. `param` may be the last part of a swept path.
+    pub fn matches(&self, filter: &str) -> bool {
+        plan::matches(&self.params, &self.key(), filter)
+    }
 }
 
 /// IP version.

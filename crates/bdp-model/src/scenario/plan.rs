@@ -19,8 +19,7 @@ use super::{CaseSpec, Expect};
 pub struct PlanOptions {
     /// Instead of the file's seed.
     pub seed: Option<u64>,
-    /// Only cases that match: a whole key, or words that must all match, each `param=value`, `#repetition` or a part
-    /// of the key. `param` may be the last part of a swept path.
+    /// Only cases that match ([`CaseSpec::matches`]).
     pub filter: Option<String>,
     /// Parameters by dotted path, with their values as text. One that is swept is held at that value.
     pub overrides: Vec<(String, String)>,
@@ -184,7 +183,7 @@ fn first<'r, 'a, T>(rules: &'r [Rule<T>], lookup: impl Fn(&str) -> Option<&'a No
     rules.iter().find(|r| r.applies(lookup)).map(|r| &r.value)
 }
 
-fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
+pub(super) fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
     let filter = filter.trim();
     // A value may hold spaces, so the whole filter is tried before its words.
     key == filter

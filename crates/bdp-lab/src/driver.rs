@@ -42,6 +42,7 @@ pub struct Driver {
     orders: Sender<Order>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
+    host_cpus: Option<Vec<usize>>,
 }
 
 enum Order {
@@ -75,8 +76,12 @@ impl Driver {
         let waker = Arc::new(Waker::new()?);
         let poll = Poll::new()?;
         poll.add(&*waker, WAKE, Interest::Read)?;
+        let mut cpus = process::allowed_cpus();
+        let own_cpu = if pace == Pace::Spin && cpus.len() > 1 { cpus.pop() } else { None };
         let mut motion = Motion {
-            pace: if process::online_cpus() > 1 { pace } else { Pace::Share },
+            // On a single processor a thread that spins would keep the hosts from sending.
+            pace: if own_cpu.is_some() { pace } else { Pace::Share },
+            own_cpu,
             poll,
             waker: Arc::clone(&waker),
             inbox,
@@ -87,7 +92,12 @@ impl Driver {
             .name("bdp-link".to_owned())
             .spawn(move || motion.run())
             .map_err(|e| LabError::Driver(e.to_string()))?;
-        Ok(Self { orders, waker, thread: Some(thread) })
+        Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus) })
+    }
+
+    /// The processors that hosts shall keep to, where the driver has one for itself.
+    pub(crate) fn host_cpus(&self) -> Option<&[usize]> {
+        self.host_cpus.as_deref()
     }
 
     /// Puts a link between two devices from now on.
@@ -130,6 +140,7 @@ impl DrivenLink {
 /// The thread's state.
 struct Motion {
     pace: Pace,
+    own_cpu: Option<usize>,
     poll: Poll,
     waker: Arc<Waker>,
     inbox: Receiver<Order>,
@@ -149,6 +160,11 @@ struct Active {
 impl Motion {
     fn run(&mut self) {
         process::sharpen_timers();
+        // Both help where they are allowed, and the fidelity of each case tells how far it went without.
+        process::raise_priority();
+        if let Some(cpu) = self.own_cpu {
+            let _ = process::pin(0, &[cpu]);
+        }
         let mut ready = Vec::new();
         loop {
             if !self.take_orders() {

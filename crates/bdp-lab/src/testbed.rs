@@ -81,6 +81,9 @@ impl Testbed {
         for host in hosts {
             let setup = testbed.setup(host, links);
             let (running, stream, tuns) = Host::start(command, &setup)?;
+            if let Some(cpus) = driver.host_cpus() {
+                bdp_sys::process::pin(running.process_id(), cpus)?;
+            }
             for (device, tun) in setup.devices.iter().zip(tuns) {
                 devices.insert((host.name.clone(), device.name.clone()), tun);
             }

@@ -124,7 +124,7 @@ fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expe
     let each = match (segments, clamped) {
         (0, true) => Expectation {
             bps: persist::rate_bps(bytes, rtt),
-            by: format!("persist timer: {bytes} B / ({} + {rtt})", persist::TIMER),
+            by: format!("persist timer: {bytes} B / ({} + 2 x {rtt})", persist::TIMER),
         },
         (0, false) => Expectation {
             bps: rate_bps(ByteCount::bytes(bytes), rtt),
@@ -275,7 +275,13 @@ mod tests {
             "0.115",
             "window / RTT: 576 B in small segments / 40 ms",
         );
-        expect(&path, WindowOnWire::PathClamp(576), 1, "0.0192", "persist timer: 576 B / (200 ms + 40 ms)");
+        expect(
+            &path,
+            WindowOnWire::PathClamp(576),
+            1,
+            "0.0165",
+            "persist timer: 576 B / (200 ms + 2 x 40 ms)",
+        );
         expect(
             &path,
             WindowOnWire::PathClamp(1448),

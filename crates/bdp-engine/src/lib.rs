@@ -33,6 +33,9 @@ pub enum EngineError {
     /// The agent answered something else than was asked.
     #[error("the agent answered out of turn: {0}")]
     OutOfTurn(String),
+    /// An agent ended before its work was done.
+    #[error("{0}")]
+    Ended(String),
     /// The other end of a flow did not come in time.
     #[error("{0}")]
     Deadline(String),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::record::ReceiverSample;
 use bdp_sys::poll::{Interest, Poll};
-use bdp_sys::{clock, process, socket};
+use bdp_sys::{clock, process, socket, tcp_info};
 use bdp_wire::control::{ListenOrder, Mark, Received};
 
 use crate::EngineError;
@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
                 }
                 let over = last.at_ns >= self.order.duration.as_ns();
                 if last.at_ns >= next_sample || over {
-                    self.samples.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes });
+                    self.sample(last);
                     next_sample = last.at_ns - last.at_ns % self.interval() + self.interval();
                 }
                 if over {
@@ -157,7 +157,7 @@ impl<'a> Reading<'a> {
         }
         if let (0, Some(first)) = (self.open, first_byte) {
             last = Mark { at_ns: clock::monotonic_ns() - first, bytes: self.read.iter().sum() };
-            self.samples.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes });
+            self.sample(last);
         }
         let elapsed = (clock::monotonic_ns() - started).max(1);
         Ok(Received {
@@ -178,6 +178,21 @@ impl<'a> Reading<'a> {
 
     fn interval(&self) -> u64 {
         self.order.interval.as_ns().max(1_000_000)
+    }
+
+    /// Notes a moment with what `TCP_INFO` says at it.
+    fn sample(&mut self, at: Mark) {
+        let mut sample = ReceiverSample { at_ns: at.at_ns, bytes: at.bytes, ..Default::default() };
+        for (i, stream) in self.streams.iter().enumerate() {
+            let Ok(info) = tcp_info::read(stream) else { continue };
+            if let Some(count) = info.rcv_out_of_order {
+                *sample.out_of_order.get_or_insert(0) += u64::from(count);
+            }
+            if i == 0 {
+                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
+            }
+        }
+        self.samples.push(sample);
     }
 
     /// Reads a stream once; says whether data came. The end of a stream takes it out of the loop.

@@ -152,6 +152,9 @@ impl Sending<'_> {
                 sample.cwnd = info.cwnd_segments;
                 sample.snd_wnd_bytes = info.snd_wnd.map(u64::from);
                 sample.srtt_ns = info.rtt_ns;
+                sample.busy_ns = info.busy_ns;
+                sample.rwnd_limited_ns = info.rwnd_limited_ns;
+                sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
                 mss = info.snd_mss.map(u64::from);
             }
         }

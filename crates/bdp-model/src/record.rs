@@ -157,13 +157,17 @@ pub struct FlowRecord {
     pub sent: Vec<SenderSample>,
 }
 
-/// One reading at the receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// One reading at the receiver. Absent fields are ones that the kernel did not return.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverSample {
     /// Since the flow's first byte was read.
     pub at_ns: u64,
     /// Bytes read so far, all streams.
     pub bytes: u64,
+    /// Window that the receiver's kernel means to advertise, first stream; not what is on the wire.
+    pub rcv_wnd_bytes: Option<u64>,
+    /// Segments that came out of order so far, all streams.
+    pub out_of_order: Option<u64>,
 }
 
 /// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
@@ -183,6 +187,12 @@ pub struct SenderSample {
     pub srtt_ns: Option<u64>,
     /// Retransmitted segments so far, all streams.
     pub retransmits: Option<u64>,
+    /// Time with data to send or in flight so far, first stream.
+    pub busy_ns: Option<u64>,
+    /// Of that, limited by the receive window as the kernel counts it, first stream; known to under-report.
+    pub rwnd_limited_ns: Option<u64>,
+    /// Of that, limited by the send buffer, first stream.
+    pub sndbuf_limited_ns: Option<u64>,
 }
 
 /// How well the emulator kept its promise during a case.
@@ -246,7 +256,7 @@ pub struct DirectionFidelity {
     pub loss_configured: f64,
     /// Lost by the loss model / packets in.
     pub loss_achieved: f64,
-    /// Longest time any packet waited for the wire.
+    /// Longest time from a packet's arrival to the end of its serialisation.
     pub queueing_max_ns: u64,
 }
 

@@ -464,7 +464,8 @@ fn window_report(
         .map(|w| w as f64)
         .collect();
     let on_the_wire = median(&mut seen).map(|w| w as u64);
-    let mss = sent.mss.unwrap_or_else(|| window::planned_mss(case, spec));
+    // Of a full segment: below one, senders shrink theirs.
+    let mss = window::planned_mss(case, spec);
     let target = match means {
         Means::Autotuned => None,
         Means::Receiver { target_bytes } => Some(target_bytes),

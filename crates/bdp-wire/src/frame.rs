@@ -74,6 +74,20 @@ pub fn read<M: DeserializeOwned>(reader: &mut impl Read) -> Result<M, FrameError
     Ok(serde_json::from_slice(&body)?)
 }
 
+/// Takes one message off the front of what has arrived: the message and the length of its frame, or `None` until the
+/// frame is whole.
+pub fn decode<M: DeserializeOwned>(arrived: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+    let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*head) as usize;
+    if length > LONGEST_BODY {
+        return Err(FrameError::TooLong(length));
+    }
+    match rest.get(..length) {
+        Some(body) => Ok(Some((serde_json::from_slice(body)?, 4 + length))),
+        None => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +98,20 @@ mod tests {
         assert_eq!(&bytes[..4], &(bytes.len() as u32 - 4).to_be_bytes());
         let back: (String, u32) = read(&mut bytes.as_slice()).unwrap();
         assert_eq!(back, ("window".to_owned(), 30_408));
+    }
+
+    #[test]
+    fn a_frame_is_taken_once_it_is_whole() {
+        let mut bytes = encode(&"one").unwrap();
+        let first = bytes.len();
+        bytes.extend(encode(&"two").unwrap());
+        for cut in 0..first {
+            assert!(decode::<String>(&bytes[..cut]).unwrap().is_none(), "{cut}");
+        }
+        assert_eq!(decode::<String>(&bytes).unwrap(), Some(("one".to_owned(), first)));
+        assert_eq!(decode::<String>(&bytes[first..]).unwrap(), Some(("two".to_owned(), bytes.len() - first)));
+        assert!(matches!(decode::<String>(&[0xff; 4]), Err(FrameError::TooLong(_))));
+        assert!(matches!(decode::<u32>(&bytes), Err(FrameError::Malformed(_))));
     }
 
     #[test]

@@ -154,7 +154,9 @@ impl Remote {
             FrameError::Closed => EngineError::Ended(format!(
                 "the agent of host '{name}' ended before its work was done (was it killed, by hand or for lack of memory?); run the case again"
             )),
-            FrameError::Silent => EngineError::Deadline(format!("the agent of host '{name}' did not answer in time")),
+            FrameError::Silent => {
+                EngineError::Deadline(format!("the agent of host '{name}' did not answer in time"))
+            }
             other => EngineError::Refused(format!("host '{name}': {other}")),
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use bdp_engine::remote::Remote;
+use bdp_engine::remote::Agents;
 use bdp_engine::{EngineError, expect_answer};
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
@@ -124,8 +124,7 @@ pub(crate) fn fits(window: u64, target: u64, mss: u64) -> bool {
 
 /// Two hosts without delay between them.
 struct Twin {
-    near: Remote,
-    far: Remote,
+    agents: Agents,
     testbed: Testbed,
     _driver: Driver,
     conditions: Conditions,
@@ -148,17 +147,8 @@ impl Twin {
         let config = LinkConfig { forward: direction.clone(), reverse: direction, mtu: conditions.mtu };
         let links = [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config }];
         let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;
-        let mut streams = streams.into_iter();
-        let (Some(near), Some(far)) = (streams.next(), streams.next()) else {
-            return Err(RunError::Case("the twin has no two hosts".to_owned()));
-        };
-        Ok(Self {
-            near: Remote::new("near", near),
-            far: Remote::new("far", far),
-            testbed,
-            _driver: driver,
-            conditions: conditions.clone(),
-        })
+        let agents = Agents::new(hosts.into_iter().map(|h| h.name).zip(streams))?;
+        Ok(Self { agents, testbed, _driver: driver, conditions: conditions.clone() })
     }
 
     /// Transfers enough for the window to open, and returns the largest that the sender saw at the end.
@@ -183,8 +173,9 @@ impl Twin {
             interval: Nanos::millis(100),
             patience,
         });
-        let port = expect_answer!(self.far.call(listen, deadline)?, Answer::Listening { port } => port)?;
-        let send = self.near.ask(Request::Send(SendOrder {
+        let port =
+            expect_answer!(self.agents.call("far", listen, deadline)?, Answer::Listening { port } => port)?;
+        let send = Request::Send(SendOrder {
             to: (to, port).into(),
             streams: 1,
             length_bytes: 64 << 10,
@@ -195,9 +186,9 @@ impl Twin {
             bytes: Some(bytes),
             interval: Nanos::millis(2),
             patience,
-        }))?;
-        let sent = expect_answer!(self.near.fetch(send, deadline)?, Answer::Sent(sent) => sent)?;
-        self.far.call(Request::Collect { port }, deadline)?;
+        });
+        let sent = expect_answer!(self.agents.call("near", send, deadline)?, Answer::Sent(sent) => sent)?;
+        self.agents.call("far", Request::Collect { port }, deadline)?;
         settled_window(&sent).ok_or_else(|| {
             RunError::Engine(EngineError::Refused(
                 "this kernel does not tell the sender's view of the window (Linux 5.4 does)".to_owned(),

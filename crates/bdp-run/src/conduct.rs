@@ -1,10 +1,9 @@
 //! One case, from its hosts to its record.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use bdp_engine::remote::{Pending, Remote};
-use bdp_engine::{EngineError, expect_answer};
+use bdp_engine::expect_answer;
+use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, Observation, judge as judge_fidelity};
 use bdp_lab::{AgentCommand, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
 use bdp_model::histogram::Histogram;
@@ -135,15 +134,8 @@ impl Conductor {
         let seed = case.seed.wrapping_add(u64::from(attempt - 1));
         let (mut testbed, streams) =
             Testbed::build(&self.command, driver, case.family, &plan.hosts, &links, seed)?;
-        let mut session = Session {
-            case,
-            remotes: case
-                .hosts
-                .iter()
-                .zip(streams)
-                .map(|(h, s)| (h.name.clone(), Remote::new(&h.name, s)))
-                .collect(),
-        };
+        let agents = Agents::new(case.hosts.iter().map(|h| h.name.clone()).zip(streams))?;
+        let mut session = Session { case, agents };
         let cpu_before = HostCpu::read();
         let echo = session.start_echo(&testbed)?;
         let idle = session.probe_idle(&echo)?;
@@ -262,7 +254,7 @@ fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
 /// The agents of a case and what they are asked in turn.
 struct Session<'a> {
     case: &'a CaseSpec,
-    remotes: BTreeMap<String, Remote>,
+    agents: Agents,
 }
 
 /// The probe flow's way: from the first flow's sender to its receiver.
@@ -272,10 +264,6 @@ struct Echo {
 }
 
 impl Session<'_> {
-    fn remote(&mut self, host: &str) -> Result<&mut Remote, RunError> {
-        self.remotes.get_mut(host).ok_or_else(|| RunError::Case(format!("there is no host '{host}'")))
-    }
-
     fn start_echo(&mut self, testbed: &Testbed) -> Result<Echo, RunError> {
         let [from, to] = match (self.case.flows.first(), self.case.links.first()) {
             (Some(flow), _) => [flow.from.clone(), flow.to.clone()],
@@ -284,7 +272,7 @@ impl Session<'_> {
         };
         let address = route(testbed, &from, &to)?.1;
         let answer =
-            self.remote(&to)?.call(Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
+            self.agents.call(&to, Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
         let port = expect_answer!(answer, Answer::Listening { port } => port)?;
         Ok(Echo { from, to: (address, port).into() })
     }
@@ -297,7 +285,7 @@ impl Session<'_> {
             patience: PATIENCE,
         });
         let deadline = (self.case.idle + PATIENCE + PATIENCE).to_duration();
-        Ok(expect_answer!(self.remote(&echo.from)?.call(order, deadline)?, Answer::Probed(p) => p)?)
+        Ok(expect_answer!(self.agents.call(&echo.from, order, deadline)?, Answer::Probed(p) => p)?)
     }
 
     fn run_flows(
@@ -323,13 +311,13 @@ impl Session<'_> {
                 interval: SAMPLE_INTERVAL,
                 patience: PATIENCE,
             });
-            let answer = self.remote(&flow.to)?.call(order, deadline)?;
+            let answer = self.agents.call(&flow.to, order, deadline)?;
             ports.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
         }
         let mut collecting: Vec<Pending> = Vec::new();
         let mut sending: Vec<Pending> = Vec::new();
         for (flow, &(address, port)) in flows.iter().zip(&ports) {
-            collecting.push(self.remote(&flow.to)?.ask(Request::Collect { port })?);
+            collecting.push(self.agents.ask(&flow.to, Request::Collect { port })?);
             let order = Request::Send(SendOrder {
                 to: (address, port).into(),
                 streams: flow.streams,
@@ -342,47 +330,34 @@ impl Session<'_> {
                 interval: SAMPLE_INTERVAL,
                 patience: PATIENCE,
             });
-            sending.push(self.remote(&flow.from)?.ask(order)?);
+            sending.push(self.agents.ask(&flow.from, order)?);
         }
-        let probing = self.remote(&echo.from)?.ask(Request::Probe(ProbeOrder {
+        let probe = Request::Probe(ProbeOrder {
             to: echo.to,
             interval: LOADED_PROBE_INTERVAL,
             duration: longest,
             patience: Nanos::secs(2),
-        }))?;
+        });
+        let probing = self.agents.ask(&echo.from, probe)?;
         let mut received = Vec::new();
-        for (flow, pending) in flows.iter().zip(collecting) {
-            match self.remote(&flow.to)?.fetch(pending, deadline) {
-                Ok(answer) => received.push(expect_answer!(answer, Answer::Received(r) => r)?),
-                // The sender's own words say more than that nothing came.
-                Err(error @ EngineError::Refused(_)) => return Err(self.blame_senders(flows, sending, error)),
-                Err(error) => return Err(error.into()),
-            }
+        for pending in collecting {
+            let answer = self.agents.fetch(pending, deadline)?;
+            received.push(expect_answer!(answer, Answer::Received(r) => r)?);
         }
         let mut stopped: Vec<&str> = Vec::new();
         for flow in flows {
             if !stopped.contains(&flow.from.as_str()) {
-                self.remote(&flow.from)?.call(Request::Stop, deadline)?;
+                self.agents.call(&flow.from, Request::Stop, deadline)?;
                 stopped.push(&flow.from);
             }
         }
         let mut outcome = Vec::new();
-        for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
-            let answer = self.remote(&flow.from)?.fetch(pending, deadline)?;
+        for (pending, received) in sending.into_iter().zip(received) {
+            let answer = self.agents.fetch(pending, deadline)?;
             outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
         }
-        let probed = self.remote(&echo.from)?.fetch(probing, deadline)?;
+        let probed = self.agents.fetch(probing, deadline)?;
         Ok((outcome, expect_answer!(probed, Answer::Probed(p) => p)?))
-    }
-
-    fn blame_senders(&mut self, flows: &[FlowSpec], sending: Vec<Pending>, error: EngineError) -> RunError {
-        for (flow, pending) in flows.iter().zip(sending) {
-            let Ok(remote) = self.remote(&flow.from) else { continue };
-            if let Err(refused @ EngineError::Refused(_)) = remote.fetch(pending, Duration::from_secs(1)) {
-                return refused.into();
-            }
-        }
-        error.into()
     }
 
     fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>, RunError> {
@@ -392,7 +367,7 @@ impl Session<'_> {
             let mut names = names.clone();
             names.extend(host.sysctls.keys().cloned());
             let answer =
-                self.remote(&host.name)?.call(Request::ReadSysctls { names }, PATIENCE.to_duration())?;
+                self.agents.call(&host.name, Request::ReadSysctls { names }, PATIENCE.to_duration())?;
             all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
         }
         let own = ["net.core.rmem_max", "net.core.wmem_max"];
@@ -404,7 +379,7 @@ impl Session<'_> {
 
     fn read_device(&mut self, host: &str, device: &str) -> Result<DeviceReading, RunError> {
         let request = Request::ReadCounters { device: device.to_owned() };
-        let answer = self.remote(host)?.call(request, PATIENCE.to_duration())?;
+        let answer = self.agents.call(host, request, PATIENCE.to_duration())?;
         Ok(expect_answer!(
             answer,
             Answer::Counters { rx_packets, tx_packets, tx_dropped, .. } =>

@@ -28,8 +28,12 @@ pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
             passing::send_descriptors(control, &devices).map_err(|e| FrameError::Io(e.source))
         }
         Err(error) => {
-            let permission = matches!(error.operation, "open" | "unshare" | "create TUN device")
-                || error.source.kind() == std::io::ErrorKind::PermissionDenied;
+            // A sysctl that can't be written is the scenario's mistake, and no other case's.
+            let permission = match error.operation {
+                "open" | "unshare" | "create TUN device" => true,
+                "write sysctl" => false,
+                _ => error.source.kind() == std::io::ErrorKind::PermissionDenied,
+            };
             frame::write(&mut &*control, &SetupAnswer::Failed { error: error.to_string(), permission })?;
             Err(FrameError::Closed)
         }

@@ -9,6 +9,7 @@ pub mod netlink;
 pub mod passing;
 pub mod poll;
 pub mod process;
+pub mod signal;
 pub mod socket;
 pub mod sysctl;
 pub mod tcp_info;

@@ -28,7 +28,8 @@ impl TcpOptions {
             done.map_err(|e| SysError::new("set", format!("{what} to {value}"), e))
         };
         if let Some(name) = &self.congestion {
-            set("TCP_CONGESTION", name.clone(), socket.set_tcp_congestion(name.as_bytes()))?;
+            let done = socket.set_tcp_congestion(name.as_bytes()).map_err(|e| unknown_congestion(name, e));
+            set("TCP_CONGESTION", name.clone(), done)?;
         }
         if let Some(mss) = self.mss {
             set("TCP_MAXSEG", mss.to_string(), socket.set_tcp_mss(mss))?;
@@ -41,6 +42,19 @@ impl TcpOptions {
         }
         Ok(())
     }
+}
+
+/// Says what there is instead, where the kernel does not know a congestion control.
+fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
+    if refused.kind() != io::ErrorKind::NotFound {
+        return refused;
+    }
+    let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    let text = format!(
+        "this kernel does not have it, but {}; 'modprobe tcp_{name}' loads it where it is a module",
+        offered.split_whitespace().collect::<Vec<_>>().join(", ")
+    );
+    io::Error::new(io::ErrorKind::NotFound, text)
 }
 
 /// A listener with the options in force before it listens, so that they shape the handshake.
@@ -100,6 +114,7 @@ mod tests {
     fn an_unknown_congestion_control_is_named() {
         let options = TcpOptions { congestion: Some("no_such_cc".into()), ..Default::default() };
         let error = connect("127.0.0.1:9".parse().unwrap(), &options, Duration::from_secs(1)).unwrap_err();
-        assert!(error.to_string().contains("no_such_cc"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("no_such_cc") && text.contains("reno") && text.contains("modprobe"), "{text}");
     }
 }

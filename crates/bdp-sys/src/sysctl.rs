@@ -1,7 +1,7 @@
 //! Sysctls, by dotted name, of the namespace that the process is in.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use crate::{Result, SysError};
@@ -29,12 +29,35 @@ pub fn read(name: &str) -> Result<String> {
 
 /// Writes one.
 pub fn write(name: &str, value: &str) -> Result<()> {
-    fs::write(path(name)?, value).map_err(|e| SysError::new("write sysctl", format!("{name} = {value}"), e))
+    // Without O_CREAT, which fs::write adds: for others than root it would hide that there is no such file.
+    let file = fs::File::options().write(true).open(path(name)?);
+    file.and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|e| SysError::new("write sysctl", format!("{name} = {value}"), explain(e)))
+}
+
+/// Says what the system's answer means for a sysctl.
+fn explain(refused: io::Error) -> io::Error {
+    let text = match refused.kind() {
+        io::ErrorKind::NotFound => {
+            "no such sysctl in a network namespace of this kernel; 'sysctl -a' lists the machine's, not all of which \
+             a namespace has"
+        }
+        io::ErrorKind::InvalidInput => "the kernel does not take this value; correct it",
+        io::ErrorKind::PermissionDenied => "it is read-only here; leave it out",
+        _ => return refused,
+    };
+    io::Error::new(refused.kind(), text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_names_sysctl_and_value() {
+        let text = write("net.ipv4.no_such_sysctl", "1").unwrap_err().to_string();
+        assert!(text.contains("net.ipv4.no_such_sysctl = 1: no such sysctl"), "{text}");
+    }
 
     #[test]
     fn names_stay_inside() {

@@ -4,13 +4,17 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// The hidden subcommand.
 pub const NAME: &str = "__agent";
 
 /// Serves the control stream on standard input. `parent` is the process id that must outlive this process.
 pub fn run(parent: Option<&str>) -> ExitCode {
+    // A terminal or a service manager signals the whole group; the lab has to see its own end coming, not its hosts'.
+    bdp_sys::signal::leave_ending_to_parent();
     let Some(parent) = parent.and_then(|p| p.parse().ok()) else {
-        eprintln!("bdp: {NAME} is started by the lab, not by hand");
+        output::note(&format!("bdp: {NAME} is started by the lab, not by hand"));
         return ExitCode::from(2);
     };
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {

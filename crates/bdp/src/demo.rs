@@ -40,7 +40,7 @@ impl DemoArgs {
         let mut store = match self.store.open() {
             Ok(store) => Some(store),
             Err(error) if !self.store.is_given() => {
-                eprintln!("note: this run is not kept: {error:#}");
+                output::note(&format!("note: this run is not kept: {error:#}"));
                 None
             }
             Err(error) => return Err(error),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// How a run of bdp ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -55,12 +57,19 @@ pub fn environment(text: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error in one line and gives its exit code; an error without one is a bug of ours.
 pub fn report(error: &anyhow::Error) -> Exit {
-    let exit = error.downcast_ref::<Refusal>().map_or(Exit::Bug, |r| r.exit);
-    let line = format!("{error:#}").replace('\n', " ");
-    if exit == Exit::Bug {
-        eprintln!("bdp: internal error: {line}; please report it with the command you ran");
-    } else {
-        eprintln!("bdp: {line}");
+    match error.downcast_ref::<Refusal>() {
+        Some(refusal) => {
+            output::note(&format!("bdp: {error:#}"));
+            refusal.exit
+        }
+        None => {
+            report_bug(&format!("{error:#}"));
+            Exit::Bug
+        }
     }
-    exit
+}
+
+/// Prints in one line that bdp is at fault.
+pub fn report_bug(what: &str) {
+    output::note(&format!("bdp: internal error: {what}; please report it with the command you ran"));
 }

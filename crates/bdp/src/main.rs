@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod arguments;
 mod calc;
 mod demo;
 mod exit;
@@ -12,6 +13,7 @@ mod runs;
 mod show;
 mod store;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -41,11 +43,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(agent::NAME) {
-        return agent::run(arguments.next().as_deref());
+    std::panic::set_hook(Box::new(|panic| exit::report_bug(&panic.to_string())));
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|name| name == agent::NAME) {
+        return agent::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
-    let outcome = match Cli::parse().command {
+    bdp_sys::signal::survive_file_size_limit();
+    // What a panic has to say was said by the hook.
+    std::panic::catch_unwind(run).unwrap_or(Exit::Bug).into()
+}
+
+fn run() -> Exit {
+    let cli: Cli = match arguments::parse() {
+        Ok(cli) => cli,
+        Err(outcome) => return outcome.unwrap_or_else(|error| exit::report(&error)),
+    };
+    let outcome = match cli.command {
         None => overview::print(),
         Some(Command::Demo(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
@@ -53,7 +66,7 @@ fn main() -> ExitCode {
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
     };
-    outcome.unwrap_or_else(|error| exit::report(&error)).into()
+    outcome.unwrap_or_else(|error| exit::report(&error))
 }
 
 /// What every subcommand gives back.

@@ -18,6 +18,14 @@ pub fn print(data: &str) -> Outcome {
     }
 }
 
+/// Writes a line to standard error, where everything goes that is not data. Where nobody reads it, it is gone: that is
+/// no reason to lose what is being measured.
+pub fn note(line: &str) {
+    let line = tame(line) + "\n";
+    // One write, so that lines of several threads stay whole.
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
 /// What standard output can show.
 pub fn style() -> Style {
     let variable = |name| env::var(name).ok();

@@ -6,7 +6,7 @@ use std::path::Path;
 use bdp_store::{RunInfo, Store};
 use serde_json::{Value, json};
 
-use crate::output::{print, tame, utc};
+use crate::output::{self, print, tame, utc};
 use crate::store::{StoreArgs, refuse};
 use crate::{Outcome, exit::Exit};
 
@@ -46,13 +46,13 @@ impl RunsArgs {
             return print(&format!("{:#}\n", document(&runs, &path)));
         }
         if runs.is_empty() {
-            eprintln!("no runs yet in {}; bdp lab run stores one", path.display());
+            output::note(&format!("no runs yet in {}; bdp lab run stores one", path.display()));
             return Ok(Exit::Done);
         }
         runs.truncate(limit.unwrap_or(ROWS));
         let printed = print(&table(&runs))?;
         if runs.len() < stored {
-            eprintln!("{} older runs; --limit {stored} lists all", stored - runs.len());
+            output::note(&format!("{} older runs; --limit {stored} lists all", stored - runs.len()));
         }
         Ok(printed)
     }

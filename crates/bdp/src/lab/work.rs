@@ -61,12 +61,17 @@ impl Work {
     /// Takes up the newest unfinished run of the same cases.
     pub fn resume(&mut self, store: &mut SqliteStore) -> anyhow::Result<()> {
         let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest).map_err(refuse)? else {
-            eprintln!("no unfinished run of these cases is stored; starting a new one");
+            output::note("no unfinished run of these cases is stored; starting a new one");
             return Ok(());
         };
         self.settled = store.settled_keys(&run.id).map_err(refuse)?;
         self.before = store.records(&run.id).map_err(refuse)?.into_iter().map(|(_, record)| record).collect();
-        eprintln!("resuming run {}: {} of {} cases are done", run.id, self.settled.len(), self.planned);
+        output::note(&format!(
+            "resuming run {}: {} of {} cases are done",
+            run.id,
+            self.settled.len(),
+            self.planned
+        ));
         self.run = Some(run.id);
         Ok(())
     }
@@ -211,7 +216,7 @@ impl Progress {
         match event {
             Event::Planned { cases, time } => match &self.bar {
                 Some(bar) => bar.set_prefix(format!("about {} left", short_time(*time))),
-                None => eprintln!("{cases} cases, about {}", short_time(*time)),
+                None => output::note(&format!("{cases} cases, about {}", short_time(*time))),
             },
             Event::Started { key, attempt } => {
                 if let Some(bar) = &self.bar {
@@ -226,7 +231,12 @@ impl Progress {
                         bar.set_position(self.done as u64);
                         bar.set_prefix(format!("about {} left", short_time(*left)));
                     }
-                    None => eprintln!("{}/{} {}", self.done, self.planned, output::tame(&ended(record))),
+                    None => output::note(&format!(
+                        "{}/{} {}",
+                        self.done,
+                        self.planned,
+                        output::tame(&ended(record))
+                    )),
                 }
             }
         }

@@ -1,0 +1,136 @@
+//! The rules of ARCHITECTURE.md, held against the code: who may use whom, where `unsafe` lives, which crates ask for
+//! neither time nor randomness, how long a file may be. Each rule is a function that is tried on small pieces first.
+
+mod code;
+mod map;
+mod rules;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use map::{Crate, Map};
+use rules::Fault;
+
+/// Crates that run in virtual time: what they need of the world comes as an argument.
+const PURE: [&str; 3] = ["bdp-model", "bdp-wire", "bdp-link"];
+/// The one crate that may say `unsafe`.
+const UNSAFE: &str = "bdp-sys";
+/// Runtimes that would bring threads and clocks of their own.
+const RUNTIMES: [&str; 4] = ["tokio", "async-std", "async-io", "smol"];
+
+#[test]
+fn every_crate_uses_only_what_the_map_allows() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let map = Map::parse(&text).expect("the table under 'Rooms'");
+    assert_none(map.judge(&crates()));
+}
+
+#[test]
+fn unsafe_stays_in_its_crate() {
+    let mut faults = Vec::new();
+    for member in crates().iter().filter(|c| c.name != UNSAFE) {
+        for target in &member.roots {
+            faults.extend(in_file(target, rules::forbids_unsafe(&read(target))));
+        }
+        for file in rust_files(&member.folder) {
+            faults.extend(in_file(&file, rules::unsafe_code(&read(&file))));
+        }
+    }
+    // Code beside the crates is under the same rule.
+    for file in rust_files(&root()).iter().filter(|f| !f.starts_with(root().join("crates"))) {
+        faults.extend(in_file(file, rules::unsafe_code(&read(file))));
+    }
+    assert_none(faults);
+}
+
+#[test]
+fn time_and_randomness_are_arguments() {
+    let members = crates();
+    let mut faults = Vec::new();
+    for name in PURE {
+        let member = members.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("there is no {name}"));
+        let files = rust_files(&member.folder.join("src"));
+        assert!(!files.is_empty(), "{name} has no source");
+        for file in files {
+            faults.extend(in_file(&file, rules::asks_the_world(&read(&file))));
+        }
+    }
+    assert_none(faults);
+}
+
+#[test]
+fn no_runtime_is_linked() {
+    let lock = read(&root().join("Cargo.lock"));
+    assert!(rules::locks(&lock, "serde"), "Cargo.lock is not read as it is written");
+    let found: Vec<_> = RUNTIMES.iter().filter(|name| rules::locks(&lock, name)).collect();
+    assert!(found.is_empty(), "Cargo.lock holds {found:?}; workloads are threads");
+}
+
+#[test]
+fn files_are_short_and_have_telling_names() {
+    let files = rust_files(&root());
+    assert!(files.len() > 50, "only {} files found", files.len());
+    let mut faults = Vec::new();
+    for file in &files {
+        faults.extend(in_file(file, rules::too_long(&read(file))));
+        faults.extend(in_file(file, rules::says_nothing(file)));
+    }
+    assert_none(faults);
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// The workspace's members, as cargo reads their manifests.
+fn crates() -> Vec<Crate> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let crates = Crate::all(&metadata);
+    assert!(crates.iter().any(|c| c.name == "bdp"), "cargo metadata is not read as it is written");
+    crates
+}
+
+/// Every Rust file below a folder, without what cargo and git keep there.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() {
+                // A build folder of any name carries cargo's tag.
+                if !name.starts_with('.') && !path.join("CACHEDIR.TAG").exists() {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+/// The faults as lines that an editor can jump to.
+fn in_file(file: &Path, faults: Vec<Fault>) -> Vec<String> {
+    let root = root();
+    let file = file.strip_prefix(&root).unwrap_or(file).display();
+    faults.into_iter().map(|Fault { line, what }| format!("{file}:{line}: {what}")).collect()
+}
+
+#[track_caller]
+fn assert_none(faults: Vec<String>) {
+    assert!(faults.is_empty(), "against ARCHITECTURE.md:\n{}", faults.join("\n"));
+}

@@ -1,0 +1,118 @@
+//! What README and the documents say, tried: their links lead somewhere, their scenarios are good, and a calculation
+//! that they print is what bdp prints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// Fenced blocks of a document: the word after the fence, and the text.
+fn blocks(markdown: &str) -> Vec<(&str, String)> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    let mut inside = false;
+    for line in markdown.lines() {
+        if let Some(word) = line.trim_start().strip_prefix("```") {
+            inside = !inside;
+            if inside {
+                found.push((word.trim(), String::new()));
+            }
+        } else if let (true, Some((_, text))) = (inside, found.last_mut()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    found
+}
+
+/// Targets of links, without anchors; none from code.
+fn links(markdown: &str) -> Vec<String> {
+    let mut inside = false;
+    let prose = markdown.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    prose
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(target, _)| target.split('#').next().unwrap_or_default().to_owned())
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+        .collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// README and its neighbours, and everything below docs.
+fn documents() -> Vec<(PathBuf, String)> {
+    let folders = [root(), root().join("docs"), root().join("docs/decisions")];
+    let mut files: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .collect();
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), fs::read_to_string(&file).unwrap())).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut tried = 0;
+    let mut dead = Vec::new();
+    for (file, text) in documents() {
+        for link in links(&text) {
+            tried += 1;
+            if !file.parent().unwrap().join(&link).exists() {
+                dead.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+    assert!(tried > 20, "only {tried} links found");
+}
+
+#[test]
+fn scenarios_are_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tried = 0;
+    for (file, text) in documents() {
+        for (_, scenario) in blocks(&text).iter().filter(|(word, _)| *word == "toml") {
+            tried += 1;
+            let path = folder.path().join(format!("scenario-{tried}.toml"));
+            fs::write(&path, scenario).unwrap();
+            let output =
+                Command::cargo_bin("bdp").unwrap().args(["lab", "check"]).arg(&path).output().unwrap();
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}:\n{scenario}\n{complaint}", file.display());
+        }
+    }
+    assert!(tried > 3, "only {tried} scenarios found");
+}
+
+#[test]
+fn calculations_are_what_bdp_prints() {
+    let mut tried = 0;
+    for (file, text) in documents() {
+        for (_, block) in blocks(&text) {
+            let Some((line, printed)) = block.strip_prefix("$ bdp calc ").and_then(|b| b.split_once('\n'))
+            else {
+                continue;
+            };
+            tried += 1;
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            let output = Command::cargo_bin("bdp").unwrap().arg("calc").args(&arguments).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{}: {line}", file.display());
+        }
+    }
+    assert!(tried > 0, "no calculation found");
+}
+
+#[test]
+fn documents_are_read_as_they_are_written() {
+    let text =
+        "a [b](c.md#d) `e` [f](https://g) [h](#i)\n```toml\nx = [1](2)\n```\n[j](k/l)\n```\n$ y\n```\n";
+    assert_eq!(links(text), ["c.md", "k/l"]);
+    assert_eq!(blocks(text), [("toml", "x = [1](2)\n".to_owned()), ("", "$ y\n".to_owned())]);
+}

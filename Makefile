@@ -1,0 +1,97 @@
+# bdp: `make help` lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+BDP := $(TARGET_DIR)/bdp
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# With --target the flags reach the program alone: build scripts and procedural macros stay as they are, for
+# a procedural macro can't be linked statically. The program is linked elsewhere first and moved, so that a running one
+# is not disturbed.
+.PHONY: build
+build: ## Build bdp, one static binary: target/bdp
+	RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" $(CARGO) build --locked --release --package bdp --target $(HOST)
+	@cp $(TARGET_DIR)/$(HOST)/release/bdp $(BDP).new && mv $(BDP).new $(BDP)
+	@if readelf --version >/dev/null 2>&1 && readelf --program-headers $(BDP) | grep -q INTERP; then \
+		echo "$(BDP) is linked dynamically" >&2; exit 1; fi
+	@echo "built $(BDP)"
+
+.PHONY: demo
+demo: build ## Build bdp and run its demonstration, about two minutes
+	$(BDP) demo
+
+# What is built is installed as it is: under sudo there is often no cargo.
+.PHONY: install
+install: ## Install bdp below PREFIX (/usr/local); DESTDIR stages
+	@test -x $(BDP) || $(MAKE) build
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
+
+.PHONY: uninstall
+uninstall: ## Remove what install installed
+	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp"
+
+##@ Contribute
+
+.PHONY: test
+test: ## Run all tests
+	$(CARGO) test --locked --workspace
+
+.PHONY: lint
+lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md
+
+.PHONY: format
+format: ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: format-check
+format-check:
+	$(CARGO) fmt --all --check
+
+.PHONY: clippy
+clippy:
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# Libraries: the doc comments of the command line are its help texts, and the brackets in them no links.
+.PHONY: doc
+doc: ## Build the documentation of the code: target/doc
+	RUSTDOCFLAGS="$(RUSTDOCFLAGS) -D warnings" $(CARGO) doc --locked --workspace --lib --no-deps --document-private-items
+
+# The whole workspace is named so that features, and with them what is built, are those of `make test`.
+.PHONY: rules
+rules:
+	$(CARGO) test --locked --workspace --test architecture
+
+# Beside what tests cover: the static binary as it is installed.
+.PHONY: smoke
+smoke: build ## Try the built binary
+	$(BDP) --version
+	$(BDP)
+	$(BDP) calc bdp --rate 1G --rtt 2.55ms
+	$(BDP) lab check scenarios/*.toml
+
+.PHONY: bench
+bench: build ## Run the benchmarks: results below benches/
+	BDP=$(abspath $(BDP)) benches/run
+
+.PHONY: ci
+ci: ## Run what CI runs, from format to a run of the static binary
+	.ci/run
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	$(CARGO) clean

@@ -1,5 +1,13 @@
 //! The machine that carries the lab: its clock, its kernel, its processors.
 
+use std::collections::BTreeMap;
+
+use bdp_wire::setup::{DeviceSetup, HostSetup};
+
+use crate::LabError;
+use crate::agent::addresses;
+use crate::host::{AgentCommand, Host};
+
 pub use bdp_sys::clock::{monotonic_ns, unix_ms};
 pub use bdp_sys::process::{HostCpu, kernel_release, online_cpus};
 pub use bdp_sys::sysctl::read as read_sysctl;
@@ -9,7 +17,15 @@ pub fn prepare() {
     let _ = bdp_sys::process::raise_descriptor_limit();
 }
 
-/// Why no lab can be built here, or `None` where one can: tells by trying the one device it needs.
-pub fn obstacle() -> Option<crate::LabError> {
-    bdp_sys::tun::obstacle().map(|e| crate::LabError::Permission { cause: e.to_string() })
+/// Why no lab can be built here, or `None` where one can: tells by making a host, which ends at once.
+pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
+    let device = DeviceSetup {
+        name: "link0".to_owned(),
+        address: addresses(0, false)[0],
+        prefix: 24,
+        mtu: 1500,
+        transmit_queue: 16,
+    };
+    let setup = HostSetup { name: "probe".to_owned(), sysctls: BTreeMap::new(), devices: vec![device] };
+    Host::start(command, &setup).err()
 }

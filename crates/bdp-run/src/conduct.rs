@@ -226,6 +226,7 @@ impl<'a> Plan<'a> {
             .map(|flow| window::choose(case, flow))
             .collect::<Result<Vec<_>, _>>()
             .map_err(RunError::Case)?;
+        window::check_together(case, &means).map_err(RunError::Case)?;
         let hosts = case
             .hosts
             .iter()
@@ -352,7 +353,8 @@ impl Session<'_> {
             }
         }
         let mut outcome = Vec::new();
-        for (pending, received) in sending.into_iter().zip(received) {
+        for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
+            check_counted(flow, &received)?;
             let answer = self.agents.fetch(pending, deadline)?;
             outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
         }
@@ -386,6 +388,21 @@ impl Session<'_> {
                 DeviceReading { rx_packets, tx_packets, tx_dropped }
         )?)
     }
+}
+
+/// A flow that ended within its omit has no goodput.
+fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
+    if received.duration_ns > received.counted_from.at_ns {
+        return Ok(());
+    }
+    Err(RunError::Case(format!(
+        "the flow from '{}' to '{}' ended after {}, within the omit of {}, and nothing is left to count; set a \
+         smaller omit, or more bytes",
+        flow.from,
+        flow.to,
+        Nanos(received.duration_ns),
+        flow.omit
+    )))
 }
 
 fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr), RunError> {
@@ -509,7 +526,7 @@ fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environm
     Record { error: Some(error.to_string()), expectation, ..blank(case, attempt, environment) }
 }
 
-fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {
+pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         scenario: case.scenario.clone(),

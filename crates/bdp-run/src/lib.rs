@@ -7,6 +7,7 @@
 pub mod calibrate;
 pub mod conduct;
 pub mod schedule;
+mod stage;
 mod verdict;
 mod window;
 

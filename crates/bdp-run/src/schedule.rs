@@ -2,21 +2,23 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bdp_lab::{Driver, Pace};
 use bdp_model::record::Record;
 use bdp_model::scenario::CaseSpec;
 use bdp_model::units::Nanos;
 use bdp_store::Store;
 
+use crate::stage::{LabStage, Stage};
 use crate::window::{self, Means};
 use crate::{Conductor, RunError};
 
-/// Attempts at a case until it is given up as INVALID.
+/// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
 pub const ATTEMPTS: u32 = 4;
+/// From the end of the first INVALID attempt to the next; each later pause is twice as long.
+const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
+/// No pause is longer.
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// Below this round trip a case runs alone: a wake-up late by 100 us would be felt.
 const SHORTEST_SHARED_RTT: Nanos = Nanos::millis(20);
 /// Segments a second, both directions, that one sharing driver carries beside the hosts it serves.
@@ -29,6 +31,10 @@ const MOST_JOBS: usize = 256;
 pub struct RunOptions {
     /// Cases side by side; `None` as many as stay faithful, 1 each alone with a spinning driver.
     pub jobs: Option<usize>,
+    /// Attempts at a case until it is given up as INVALID; `None` is [`ATTEMPTS`].
+    pub attempts: Option<u32>,
+    /// Attempts that an earlier start of this run made at cases that it did not settle, by [`key`].
+    pub made: HashMap<String, u32>,
 }
 
 /// What a run reports as it goes.
@@ -75,14 +81,13 @@ pub fn run(
     cases: &[CaseSpec],
     settled: &HashSet<String>,
     options: &RunOptions,
-    mut keep: Option<&mut Keep<'_>>,
+    keep: Option<&mut Keep<'_>>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<(), RunError>) {
-    let mut schedule = Schedule::new(cases, settled, options);
-    tell(Event::Planned { cases: schedule.left(), time: schedule.time_left() });
-    let mut records = Vec::new();
-    let outcome = schedule.work_off(conductor, &mut keep, tell, &mut records);
-    (records, outcome)
+    match LabStage::new(conductor) {
+        Ok(mut stage) => Schedule::new(cases, settled, options).work_off(&mut stage, keep, tell),
+        Err(error) => (Vec::new(), Err(error)),
+    }
 }
 
 /// Names a case among those of all scenarios of a run.
@@ -107,19 +112,20 @@ pub fn usual_time(cases: &[CaseSpec]) -> Duration {
     Schedule::new(cases, &HashSet::new(), &RunOptions::default()).time_left()
 }
 
-/// A case that waits, with its attempt and what it needs.
+/// A case that waits or runs, with its attempt and what it needs.
 #[derive(Debug, Clone)]
-struct Waiting {
-    case: CaseSpec,
-    attempt: u32,
-    demand: Demand,
-    /// Not before this moment.
-    not_before: Instant,
+pub(crate) struct Turn {
+    pub(crate) case: CaseSpec,
+    /// From 1.
+    pub(crate) attempt: u32,
+    pub(crate) demand: Demand,
+    /// Not before this moment of the stage's clock.
+    not_before: Duration,
 }
 
 /// What a case needs of the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Demand {
+pub(crate) enum Demand {
     /// All of it, with a driver that spins.
     Alone,
     /// So many segments a second of the shared driver.
@@ -163,31 +169,37 @@ impl Demand {
 }
 
 struct Schedule {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Turn>,
     jobs: usize,
-    running: HashMap<u64, Waiting>,
+    attempts: u32,
+    running: HashMap<u64, Turn>,
     next_ticket: u64,
     /// Errors that would meet every case alike end the run.
     fatal: Option<RunError>,
 }
 
-/// What a case's thread sends back.
-type Ended = (u64, Result<Record, RunError>);
-
 impl Schedule {
     fn new(cases: &[CaseSpec], settled: &HashSet<String>, options: &RunOptions) -> Self {
         let jobs = options.jobs.unwrap_or(MOST_JOBS).clamp(1, MOST_JOBS);
-        let now = Instant::now();
-        let mut waiting: Vec<Waiting> = cases
+        let mut waiting: Vec<Turn> = cases
             .iter()
-            .filter(|case| !settled.contains(&key(case)))
-            .map(|case| {
-                let demand = if jobs == 1 { Demand::Alone } else { Demand::of(case) };
-                Waiting { case: case.clone(), attempt: 1, demand, not_before: now }
+            .map(|case| (key(case), case))
+            .filter(|(key, _)| !settled.contains(key))
+            .map(|(key, case)| {
+                let attempt = 1 + options.made.get(&key).copied().unwrap_or(0);
+                let demand = if jobs == 1 || attempt > 1 { Demand::Alone } else { Demand::of(case) };
+                Turn { case: case.clone(), attempt, demand, not_before: Duration::ZERO }
             })
             .collect();
-        waiting.sort_by_key(|w| w.demand == Demand::Alone);
-        Self { waiting: waiting.into(), jobs, running: HashMap::new(), next_ticket: 0, fatal: None }
+        waiting.sort_by_key(|turn| turn.demand == Demand::Alone);
+        Self {
+            waiting: waiting.into(),
+            jobs,
+            attempts: options.attempts.unwrap_or(ATTEMPTS).max(1),
+            running: HashMap::new(),
+            next_ticket: 0,
+            fatal: None,
+        }
     }
 
     fn left(&self) -> usize {
@@ -213,45 +225,29 @@ impl Schedule {
         Duration::from_secs_f64(alone + shared.max(longest))
     }
 
+    /// Runs everything; ends early, once what runs has ended, where an error would meet every case alike.
     fn work_off(
-        &mut self,
-        conductor: &Arc<Conductor>,
-        keep: &mut Option<&mut Keep<'_>>,
+        mut self,
+        stage: &mut dyn Stage,
+        mut keep: Option<&mut Keep<'_>>,
         tell: &mut dyn FnMut(Event<'_>),
-        records: &mut Vec<Record>,
-    ) -> Result<(), RunError> {
-        let shared_driver = Arc::new(Driver::start(Pace::Share)?);
-        let (done, ended) = channel::<Ended>();
+    ) -> (Vec<Record>, Result<(), RunError>) {
+        let mut records = Vec::new();
+        tell(Event::Planned { cases: self.left(), time: self.time_left() });
         loop {
+            // One moment for both, or a pause that ends between them would be waited for without an end.
+            let now = stage.now();
             if self.fatal.is_none() {
-                self.start_what_fits(conductor, &shared_driver, &done, tell);
+                self.start_what_fits(now, stage, tell);
             }
-            if self.running.is_empty() {
-                if let Some(fatal) = self.fatal.take() {
-                    return Err(fatal);
-                }
-                if self.waiting.is_empty() {
-                    return Ok(());
-                }
+            if self.running.is_empty() && (self.fatal.is_some() || self.waiting.is_empty()) {
+                return (records, self.fatal.map_or(Ok(()), Err));
             }
-            let (ticket, outcome) = match ended.recv_timeout(self.nap()) {
-                Ok(ended) => ended,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            };
-            let Some(waiting) = self.running.remove(&ticket) else { continue };
+            let Some((ticket, outcome)) = stage.next_end(self.nap(now)) else { continue };
+            let Some(turn) = self.running.remove(&ticket) else { continue };
             match outcome {
                 Ok(record) => {
-                    let settled = record.valid || record.error.is_some() || waiting.attempt >= ATTEMPTS;
-                    let kept = keep.as_mut().map_or(Ok(()), |keep| {
-                        keep.store.append(&keep.run, &key(&waiting.case), &record, settled)
-                    });
-                    if let Err(error) = kept {
-                        self.fatal.get_or_insert(error.into());
-                    }
-                    if !settled && self.fatal.is_none() {
-                        self.repeat(waiting);
-                    }
+                    let settled = self.note(stage.now(), turn, &record, &mut keep);
                     tell(Event::Ended { record: &record, settled, left: self.time_left() });
                     records.push(record);
                 }
@@ -262,51 +258,39 @@ impl Schedule {
         }
     }
 
-    /// Another attempt, later and alone: what disturbed the first may have been its neighbours.
-    fn repeat(&mut self, waiting: Waiting) {
-        let back_off = Duration::from_millis(500) * 2u32.pow(waiting.attempt);
-        self.waiting.push_back(Waiting {
-            attempt: waiting.attempt + 1,
-            demand: Demand::Alone,
-            not_before: Instant::now() + back_off,
-            ..waiting
-        });
+    /// Keeps a record, and puts the case in line again where another attempt is due. Says whether it is settled.
+    fn note(&mut self, now: Duration, turn: Turn, record: &Record, keep: &mut Option<&mut Keep<'_>>) -> bool {
+        let settled = record.valid || record.error.is_some() || turn.attempt >= self.attempts;
+        if let Some(keep) = keep
+            && let Err(error) = keep.store.append(&keep.run, &key(&turn.case), record, settled)
+        {
+            self.fatal.get_or_insert(error.into());
+        }
+        if !settled && self.fatal.is_none() {
+            self.waiting.push_back(again(turn, now));
+        }
+        settled
     }
 
-    fn start_what_fits(
-        &mut self,
-        conductor: &Arc<Conductor>,
-        shared_driver: &Arc<Driver>,
-        done: &Sender<Ended>,
-        tell: &mut dyn FnMut(Event<'_>),
-    ) {
-        while let Some(waiting) = self.next_that_fits() {
-            tell(Event::Started { key: &key(&waiting.case), attempt: waiting.attempt });
+    fn start_what_fits(&mut self, now: Duration, stage: &mut dyn Stage, tell: &mut dyn FnMut(Event<'_>)) {
+        while let Some(turn) = self.next_that_fits(now) {
+            tell(Event::Started { key: &key(&turn.case), attempt: turn.attempt });
             let ticket = self.next_ticket;
             self.next_ticket += 1;
-            self.running.insert(ticket, waiting.clone());
-            let (conductor, shared, done) = (Arc::clone(conductor), Arc::clone(shared_driver), done.clone());
-            thread::spawn(move || {
-                let work = std::panic::AssertUnwindSafe(|| conduct(&conductor, &waiting, &shared));
-                let outcome = std::panic::catch_unwind(work).unwrap_or_else(|_| {
-                    Err(RunError::Case("a thread of bdp panicked; that is a bug".to_owned()))
-                });
-                // Nobody to tell means that the run was given up.
-                let _ = done.send((ticket, outcome));
-            });
+            stage.begin(ticket, &turn);
+            self.running.insert(ticket, turn);
         }
     }
 
-    fn next_that_fits(&mut self) -> Option<Waiting> {
-        if self.running.len() >= self.jobs || self.running.values().any(|w| w.demand == Demand::Alone) {
+    fn next_that_fits(&mut self, now: Duration) -> Option<Turn> {
+        if self.running.len() >= self.jobs || self.running.values().any(|t| t.demand == Demand::Alone) {
             return None;
         }
         let used: f64 =
-            self.running.values().map(|w| if let Demand::Shared(part) = w.demand { part } else { 0.0 }).sum();
-        let now = Instant::now();
-        let index = self.waiting.iter().position(|w| {
-            w.not_before <= now
-                && match w.demand {
+            self.running.values().map(|t| if let Demand::Shared(part) = t.demand { part } else { 0.0 }).sum();
+        let index = self.waiting.iter().position(|t| {
+            t.not_before <= now
+                && match t.demand {
                     Demand::Alone => self.running.is_empty(),
                     Demand::Shared(part) => used == 0.0 || used + part <= SHARED_SEGMENTS_PER_SECOND,
                 }
@@ -314,27 +298,22 @@ impl Schedule {
         self.waiting.remove(index)
     }
 
-    /// How long to wait for an end before looking at back-offs again.
-    fn nap(&self) -> Duration {
-        let now = Instant::now();
-        let next = self
-            .waiting
+    /// How long to wait for an end before looking at back-offs again; `None` where there are none.
+    fn nap(&self, now: Duration) -> Option<Duration> {
+        self.waiting
             .iter()
-            .map(|w| w.not_before.saturating_duration_since(now))
-            .filter(|d| !d.is_zero())
-            .min();
-        next.unwrap_or(Duration::from_secs(3600)).max(Duration::from_millis(1))
+            .map(|t| t.not_before)
+            .filter(|&moment| moment > now)
+            .min()
+            .map(|moment| moment - now)
     }
 }
 
-fn conduct(conductor: &Conductor, waiting: &Waiting, shared: &Driver) -> Result<Record, RunError> {
-    match waiting.demand {
-        Demand::Shared(_) => conductor.conduct(&waiting.case, waiting.attempt, shared),
-        Demand::Alone => {
-            let own = Driver::start(Pace::Spin)?;
-            conductor.conduct(&waiting.case, waiting.attempt, &own)
-        }
-    }
+/// Another attempt, later and alone: what disturbed the one before may have been its neighbours.
+fn again(turn: Turn, now: Duration) -> Turn {
+    let doublings = turn.attempt.saturating_sub(1).min(16);
+    let back_off = (FIRST_BACK_OFF * 2u32.pow(doublings)).min(LONGEST_BACK_OFF);
+    Turn { attempt: turn.attempt + 1, demand: Demand::Alone, not_before: now + back_off, ..turn }
 }
 
 /// Seconds that a case takes when nothing goes wrong.
@@ -347,82 +326,4 @@ fn usual_seconds(case: &CaseSpec) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use bdp_model::link::{DirectionConfig, LinkConfig};
-    use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WindowMethod};
-    use bdp_model::units::{ByteCount, Rate};
-
-    use super::*;
-
-    fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
-        let direction =
-            DirectionConfig { rate: Some(rate), delay: Nanos(rtt.as_ns() / 2), ..Default::default() };
-        let host = |name: &str| HostSpec { name: name.to_owned(), sysctls: Default::default() };
-        CaseSpec {
-            scenario: "test".to_owned(),
-            title: String::new(),
-            params: Default::default(),
-            repetition: 1,
-            seed: 1,
-            family: Family::Ipv4,
-            hosts: vec![host("near"), host("far")],
-            links: vec![LinkSpec {
-                between: ["near".to_owned(), "far".to_owned()],
-                config: LinkConfig { forward: direction.clone(), reverse: direction, mtu: 1500 },
-            }],
-            flows: vec![FlowSpec {
-                from: "near".to_owned(),
-                to: "far".to_owned(),
-                window: window.map(ByteCount::bytes),
-                window_method: WindowMethod::Auto,
-                streams: 1,
-                length: ByteCount::kib(128),
-                mss: None,
-                congestion: "reno".to_owned(),
-                nodelay: false,
-                duration: Nanos::secs(1),
-                bytes: None,
-                omit: Nanos::ZERO,
-            }],
-            idle: Nanos::millis(100),
-            expect: Expect::default(),
-            published_bps: None,
-        }
-    }
-
-    #[test]
-    fn short_paths_and_fast_flows_run_alone() {
-        assert_eq!(Demand::of(&case(Nanos::millis(2), Rate::mbps(1), Some(3000))), Demand::Alone);
-        assert_eq!(Demand::of(&case(Nanos::millis(40), Rate::mbps(1000), None)), Demand::Alone);
-        assert!(
-            matches!(Demand::of(&case(Nanos::millis(40), Rate::mbps(1000), Some(30_408))), Demand::Shared(d) if d < 1000.0)
-        );
-    }
-
-    #[test]
-    fn a_hundred_slow_cases_run_side_by_side_and_a_demanding_one_waits_for_them() {
-        let mut cases = vec![case(Nanos::millis(2), Rate::mbps(1000), None)];
-        cases.extend((0..100).map(|i| {
-            let mut c = case(Nanos::millis(100), Rate::mbps(2), None);
-            c.repetition = i + 2;
-            c
-        }));
-        let mut schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
-        let mut started = 0;
-        while let Some(waiting) = schedule.next_that_fits() {
-            assert_ne!(waiting.demand, Demand::Alone);
-            schedule.running.insert(started, waiting);
-            started += 1;
-        }
-        assert_eq!(started, 100);
-        schedule.running.clear();
-        assert_eq!(schedule.next_that_fits().unwrap().demand, Demand::Alone);
-    }
-
-    #[test]
-    fn settled_cases_are_left_out() {
-        let cases = [case(Nanos::millis(40), Rate::mbps(1), None)];
-        let settled = HashSet::from([key(&cases[0])]);
-        assert_eq!(Schedule::new(&cases, &settled, &RunOptions::default()).left(), 0);
-    }
-}
+mod tests;

@@ -59,6 +59,22 @@ pub(crate) fn choose(case: &CaseSpec, flow: &FlowSpec) -> Result<Means, String> 
     Ok(Means::Receiver { target_bytes: if bytes < mss { bytes } else { bytes / mss * mss } })
 }
 
+/// Refuses flows whose windows can't be had side by side: a buffer that is set is set for all that its host receives.
+pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), String> {
+    let to_set = |(_, means): &(&FlowSpec, &Means)| matches!(means, Means::Receiver { .. });
+    let flows = || case.flows.iter().zip(means);
+    for (set, _) in flows().filter(to_set) {
+        if flows().any(|pair| pair.0.to == set.to && !to_set(&pair)) {
+            return Err(format!(
+                "host '{}' receives a flow with a window and one without, and its kernel sizes buffers for both or \
+                 for neither; give both a window, or another host to one of them",
+                set.to
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Puts the clamp into the link's configuration: scaling stripped both ways, so that the field is bytes, and the
 /// field bounded in what the receiver sends.
 pub(crate) fn clamp(link: &mut LinkSpec, flow: &FlowSpec, clamp_bytes: u16) {

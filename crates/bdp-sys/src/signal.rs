@@ -24,21 +24,47 @@ pub fn leave_ending_to_parent() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending(libc::c_int);
 
-/// Keeps [`Ending`]s from the calling thread and from every thread that it starts afterwards, so that one of them can
-/// [`wait`].
-pub fn hold() {
-    let set = ending_set();
-    // SAFETY: `set` is initialised; the mask concerns only the calling thread.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+/// Signals that wait to be taken.
+#[derive(Clone, Copy)]
+pub struct Held(libc::sigset_t);
+
+/// Keeps the signals that ask for an end from the calling thread, and from every thread and process that it starts
+/// afterwards, so that one thread can [`Held::wait`] for them. Those that are ignored, as `nohup` has it, stay ignored.
+pub fn hold() -> Held {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set, which sigaddset then changes; sigaction with a null new action only
+    // fills `current`, for which all-zero is valid; the mask concerns only the calling thread.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in ENDING {
+            let mut current: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut current);
+            if current.sa_sigaction != libc::SIG_IGN {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+        Held(set.assume_init())
+    }
 }
 
-/// Waits for one that is held.
-pub fn wait() -> Ending {
-    let set = ending_set();
-    let mut signal = 0;
-    // SAFETY: both pointers refer to live locals. It fails only for a set with an invalid signal.
-    while unsafe { libc::sigwait(&raw const set, &raw mut signal) } != 0 {}
-    Ending(signal)
+impl Held {
+    /// Waits for the next.
+    pub fn wait(&self) -> Ending {
+        let mut signal = 0;
+        // SAFETY: both pointers refer to live values. It fails only where the set is empty or broken, and then no
+        // signal is to come: this thread waits for ever.
+        while unsafe { libc::sigwait(&raw const self.0, &raw mut signal) } != 0 {
+            std::thread::park();
+        }
+        Ending(signal)
+    }
+
+    /// Lets the calling thread have them again.
+    pub fn release(&self) {
+        // SAFETY: the set is initialised; the mask concerns only the calling thread.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.0, std::ptr::null_mut()) };
+    }
 }
 
 impl Ending {
@@ -54,26 +80,16 @@ impl Ending {
 
     /// Ends the process by this signal, so that whoever started it sees which one it was.
     pub fn carry_out(self) -> ! {
-        let set = ending_set();
-        // SAFETY: the default disposition runs no code of ours; `set` is initialised; raise takes a number.
+        // SAFETY: the default disposition runs no code of ours; the set is initialised before it is used.
         unsafe {
+            let mut set = MaybeUninit::uninit();
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), self.0);
             libc::signal(self.0, libc::SIG_DFL);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
             libc::raise(self.0);
         }
         // Only where something else keeps the signal away.
         std::process::exit(128 + self.0)
-    }
-}
-
-fn ending_set() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set, which sigaddset then changes.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        for signal in ENDING {
-            libc::sigaddset(set.as_mut_ptr(), signal);
-        }
-        set.assume_init()
     }
 }

@@ -4,15 +4,24 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use bdp_lab::AgentCommand;
+
 use crate::output;
 
 /// The hidden subcommand.
 pub const NAME: &str = "__agent";
 
+/// How hosts are made: by this very program, even where its file was replaced or removed meanwhile.
+pub fn command() -> AgentCommand {
+    AgentCommand { program: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
+}
+
 /// Serves the control stream on standard input. `parent` is the process id that must outlive this process.
 pub fn run(parent: Option<&str>) -> ExitCode {
     // A terminal or a service manager signals the whole group; the lab has to see its own end coming, not its hosts'.
     bdp_sys::signal::leave_ending_to_parent();
+    // For ps and top, which would show "exe".
+    let _ = std::fs::write("/proc/self/comm", "bdp-agent");
     let Some(parent) = parent.and_then(|p| p.parse().ok()) else {
         output::note(&format!("bdp: {NAME} is started by the lab, not by hand"));
         return ExitCode::from(2);

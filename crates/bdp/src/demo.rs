@@ -3,7 +3,7 @@
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
 use crate::Outcome;
-use crate::lab::{Work, outcome_of};
+use crate::lab::Work;
 use crate::output;
 use crate::store::StoreArgs;
 
@@ -45,21 +45,13 @@ impl DemoArgs {
             }
             Err(error) => return Err(error),
         };
-        let records = match work.run(None, store.as_mut()) {
-            Ok(records) => records,
-            Err((records, error)) => {
-                if !records.is_empty() {
-                    crate::lab::print(&records, self.json, work.run_id())?;
-                }
-                return Err(error);
-            }
-        };
-        crate::lab::print(&records, self.json, work.run_id())?;
+        let outcome = work.run(None, store.as_mut());
+        let exit = crate::lab::finish(outcome, self.json, work.run_id())?;
         if !self.json {
             output::print(
                 "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",
             )?;
         }
-        Ok(outcome_of(&records))
+        Ok(exit)
     }
 }

@@ -6,6 +6,7 @@ mod arguments;
 mod calc;
 mod demo;
 mod exit;
+mod interrupt;
 mod lab;
 mod output;
 mod overview;

@@ -6,7 +6,7 @@ use crate::{Outcome, output};
 
 /// Prints it.
 pub fn print() -> Outcome {
-    let lab = match machine::obstacle() {
+    let lab = match machine::obstacle(&crate::agent::command()) {
         None => format!("yes (Linux {})", machine::kernel_release()),
         Some(error) => format!("no: {}", output::tame(&error.to_string())),
     };

@@ -4,10 +4,12 @@ mod list;
 mod source;
 mod work;
 
-pub use work::{Work, outcome_of, print};
+pub use work::Work;
+use work::{outcome_of, print};
 
 use std::path::PathBuf;
 
+use bdp_model::record::Record;
 use bdp_model::scenario::PlanOptions;
 
 use crate::store::StoreArgs;
@@ -110,6 +112,10 @@ struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
 
+    /// Attempts at a case until it is given up as INVALID [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    attempts: Option<u32>,
+
     /// Go on with the newest unfinished run of the same cases: repeat nothing, lose nothing
     #[arg(long)]
     resume: bool,
@@ -131,22 +137,30 @@ impl RunArgs {
         if self.resume {
             work.resume(&mut store)?;
         }
-        let records = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
-        let run = work.run_id().map(str::to_owned);
-        match records {
-            Ok(records) => {
-                print(&records, self.json, run.as_deref())?;
-                Ok(outcome_of(&records))
-            }
-            // What was measured is shown all the same.
-            Err((records, error)) => {
-                if !records.is_empty() {
-                    print(&records, self.json, run.as_deref())?;
-                }
-                Err(error)
-            }
+        if let Some(attempts) = self.attempts {
+            work.limit_attempts(attempts);
         }
+        let outcome = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
+        finish(outcome, self.json, work.run_id())
     }
+}
+
+/// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
+pub fn finish(
+    outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>,
+    as_json: bool,
+    run: Option<&str>,
+) -> Outcome {
+    let (records, outcome) = match outcome {
+        Ok(records) => {
+            let exit = outcome_of(&records);
+            (records, Ok(exit))
+        }
+        Err((records, error)) => (records, Err(error)),
+    };
+    let printed = if records.is_empty() { Ok(()) } else { print(&records, as_json, run) };
+    // Of two errors the first one ended the run.
+    outcome.and_then(|exit| printed.map(|()| exit))
 }
 
 #[derive(clap::Args)]

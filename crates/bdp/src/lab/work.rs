@@ -1,11 +1,11 @@
 //! The running of cases: progress on standard error, records to the store, the table or JSON to standard output.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bdp_lab::{AgentCommand, machine};
+use bdp_lab::machine;
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
 use bdp_model::units::format_bps;
@@ -15,6 +15,7 @@ use bdp_store::{NewRun, SqliteStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{self, Exit};
+use crate::interrupt;
 use crate::lab::{list::short_time, source};
 use crate::output;
 use crate::store::refuse;
@@ -28,7 +29,10 @@ pub struct Work {
     cases: Vec<CaseSpec>,
     run: Option<String>,
     settled: HashSet<String>,
+    /// Attempts made at cases that are not settled.
+    made: HashMap<String, u32>,
     before: Vec<Record>,
+    attempts: Option<u32>,
 }
 
 impl Work {
@@ -54,7 +58,9 @@ impl Work {
             cases,
             run: None,
             settled: HashSet::new(),
+            made: HashMap::new(),
             before: Vec::new(),
+            attempts: None,
         })
     }
 
@@ -65,7 +71,13 @@ impl Work {
             return Ok(());
         };
         self.settled = store.settled_keys(&run.id).map_err(refuse)?;
-        self.before = store.records(&run.id).map_err(refuse)?.into_iter().map(|(_, record)| record).collect();
+        for (key, record) in store.records(&run.id).map_err(refuse)? {
+            if !self.settled.contains(&key) {
+                let made = self.made.entry(key).or_default();
+                *made = record.attempt.max(*made);
+            }
+            self.before.push(record);
+        }
         output::note(&format!(
             "resuming run {}: {} of {} cases are done",
             run.id,
@@ -74,6 +86,11 @@ impl Work {
         ));
         self.run = Some(run.id);
         Ok(())
+    }
+
+    /// Gives a case up as INVALID after so many attempts.
+    pub fn limit_attempts(&mut self, attempts: u32) {
+        self.attempts = Some(attempts);
     }
 
     /// The run's id in the store.
@@ -88,21 +105,24 @@ impl Work {
         jobs: Option<usize>,
         store: Option<&mut SqliteStore>,
     ) -> Result<Vec<Record>, (Vec<Record>, anyhow::Error)> {
+        let refused = |error| (Vec::new(), error);
         machine::prepare();
-        let program = std::env::current_exe().map_err(|e| {
-            (
-                Vec::new(),
-                exit::environment(format!("cannot find bdp's own program, which hosts are made of: {e}")),
-            )
-        })?;
-        let command = AgentCommand { program, arguments: vec![crate::agent::NAME.to_owned()] };
-        let conductor = Arc::new(Conductor::new(command));
+        let command = crate::agent::command();
+        // Before the run is entered: one that could not even begin is nothing to go on with.
+        if let Some(obstacle) = machine::obstacle(&command) {
+            return Err(refused(refusal(obstacle.into())));
+        }
         let mut keep = match store {
-            Some(store) => Some(self.enter(store).map_err(|e| (Vec::new(), e))?),
+            Some(store) => Some(self.enter(store).map_err(refused)?),
             None => None,
         };
+        interrupt::set_last_words(Some(match keep {
+            Some(_) => format!("what was measured is stored, and '{} --resume' goes on", command_line()),
+            None => "nothing was to be stored".to_owned(),
+        }));
+        let conductor = Arc::new(Conductor::new(command));
         let mut progress = Progress::new(self.settled.len(), self.planned);
-        let options = RunOptions { jobs };
+        let options = RunOptions { jobs, attempts: self.attempts, made: std::mem::take(&mut self.made) };
         let (new, outcome) =
             bdp_run::run(&conductor, &self.cases, &self.settled, &options, keep.as_mut(), &mut |e| {
                 progress.show(&e)
@@ -112,6 +132,7 @@ impl Work {
             (Ok(()), Some(keep)) => keep.store.finish_run(&keep.run, machine::unix_ms()).map_err(refuse),
             _ => Ok(()),
         };
+        interrupt::set_last_words(None);
         let mut records = std::mem::take(&mut self.before);
         records.extend(new);
         // In the order in which they were named, whatever order they ran in.
@@ -149,7 +170,8 @@ fn command_line() -> String {
     let quote = |a: String| {
         if !a.is_empty() && a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', r"'\''")) }
     };
-    let rest = std::env::args().skip(1).filter(|a| a != "--resume").map(quote);
+    let rest = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+    let rest = rest.filter(|a| a != "--resume").map(quote);
     std::iter::once("bdp".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
@@ -231,12 +253,7 @@ impl Progress {
                         bar.set_position(self.done as u64);
                         bar.set_prefix(format!("about {} left", short_time(*left)));
                     }
-                    None => output::note(&format!(
-                        "{}/{} {}",
-                        self.done,
-                        self.planned,
-                        output::tame(&ended(record))
-                    )),
+                    None => output::note(&format!("{}/{} {}", self.done, self.planned, ended(record))),
                 }
             }
         }

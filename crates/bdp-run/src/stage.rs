@@ -1,0 +1,85 @@
+//! Where attempts run and time passes: the lab, or in tests what a test has for it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bdp_lab::{Driver, Pace};
+use bdp_model::record::Record;
+
+use crate::schedule::{Demand, Turn};
+use crate::{Conductor, RunError};
+
+/// What an attempt came to, under the ticket that it was begun with.
+pub(crate) type Ended = (u64, Result<Record, RunError>);
+
+/// Runs attempts side by side.
+pub(crate) trait Stage {
+    /// Time since the stage was made.
+    fn now(&self) -> Duration;
+
+    /// Begins an attempt. It ends by itself, whatever happens in it.
+    fn begin(&mut self, ticket: u64, turn: &Turn);
+
+    /// Waits for the next attempt to end, no longer than `longest`.
+    fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended>;
+}
+
+/// The lab: a thread for each attempt, one driver for those that share.
+pub(crate) struct LabStage {
+    conductor: Arc<Conductor>,
+    shared: Arc<Driver>,
+    done: Sender<Ended>,
+    ended: Receiver<Ended>,
+    made: Instant,
+}
+
+impl LabStage {
+    pub(crate) fn new(conductor: &Arc<Conductor>) -> Result<Self, RunError> {
+        let shared = Arc::new(Driver::start(Pace::Share)?);
+        let (done, ended) = channel();
+        Ok(Self { conductor: Arc::clone(conductor), shared, done, ended, made: Instant::now() })
+    }
+}
+
+impl Stage for LabStage {
+    fn now(&self) -> Duration {
+        self.made.elapsed()
+    }
+
+    fn begin(&mut self, ticket: u64, turn: &Turn) {
+        let (conductor, shared) = (Arc::clone(&self.conductor), Arc::clone(&self.shared));
+        let (done, turn) = (self.done.clone(), turn.clone());
+        let work = move || {
+            let conduct = std::panic::AssertUnwindSafe(|| conduct(&conductor, &turn, &shared));
+            let outcome = std::panic::catch_unwind(conduct)
+                .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
+            // Nobody to tell means that the run was given up.
+            let _ = done.send((ticket, outcome));
+        };
+        if let Err(error) = thread::Builder::new().name("bdp-case".to_owned()).spawn(work) {
+            let operation = "start a thread for a case (a smaller --jobs or a larger 'ulimit -u' helps)";
+            let refused = bdp_engine::EngineError::Io { operation, source: error };
+            let _ = self.done.send((ticket, Err(refused.into())));
+        }
+    }
+
+    fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended> {
+        match longest {
+            Some(longest) => self.ended.recv_timeout(longest).ok(),
+            // This end holds a sender too, so that it never finds them all gone.
+            None => self.ended.recv().ok(),
+        }
+    }
+}
+
+fn conduct(conductor: &Conductor, turn: &Turn, shared: &Driver) -> Result<Record, RunError> {
+    match turn.demand {
+        Demand::Shared(_) => conductor.conduct(&turn.case, turn.attempt, shared),
+        Demand::Alone => {
+            let own = Driver::start(Pace::Spin)?;
+            conductor.conduct(&turn.case, turn.attempt, &own)
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What is said when somebody ends bdp before it is done: `Ctrl-C`, a service manager, a terminal that closes.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread;
+
+use bdp_sys::signal;
+
+use crate::output;
+
+static LISTENER: Once = Once::new();
+static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on such an end is preceded by these words, in one line, or by none. To be called before the first thread
+/// starts.
+pub fn set_last_words(words: Option<String>) {
+    LISTENER.call_once(|| {
+        let held = signal::hold();
+        // Without a listener nothing could end bdp any more but SIGKILL.
+        if thread::Builder::new().name("bdp-signals".to_owned()).spawn(move || speak(held)).is_err() {
+            held.release();
+        }
+    });
+    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
+fn speak(held: signal::Held) {
+    let ending = held.wait();
+    if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if io::stderr().is_terminal() {
+            // The line of progress, or the terminal's own `^C`, stands where the words would begin.
+            let _ = io::stderr().write_all(b"\n");
+        }
+        output::note(&format!("bdp: ended by {}; {words}", ending.name()));
+    }
+    ending.carry_out()
+}

@@ -166,6 +166,19 @@ impl Demand {
         let demand = segments * 1.5;
         if demand <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(demand) } else { Self::Alone }
     }
+
+    /// What a later attempt is given: each sixteen times the room of the one before, since what disturbed that may have
+    /// been its neighbours. The machine to itself is the end of it; a hundred cases that a busy moment spoiled at once
+    /// do not take a hundred times as long.
+    fn at_attempt(self, attempt: u32) -> Self {
+        match self {
+            Self::Shared(part) => {
+                let wider = part * 16f64.powi(attempt.saturating_sub(1).min(64) as i32);
+                if wider <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(wider) } else { Self::Alone }
+            }
+            Self::Alone => Self::Alone,
+        }
+    }
 }
 
 struct Schedule {
@@ -187,7 +200,7 @@ impl Schedule {
             .filter(|(key, _)| !settled.contains(key))
             .map(|(key, case)| {
                 let attempt = 1 + options.made.get(&key).copied().unwrap_or(0);
-                let demand = if jobs == 1 || attempt > 1 { Demand::Alone } else { Demand::of(case) };
+                let demand = if jobs == 1 { Demand::Alone } else { Demand::of(case).at_attempt(attempt) };
                 Turn { case: case.clone(), attempt, demand, not_before: Duration::ZERO }
             })
             .collect();
@@ -309,11 +322,11 @@ impl Schedule {
     }
 }
 
-/// Another attempt, later and alone: what disturbed the one before may have been its neighbours.
+/// Another attempt, later and with more room.
 fn again(turn: Turn, now: Duration) -> Turn {
     let doublings = turn.attempt.saturating_sub(1).min(16);
     let back_off = (FIRST_BACK_OFF * 2u32.pow(doublings)).min(LONGEST_BACK_OFF);
-    Turn { attempt: turn.attempt + 1, demand: Demand::Alone, not_before: now + back_off, ..turn }
+    Turn { attempt: turn.attempt + 1, demand: turn.demand.at_attempt(2), not_before: now + back_off, ..turn }
 }
 
 /// Seconds that a case takes when nothing goes wrong.

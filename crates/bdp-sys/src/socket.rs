@@ -51,7 +51,7 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     }
     let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let text = format!(
-        "this kernel does not have it, but {}; 'modprobe tcp_{name}' loads it where it is a module",
+        "this kernel does not have it, it offers {}; 'modprobe tcp_{name}' loads it where it is a module",
         offered.split_whitespace().collect::<Vec<_>>().join(", ")
     );
     io::Error::new(io::ErrorKind::NotFound, text)

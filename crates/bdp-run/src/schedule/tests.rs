@@ -228,7 +228,7 @@ fn an_invalid_case_is_repeated_after_growing_pauses_up_to_the_limit() {
         "begin #1.1 at 0",
         "keep #1.1",
         // Each takes two seconds; the pauses between are one, two and four.
-        "begin #1.2 at 3 alone",
+        "begin #1.2 at 3",
         "keep #1.2",
         "begin #1.3 at 7 alone",
         "keep #1.3",
@@ -252,7 +252,7 @@ fn a_valid_repetition_settles_the_case_and_others_run_meanwhile() {
         "keep #1.1 settled",
         "keep #2.1",
         "keep #3.1 settled",
-        "begin #2.2 at 3 alone",
+        "begin #2.2 at 3",
         "keep #2.2",
         "begin #2.3 at 7 alone",
         "keep #2.3 settled",

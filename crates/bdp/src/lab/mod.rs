@@ -1,6 +1,7 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
 mod list;
+mod selftest;
 mod source;
 mod work;
 
@@ -30,6 +31,8 @@ enum LabCommand {
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
+    /// Prove the emulator's accuracy on this machine, in about 40 seconds
+    Selftest(selftest::SelftestArgs),
 }
 
 impl LabArgs {
@@ -39,6 +42,7 @@ impl LabArgs {
             LabCommand::Run(args) => args.run(),
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
+            LabCommand::Selftest(args) => args.run(),
         }
     }
 }

@@ -265,6 +265,11 @@ struct Echo {
 }
 
 impl Session<'_> {
+    /// How long after the last probe answers may come. One that the link lost is waited for all that time.
+    fn probe_patience(&self) -> Nanos {
+        configured_rtt(self.case).map_or(Nanos::ZERO, |rtt| rtt + rtt) + Nanos::secs(2)
+    }
+
     fn start_echo(&mut self, testbed: &Testbed) -> Result<Echo, RunError> {
         let [from, to] = match (self.case.flows.first(), self.case.links.first()) {
             (Some(flow), _) => [flow.from.clone(), flow.to.clone()],
@@ -283,9 +288,9 @@ impl Session<'_> {
             to: echo.to,
             interval: IDLE_PROBE_INTERVAL,
             duration: self.case.idle,
-            patience: PATIENCE,
+            patience: self.probe_patience(),
         });
-        let deadline = (self.case.idle + PATIENCE + PATIENCE).to_duration();
+        let deadline = (self.case.idle + self.probe_patience() + PATIENCE).to_duration();
         Ok(expect_answer!(self.agents.call(&echo.from, order, deadline)?, Answer::Probed(p) => p)?)
     }
 
@@ -337,7 +342,7 @@ impl Session<'_> {
             to: echo.to,
             interval: LOADED_PROBE_INTERVAL,
             duration: longest,
-            patience: Nanos::secs(2),
+            patience: self.probe_patience(),
         });
         let probing = self.agents.ask(&echo.from, probe)?;
         let mut received = Vec::new();

@@ -1,0 +1,175 @@
+//! What the machine lets a test do, and what it shows of processes and namespaces.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long what was killed may take to be gone.
+const TEARDOWN: Duration = Duration::from_secs(5);
+
+/// Says on the terminal why a test is not run, past the harness, which shows only what failed.
+fn skip(why: &str) {
+    let name = thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
+}
+
+/// The use of the lab for one test; other tests wait for it.
+#[must_use]
+pub struct Lab {
+    _lock: File,
+}
+
+/// The lab beside other tests that do not measure; `None`, with the reason printed, where this machine has none.
+pub fn shared_lab() -> Option<Lab> {
+    lab(|file| file.lock_shared())
+}
+
+/// The lab without other tests beside, for tests that measure.
+pub fn own_lab() -> Option<Lab> {
+    lab(File::lock)
+}
+
+fn lab(lock: impl Fn(&File) -> std::io::Result<()>) -> Option<Lab> {
+    if File::options().read(true).write(true).open("/dev/net/tun").is_err() {
+        skip("/dev/net/tun cannot be opened");
+        return None;
+    }
+    let namespace = if is_root() { "--net" } else { "--map-root-user" };
+    if !succeeds("unshare", &["--net", namespace, "true"]) {
+        skip("no network namespace can be made");
+        return None;
+    }
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab.lock");
+    let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    lock(&file).unwrap();
+    Some(Lab { _lock: file })
+}
+
+/// Whether a test may mount things in a namespace of its own and be another user; says why where it can't.
+pub fn can_isolate() -> bool {
+    if !is_root() {
+        skip("needs root");
+        return false;
+    }
+    let can = succeeds("unshare", &["--mount", "sh", "-ec", "mount -t tmpfs none /mnt"]);
+    if !can {
+        skip("mounting in an own namespace is not allowed here");
+    }
+    can
+}
+
+/// Whether a program is there; says so where it isn't.
+pub fn has(program: &str, arguments: &[&str]) -> bool {
+    let there = succeeds(program, arguments);
+    if !there {
+        skip(&format!("'{program}' is not there or does not work"));
+    }
+    there
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Sends a signal to a process, or to a group where the number is negative.
+pub fn signal(name: &str, process: &str) {
+    // The process may be gone already.
+    let _ = Command::new("kill").args(["-s", name, "--", process]).stderr(Stdio::null()).status();
+}
+
+/// Processes that are hosts of the lab that this process runs.
+pub fn agents_of(pid: u32) -> Vec<u32> {
+    let parent = pid.to_string();
+    processes()
+        .filter(|process| {
+            let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|&byte| byte == 0).collect();
+            words.get(1) == Some(&b"__agent".as_slice()) && words.get(2) == Some(&parent.as_bytes())
+        })
+        .collect()
+}
+
+/// Every child that the process has, what it is about to become or not.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let children = threads.flatten().filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+    children
+        .flat_map(|text| text.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The network namespace that a process is in; `None` where it is gone.
+pub fn network_of(process: u32) -> Option<u64> {
+    fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|namespace| namespace.ino())
+}
+
+/// What a running lab has of the machine.
+#[derive(Debug)]
+pub struct Traces {
+    bdp: u32,
+    networks: BTreeSet<u64>,
+    devices_before: BTreeSet<String>,
+}
+
+impl Traces {
+    /// Of the lab that the process `bdp` runs, as it is now.
+    pub fn of(bdp: u32) -> Self {
+        let mut traces = Self { bdp, networks: BTreeSet::new(), devices_before: devices() };
+        traces.look_again();
+        traces
+    }
+
+    /// Adds what has come since.
+    pub fn look_again(&mut self) {
+        self.networks.extend(agents_of(self.bdp).into_iter().filter_map(network_of));
+        if let Some(own) = network_of(std::process::id()) {
+            self.networks.remove(&own);
+        }
+    }
+
+    /// How many network namespaces were seen.
+    pub fn networks(&self) -> usize {
+        self.networks.len()
+    }
+
+    /// Waits until nothing of it is left: no host's process, no process in a host's namespace, no device here.
+    #[track_caller]
+    pub fn assert_gone(&self) {
+        let started = Instant::now();
+        loop {
+            let agents = agents_of(self.bdp);
+            let inside: Vec<u32> =
+                processes().filter(|&p| network_of(p).is_some_and(|n| self.networks.contains(&n))).collect();
+            let devices = devices();
+            if agents.is_empty() && inside.is_empty() && devices == self.devices_before {
+                return;
+            }
+            assert!(
+                started.elapsed() < TEARDOWN,
+                "left behind: processes {agents:?}, {inside:?} in namespaces, devices {devices:?}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Network devices of the namespace that the tests are in.
+fn devices() -> BTreeSet<String> {
+    let text = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
+}

@@ -1,0 +1,241 @@
+//! What the black-box tests share: a bench with a folder of its own, bdp started under a watchdog, and a look at what
+//! the machine shows of its processes.
+// Each test binary uses a part of it.
+#![allow(dead_code)]
+
+pub mod machine;
+pub mod scenario;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Nothing that a test starts takes longer: what does is killed, and the test fails.
+const WATCHDOG: Duration = Duration::from_secs(90);
+
+/// The binary under test.
+pub const BDP: &str = env!("CARGO_BIN_EXE_bdp");
+
+/// A folder of its own with scenario files and a store in it, in which bdp is run.
+pub struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// Writes a file, and gives its name back.
+    pub fn write<'a>(&self, name: &'a str, content: impl AsRef<[u8]>) -> &'a str {
+        fs::write(self.path(name), content).unwrap();
+        name
+    }
+
+    /// bdp with these words as arguments, in this folder and with the default store in it.
+    pub fn bdp(&self, line: &str) -> Command {
+        let mut command = Command::new(BDP);
+        command.args(line.split_whitespace());
+        self.prepare(&mut command);
+        command
+    }
+
+    /// A shell script that finds the binary in `$BDP`; it runs in a mount namespace of its own, so that what it mounts
+    /// is its own. Needs root.
+    pub fn isolated(&self, script: &str) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--", "sh", "-ec", script]).env("BDP", BDP);
+        self.prepare(&mut command);
+        command
+    }
+
+    fn prepare(&self, command: &mut Command) {
+        for variable in ["NO_COLOR", "LC_ALL", "LANG", "COLUMNS", "HOME"] {
+            command.env_remove(variable);
+        }
+        command.env("XDG_DATA_HOME", self.folder()).env("RUST_BACKTRACE", "0").current_dir(self.folder());
+    }
+
+    /// Where the default store is.
+    pub fn store(&self) -> PathBuf {
+        self.path("bdp/bdp.sqlite")
+    }
+
+    /// Runs bdp to its end.
+    pub fn run(&self, line: &str) -> Ended {
+        start(self.bdp(line)).wait()
+    }
+
+    /// Makes the folder one that every user can work in, with a copy of the binary: where that was built, others may
+    /// not look.
+    pub fn open_to_all(&self) -> PathBuf {
+        let everyone = |mode| fs::Permissions::from_mode(mode);
+        fs::set_permissions(self.folder(), everyone(0o777)).unwrap();
+        let copy = self.path("bdp-copy");
+        if fs::hard_link(BDP, &copy).is_err() {
+            fs::copy(BDP, &copy).unwrap();
+        }
+        fs::set_permissions(&copy, everyone(0o755)).unwrap();
+        copy
+    }
+}
+
+/// A process that runs, and what it has said so far. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    out: Spoken,
+    err: Spoken,
+}
+
+struct Spoken {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+/// Starts a command, the leader of a process group.
+pub fn start(mut command: Command) -> Running {
+    let mut child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = Spoken::by(child.stdout.take().unwrap());
+    let err = Spoken::by(child.stderr.take().unwrap());
+    Running { child, out, err }
+}
+
+impl Spoken {
+    fn by(mut pipe: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let said = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut room = [0; 4096];
+            while let Ok(length @ 1..) = pipe.read(&mut room) {
+                said.lock().unwrap().extend_from_slice(&room[..length]);
+            }
+        });
+        Self { text, reader: Some(reader) }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Standard error so far.
+    pub fn err(&self) -> String {
+        self.err.so_far()
+    }
+
+    /// Waits until the condition holds, for as long as the process runs.
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
+        let started = Instant::now();
+        while !condition(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "ended ({ended:?}) before {what}: {}", self.err());
+            assert!(started.elapsed() < WATCHDOG, "{what} did not come about: {}", self.err());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Sends a signal to it alone.
+    pub fn signal(&self, name: &str) {
+        machine::signal(name, &self.pid().to_string());
+    }
+
+    /// Sends a signal to it and all that it started, as a terminal does.
+    pub fn signal_group(&self, name: &str) {
+        machine::signal(name, &format!("-{}", self.pid()));
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> Ended {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < WATCHDOG, "it did not end: {}", self.err());
+            thread::sleep(Duration::from_millis(5));
+        };
+        let mut said = [&mut self.out, &mut self.err].map(|spoken| {
+            spoken.reader.take().unwrap().join().unwrap();
+            spoken.so_far()
+        });
+        let [out, err] = [std::mem::take(&mut said[0]), std::mem::take(&mut said[1])];
+        Ended { status, out, err }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// The exit code; a process that a signal ended has none.
+    #[track_caller]
+    pub fn code(&self) -> i32 {
+        self.status
+            .code()
+            .unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.err))
+    }
+
+    /// The one line of a refusal, with nothing on standard output.
+    #[track_caller]
+    pub fn refusal(&self, code: i32) -> &str {
+        assert_eq!(self.code(), code, "{}", self.err);
+        assert_eq!(self.out, "");
+        assert_eq!(self.err.lines().count(), 1, "{}", self.err);
+        assert!(self.err.starts_with("bdp: "), "{}", self.err);
+        self.err.trim_end()
+    }
+
+    /// The last line on standard error: the error where there was one.
+    pub fn last_line(&self) -> &str {
+        self.err.lines().last().unwrap_or("")
+    }
+
+    /// Standard output, which must be one JSON document and nothing else.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+    }
+}

@@ -106,7 +106,7 @@ pub enum Error {
     },
 
     /// SQLite refused for another reason.
-    #[error("cannot {operation} store {}: {source}; check its disk or use another --store PATH", path.display())]
+    #[error("cannot {operation} store {}: {source}; check its disk and the limit on file sizes (ulimit -f), or use another --store PATH", path.display())]
     Sqlite {
         /// What was tried.
         operation: &'static str,

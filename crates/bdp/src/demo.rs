@@ -46,7 +46,8 @@ impl DemoArgs {
             Err(error) => return Err(error),
         };
         let outcome = work.run(None, store.as_mut());
-        let exit = crate::lab::finish(outcome, self.json, work.run_id())?;
+        let exit =
+            crate::lab::finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))?;
         if !self.json {
             output::print(
                 "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",

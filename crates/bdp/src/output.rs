@@ -43,6 +43,16 @@ pub fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// A word as a shell takes it back, in quotes where it needs them.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Milliseconds since 1970 as UTC to the second: `2026-01-01T00:00:00Z` (RFC 3339, ISO 8601).
 pub fn utc(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
@@ -80,6 +90,22 @@ mod tests {
             assert_eq!(utc(seconds * 1000 + 999), text);
         }
         assert!(utc(u64::MAX).ends_with('Z'));
+    }
+
+    #[test]
+    fn a_shell_takes_a_quoted_word_back() {
+        for (word, quoted) in [
+            ("flow.duration=5s", "flow.duration=5s"),
+            ("", "''"),
+            ("two words", "'two words'"),
+            ("$HOME", "'$HOME'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(quote(word), quoted);
+            let output =
+                std::process::Command::new("sh").args(["-c", &format!("printf %s {quoted}")]).output();
+            assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), word);
+        }
     }
 
     #[test]

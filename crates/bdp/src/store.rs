@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_store::{Error, SqliteStore};
 
-use crate::exit;
+use crate::{exit, output};
 
 /// `--store`.
 #[derive(clap::Args)]
@@ -23,6 +23,14 @@ impl StoreArgs {
     /// Whether `--store` was given.
     pub fn is_given(&self) -> bool {
         self.store.is_some()
+    }
+
+    /// The command that shows a run of this store.
+    pub fn show_command(&self, run: &str) -> String {
+        match &self.store {
+            Some(path) => format!("bdp show {run} --store {}", output::quote(&path.to_string_lossy())),
+            None => format!("bdp show {run}"),
+        }
     }
 
     /// Opens it to read; `None` where nothing was ever stored in the default place.

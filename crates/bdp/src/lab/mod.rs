@@ -145,15 +145,16 @@ impl RunArgs {
             work.limit_attempts(attempts);
         }
         let outcome = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
-        finish(outcome, self.json, work.run_id())
+        finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))
     }
 }
 
-/// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
+/// Prints what was measured, also where an error ended the run, and gives what bdp ends with. `again` is the command
+/// that prints it again, where the run is stored.
 pub fn finish(
     outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>,
     as_json: bool,
-    run: Option<&str>,
+    again: Option<String>,
 ) -> Outcome {
     let (records, outcome) = match outcome {
         Ok(records) => {
@@ -162,7 +163,13 @@ pub fn finish(
         }
         Err((records, error)) => (records, Err(error)),
     };
-    let printed = if records.is_empty() { Ok(()) } else { print(&records, as_json, run) };
+    let printed = if records.is_empty() { Ok(()) } else { print(&records, as_json, again.as_deref()) };
+    let printed = printed.map_err(|error| match &again {
+        Some(again) => {
+            exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
+        }
+        None => error,
+    });
     // Of two errors the first one ended the run.
     outcome.and_then(|exit| printed.map(|()| exit))
 }

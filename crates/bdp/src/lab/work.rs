@@ -39,12 +39,15 @@ impl Work {
     /// Plans the cases of all scenarios, in a random order that the seed decides.
     pub fn plan(scenarios: Vec<Scenario>, options: &PlanOptions) -> anyhow::Result<Self> {
         let mut cases = Vec::new();
+        let mut names = HashSet::new();
         for scenario in &scenarios {
+            if !names.insert(&scenario.name) {
+                let name = &scenario.name;
+                return Err(exit::usage(format!(
+                    "{name} was named twice; '{name} --repetitions N' repeats it"
+                )));
+            }
             cases.extend(source::plan(scenario, options)?);
-        }
-        let keys: HashSet<String> = cases.iter().map(key).collect();
-        if keys.len() < cases.len() {
-            return Err(exit::usage("the same scenario was named twice"));
         }
         let digest = digest(&cases);
         let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
@@ -140,6 +143,7 @@ impl Work {
         match (outcome, finished) {
             (Ok(()), Ok(())) => Ok(records),
             (Err(error), _) => Err((records, refusal(error))),
+            // Every record is stored; what failed was to write down that the run is over.
             (_, Err(error)) => Err((records, error)),
         }
     }
@@ -164,25 +168,21 @@ impl Work {
     }
 }
 
-/// The command that was typed, quoted where a shell would need it; `--resume` is left out, as it is added again.
+/// The command that was typed; `--resume` is left out, as it is added again.
 fn command_line() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
-    let quote = |a: String| {
-        if !a.is_empty() && a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', r"'\''")) }
-    };
     let rest = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
-    let rest = rest.filter(|a| a != "--resume").map(quote);
+    let rest = rest.filter(|a| a != "--resume").map(|a| output::quote(&a));
     std::iter::once("bdp".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
-/// Prints the records as they were asked for.
-pub fn print(records: &[Record], as_json: bool, run: Option<&str>) -> anyhow::Result<()> {
+/// Prints the records as they were asked for; a table ends with the command that prints it again.
+pub fn print(records: &[Record], as_json: bool, again: Option<&str>) -> anyhow::Result<()> {
     if as_json {
         output::print(&format!("{:#}\n", bdp_report::json(records)))?;
     } else {
         let mut text = bdp_report::table(records, &output::style());
-        if let Some(run) = run {
-            text.push_str(&format!("run {run}; bdp show {run} prints it again\n"));
+        if let Some(again) = again {
+            text.push_str(&format!("{again} prints it again\n"));
         }
         output::print(&text)?;
     }
@@ -208,6 +208,10 @@ pub fn outcome_of(records: &[Record]) -> Exit {
 
 fn refusal(error: RunError) -> anyhow::Error {
     match error {
+        // What was measured before and could be stored is not measured again.
+        RunError::Store(error @ (bdp_store::Error::Full { .. } | bdp_store::Error::Sqlite { .. })) => {
+            exit::environment(format!("{error}; '{} --resume' then goes on", command_line()))
+        }
         RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),
         RunError::Lab(_) | RunError::Engine(_) => exit::environment(error.to_string()),

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long what was killed may take to be gone.
@@ -85,7 +85,26 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 /// Sends a signal to a process, or to a group where the number is negative.
 pub fn signal(name: &str, process: &str) {
     // The process may be gone already.
-    let _ = Command::new("kill").args(["-s", name, "--", process]).stderr(Stdio::null()).status();
+    // The shell's own: the program is not everywhere.
+    let _ = Command::new("sh").args(["-c", "kill -s $0 -- $1", name, process]).stderr(Stdio::null()).status();
+}
+
+/// Gives a child of this process, and with it its emulator, two thirds of the time until it ends: every third packet is
+/// late by milliseconds.
+pub fn stutter(pid: u32) -> JoinHandle<()> {
+    // State and parent follow the name: a zombie is no more, and the number may be another's by now.
+    let child = move |stat: String| {
+        let mut after = stat.rsplit(") ").next().unwrap_or("").split(' ');
+        after.next() != Some("Z") && after.next() == Some(&std::process::id().to_string())
+    };
+    thread::spawn(move || {
+        while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(child) {
+            signal("STOP", &pid.to_string());
+            thread::sleep(Duration::from_millis(20));
+            signal("CONT", &pid.to_string());
+            thread::sleep(Duration::from_millis(40));
+        }
+    })
 }
 
 /// Processes that are hosts of the lab that this process runs.

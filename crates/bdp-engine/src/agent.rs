@@ -92,18 +92,25 @@ impl Agent {
         let receiver = Receiver::listen(order)?;
         let port = receiver.port();
         let stop = self.fresh_stop();
-        self.receiving.insert(port, thread::spawn(move || receiver.run(&stop)));
+        self.receiving.insert(port, start(move || receiver.run(&stop))?);
         Ok(Answer::Listening { port })
     }
 
     fn spawn(&self, id: u64, work: impl FnOnce() -> Result<Answer, EngineError> + Send + 'static) {
         let answers = Arc::clone(&self.answers);
-        thread::spawn(move || write_answer(&answers, id, work()));
+        if let Err(error) = start(move || write_answer(&answers, id, work())) {
+            self.answer(id, Err(error));
+        }
     }
 
     fn answer(&self, id: u64, answer: Result<Answer, EngineError>) {
         write_answer(&self.answers, id, answer);
     }
+}
+
+/// Starts a thread, which a limit on processes may forbid.
+fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, EngineError> {
+    thread::Builder::new().spawn(work).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
 }
 
 fn write_answer(answers: &Answers, id: u64, answer: Result<Answer, EngineError>) {
@@ -116,7 +123,7 @@ fn write_answer(answers: &Answers, id: u64, answer: Result<Answer, EngineError>)
 fn start_echo(address: std::net::SocketAddr) -> Result<Answer, EngineError> {
     let socket = UdpSocket::bind(address).map_err(EngineError::io("bind echo"))?;
     let port = socket.local_addr().map_err(EngineError::io("bind echo"))?.port();
-    thread::spawn(move || probe::echo(&socket));
+    start(move || probe::echo(&socket))?;
     Ok(Answer::Listening { port })
 }
 

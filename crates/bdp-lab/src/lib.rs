@@ -36,7 +36,7 @@ pub enum LabError {
     #[error(transparent)]
     Sys(#[from] SysError),
     /// A host's process could not be started or ended early.
-    #[error("host '{host}': {cause}")]
+    #[error("host '{host}': {cause}{}", bdp_sys::more_room(cause))]
     Host {
         /// Its name.
         host: String,

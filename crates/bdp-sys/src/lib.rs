@@ -19,7 +19,7 @@ use std::io;
 
 /// A call that the operating system refused.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} {operand}: {source}")]
+#[error("{operation} {operand}: {source}{}", more_room(&source.to_string()))]
 pub struct SysError {
     /// What was attempted: `open`, `set TCP_MAXSEG`, ...
     pub operation: &'static str,
@@ -27,6 +27,19 @@ pub struct SysError {
     pub operand: String,
     /// The system's answer.
     pub source: io::Error,
+}
+
+/// The way out, to be put behind the system's answer, where that is a limit on what a user may have at once; nothing
+/// where it is another.
+pub fn more_room(cause: &str) -> &'static str {
+    // EMFILE, ENFILE, EAGAIN: the numbers that every Linux but MIPS, SPARC and Alpha has for them.
+    if cause.ends_with("(os error 24)") || cause.ends_with("(os error 23)") {
+        "; a larger limit on open files ('ulimit -n') or a smaller --jobs helps"
+    } else if cause.ends_with("(os error 11)") {
+        "; a larger limit on processes ('ulimit -u') or a smaller --jobs helps"
+    } else {
+        ""
+    }
 }
 
 /// Result of a call to the operating system.

@@ -66,6 +66,8 @@ pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
         _ => return Err(SysError::last("receive", "descriptors")),
     }
     let mut received = Vec::new();
+    // The kernel leaves out what this process has no room for, and says only that something is missing.
+    let cut_short = message.msg_flags & libc::MSG_CTRUNC != 0;
     // SAFETY: the kernel wrote `msg_controllen` bytes of well-formed headers; each descriptor in them is new and ours.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
@@ -79,6 +81,10 @@ pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
+    }
+    if cut_short {
+        let no_room = io::Error::from_raw_os_error(libc::EMFILE);
+        return Err(SysError::new("receive", "descriptors", no_room));
     }
     Ok(received)
 }

@@ -139,6 +139,33 @@ fn an_ordinary_user_with_user_namespaces_has_the_whole_lab() {
     assert!(error.contains("net.ipv4.no_such = 0: no such sysctl"), "{error}");
 }
 
+#[test]
+fn limits_on_files_and_processes_are_named() {
+    let prlimit = ["--nofile=64:64", "true"];
+    if !machine::can_isolate() || !machine::has("prlimit", &prlimit) {
+        return;
+    }
+    let Some(_lab) = machine::shared_lab() else { return };
+    let bench = bench();
+    let copy = bench.open_to_all();
+    let lab = "lab run six.toml --attempts 1 --json --store s.sqlite";
+    let files = format!("exec prlimit --nofile=20:20 $BDP {lab}");
+    // Root has no such limit; a user that no other test is does.
+    let processes = format!(
+        "mount -t tmpfs -o mode=755 none /dev/net; mknod /dev/net/tun c 10 200; chmod 666 /dev/net/tun; rm -f s.sqlite*; \
+         exec setpriv --reuid=65533 --regid=65533 --clear-groups prlimit --nproc=12:12 {} {lab}",
+        copy.display()
+    );
+    for (script, limit) in [(files, "'ulimit -n'"), (processes, "'ulimit -u'")] {
+        let ended = start(bench.isolated(&script)).wait();
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        assert!(!ended.err.contains("internal error"), "{}", ended.err);
+        let document = ended.json();
+        let errors: Vec<&str> = cases(&document).iter().filter_map(|case| case["error"].as_str()).collect();
+        assert!(!errors.is_empty() && errors.iter().all(|error| error.contains(limit)), "{errors:#?}");
+    }
+}
+
 /// What was measured is on standard output, and what was stored can be read.
 #[track_caller]
 fn assert_measured_but_not_all_stored(ended: &Ended, stored: &Value) {
@@ -229,28 +256,34 @@ fn running_with(bench: &Bench, line: &str, hosts: usize) -> (support::Running, T
 fn a_host_that_is_killed_fails_its_case_and_no_other() {
     let Some(_lab) = machine::shared_lab() else { return };
     let bench = bench();
-    let (running, traces) = running_with(&bench, "lab run six.toml --attempts 1 --json", 12);
-    // In the middle: the idle round trip was measured, the flow runs.
-    thread::sleep(Duration::from_millis(600));
-    let agents = machine::agents_of(running.pid());
-    machine::signal("KILL", &agents[0].to_string());
-    let ended = running.wait();
-    assert_eq!(ended.code(), 3, "{}", ended.err);
-    let document = ended.json();
-    let failed: Vec<&Value> = cases(&document).iter().filter(|case| !case["error"].is_null()).collect();
-    assert_eq!((cases(&document).len(), failed.len()), (6, 1), "{}", ended.err);
-    let error = failed[0]["error"].as_str().unwrap();
-    assert!(error.contains("the agent of host '") && error.contains("run the case again"), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
-    // It was noticed at once and not by a deadline.
-    assert!(failed[0]["environment"]["took_ms"].as_u64().unwrap() < 5000);
-    traces.assert_gone();
+    // Side by side under one driver, and alone under one that spins.
+    for (line, cases_in_all, hosts) in [("six.toml", 6, 12), ("one.toml --jobs 1", 1, 2)] {
+        let line = format!("lab run {line} --attempts 1 --json");
+        let (running, traces) = running_with(&bench, &line, hosts);
+        // In the middle: the idle round trip was measured, the flow runs.
+        thread::sleep(Duration::from_millis(600));
+        let agents = machine::agents_of(running.pid());
+        machine::signal("KILL", &agents[0].to_string());
+        let ended = running.wait();
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let document = ended.json();
+        let failed: Vec<&Value> = cases(&document).iter().filter(|case| !case["error"].is_null()).collect();
+        assert_eq!((cases(&document).len(), failed.len()), (cases_in_all, 1), "{}", ended.err);
+        let error = failed[0]["error"].as_str().unwrap();
+        assert!(error.contains("the agent of host '") && error.contains("run the case again"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        // It was noticed at once and not by a deadline.
+        assert!(failed[0]["environment"]["took_ms"].as_u64().unwrap() < 5000);
+        traces.assert_gone();
+    }
 }
 
 #[test]
 fn every_host_that_is_killed_while_it_is_made_fails_its_case() {
     let Some(_lab) = machine::shared_lab() else { return };
     let bench = bench();
+    // With a window, so that hosts on which it is calibrated are among them.
+    bench.write("six.toml", Scenario { flow: "window = \"8K\"", more: SIX, ..Default::default() }.text());
     let mut running = start(bench.bdp("lab run six.toml --attempts 1 --json --jobs 1"));
     let traces = Traces::of(running.pid());
     // The first that is made shows whether a lab can be built here; after it, the cases' own.
@@ -297,6 +330,31 @@ fn bdp_that_is_killed_leaves_nothing() {
         assert_eq!(ended.status.code(), None, "{line}: {}", ended.err);
         traces.assert_gone();
     }
+}
+
+#[test]
+fn bdp_of_an_ordinary_user_that_is_killed_leaves_nothing() {
+    if !machine::can_isolate() || !machine::has("setpriv", &["--reuid=65534", "unshare", "-Urn", "true"]) {
+        return;
+    }
+    let Some(_lab) = machine::shared_lab() else { return };
+    let bench = bench();
+    let copy = bench.open_to_all();
+    let script = format!(
+        "mount -t tmpfs -o mode=755 none /dev/net; mknod /dev/net/tun c 10 200; chmod 666 /dev/net/tun; \
+         exec {NOBODY} {} lab run six.toml --store s.sqlite",
+        copy.display()
+    );
+    // The same process from shell to bdp.
+    let mut running = start(bench.isolated(&script));
+    let mut traces = Traces::of(running.pid());
+    running.wait_until("hosts are made", |running| {
+        traces.look_again();
+        machine::agents_of(running.pid()).len() >= 12 && traces.networks() >= 12
+    });
+    running.signal("KILL");
+    running.wait();
+    traces.assert_gone();
 }
 
 #[test]

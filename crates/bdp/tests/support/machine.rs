@@ -142,22 +142,30 @@ pub fn network_of(process: u32) -> Option<u64> {
 pub struct Traces {
     bdp: u32,
     networks: BTreeSet<u64>,
+    /// Every process that was seen in one of them, with the moment it started: the numbers of processes and of
+    /// namespaces are given again.
+    inside: BTreeSet<(u32, u64)>,
     devices_before: BTreeSet<String>,
 }
 
 impl Traces {
     /// Of the lab that the process `bdp` runs, as it is now.
     pub fn of(bdp: u32) -> Self {
-        let mut traces = Self { bdp, networks: BTreeSet::new(), devices_before: devices() };
+        let mut traces =
+            Self { bdp, networks: BTreeSet::new(), inside: BTreeSet::new(), devices_before: devices() };
         traces.look_again();
         traces
     }
 
     /// Adds what has come since.
     pub fn look_again(&mut self) {
-        self.networks.extend(agents_of(self.bdp).into_iter().filter_map(network_of));
-        if let Some(own) = network_of(std::process::id()) {
-            self.networks.remove(&own);
+        let own = network_of(std::process::id());
+        for agent in agents_of(self.bdp) {
+            let (network, started) = (network_of(agent), started(agent));
+            if let (true, Some(network), Some(started)) = (network != own, network, started) {
+                self.networks.insert(network);
+                self.inside.insert((agent, started));
+            }
         }
     }
 
@@ -166,25 +174,34 @@ impl Traces {
         self.networks.len()
     }
 
-    /// Waits until nothing of it is left: no host's process, no process in a host's namespace, no device here.
+    /// Waits until nothing of it is left: no process of a host, whatever it is by now, and no device here. A namespace
+    /// without a name, and the devices in it, are gone with the last process that was in it.
     #[track_caller]
     pub fn assert_gone(&self) {
-        let started = Instant::now();
+        let since = Instant::now();
         loop {
             let agents = agents_of(self.bdp);
-            let inside: Vec<u32> =
-                processes().filter(|&p| network_of(p).is_some_and(|n| self.networks.contains(&n))).collect();
+            let inside: Vec<_> =
+                self.inside.iter().filter(|(p, start)| started(*p) == Some(*start)).collect();
             let devices = devices();
             if agents.is_empty() && inside.is_empty() && devices == self.devices_before {
                 return;
             }
             assert!(
-                started.elapsed() < TEARDOWN,
+                since.elapsed() < TEARDOWN,
                 "left behind: processes {agents:?}, {inside:?} in namespaces, devices {devices:?}"
             );
             thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// When a process started, in ticks since the machine did; `None` where it is gone, or dead and only not yet reaped.
+fn started(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name, which may hold anything: state, parent, and as 20th the start.
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    if fields.first() == Some(&"Z") { None } else { fields.get(19)?.parse().ok() }
 }
 
 /// Network devices of the namespace that the tests are in.

@@ -43,6 +43,7 @@ pub struct Driver {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     host_cpus: Option<Vec<usize>>,
+    pace: Pace,
 }
 
 enum Order {
@@ -78,9 +79,10 @@ impl Driver {
         poll.add(&*waker, WAKE, Interest::Read)?;
         let mut cpus = process::allowed_cpus();
         let own_cpu = if pace == Pace::Spin && cpus.len() > 1 { cpus.pop() } else { None };
+        // On a single processor a thread that spins would keep the hosts from sending.
+        let pace = if own_cpu.is_some() { pace } else { Pace::Share };
         let mut motion = Motion {
-            // On a single processor a thread that spins would keep the hosts from sending.
-            pace: if own_cpu.is_some() { pace } else { Pace::Share },
+            pace,
             own_cpu,
             poll,
             waker: Arc::clone(&waker),
@@ -92,7 +94,12 @@ impl Driver {
             .name("bdp-link".to_owned())
             .spawn(move || motion.run())
             .map_err(|e| LabError::Driver(e.to_string()))?;
-        Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus) })
+        Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus), pace })
+    }
+
+    /// How it waits: as was asked for, where the machine has processors enough.
+    pub fn pace(&self) -> Pace {
+        self.pace
     }
 
     /// The processors that hosts shall keep to, where the driver has one for itself.

@@ -9,6 +9,7 @@ const SUB: u64 = 1 << SUB_BITS;
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
+    sum: u128,
     max: u64,
 }
 
@@ -26,6 +27,7 @@ impl Histogram {
         }
         self.counts[index] += 1;
         self.total += 1;
+        self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
 
@@ -38,12 +40,19 @@ impl Histogram {
             *mine += theirs;
         }
         self.total += other.total;
+        self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// Values counted.
     pub fn count(&self) -> u64 {
         self.total
+    }
+
+    /// Mean, exact and rounded down; 0 of nothing.
+    pub fn mean(&self) -> u64 {
+        // The mean of u64 values is one.
+        self.sum.checked_div(u128::from(self.total)).unwrap_or(0) as u64
     }
 
     /// Largest value, exact; 0 of nothing.
@@ -99,7 +108,7 @@ mod tests {
     fn percentiles_of_a_ramp() {
         let mut h = Histogram::new();
         (1..=1000).for_each(|v| h.record(v * 1000));
-        assert_eq!((h.count(), h.max()), (1000, 1_000_000));
+        assert_eq!((h.count(), h.max(), h.mean()), (1000, 1_000_000, 500_500));
         let p50 = h.percentile(50.0);
         assert!((500_000..=508_000).contains(&p50), "{p50}");
         assert_eq!(h.percentile(100.0), 1_000_000);
@@ -107,6 +116,6 @@ mod tests {
         other.record(5_000_000);
         h.merge(&other);
         assert_eq!((h.count(), h.max()), (1001, 5_000_000));
-        assert_eq!(Histogram::new().percentile(99.0), 0);
+        assert_eq!((Histogram::new().percentile(99.0), Histogram::new().mean()), (0, 0));
     }
 }

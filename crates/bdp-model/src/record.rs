@@ -221,6 +221,8 @@ pub struct Fidelity {
 pub struct Lateness {
     /// Packets counted.
     pub count: u64,
+    /// Mean.
+    pub mean: u64,
     /// Median.
     pub p50: u64,
     /// 99th percentile.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, Observation, judge as judge_fidelity};
-use bdp_lab::{AgentCommand, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_lab::{AgentCommand, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::histogram::Histogram;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
@@ -48,7 +48,6 @@ const RECORDED_SYSCTLS: [&str; 8] = [
 pub struct Conductor {
     command: AgentCommand,
     calibrator: Calibrator,
-    bounds: Bounds,
 }
 
 /// What was measured, before it is judged.
@@ -65,7 +64,7 @@ struct Measured {
 impl Conductor {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
-        Self { command, calibrator: Calibrator::default(), bounds: Bounds::default() }
+        Self { command, calibrator: Calibrator::default() }
     }
 
     /// Finds the buffers that the case's windows need, if they are not known yet.
@@ -96,7 +95,7 @@ impl Conductor {
         environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
-                Ok(self.record(&plan, &calibrations, attempt, measured, environment))
+                Ok(self.record(&plan, &calibrations, attempt, driver.pace(), measured, environment))
             }
             Err(error @ RunError::Lab(bdp_lab::LabError::Permission { .. })) => Err(error),
             Err(error) => Ok(failed(case, attempt, &error, environment)),
@@ -159,6 +158,7 @@ impl Conductor {
         plan: &Plan,
         calibrations: &[Option<Calibration>],
         attempt: u32,
+        pace: Pace,
         measured: Measured,
         mut environment: Environment,
     ) -> Record {
@@ -188,7 +188,7 @@ impl Conductor {
             seen.directions.extend(outcome.directions);
             seen.faults.extend(outcome.fault);
         }
-        let fidelity = judge_fidelity(seen, &self.bounds);
+        let fidelity = judge_fidelity(seen, &Bounds::of(pace));
         environment.privilege = measured.privilege;
         environment.sysctls = measured.sysctls;
         let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref().map(|e| e.0));

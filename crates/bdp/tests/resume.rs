@@ -111,6 +111,21 @@ fn only_the_same_cases_are_taken_up() {
 }
 
 #[test]
+fn a_run_that_still_goes_on_is_not_taken_up_by_another() {
+    let Some(_lab) = machine::shared_lab() else { return };
+    let bench = bench();
+    let line = "lab run eight.toml --jobs 2 --attempts 1";
+    let mut running = start(bench.bdp(line));
+    running.wait_until("a case is done", |running| running.err().contains("1/8 "));
+    let ended = bench.run(&format!("{line} --resume"));
+    let refusal = ended.refusal(3);
+    assert!(refusal.contains("still being run by another bdp; wait for it"), "{refusal}");
+    assert!(matches!(running.wait().code(), 0 | 5));
+    let [run] = &runs(&bench)[..] else { panic!("more than one run") };
+    assert_eq!((&run["state"], &run["cases_recorded"]), (&"finished".into(), &8.into()));
+}
+
+#[test]
 fn the_command_that_is_offered_goes_on_with_the_run() {
     let Some(_lab) = machine::shared_lab() else { return };
     let bench = bench();

@@ -1,5 +1,6 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
+mod claim;
 mod list;
 mod selftest;
 mod source;

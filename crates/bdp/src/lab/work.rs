@@ -16,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{self, Exit};
 use crate::interrupt;
+use crate::lab::claim::Claim;
 use crate::lab::{list::short_time, source};
 use crate::output;
 use crate::store::refuse;
@@ -28,6 +29,7 @@ pub struct Work {
     planned: usize,
     cases: Vec<CaseSpec>,
     run: Option<String>,
+    claim: Option<Claim>,
     settled: HashSet<String>,
     /// Attempts made at cases that are not settled.
     made: HashMap<String, u32>,
@@ -60,6 +62,7 @@ impl Work {
             planned: cases.len(),
             cases,
             run: None,
+            claim: None,
             settled: HashSet::new(),
             made: HashMap::new(),
             before: Vec::new(),
@@ -73,6 +76,8 @@ impl Work {
             output::note("no unfinished run of these cases is stored; starting a new one");
             return Ok(());
         };
+        // Before its records are read: from now on nobody adds any.
+        self.claim = Some(Claim::to(&run.id, store.path())?);
         self.settled = store.settled_keys(&run.id).map_err(refuse)?;
         for (key, record) in store.records(&run.id).map_err(refuse)? {
             if !self.settled.contains(&key) {
@@ -163,6 +168,9 @@ impl Work {
                 })
                 .map_err(refuse)?,
         };
+        if self.claim.is_none() {
+            self.claim = Some(Claim::to(&run, store.path())?);
+        }
         self.run = Some(run.clone());
         Ok(Keep { store, run })
     }
@@ -279,5 +287,40 @@ fn ended(record: &Record) -> String {
         }
         (None, Some(goodput)) => format!("{key}: {}", format_bps(goodput)),
         (None, None) => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of one point, from a stored one.
+    fn record(valid: bool, error: Option<&str>, met: Option<bool>) -> Record {
+        let text = include_str!("../../../bdp-store/tests/it/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        record.valid = valid;
+        record.error = error.map(str::to_owned);
+        if let Some(expectation) = &mut record.expectation {
+            expectation.met = met;
+        }
+        record
+    }
+
+    #[test]
+    fn the_gravest_record_decides_the_exit_code() {
+        let (kept, missed) = (record(true, None, Some(true)), record(true, None, Some(false)));
+        let (invalid, failed) = (record(false, None, None), record(false, Some("it broke"), None));
+        let exit = |records: &[&Record]| outcome_of(&records.iter().map(|&r| r.clone()).collect::<Vec<_>>());
+        assert_eq!(exit(&[&kept]), Exit::Done);
+        assert_eq!(exit(&[&kept, &missed]), Exit::Missed);
+        assert_eq!(exit(&[&kept, &missed, &failed]), Exit::Environment);
+        // An INVALID attempt beside a valid one of the same point was made good.
+        assert_eq!(exit(&[&invalid, &kept]), Exit::Done);
+        assert_eq!(exit(&[&invalid, &invalid]), Exit::Invalid);
+        assert_eq!(exit(&[&invalid, &missed]), Exit::Missed);
+        let elsewhere = Record { scenario: "another".to_owned(), ..kept.clone() };
+        assert_eq!(exit(&[&invalid, &elsewhere]), Exit::Invalid);
+        // What an INVALID attempt says of its expectation is not heard.
+        assert_eq!(exit(&[&record(false, None, Some(false)), &kept]), Exit::Done);
     }
 }

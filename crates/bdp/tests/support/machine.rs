@@ -15,7 +15,8 @@ const TEARDOWN: Duration = Duration::from_secs(5);
 /// Says on the terminal why a test is not run, past the harness, which shows only what failed.
 fn skip(why: &str) {
     let name = thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
+    // In one piece, or the harness writes between.
+    let _ = std::io::stderr().write_all(format!("SKIPPED {name}: {why}\n").as_bytes());
 }
 
 /// The use of the lab for one test; other tests wait for it.

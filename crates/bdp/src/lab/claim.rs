@@ -1,0 +1,54 @@
+//! The claim to a run: while one bdp works on it, no other takes it up.
+
+use std::fs;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+use crate::exit;
+
+/// Held as long as it lives, and by the process alone: the kernel gives it up with it, however that ends.
+#[derive(Debug)]
+pub struct Claim {
+    /// A socket without a file. Its name, which is the claim, is taken as long as it is open.
+    _socket: Option<UnixListener>,
+}
+
+impl Claim {
+    /// Claims a run of the store in this file.
+    pub fn to(run: &str, store: &Path) -> anyhow::Result<Self> {
+        // The file itself and not its path, of which it may have several.
+        let Ok(file) = fs::metadata(store) else { return Ok(Self { _socket: None }) };
+        let name = format!("bdp run {run} in {:x}:{:x}", file.dev(), file.ino());
+        match SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name)) {
+            Ok(socket) => Ok(Self { _socket: Some(socket) }),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(exit::environment(format!(
+                "run {run} is still being run by another bdp; wait for it to end, or end it and come back"
+            ))),
+            // Where sockets are forbidden there is nothing to claim by, which is no reason not to measure.
+            Err(_) => Ok(Self { _socket: None }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_claimed_once_until_it_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, other) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&store, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let claim = Claim::to("7f3a", &store).unwrap();
+        let refused = Claim::to("7f3a", &folder.path().join("./a")).unwrap_err().to_string();
+        assert!(refused.contains("7f3a") && refused.contains("still being run"), "{refused}");
+        Claim::to("7f3b", &store).unwrap();
+        Claim::to("7f3a", &other).unwrap();
+        drop(claim);
+        Claim::to("7f3a", &store).unwrap();
+    }
+}

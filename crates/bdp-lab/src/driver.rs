@@ -168,7 +168,7 @@ impl Motion {
     fn run(&mut self) {
         process::sharpen_timers();
         // Both help where they are allowed, and the fidelity of each case tells how far it went without.
-        process::raise_priority(self.pace == Pace::Share);
+        process::raise_priority();
         if let Some(cpu) = self.own_cpu {
             let _ = process::pin(0, &[cpu]);
         }

@@ -165,6 +165,7 @@ impl Conductor {
         let case = plan.case;
         let idle = summarise(&measured.idle);
         let rtt_idle = idle.map(|r| Nanos(r.min));
+        let loaded = summarise(&measured.loaded);
         let flows: Vec<FlowRecord> = case
             .flows
             .iter()
@@ -179,6 +180,7 @@ impl Conductor {
         let expected = verdict::expected(case, &plan.means, &flows, rtt_idle);
         let mut seen = Observation {
             rtt_configured: configured_rtt(case),
+            rtt_loaded: loaded.map(|r| Nanos(r.p50)),
             rtt_idle,
             host_cpu: measured.host_cpu,
             ..Default::default()
@@ -203,7 +205,7 @@ impl Conductor {
             expected_by: expected.map(|e| e.1),
             expectation,
             rtt_idle_ns: rtt_idle.map(Nanos::as_ns),
-            rtt_ns: RttReport { idle, loaded: summarise(&measured.loaded) },
+            rtt_ns: RttReport { idle, loaded },
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             ..blank(case, attempt, environment)

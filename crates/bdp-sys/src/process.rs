@@ -22,18 +22,12 @@ pub fn sharpen_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Puts the calling thread before others that want its processor, as far as the system allows it (root and
-/// `CAP_SYS_NICE` only). One that `sleeps` in between gets real-time priority and runs as soon as it has reason to; one that
-/// never does would starve the kernel's own threads that way, and gets nice -20. Returns whether it was allowed.
-pub fn raise_priority(sleeps: bool) -> bool {
-    let param = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `param` is live, the rest are numbers; on Linux 0 is the calling thread for both calls.
-    unsafe {
-        (sleeps
-            && libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const param)
-                == 0)
-            || libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0
-    }
+/// Puts the calling thread before others of its session that want its processor (nice -20). Returns whether the system
+/// allowed it, which it does for root and for `CAP_SYS_NICE` only. Real-time priority is not asked for: a thread that
+/// spins at it starves the kernel's own, and the kernel then takes the processor away for 50 ms each second.
+pub fn raise_priority() -> bool {
+    // SAFETY: setpriority takes only numbers; on Linux 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 }
 }
 
 /// The processors that the calling thread may run on.

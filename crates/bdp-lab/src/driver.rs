@@ -78,7 +78,7 @@ impl Driver {
         let poll = Poll::new()?;
         poll.add(&*waker, WAKE, Interest::Read)?;
         let mut cpus = process::allowed_cpus();
-        let own_cpu = if pace == Pace::Spin && cpus.len() > 1 { cpus.pop() } else { None };
+        let own_cpu = if cpus.len() > 1 { cpus.pop() } else { None };
         // On a single processor a thread that spins would keep the hosts from sending.
         let pace = if own_cpu.is_some() { pace } else { Pace::Share };
         let mut motion = Motion {

@@ -76,7 +76,7 @@ fn the_rate_of_a_window() {
     assert_mbps(&data["expected_bps"], "94.15");
     assert_eq!(data["expected_by"], "ceiling: 94.15 Mbit/s");
     let data = json("rate --window 576 --rtt 40ms --clamped");
-    assert_mbps(&data["expected_bps"], "0.0165");
+    assert_mbps(&data["expected_bps"], "0.0161");
 }
 
 #[test]

@@ -123,8 +123,8 @@ fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expe
     let segments = bytes / path.mss_bytes;
     let each = match (segments, clamped) {
         (0, true) => Expectation {
-            bps: persist::rate_bps(bytes, rtt),
-            by: format!("persist timer: {bytes} B / ({} + 2 x {rtt})", persist::TIMER),
+            bps: persist::rate_bps(bytes, path.mss_bytes, rtt),
+            by: format!("persist timer: {bytes} B each {} + 2 x {rtt}, and rests", persist::TIMER),
         },
         (0, false) => Expectation {
             bps: rate_bps(ByteCount::bytes(bytes), rtt),
@@ -279,8 +279,8 @@ mod tests {
             &path,
             WindowOnWire::PathClamp(576),
             1,
-            "0.0165",
-            "persist timer: 576 B / (200 ms + 2 x 40 ms)",
+            "0.0161",
+            "persist timer: 576 B each 200 ms + 2 x 40 ms, and rests",
         );
         expect(
             &path,

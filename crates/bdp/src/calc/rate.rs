@@ -17,7 +17,8 @@ Formula: rate = W x 8 / RTT (RFC 7323, section 1.1), for each stream.
 Expected is what a real sender reaches: whole segments, floor(W / MSS) x MSS x 8 / RTT. With --link,
 RTT + 2 x serialisation of a segment stands for RTT, and the link's rate less headers (Ethernet,
 IPv4, TCP with timestamps) is the ceiling of all streams. With --clamped, a window below one
-segment waits for Linux's persist timer: W x 8 / (200 ms + 2 RTT) (RFC 9293, section 3.8.6.1).
+segment waits for Linux's persist timer (RFC 9293, section 3.8.6.1): 2 MSS each floor(2 MSS / W)
+timers of 200 ms + 2 RTT.
 
 Example: bdp calc rate --window 64K --rtt 173ms
          3.03 Mbit/s; expected 3.01 Mbit/s, 45 segments of 1448 B each 173 ms";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bdp_sys::passing;
 use bdp_sys::tun::Tun;
-use bdp_wire::frame;
+use bdp_wire::frame::{self, FrameError};
 use bdp_wire::setup::{HostSetup, SetupAnswer};
 
 use crate::LabError;
@@ -52,8 +52,14 @@ impl Host {
         let mut host = Self { child, privilege: String::new() };
         let io = |e: io::Error| failed(format!("control socket: {e}"));
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
-        frame::write(&mut &ours, setup).map_err(|e| failed(e.to_string()))?;
-        match frame::read::<SetupAnswer>(&mut &ours).map_err(|e| failed(e.to_string()))? {
+        let lost = |e: FrameError| match e {
+            FrameError::Closed => {
+                failed("its process ended while the host was being made; run it again".to_owned())
+            }
+            e => failed(e.to_string()),
+        };
+        frame::write(&mut &ours, setup).map_err(lost)?;
+        match frame::read::<SetupAnswer>(&mut &ours).map_err(lost)? {
             SetupAnswer::Ready { privilege } => host.privilege = privilege,
             SetupAnswer::Failed { error, permission: true } => {
                 return Err(LabError::Permission { cause: error });

@@ -19,7 +19,7 @@ const QUEUED_SEGMENTS: u64 = 2;
 pub fn rate_bps(window_bytes: u64, mss_bytes: u64, rtt: Nanos) -> f64 {
     let queued = QUEUED_SEGMENTS * mss_bytes;
     let Some(timers) = queued.checked_div(window_bytes) else { return 0.0 };
-    let rest = if queued % window_bytes == 0 { Nanos::ZERO } else { rtt };
+    let rest = if queued.is_multiple_of(window_bytes) { Nanos::ZERO } else { rtt };
     queued as f64 * 8.0 / (timers as f64 * period(rtt).as_secs_f64() + rest.as_secs_f64())
 }
 

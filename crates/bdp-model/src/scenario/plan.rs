@@ -203,7 +203,11 @@ fn parameter_matches(params: &BTreeMap<String, Json>, text: &str) -> Option<bool
         |path: &str| path == name || path.strip_suffix(name.as_str()).is_some_and(|p| p.ends_with('.'));
     let equal = |value: &Json| match value {
         Json::String(s) => s == wanted.trim(),
-        other => *other == wanted.trim(),
+        // As the key prints it: a number is not the text of one to serde_json.
+        other => {
+            let printed = other.to_string();
+            printed == wanted.trim()
+        }
     };
     Some(params.iter().any(|(path, value)| named(path) && equal(value)))
 }

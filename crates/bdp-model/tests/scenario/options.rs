@@ -101,3 +101,14 @@ fn a_shuffle_permutes_and_its_seed_decides() {
     assert_eq!(sorted(&one), sorted(&natural));
     shuffle(&mut [], 1);
 }
+
+#[test]
+fn a_filter_takes_numbers_as_they_are_written() {
+    let text = format!("{BASE}[sweep]\nflow.window = [576, 5760, '64K']\nlink.forward.loss = [0, 0.001]\n");
+    let filtered = |filter: &str| {
+        keys(&plan_with(&text, &PlanOptions { filter: Some(filter.into()), ..Default::default() }))
+    };
+    assert_eq!(filtered("window=576").len(), 2);
+    assert_eq!(filtered("window=576 loss=0.001"), ["flow.window=576 link.forward.loss=0.001 #1"]);
+    assert!(filtered("window=57").is_empty());
+}

@@ -52,7 +52,7 @@ pub struct Record {
     pub error: Option<String>,
     /// Where and when it ran.
     pub environment: Environment,
-    /// What was run, complete: feed it back to repeat the case.
+    /// What was run, complete: all that is needed to write the scenario that repeats it.
     pub case: CaseSpec,
 }
 
@@ -173,7 +173,7 @@ pub struct ReceiverSample {
 /// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderSample {
-    /// Since the first connection was made.
+    /// Since all connections were made.
     pub at_ns: u64,
     /// Bytes acknowledged so far, all streams.
     pub acked_bytes: Option<u64>,
@@ -252,7 +252,8 @@ pub struct DirectionFidelity {
     pub conserved: bool,
     /// Configured bit rate on the wire.
     pub rate_configured_bps: Option<u64>,
-    /// Highest wire rate over a tenth of a second in which the link was never idle; null where there was none.
+    /// Wire rate by actual releases over the longest stretch, a tenth of a second at least, in which the link was never idle;
+    /// null where there was none.
     pub rate_achieved_bps: Option<f64>,
     /// Configured loss probability.
     pub loss_configured: f64,

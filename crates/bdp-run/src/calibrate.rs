@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use bdp_engine::remote::Agents;
 use bdp_engine::{EngineError, expect_answer};
@@ -20,6 +19,8 @@ use crate::RunError;
 
 /// Most transfers for one window.
 const TRIES: u32 = 12;
+/// The kernel's buffers are of this size at most.
+const LARGEST_BUFFER: u64 = i32::MAX as u64;
 /// Buffer for each byte of window that a first guess assumes.
 const FIRST_RATIO: f64 = 1.6;
 
@@ -84,6 +85,7 @@ fn search(
     let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
     let mut buffer = (aim as f64 * FIRST_RATIO) as u64;
     let mut best: Option<Calibration> = None;
+    let mut previous: Option<Calibration> = None;
     for _ in 0..TRIES {
         let found = Calibration { buffer_bytes: buffer, window_bytes: measure(buffer)? };
         if best.is_none_or(|b| found.window_bytes.abs_diff(aim) < b.window_bytes.abs_diff(aim)) {
@@ -98,11 +100,19 @@ fn search(
             above = above.filter(|a| a.buffer_bytes < buffer).or(Some(found));
         }
         let proportional = (buffer as f64 * aim as f64 / found.window_bytes.max(1) as f64).round() as u64;
+        // More buffer and no more window: the receiver can't advertise more, scaling off for one.
+        let stuck = below.zip(previous).is_some_and(|(b, p): (Calibration, Calibration)| {
+            b.buffer_bytes > p.buffer_bytes && b.window_bytes == p.window_bytes
+        });
+        if stuck && above.is_none() {
+            break;
+        }
+        previous = below;
         let next = match (below, above) {
             (Some(b), Some(a)) if proportional <= b.buffer_bytes || proportional >= a.buffer_bytes => {
                 (b.buffer_bytes + a.buffer_bytes) / 2
             }
-            _ => proportional,
+            _ => proportional.min(LARGEST_BUFFER),
         };
         if next == buffer {
             break;
@@ -203,9 +213,6 @@ fn settled_window(sent: &Sent) -> Option<u64> {
     windows[windows.len() / 2..].iter().copied().max()
 }
 
-/// How long calibrating may take, for estimates of the time left.
-pub const USUAL: Duration = Duration::from_millis(1500);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +236,19 @@ mod tests {
                 assert!(tries <= 6, "{ratio} {target}: {tries}");
             }
         }
+    }
+
+    #[test]
+    fn a_window_that_stops_growing_is_not_chased() {
+        // A kernel without window scaling.
+        let mut tries = 0;
+        let found = search(262_144, 1448, |b| {
+            tries += 1;
+            assert!(b <= LARGEST_BUFFER, "{b}");
+            Ok((b / 2).min(65_535))
+        });
+        assert_eq!(found.unwrap().window_bytes, 65_535);
+        assert!(tries <= 3, "{tries}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bdp_model::histogram::Histogram;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
-use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec};
+use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec};
 use bdp_model::stats::median;
 use bdp_model::units::Nanos;
 
@@ -29,8 +29,8 @@ const LOADED_PROBE_INTERVAL: Nanos = Nanos::millis(50);
 const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
 /// How long connections and first bytes are waited for, beside what the path itself needs.
 const PATIENCE: Nanos = Nanos::secs(20);
-/// IP and UDP headers and payload of a probe.
-const PROBE_IP_BYTES: u64 = 20 + 8 + bdp_engine::probe::PROBE_BYTES as u64;
+/// UDP header and payload of a probe.
+const PROBE_UDP_BYTES: u64 = 8 + bdp_engine::probe::PROBE_BYTES as u64;
 /// Sysctls that are read back into the record.
 const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_rmem",
@@ -65,12 +65,6 @@ impl Conductor {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
         Self { command, calibrator: Calibrator::default() }
-    }
-
-    /// Finds the buffers that the case's windows need, if they are not known yet.
-    pub fn prepare(&self, case: &CaseSpec) -> Result<(), RunError> {
-        let plan = Plan::make(case)?;
-        (0..case.flows.len()).try_for_each(|i| self.calibration(&plan, i).map(drop))
     }
 
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
@@ -504,9 +498,9 @@ fn window_report(
 fn configured_rtt(case: &CaseSpec) -> Option<Nanos> {
     let flow = case.flows.first()?;
     let link = window::link_of(case, flow)?;
+    let probe = PROBE_UDP_BYTES + if case.family == Family::Ipv4 { 20 } else { 40 };
     let one_way = |d: &bdp_model::link::DirectionConfig| {
-        d.delay
-            + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(PROBE_IP_BYTES + u64::from(d.overhead_bytes)))
+        d.delay + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(probe + u64::from(d.overhead_bytes)))
     };
     Some(one_way(&link.config.forward) + one_way(&link.config.reverse))
 }

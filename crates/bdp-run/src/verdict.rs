@@ -1,5 +1,7 @@
 //! What a case should have reached, and whether it did.
 
+use std::collections::BTreeMap;
+
 use bdp_model::path::window::{self, Congestion, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord};
 use bdp_model::scenario::{CaseSpec, Expect};
@@ -14,10 +16,15 @@ pub(crate) fn expected(
     flows: &[FlowRecord],
     rtt: Option<Nanos>,
 ) -> Option<(f64, String)> {
-    let mut total = 0.0;
+    // The round trip was measured on the first flow's link: of another link it says nothing.
+    let probed = case.flows.first().and_then(|flow| link_of(case, flow));
     let mut terms = Vec::new();
-    let mut ceilings: std::collections::BTreeMap<(&str, &str), f64> = std::collections::BTreeMap::new();
+    // What the flows of each direction must reach by themselves, and the ceiling that they share.
+    let mut directions: BTreeMap<(&str, &str), (f64, Option<f64>)> = BTreeMap::new();
     for ((flow, means), record) in case.flows.iter().zip(means).zip(flows) {
+        if link_of(case, flow) != probed {
+            return None;
+        }
         let path = path(case, flow, record, rtt?)?;
         let seen = record.window.on_the_wire_bytes;
         let window = match (means, seen) {
@@ -29,16 +36,22 @@ pub(crate) fn expected(
             (_, None) => return None,
         };
         let expectation = window::expect_goodput(&path, &window, flow.streams)?;
-        total += expectation.bps;
+        let direction = directions.entry((&flow.from, &flow.to)).or_default();
+        direction.0 += expectation.bps;
+        direction.1 =
+            window::expect_goodput(&window::Path { loss: 0.0, ..path }, &WindowOnWire::Autotuned, 1)
+                .map(|ceiling| ceiling.bps);
         terms.push(expectation.by);
-        if let Some(ceiling) = window::expect_goodput(&path, &WindowOnWire::Autotuned, flow.streams) {
-            ceilings.insert((&flow.from, &flow.to), ceiling.bps);
-        }
     }
-    // Flows in one direction share its ceiling.
-    let ceiling: f64 = ceilings.values().sum();
-    if flows.len() > 1 && ceilings.len() == 1 && total > ceiling {
-        return Some((ceiling, format!("shared ceiling: {}", format_bps(ceiling))));
+    let mut total = 0.0;
+    for (sum, ceiling) in directions.into_values() {
+        match ceiling {
+            Some(ceiling) if sum > ceiling * 1.000_001 => {
+                total += ceiling;
+                terms.push(format!("shared ceiling: {}", format_bps(ceiling)));
+            }
+            _ => total += sum,
+        }
     }
     terms.dedup();
     (!terms.is_empty()).then(|| (total, terms.join("; ")))

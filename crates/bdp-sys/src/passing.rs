@@ -7,28 +7,28 @@ use std::os::unix::net::UnixStream;
 use crate::{Result, SysError};
 
 /// As many descriptors as one message carries here.
-const MOST: usize = 16;
+const MOST: usize = 250;
 
 /// Room for one `SCM_RIGHTS` header and [`MOST`] descriptors, aligned as control messages must be.
 #[repr(C, align(8))]
-struct ControlRoom([u8; 128]);
+struct ControlRoom([u8; 1056]);
 
-/// Sends one byte and with it the descriptors, at most 16.
+/// Sends one byte and with it the descriptors, at most 250.
 pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result<()> {
     if descriptors.len() > MOST {
-        return Err(SysError::new("send", "descriptors", io::Error::other("more than 16 at once")));
+        return Err(SysError::new("send", "descriptors", io::Error::other("more than 250 at once")));
     }
     let raw: Vec<RawFd> = descriptors.iter().map(|d| d.as_raw_fd()).collect();
     let mut byte = 0u8;
     let mut iov = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut room = ControlRoom([0; 128]);
+    let mut room = ControlRoom([0; 1056]);
     let payload = u32::try_from(size_of_val(raw.as_slice())).unwrap_or(0);
     // SAFETY: msghdr is plain data for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut iov;
     message.msg_iovlen = 1;
     message.msg_control = room.0.as_mut_ptr().cast();
-    // SAFETY: CMSG_SPACE only computes; 16 descriptors need 80 bytes, less than the room of 128.
+    // SAFETY: CMSG_SPACE only computes; 250 descriptors need 1016 bytes, less than the room of 1056.
     message.msg_controllen = unsafe { libc::CMSG_SPACE(payload) } as _;
     // SAFETY: the control buffer is aligned and large enough for the header and `payload` bytes.
     unsafe {
@@ -50,7 +50,7 @@ pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result
 pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
     let mut byte = 0u8;
     let mut iov = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut room = ControlRoom([0; 128]);
+    let mut room = ControlRoom([0; 1056]);
     // SAFETY: msghdr is plain data for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut iov;

@@ -2,10 +2,10 @@
 
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
-use crate::Outcome;
 use crate::lab::Work;
 use crate::output;
 use crate::store::StoreArgs;
+use crate::{Outcome, exit};
 
 /// Scenarios of the published experiments.
 const PUBLISHED: [&str; 5] = ["s3-noscale", "s3-30k", "s1-64k", "s1-128k", "s1-streams"];
@@ -20,6 +20,10 @@ pub struct DemoArgs {
     /// Seed of every random stream and of the order
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+
+    /// Go on with the newest unfinished demonstration
+    #[arg(long)]
+    resume: bool,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -45,6 +49,10 @@ impl DemoArgs {
             }
             Err(error) => return Err(error),
         };
+        if self.resume {
+            let store = store.as_mut().ok_or_else(|| exit::usage("there is no store to resume from"))?;
+            work.resume(store)?;
+        }
         let outcome = work.run(None, store.as_mut());
         let exit =
             crate::lab::finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))?;

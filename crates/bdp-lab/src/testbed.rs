@@ -122,11 +122,6 @@ impl Testbed {
         self.hosts.first().map_or("", |(_, host)| &host.privilege)
     }
 
-    /// Process ids of the agents, by host.
-    pub fn processes(&self) -> Vec<(String, u32)> {
-        self.hosts.iter().map(|(name, host)| (name.clone(), host.process_id())).collect()
-    }
-
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
     pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>, LabError> {
         let wiring = self.wiring.clone();

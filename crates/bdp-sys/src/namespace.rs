@@ -32,11 +32,3 @@ pub fn enter_own_network() -> Result<Privilege> {
     write("/proc/self/gid_map", format!("0 {gid} 1"))?;
     Ok(Privilege::UserNamespace)
 }
-
-/// Identity of the network namespace that the process is in: the inode behind `/proc/self/ns/net`.
-pub fn own_network_inode() -> Result<u64> {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self/ns/net")
-        .map(|m| m.ino())
-        .map_err(|e| SysError::new("stat", "/proc/self/ns/net", e))
-}

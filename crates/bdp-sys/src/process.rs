@@ -73,12 +73,6 @@ pub fn cpu_time_ns() -> u64 {
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
-/// Whether the process runs as root.
-pub fn is_root() -> bool {
-    // SAFETY: geteuid always succeeds.
-    unsafe { libc::geteuid() == 0 }
-}
-
 /// Raises the soft limit of open descriptors to the hard one, and returns it.
 pub fn raise_descriptor_limit() -> Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -84,13 +84,3 @@ impl AsFd for Tun {
         self.file.as_fd()
     }
 }
-
-/// Why TUN devices can't be had here, or `None` where they can: a check without creating one.
-pub fn obstacle() -> Option<SysError> {
-    File::options()
-        .read(true)
-        .write(true)
-        .open(CONTROL_PATH)
-        .err()
-        .map(|e| SysError::new("open", CONTROL_PATH, e))
-}

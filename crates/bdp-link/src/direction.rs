@@ -44,7 +44,7 @@ impl Direction {
     pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
         Self {
             rewrite: config.rewrite,
-            loss: LossModel::new(config.loss, seed, from),
+            loss: LossModel::new(config.loss.clone(), seed, from),
             queue: DropTail::new(config.limit),
             serialiser: Serialiser::new(config.rate),
             overhead_bytes: u64::from(config.overhead_bytes),

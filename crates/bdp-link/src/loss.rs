@@ -25,10 +25,11 @@ impl LossModel {
         self.next_index += 1;
         // One draw an index, wanted or not: draw k belongs to packet k under every configuration.
         let draw = self.draws.next_u64();
-        match self.loss {
-            Loss::None => false,
+        match &self.loss {
+            Loss::None | Loss::GilbertElliott { .. } => false,
             Loss::Independent(probability) => unit_interval(draw) < probability.fraction(),
-            Loss::Periodic(period) => period != 0 && index % period == period - 1,
+            Loss::Periodic(period) => *period != 0 && index % period == period - 1,
+            Loss::List(indices) => indices.binary_search(&index).is_ok(),
         }
     }
 }

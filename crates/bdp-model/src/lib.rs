@@ -3,8 +3,10 @@
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
 
+pub mod finding;
 pub mod histogram;
 pub mod link;
+pub mod measurement;
 pub mod path;
 pub mod record;
 pub mod scenario;

@@ -13,15 +13,62 @@ pub struct LinkConfig {
     pub reverse: DirectionConfig,
     /// Largest IP packet, in bytes, that either device takes.
     pub mtu: u32,
+    /// Whether the directions have a wire each or share one.
+    #[serde(default)]
+    pub medium: Medium,
+    /// Whether super-packets cross the link whole.
+    #[serde(default)]
+    pub delivery: Delivery,
+}
+
+/// What carries the two directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Medium {
+    /// A wire for each direction.
+    #[default]
+    FullDuplex,
+    /// One wire for both, as a radio channel is: one end sends at a time.
+    HalfDuplex(Turns),
+}
+
+/// How the two ends of a half-duplex medium take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Silence whenever the sending end changes: the radio's turnaround and its "distance" setting.
+    pub guard: Nanos,
+    /// How long one end may go on sending while the other has something to send. A packet that was begun is
+    /// finished.
+    pub turn: Nanos,
+}
+
+/// How packets cross the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Super-packets on links faster than 1 Gbit/s; segments one by one on all others.
+    #[default]
+    Auto,
+    /// Each wire segment by itself, from the sending device on.
+    Segment,
+    /// Super-packets stay whole where every segment of theirs meets the same fate.
+    Super,
 }
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        Self { forward: DirectionConfig::default(), reverse: DirectionConfig::default(), mtu: 1500 }
+        Self {
+            forward: DirectionConfig::default(),
+            reverse: DirectionConfig::default(),
+            mtu: 1500,
+            medium: Medium::default(),
+            delivery: Delivery::default(),
+        }
     }
 }
 
-/// One direction of a link. A packet meets, in this order: rewrite, loss, queue, serialisation, propagation.
+/// One direction of a link. A packet meets, in this order: rewrite, drop by size, loss, corruption, duplication, policer,
+/// queue with its ECN mark, serialisation, propagation with jitter and reordering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DirectionConfig {
     /// Bit rate on the wire; `None` is a link without serialisation time.
@@ -36,6 +83,72 @@ pub struct DirectionConfig {
     pub limit: QueueLimit,
     /// What a middlebox does to TCP headers.
     pub rewrite: HeaderRewrite,
+    /// IP packets longer than this vanish without a word, as in a hop that black-holes what exceeds its MTU.
+    #[serde(default)]
+    pub drop_above: Option<u32>,
+    /// Packets of which one bit behind the IP header is inverted; the checksum stays as it was.
+    #[serde(default)]
+    pub corrupt: Probability,
+    /// Packets that are sent twice, the copy right behind the original.
+    #[serde(default)]
+    pub duplicate: Probability,
+    /// Drops what exceeds a rate, without queueing it.
+    #[serde(default)]
+    pub policer: Option<Policer>,
+    /// Packets that find at least so much waiting are marked Congestion Experienced, if they are ECN-capable.
+    #[serde(default)]
+    pub ecn_threshold: Option<QueueLimit>,
+    /// What varies in the propagation delay.
+    #[serde(default)]
+    pub jitter: Option<Jitter>,
+    /// Packets that are held back so that later ones overtake them.
+    #[serde(default)]
+    pub reorder: Option<Reorder>,
+}
+
+/// A token bucket: IP bytes above `rate`, beyond a burst, are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policer {
+    /// Rate at which the bucket fills, bits of IP packets.
+    pub rate: Rate,
+    /// Its depth.
+    pub burst: ByteCount,
+}
+
+/// Variation of the propagation delay, drawn per packet and added to the delay; the sum is never below zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// How it is distributed.
+    pub distribution: JitterDistribution,
+    /// Whether a packet may overtake another. Where not, a packet leaves no sooner than the one before it.
+    pub reorder: bool,
+}
+
+/// A distribution of delays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JitterDistribution {
+    /// Evenly from `-spread` to `+spread` about the delay.
+    Uniform {
+        /// Half the width.
+        spread: Nanos,
+    },
+    /// Normal about the delay.
+    Normal {
+        /// Standard deviation.
+        deviation: Nanos,
+    },
+    /// From measured values, added to the delay: quantiles at equal distances, interpolated between.
+    Table(Vec<Nanos>),
+}
+
+/// Reordering: a packet is held back, later ones overtake it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Reorder {
+    /// How many packets.
+    pub probability: Probability,
+    /// For how long beyond the delay.
+    pub by: Nanos,
 }
 
 /// Wire bytes that Ethernet adds to an IP packet: preamble 8, header 14, checksum 4, gap 12.
@@ -50,12 +163,19 @@ impl Default for DirectionConfig {
             loss: Loss::None,
             limit: QueueLimit::Packets(1000),
             rewrite: HeaderRewrite::default(),
+            drop_above: None,
+            corrupt: Probability::default(),
+            duplicate: Probability::default(),
+            policer: None,
+            ecn_threshold: None,
+            jitter: None,
+            reorder: None,
         }
     }
 }
 
 /// How packets are lost. Drawn by the packet's index in its direction, never by time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// None.
@@ -65,15 +185,34 @@ pub enum Loss {
     Independent(Probability),
     /// The last packet of every `n`: those with index n-1, 2n-1, ... counted from zero.
     Periodic(u64),
+    /// Two states, left with these probabilities before each packet; it begins in the good one (Gilbert-Elliott).
+    GilbertElliott {
+        /// From good to bad.
+        to_bad: Probability,
+        /// From bad to good.
+        to_good: Probability,
+        /// Loss in the good state.
+        loss_good: Probability,
+        /// Loss in the bad state.
+        loss_bad: Probability,
+    },
+    /// The packets with these indices, counted from zero, ascending.
+    List(Vec<u64>),
 }
 
 impl Loss {
-    /// Fraction of packets lost in the long run.
+    /// Fraction of packets lost in the long run; none of a list.
     pub fn probability(&self) -> f64 {
-        match *self {
-            Self::None | Self::Periodic(0) => 0.0,
+        match self {
+            Self::None | Self::Periodic(0) | Self::List(_) => 0.0,
             Self::Independent(p) => p.fraction(),
-            Self::Periodic(n) => 1.0 / n as f64,
+            Self::Periodic(n) => 1.0 / *n as f64,
+            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let (leave_good, leave_bad) = (to_bad.fraction(), to_good.fraction());
+                let both = leave_good + leave_bad;
+                let in_bad = if both == 0.0 { 0.0 } else { leave_good / both };
+                in_bad * loss_bad.fraction() + (1.0 - in_bad) * loss_good.fraction()
+            }
         }
     }
 }

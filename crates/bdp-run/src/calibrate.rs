@@ -146,6 +146,7 @@ impl Twin {
         let host = |name: &str, sysctls: &BTreeMap<String, String>| HostSpec {
             name: name.to_owned(),
             sysctls: sysctls.clone(),
+            ..Default::default()
         };
         let hosts = [host("near", &conditions.sender_sysctls), host("far", &conditions.receiver_sysctls)];
         // Fast enough to be short, slow enough for the reader to keep up on a busy machine.
@@ -154,8 +155,14 @@ impl Twin {
             limit: QueueLimit::Unlimited,
             ..Default::default()
         };
-        let config = LinkConfig { forward: direction.clone(), reverse: direction, mtu: conditions.mtu };
-        let links = [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config }];
+        let config = LinkConfig {
+            forward: direction.clone(),
+            reverse: direction,
+            mtu: conditions.mtu,
+            ..Default::default()
+        };
+        let links =
+            [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config, capture: [false; 2] }];
         let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;
         let agents = Agents::new(hosts.into_iter().map(|h| h.name).zip(streams))?;
         Ok(Self { agents, testbed, _driver: driver, conditions: conditions.clone() })

@@ -231,7 +231,7 @@ impl<'a> Plan<'a> {
                     case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.window).max();
                 let mut sysctls = default_sysctls(largest.map_or(0, |w| w.as_bytes()));
                 sysctls.extend(host.sysctls.clone());
-                HostSpec { name: host.name.clone(), sysctls }
+                HostSpec { sysctls, ..host.clone() }
             })
             .collect();
         Ok(Self { case, means, hosts })

@@ -46,12 +46,15 @@ pub struct CaseSpec {
     pub family: Family,
     /// The hosts.
     pub hosts: Vec<HostSpec>,
-    /// The links; every flow runs between two hosts that share one.
+    /// The links; every flow runs between two hosts that links and routers join.
     pub links: Vec<LinkSpec>,
-    /// The workloads, all started together.
+    /// The workloads, each started at its time.
     pub flows: Vec<FlowSpec>,
     /// How long the idle round trip is measured before the flows start.
     pub idle: Nanos,
+    /// What the probe flow is made of.
+    #[serde(default)]
+    pub probe: ProbeKind,
     /// What must come out.
     pub expect: Expect,
     /// What the source printed for this point.
@@ -93,12 +96,38 @@ pub enum Family {
 }
 
 /// A host of the lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name in the scenario.
     pub name: String,
     /// Sysctls by dotted name (`net.ipv4.tcp_window_scaling`), set in the host's own namespace.
     pub sysctls: BTreeMap<String, String>,
+    /// Whether it forwards packets of others.
+    #[serde(default)]
+    pub router: bool,
+    /// Static routes, before those that follow from the shortest way.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+}
+
+/// A static route of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The host that it leads to.
+    pub to: String,
+    /// The neighbour that it leads through.
+    pub via: String,
+}
+
+/// What a case's probe flow is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// Small UDP datagrams, echoed.
+    #[default]
+    Udp,
+    /// TCP connections: the time from SYN to SYN-ACK as `connect` sees it.
+    TcpConnect,
 }
 
 /// A link of the lab.
@@ -108,6 +137,9 @@ pub struct LinkSpec {
     pub between: [String; 2],
     /// What it does.
     pub config: LinkConfig,
+    /// At which of its ends packets are captured, first and second host.
+    #[serde(default)]
+    pub capture: [bool; 2],
 }
 
 /// A bulk TCP workload.
@@ -131,6 +163,9 @@ pub struct FlowSpec {
     pub congestion: String,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
+    /// When it starts, since the first flow could start.
+    #[serde(default)]
+    pub start: Nanos,
     /// How long to send, omit included.
     pub duration: Nanos,
     /// Stop after so many bytes in total, if sooner.

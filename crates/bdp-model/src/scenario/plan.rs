@@ -12,7 +12,7 @@ use super::path::{get, normalise, set};
 use super::rule::Rule;
 use super::sweep::{CASES_MAX, Sweep};
 use super::tree::{Node, Origin, Table, parse_override};
-use super::{CaseSpec, Expect};
+use super::{CaseSpec, Expect, ProbeKind};
 
 /// What the one who runs a scenario chooses.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,7 @@ impl Scenario {
                 links: decoded.links,
                 flows: decoded.flows,
                 idle: decoded.idle,
+                probe: ProbeKind::default(),
                 expect,
                 published_bps: if as_published { published.or_else(listed) } else { None },
             };

@@ -15,7 +15,7 @@ use crate::stage::Ended;
 
 fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
     let direction = DirectionConfig { rate: Some(rate), delay: Nanos(rtt.as_ns() / 2), ..Default::default() };
-    let host = |name: &str| HostSpec { name: name.to_owned(), sysctls: Default::default() };
+    let host = |name: &str| HostSpec { name: name.to_owned(), ..Default::default() };
     CaseSpec {
         scenario: "test".to_owned(),
         title: String::new(),
@@ -26,7 +26,8 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
         hosts: vec![host("near"), host("far")],
         links: vec![LinkSpec {
             between: ["near".to_owned(), "far".to_owned()],
-            config: LinkConfig { forward: direction.clone(), reverse: direction, mtu: 1500 },
+            config: LinkConfig { forward: direction.clone(), reverse: direction, ..Default::default() },
+            capture: [false; 2],
         }],
         flows: vec![FlowSpec {
             from: "near".to_owned(),
@@ -38,11 +39,13 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             mss: None,
             congestion: "reno".to_owned(),
             nodelay: false,
+            start: Nanos::ZERO,
             duration: Nanos::secs(1),
             bytes: None,
             omit: Nanos::ZERO,
         }],
         idle: Nanos::millis(100),
+        probe: Default::default(),
         expect: Expect::default(),
         published_bps: None,
     }

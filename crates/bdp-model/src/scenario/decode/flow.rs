@@ -53,6 +53,7 @@ pub(super) fn flows(
             mss: None,
             congestion: default.to_owned(),
             nodelay: false,
+            start: Nanos::ZERO,
             duration: Nanos::secs(10),
             bytes: None,
             omit: Nanos::secs(2),

@@ -27,7 +27,7 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
         .iter()
         .map(|name| {
             let Some(entry) = declared.and_then(|t| t.entries.iter().find(|e| &e.key == name)) else {
-                return Ok(HostSpec { name: name.clone(), sysctls: BTreeMap::new() });
+                return Ok(HostSpec { name: name.clone(), ..Default::default() });
             };
             if !is_host_name(name) {
                 let found = format!("[hosts.{name}]");
@@ -37,7 +37,7 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
                     expected: HOST_NAME.into(),
                 }));
             }
-            Ok(HostSpec { name: name.clone(), sysctls: sysctls(&entry.node, name)? })
+            Ok(HostSpec { name: name.clone(), sysctls: sysctls(&entry.node, name)?, ..Default::default() })
         })
         .collect()
 }

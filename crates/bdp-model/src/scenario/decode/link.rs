@@ -87,8 +87,13 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
         }
         Ok(config)
     };
-    let config = LinkConfig { forward: direction("forward")?, reverse: direction("reverse")?, mtu };
-    Ok(LinkSpec { between, config })
+    let config = LinkConfig {
+        forward: direction("forward")?,
+        reverse: direction("reverse")?,
+        mtu,
+        ..Default::default()
+    };
+    Ok(LinkSpec { between, config, capture: [false; 2] })
 }
 
 fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {

@@ -1,0 +1,48 @@
+//! Conclusions with their evidence.
+
+use serde::{Deserialize, Serialize};
+
+/// A conclusion, how sure it is, what it rests on, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What limits the flow.
+    pub limit: Limit,
+    /// Which end it concerns, by name: `receive window of ams1`.
+    pub subject: String,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// One sentence that can stand alone.
+    pub summary: String,
+    /// Each a sentence with its numbers.
+    pub evidence: Vec<String>,
+    /// What to change, where something can be.
+    pub remedy: Option<String>,
+    /// What is missing, where the answer is unknown.
+    pub missing: Vec<String>,
+}
+
+/// What limits a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The window that the receiver allows.
+    ReceiveWindow,
+    /// The buffer of the sending socket.
+    SendBuffer,
+    /// The medium: no setting of TCP can add to it.
+    Ceiling,
+    /// Not known.
+    Unknown,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The evidence fits, other causes would too.
+    Low,
+    /// The evidence fits, few other causes would.
+    Medium,
+    /// Independent evidence agrees.
+    High,
+}

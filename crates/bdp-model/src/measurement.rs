@@ -1,0 +1,228 @@
+//! All that one measurement between two machines produced. Its JSON form is specified in `docs/measurement.md`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Finding;
+use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use crate::units::{ByteCount, Nanos};
+
+/// Version of the shape; a reader refuses a larger major number.
+pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
+
+/// One measurement of a path, as it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// [`MEASUREMENT_SCHEMA`].
+    pub schema: String,
+    /// What the user called it.
+    pub label: Option<String>,
+    /// What was asked for, complete: all that is needed to repeat it.
+    pub request: MeasureRequest,
+    /// Which of several runs, from 1.
+    pub repetition: u32,
+    /// Start, milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Whole measurement, milliseconds.
+    pub took_ms: u64,
+    /// The machine that asked.
+    pub near: HostFacts,
+    /// The machine that served.
+    pub far: HostFacts,
+    /// What was found out about the path.
+    pub path: PathFacts,
+    /// The most that the path can carry, as far as is known.
+    pub ceiling: Option<Ceiling>,
+    /// Round trips before any load.
+    pub rtt_idle_ns: Option<RttSummary>,
+    /// Each direction by itself, in the order in which they ran.
+    pub directions: Vec<DirectionResult>,
+    /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
+    pub caveats: Vec<String>,
+    /// Why it failed, where it did.
+    pub error: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasureRequest {
+    /// The host as given.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The directions in turn; both at once where [`MeasureRequest::bidirectional`].
+    pub directions: Vec<Way>,
+    /// Whether both directions run at the same time.
+    pub bidirectional: bool,
+    /// Connections of each direction.
+    pub streams: u32,
+    /// How long each direction sends, omit included.
+    pub duration: Nanos,
+    /// Stop a direction after so many bytes, if sooner.
+    pub bytes: Option<ByteCount>,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How long the idle round trip is measured.
+    pub idle: Nanos,
+    /// Bytes of one write.
+    pub length: ByteCount,
+    /// Window asked for, on the wire, each stream; `None` leaves autotuning alone.
+    pub window: Option<ByteCount>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (what iperf3 calls `-w`).
+    pub socket_buffer: Option<ByteCount>,
+    /// `TCP_MAXSEG`.
+    pub mss: Option<u32>,
+    /// Congestion control of whichever end sends; `None` is that end's default.
+    pub congestion: Option<String>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// Differentiated services code point, 0..=63.
+    pub dscp: Option<u8>,
+    /// Address that the near end sends from.
+    pub bind_address: Option<String>,
+    /// Device that the near end sends through.
+    pub bind_device: Option<String>,
+    /// First local port of the data connections.
+    pub client_port: Option<u16>,
+}
+
+/// A way across the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the near to the far machine.
+    To,
+    /// From the far to the near machine.
+    From,
+}
+
+impl Way {
+    /// `to`, `from`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::To => "to",
+            Self::From => "from",
+        }
+    }
+}
+
+/// What a machine says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Its host name.
+    pub name: String,
+    /// Its address on this path.
+    pub address: String,
+    /// bdp's version.
+    pub bdp: String,
+    /// Operating system, `Linux`.
+    pub system: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Machine architecture.
+    pub arch: String,
+    /// Online processors.
+    pub cpus: u32,
+    /// The device that carries the path.
+    pub device: Option<DeviceFacts>,
+    /// Default congestion control.
+    pub congestion_control: Option<String>,
+    /// Settings that matter to TCP, by dotted name.
+    pub sysctls: std::collections::BTreeMap<String, String>,
+    /// Processors busy during the measurement, all of them, 0..=1.
+    pub cpu_busy: Option<f64>,
+    /// Fraction stolen by a hypervisor.
+    pub cpu_steal: Option<f64>,
+}
+
+/// A network device.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Its name.
+    pub name: String,
+    /// Its speed as the driver tells it; null where it does not, as for virtual devices.
+    pub speed_bps: Option<u64>,
+    /// Its MTU.
+    pub mtu: Option<u32>,
+    /// Packets that it dropped during the measurement, both ways.
+    pub drops: Option<u64>,
+}
+
+/// What was found out about the path.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathFacts {
+    /// Smallest round trip seen.
+    pub rtt_min_ns: Option<u64>,
+    /// Path MTU from near to far, as the near kernel knows it.
+    pub mtu_to: Option<u32>,
+    /// Path MTU from far to near, as the far kernel knows it.
+    pub mtu_from: Option<u32>,
+    /// Payload bytes of a full segment.
+    pub mss_bytes: Option<u64>,
+}
+
+/// The most that the path can carry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// As TCP goodput.
+    pub goodput_bps: f64,
+    /// Where the figure comes from: `the near NIC, eth0, 1 Gbit/s`.
+    pub by: String,
+}
+
+/// One direction's outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DirectionResult {
+    /// Which.
+    pub direction: Way,
+    /// Bytes read by the receiver x 8 / time, after omit.
+    pub goodput_bps: f64,
+    /// Bytes read by the receiver, omit included.
+    pub bytes: u64,
+    /// From the first byte read to the last sample.
+    pub duration_ns: u64,
+    /// Of that, the beginning that was left out of the goodput.
+    pub omit_ns: u64,
+    /// Goodput of the intervals after omit.
+    pub spread: Option<Spread>,
+    /// Goodput after omit of each stream, in order of connection.
+    pub stream_goodput_bps: Vec<f64>,
+    /// The window of the first stream: asked, granted, on the wire.
+    pub window: WindowReport,
+    /// Round trips of the probe flow, before the load and under it.
+    pub rtt_ns: RttReport,
+    /// Segments sent again, all streams; null where the sender's kernel does not tell.
+    pub retransmits: Option<u64>,
+    /// Congestion control as read back from the sending socket.
+    pub congestion_control: String,
+    /// Payload bytes of a full segment.
+    pub mss_bytes: Option<u64>,
+    /// `SO_SNDBUF` of the first stream at the sender.
+    pub send_buffer_bytes: Option<u64>,
+    /// CPU time of the sending process / wall clock.
+    pub sender_cpu: f64,
+    /// CPU time of the receiving process / wall clock.
+    pub receiver_cpu: f64,
+    /// Why it ended: `duration`, `bytes`, `closed`, `reset`, `stopped`.
+    pub ended: String,
+    /// Readings at the receiver.
+    pub received: Vec<ReceiverSample>,
+    /// Readings at the sender; of the first stream where it is not a sum.
+    pub sent: Vec<SenderSample>,
+    /// What limits this direction, and how that is known.
+    pub findings: Vec<Finding>,
+}
+
+/// Goodput of intervals, bit/s.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many intervals.
+    pub intervals: u64,
+    /// 5th percentile.
+    pub p5: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+}

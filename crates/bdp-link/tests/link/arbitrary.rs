@@ -1,7 +1,7 @@
 //! Random configurations and arrivals for the properties.
 
 use bdp_link::End;
-use bdp_model::link::{DirectionConfig, HeaderRewrite, Loss, QueueLimit};
+use bdp_model::link::{DirectionConfig, Loss, QueueLimit};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use proptest::prelude::*;
 
@@ -42,6 +42,6 @@ pub fn direction() -> impl Strategy<Value = DirectionConfig> {
         Just(QueueLimit::Unlimited),
     ];
     (rate, 0..100u32, delay, loss, limit).prop_map(|(rate, overhead_bytes, delay, loss, limit)| {
-        DirectionConfig { rate, overhead_bytes, delay, loss, limit, rewrite: HeaderRewrite::default() }
+        DirectionConfig { rate, overhead_bytes, delay, loss, limit, ..DirectionConfig::default() }
     })
 }

@@ -42,7 +42,7 @@ proptest! {
         seed: u64,
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mut link = Link::new(&LinkConfig { forward, reverse, mtu: 1500 }, seed);
+        let mut link = Link::new(&LinkConfig { forward, reverse, ..LinkConfig::default() }, seed);
         let mut seen = [Seen::default(), Seen::default()];
         let mut now = Nanos::ZERO;
         for (n, step) in (0u64..).zip(steps) {

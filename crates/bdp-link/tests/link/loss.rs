@@ -100,7 +100,8 @@ fn the_other_direction_s_loss_changes_nothing() {
     let forward = DirectionConfig { loss: independent(0.1), ..DirectionConfig::default() };
     let outcomes = [Loss::None, independent(0.5), Loss::Periodic(3)].map(|loss| {
         let reverse = DirectionConfig { loss, ..DirectionConfig::default() };
-        let mut link = Link::new(&LinkConfig { forward: forward.clone(), reverse, mtu: 1500 }, 8);
+        let mut link =
+            Link::new(&LinkConfig { forward: forward.clone(), reverse, ..LinkConfig::default() }, 8);
         lost(&mut link, End::B, 100, Nanos(1));
         lost(&mut link, End::A, 1_000, Nanos(1))
     });

@@ -17,7 +17,7 @@ use bdp_model::units::{Nanos, Probability, Rate};
 
 /// Both directions alike.
 fn symmetric(direction: DirectionConfig) -> LinkConfig {
-    LinkConfig { forward: direction.clone(), reverse: direction, mtu: 1500 }
+    LinkConfig { forward: direction.clone(), reverse: direction, ..LinkConfig::default() }
 }
 
 /// A direction with a rate, no overhead, no delay, no loss and no limit.

@@ -67,7 +67,7 @@ fn directions_share_nothing_and_depart_in_due_order() {
     let config = LinkConfig {
         forward: DirectionConfig { delay: Nanos(5_000), ..wire(8_000_000) },
         reverse: DirectionConfig { delay: Nanos(1_000), ..wire(80_000_000) },
-        mtu: 1500,
+        ..LinkConfig::default()
     };
     let mut link = Link::new(&config, 0);
     // Forward: 10 us each, +5 us. Reverse: 1 us each, +1 us.

@@ -48,6 +48,9 @@ pub struct Record {
     pub window: WindowReport,
     /// Each flow by itself.
     pub flows: Vec<FlowRecord>,
+    /// The capture files that were written.
+    #[serde(default)]
+    pub captures: Vec<CaptureRecord>,
     /// Why the case failed, where it did.
     pub error: Option<String>,
     /// Where and when it ran.
@@ -193,6 +196,23 @@ pub struct SenderSample {
     pub rwnd_limited_ns: Option<u64>,
     /// Of that, limited by the send buffer, first stream.
     pub sndbuf_limited_ns: Option<u64>,
+}
+
+/// A capture file of one end of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureRecord {
+    /// Where it is, as the folder was named.
+    pub path: String,
+    /// The host at this end of the link.
+    pub host: String,
+    /// Index of the link in the case, from 0.
+    pub link: u64,
+    /// Packets in the file: those that the host sent into the link and those that were delivered to it.
+    pub packets: u64,
+    /// Packets that passed this end and are not in the file, because writing did not keep up or failed.
+    pub not_captured: u64,
+    /// Why writing failed, where it did.
+    pub error: Option<String>,
 }
 
 /// How well the emulator kept its promise during a case.

@@ -11,7 +11,7 @@ use bdp_engine::remote::Agents;
 use bdp_engine::{EngineError, expect_answer};
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
-use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::{Answer, ListenOrder, Request, SendOrder, Sent};
 
@@ -161,8 +161,12 @@ impl Twin {
             mtu: conditions.mtu,
             ..Default::default()
         };
-        let links =
-            [LinkSpec { between: ["near".to_owned(), "far".to_owned()], config, capture: [false; 2] }];
+        let links = [LinkSpec {
+            between: ["near".to_owned(), "far".to_owned()],
+            config,
+            capture: [false; 2],
+            capture_snap: WHOLE_PACKETS,
+        }];
         let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;
         let agents = Agents::new(hosts.into_iter().map(|h| h.name).zip(streams))?;
         Ok(Self { agents, testbed, _driver: driver, conditions: conditions.clone() })

@@ -550,6 +550,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
             ..Default::default()
         },
         flows: Vec::new(),
+        captures: Vec::new(),
         error: None,
         environment,
         case: case.clone(),

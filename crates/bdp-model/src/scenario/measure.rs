@@ -32,7 +32,7 @@ impl Measure {
             "delay" | "duration" | "omit" | "idle" => Self::Time,
             "loss" => Self::Fraction,
             "streams" | "mss" | "mtu" | "overhead" | "window_field_max" | "window_scale" | "limit"
-            | "every" => Self::Count,
+            | "every" | "capture_snap" => Self::Count,
             _ => Self::Word,
         }
     }

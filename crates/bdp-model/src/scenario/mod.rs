@@ -140,6 +140,16 @@ pub struct LinkSpec {
     /// At which of its ends packets are captured, first and second host.
     #[serde(default)]
     pub capture: [bool; 2],
+    /// Bytes of each packet that a capture keeps, at most.
+    #[serde(default = "whole_packets")]
+    pub capture_snap: u32,
+}
+
+/// The snap length that keeps every packet whole: the largest IP packet without jumbograms.
+pub const WHOLE_PACKETS: u32 = 65_535;
+
+const fn whole_packets() -> u32 {
+    WHOLE_PACKETS
 }
 
 /// A bulk TCP workload.

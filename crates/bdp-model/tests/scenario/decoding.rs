@@ -93,6 +93,29 @@ fn queue_limits_have_three_forms() {
 }
 
 #[test]
+fn captures_are_asked_for_by_end_or_by_host() {
+    for (names, word, expected) in [
+        (["near", "far"], "near", [true, false]),
+        (["near", "far"], "far", [false, true]),
+        (["near", "far"], "both", [true, true]),
+        (["near", "far"], "none", [false, false]),
+        (["ams", "fra"], "near", [true, false]),
+        (["ams", "fra"], "fra", [false, true]),
+        (["far", "near"], "far", [true, false]),
+        (["far", "router"], "near", [true, false]),
+        (["router", "near"], "near", [false, true]),
+    ] {
+        let [first, second] = names;
+        let text = format!(
+            "title = 't'\n[link]\nbetween = ['{first}', '{second}']\ncapture = '{word}'\ncapture_snap = 96\n\
+             [flow]\nfrom = '{first}'\nto = '{second}'\n"
+        );
+        let link = &plan(&text)[0].links[0];
+        assert_eq!((link.capture, link.capture_snap), (expected, 96), "{word} of {names:?}");
+    }
+}
+
+#[test]
 fn every_example_of_the_reference_is_a_scenario() {
     let text = include_str!("../../../../docs/scenario.md");
     let examples: Vec<&str> =
@@ -120,6 +143,8 @@ limit = 1000
 overhead = 38
 window_field_max = "none"
 window_scale = "keep"
+capture = "none"
+capture_snap = 65535
 [[flow]]
 from = "near"
 to = "far"

@@ -9,12 +9,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "delay =",
             "dealy =",
-            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, overhead, mtu, window_field_max, window_scale, forward, reverse",
+            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, overhead, mtu, window_field_max, window_scale, forward, reverse, capture, capture_snap",
         ),
         (
             "delay =",
             "rtt =",
-            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, overhead, mtu, window_field_max, window_scale, forward, reverse",
+            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, overhead, mtu, window_field_max, window_scale, forward, reverse, capture, capture_snap",
         ),
         (
             "\"20ms\"",
@@ -35,6 +35,16 @@ fn are_shown_with_line_found_and_expected() {
             "\"100M\"",
             "\"100MB/s\"",
             "s.toml:6: link.rate: '100MB/s' is not a rate: unknown unit 'MB/s', for example 10M, 2.5Gbit/s or 64kbit; expected a bit rate above 0, such as \"100M\", or \"none\"",
+        ),
+        (
+            "\"20ms\"",
+            "\"20ms\"\ncapture = \"all\"",
+            "s.toml:8: link.capture = \"all\": expected \"near\" (the first host, 'near'), \"far\" (the second, 'far'), \"both\" or \"none\"",
+        ),
+        (
+            "\"20ms\"",
+            "\"20ms\"\ncapture_snap = 40",
+            "s.toml:8: link.capture_snap = 40: expected bytes of each packet to keep in a capture, 64 to 65535",
         ),
         (
             "to = \"far\"",

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};
 use bdp_model::record::Environment;
-use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WindowMethod};
+use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WHOLE_PACKETS, WindowMethod};
 use bdp_model::units::{ByteCount, Rate};
 
 use bdp_store::{Error as StoreError, NewRun, RunInfo};
@@ -28,6 +28,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             between: ["near".to_owned(), "far".to_owned()],
             config: LinkConfig { forward: direction.clone(), reverse: direction, ..Default::default() },
             capture: [false; 2],
+            capture_snap: WHOLE_PACKETS,
         }],
         flows: vec![FlowSpec {
             from: "near".to_owned(),

@@ -3,7 +3,7 @@
 use super::super::error::Problem;
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
-use super::super::{Family, LinkSpec};
+use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
 use super::{Result, list, place, time};
 use crate::link::{DirectionConfig, LinkConfig, Loss, QueueLimit, WindowScaleRewrite};
@@ -11,7 +11,7 @@ use crate::units::{Nanos, Probability};
 
 const DIRECTION_KEYS: [&str; 7] =
     ["rate", "delay", "loss", "limit", "overhead", "window_field_max", "window_scale"];
-const LINK_KEYS: [&str; 11] = [
+const LINK_KEYS: [&str; 13] = [
     "between",
     "rate",
     "delay",
@@ -23,6 +23,8 @@ const LINK_KEYS: [&str; 11] = [
     "window_scale",
     "forward",
     "reverse",
+    "capture",
+    "capture_snap",
 ];
 const DELAY: &str =
     "a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)";
@@ -93,7 +95,19 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
         mtu,
         ..Default::default()
     };
-    Ok(LinkSpec { between, config, capture: [false; 2] })
+    let capture = match table.get("capture") {
+        Some(n) => capture(n, &format!("{at}.capture"), &between)?,
+        None => [false; 2],
+    };
+    let capture_snap = match table.get("capture_snap") {
+        Some(n) => {
+            // Less than an IPv6 and a TCP header with its options tells nothing of a flow.
+            let expected = "bytes of each packet to keep in a capture, 64 to 65535";
+            n.as_count(&format!("{at}.capture_snap"), 64..=u64::from(WHOLE_PACKETS), expected)? as u32
+        }
+        None => WHOLE_PACKETS,
+    };
+    Ok(LinkSpec { between, config, capture, capture_snap })
 }
 
 fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {
@@ -113,6 +127,24 @@ fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {
         return Err(list.unexpected(&at, EXPECTED));
     }
     Ok([a, b])
+}
+
+/// At which ends packets are captured: `near` and `far` are the first and the second host, as are their own names.
+fn capture(node: &Node, at: &str, between: &[String; 2]) -> Result<[bool; 2]> {
+    let [first, second] = between;
+    let expected = format!(
+        "\"near\" (the first host, '{first}'), \"far\" (the second, '{second}'), \"both\" or \"none\""
+    );
+    match node.as_text(at, &expected)? {
+        "none" => Ok([false, false]),
+        "both" => Ok([true, true]),
+        // A host's own name goes first: one may be called 'far' and be the first.
+        host if host == first => Ok([true, false]),
+        host if host == second => Ok([false, true]),
+        "near" => Ok([true, false]),
+        "far" => Ok([false, true]),
+        _ => Err(node.unexpected(at, expected)),
+    }
 }
 
 /// Reads the keys that a direction has; what is absent stays as it is.

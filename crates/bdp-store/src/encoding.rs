@@ -1,17 +1,34 @@
-//! A record as text, and back: what comes out is what went in, or an error.
+//! A record or a measurement as text, and back: what comes out is what went in, or an error.
 
+use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
 use bdp_model::record::{RECORD_SCHEMA, Record};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-/// A record's JSON with the checksum that is stored beside it.
+/// What can be stored.
+pub trait Entry: Serialize + DeserializeOwned + PartialEq {
+    /// The newest shape that is known here, `bdp.record/1`.
+    const SCHEMA: &'static str;
+}
+
+impl Entry for Record {
+    const SCHEMA: &'static str = RECORD_SCHEMA;
+}
+
+impl Entry for Measurement {
+    const SCHEMA: &'static str = MEASUREMENT_SCHEMA;
+}
+
+/// An entry's JSON with the checksum that is stored beside it.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The record.
+    /// The entry.
     pub json: String,
     /// [`checksum`] of it.
     pub checksum: i64,
 }
 
-/// Why text isn't a record that can be read here.
+/// Why text isn't an entry that can be read here.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// A newer bdp wrote it; its schema.
@@ -20,23 +37,23 @@ pub enum DecodeError {
     Damaged(String),
 }
 
-/// Writes a record as JSON, and makes sure that it reads back the same; the error says what does not.
-pub fn encode(record: &Record) -> Result<Encoded, String> {
-    let json = serde_json::to_string(record).map_err(|e| e.to_string())?;
+/// Writes an entry as JSON, and makes sure that it reads back the same; the error says what does not.
+pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
+    let json = serde_json::to_string(entry).map_err(|e| e.to_string())?;
     // JSON has no NaN and no infinity: they'd become null, and the whole run unreadable with them.
-    match serde_json::from_str::<Record>(&json) {
-        Ok(back) if back == *record => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
+    match serde_json::from_str::<T>(&json) {
+        Ok(back) if back == *entry => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
         Ok(_) => Err("its JSON form reads back differently (a number that is not finite?)".into()),
         Err(e) => Err(format!("its JSON form cannot be read back (a number that is not finite?): {e}")),
     }
 }
 
 /// Reads what [`encode`] wrote.
-pub fn decode(json: &str, stored_checksum: i64, schema: &str) -> Result<Record, DecodeError> {
+pub fn decode<T: Entry>(json: &str, stored_checksum: i64, schema: &str) -> Result<T, DecodeError> {
     if checksum(json.as_bytes()) != stored_checksum {
         return Err(DecodeError::Damaged("its checksum does not match".into()));
     }
-    match (major(schema), major(RECORD_SCHEMA)) {
+    match (major(schema, T::SCHEMA), major(T::SCHEMA, T::SCHEMA)) {
         (Some(theirs), Some(ours)) if theirs > ours => return Err(DecodeError::Newer(schema.to_owned())),
         (Some(_), _) => {}
         (None, _) => return Err(DecodeError::Damaged(format!("unknown schema '{schema}'"))),
@@ -44,9 +61,13 @@ pub fn decode(json: &str, stored_checksum: i64, schema: &str) -> Result<Record, 
     serde_json::from_str(json).map_err(|e| DecodeError::Damaged(e.to_string()))
 }
 
-/// The major number of a record schema: 1 of `bdp.record/1` and of `bdp.record/1.3`.
-fn major(schema: &str) -> Option<u32> {
-    schema.strip_prefix("bdp.record/")?.split('.').next()?.parse().ok()
+/// The major number of a schema of the same family as `ours`: 1 of `bdp.record/1` and of `bdp.record/1.3`.
+fn major(schema: &str, ours: &str) -> Option<u32> {
+    let (family, number) = schema.split_once('/')?;
+    if ours.split_once('/')?.0 != family {
+        return None;
+    }
+    number.split('.').next()?.parse().ok()
 }
 
 /// FNV-1a, 64 bits (draft-eastlake-fnv, section 2): SQLite checks its structure, not the bytes of a text.
@@ -71,17 +92,19 @@ mod tests {
 
     #[test]
     fn major_number_alone_decides() {
-        assert_eq!(major("bdp.record/1"), Some(1));
-        assert_eq!(major("bdp.record/12.3"), Some(12));
-        assert_eq!(major("bdp.record/"), None);
-        assert_eq!(major("iperf/1"), None);
+        let record = |schema| major(schema, RECORD_SCHEMA);
+        assert_eq!(record("bdp.record/1"), Some(1));
+        assert_eq!(record("bdp.record/12.3"), Some(12));
+        assert_eq!(record("bdp.record/"), None);
+        assert_eq!(record("bdp.measurement/1"), None);
+        assert_eq!(record("iperf/1"), None);
         let newer = "{}";
         assert_eq!(
-            decode(newer, checksum(newer.as_bytes()), "bdp.record/2").unwrap_err(),
+            decode::<Record>(newer, checksum(newer.as_bytes()), "bdp.record/2").unwrap_err(),
             DecodeError::Newer("bdp.record/2".into())
         );
         assert!(matches!(
-            decode(newer, checksum(newer.as_bytes()), "bdp.record/1"),
+            decode::<Record>(newer, checksum(newer.as_bytes()), "bdp.record/1"),
             Err(DecodeError::Damaged(_))
         ));
     }

@@ -125,7 +125,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
 
-    /// Several runs' ids begin so.
+    /// Several runs' ids begin so, or several runs have this label.
     #[error("run '{given}' is ambiguous; {}", offer(candidates, "it is one of", "give more digits"))]
     AmbiguousRun {
         /// What was asked for.
@@ -136,8 +136,7 @@ pub enum Error {
 
     /// A newer bdp wrote the record.
     #[error(
-        "the record of case '{case_key}' in run {run} has schema {schema}, this bdp reads up to {}; update bdp",
-        bdp_model::record::RECORD_SCHEMA
+        "the record of case '{case_key}' in run {run} has schema {schema}, this bdp reads up to {known}; update bdp"
     )]
     NewerRecord {
         /// Its run.
@@ -146,6 +145,8 @@ pub enum Error {
         case_key: String,
         /// The schema it states.
         schema: String,
+        /// The newest that is known here.
+        known: &'static str,
     },
 
     /// The record is there but isn't what was stored.

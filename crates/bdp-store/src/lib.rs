@@ -1,14 +1,16 @@
-//! Records at rest: every run of a scenario and all that its cases produced.
+//! Records at rest: every run, of a scenario on the lab or between two machines, and all that its cases produced.
 //!
-//! [`Store`] says what a store does, in the terms of runs and cases; [`SqliteStore`] does it in one file.
+//! [`Store`] says what a store does, in the terms of runs and cases; [`SqliteStore`] does it in one file. The cases of
+//! a run on the lab produce records, those of a run between machines measurements.
 #![forbid(unsafe_code)]
 
 mod encoding;
 mod error;
 mod sqlite;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 
 pub use error::{Error, Result};
@@ -16,7 +18,7 @@ pub use sqlite::SqliteStore;
 
 /// Where runs and their records are kept.
 ///
-/// A run is named by the id that [`Store::begin_run`] gave; [`Store::run`] alone takes a prefix of one.
+/// A run is named by the id that [`Store::begin_run`] gave; [`Store::run`] alone takes a prefix of one, or a label.
 /// Every other method answers an id that the store does not hold with [`Error::UnknownRun`].
 pub trait Store {
     /// Enters a run and gives its id: at least four hexadecimal digits, unique in this store.
@@ -28,20 +30,29 @@ pub trait Store {
     /// (a number that is not finite) is [`Error::NotKept`], and nothing is added.
     fn append(&mut self, run: &str, case_key: &str, record: &Record, settled: bool) -> Result<()>;
 
+    /// Adds what was measured between two machines. It is durable when this returns, and nothing follows under its key.
+    ///
+    /// A measurement that its JSON form cannot hold is [`Error::NotKept`], and nothing is added.
+    fn append_measurement(&mut self, run: &str, kept: &StoredMeasurement) -> Result<()>;
+
     /// Marks a run as gone to its end, at `at_unix_ms` (milliseconds since 1970).
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()>;
 
     /// Every run, newest first.
     fn runs(&self) -> Result<Vec<RunInfo>>;
 
-    /// The run with this id, or the only one whose id begins so; upper and lower case are the same.
-    fn run(&self, id_or_prefix: &str) -> Result<RunInfo>;
+    /// The run with this id, or else the only one with this label, or else the only one whose id begins so; in ids
+    /// upper and lower case are the same.
+    fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo>;
 
-    /// The text of the scenario file as it was when the run began.
+    /// The text of the scenario file as it was when the run began; empty for a run without one.
     fn scenario_text(&self, run: &str) -> Result<String>;
 
     /// Case key and record of every attempt, in the order in which they were added.
     fn records(&self, run: &str) -> Result<Vec<(String, Record)>>;
+
+    /// Every measurement, in the order in which they were added.
+    fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>>;
 
     /// Keys of the cases to which no further attempt follows: what a resumed run leaves out.
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>>;
@@ -50,12 +61,53 @@ pub trait Store {
     fn unfinished(&self, scenario: &str, plan_digest: &str) -> Result<Option<RunInfo>>;
 }
 
+/// What a run consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RunKind {
+    /// Cases of scenarios, on the lab: records.
+    #[default]
+    Lab,
+    /// One measurement between two machines, or several alike.
+    Measure,
+    /// Measurements between two machines that differ in swept parameters.
+    Sweep,
+}
+
+impl RunKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Lab, Self::Measure, Self::Sweep];
+
+    /// `lab`, `measure`, `sweep`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lab => "lab",
+            Self::Measure => "measure",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// A measurement, and where in its run it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMeasurement {
+    /// Names it within its run.
+    pub case_key: String,
+    /// What was varied, as typed, by name; empty where nothing was.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// What was measured.
+    pub measurement: Measurement,
+}
+
 /// What a run is entered with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewRun {
-    /// The scenario's name.
+    /// What it consists of.
+    pub kind: RunKind,
+    /// What the user calls it.
+    pub label: Option<String>,
+    /// The scenario's name; the far machine's, as given, where the run is between two machines.
     pub scenario: String,
-    /// The text of the scenario file.
+    /// The text of the scenario file; empty where there is none.
     pub scenario_text: String,
     /// Digest of the plan; a run is resumed only under the same one.
     pub plan_digest: String,
@@ -74,7 +126,11 @@ pub struct NewRun {
 pub struct RunInfo {
     /// At least four hexadecimal digits, unique in the store.
     pub id: String,
-    /// The scenario's name.
+    /// What it consists of.
+    pub kind: RunKind,
+    /// What the user calls it.
+    pub label: Option<String>,
+    /// The scenario's name; the far machine's, as given, where the run is between two machines.
     pub scenario: String,
     /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,
@@ -82,9 +138,9 @@ pub struct RunInfo {
     pub finished_unix_ms: Option<u64>,
     /// Cases in the plan.
     pub planned: u32,
-    /// Cases of which there is a record, however many attempts each took.
+    /// Cases of which there is a record or a measurement, however many attempts each took.
     pub recorded: u32,
-    /// Cases of which there is a valid record.
+    /// Cases of which there is a valid record, or a measurement that did not fail.
     pub valid: u32,
     /// Digest of the plan.
     pub plan_digest: String,

@@ -300,6 +300,7 @@ fn stored_run(store: &mut bdp_store::SqliteStore) -> String {
         command: "bdp".to_owned(),
         bdp: "0".to_owned(),
         started_unix_ms: 0,
+        ..Default::default()
     };
     let run = store.begin_run(&new).unwrap();
     store.append(&run, "key", &record, true).unwrap();

@@ -62,6 +62,7 @@ fn begin(store: &mut SqliteStore, scenario: &str, started_unix_ms: u64, command:
         command: command.into(),
         bdp: "0.1.0".into(),
         started_unix_ms,
+        ..NewRun::default()
     };
     store.begin_run(&new).unwrap()
 }

@@ -7,7 +7,7 @@ use bdp_model::record::Environment;
 use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WHOLE_PACKETS, WindowMethod};
 use bdp_model::units::{ByteCount, Rate};
 
-use bdp_store::{Error as StoreError, NewRun, RunInfo};
+use bdp_store::{Error as StoreError, NewRun, RunInfo, StoredMeasurement};
 
 use super::*;
 use crate::conduct::blank;
@@ -182,6 +182,12 @@ impl Store for Ledger {
         unreachable!()
     }
     fn records(&self, _: &str) -> bdp_store::Result<Vec<(String, Record)>> {
+        unreachable!()
+    }
+    fn append_measurement(&mut self, _: &str, _: &StoredMeasurement) -> bdp_store::Result<()> {
+        unreachable!()
+    }
+    fn measurements(&self, _: &str) -> bdp_store::Result<Vec<StoredMeasurement>> {
         unreachable!()
     }
     fn settled_keys(&self, _: &str) -> bdp_store::Result<HashSet<String>> {

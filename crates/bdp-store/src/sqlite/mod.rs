@@ -6,11 +6,12 @@ mod place;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, ffi, params};
 
-use crate::encoding::{self, DecodeError};
-use crate::{Error, NewRun, Result, RunInfo, Store};
+use crate::encoding::{self, DecodeError, Entry};
+use crate::{Error, NewRun, Result, RunInfo, RunKind, Store, StoredMeasurement};
 
 /// Runs and records in one SQLite file, which several processes may use at once.
 #[derive(Debug)]
@@ -68,14 +69,36 @@ impl SqliteStore {
     fn select(&self, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<RunInfo>> {
         let sql = format!(
             "SELECT id, scenario, started_unix_ms, finished_unix_ms, planned,
-                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq),
-                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq AND valid),
-                    plan_digest, command, bdp
+                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq)
+                        + (SELECT count(DISTINCT case_key) FROM measurement WHERE run = run.seq),
+                    (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq AND valid)
+                        + (SELECT count(DISTINCT case_key) FROM measurement WHERE run = run.seq AND valid),
+                    plan_digest, command, bdp, kind, label
              FROM run WHERE {condition} ORDER BY started_unix_ms DESC, seq DESC"
         );
         self.db
             .prepare_cached(&sql)
             .and_then(|mut s| s.query_map(values, run_of_row)?.collect())
+            .map_err(self.failing_to("read"))
+    }
+
+    /// What a statement finds of the entries of a run: case key, schema, JSON, checksum, parameters.
+    fn entries(&self, run: &str, statement: &str) -> Result<Vec<StoredEntry>> {
+        let row = self.row_of(run)?;
+        self.db
+            .prepare_cached(statement)
+            .and_then(|mut s| {
+                s.query_map([row], |row| {
+                    Ok(StoredEntry {
+                        case_key: row.get(0)?,
+                        schema: row.get(1)?,
+                        json: row.get(2)?,
+                        checksum: row.get(3)?,
+                        params: row.get(4)?,
+                    })
+                })?
+                .collect()
+            })
             .map_err(self.failing_to("read"))
     }
 
@@ -119,6 +142,31 @@ impl Store for SqliteStore {
         if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
     }
 
+    fn append_measurement(&mut self, run: &str, kept: &StoredMeasurement) -> Result<()> {
+        let not_kept = |detail| Error::NotKept { case_key: kept.case_key.clone(), detail };
+        let encoded = encoding::encode(&kept.measurement).map_err(not_kept)?;
+        let params = serde_json::to_string(&kept.params).map_err(|e| not_kept(e.to_string()))?;
+        let added = self
+            .db
+            .prepare_cached(
+                "INSERT INTO measurement (run, case_key, params, valid, schema, json, checksum)
+                 SELECT seq, ?2, ?3, ?4, ?5, ?6, ?7 FROM run WHERE id = ?1",
+            )
+            .and_then(|mut s| {
+                s.execute(params![
+                    run,
+                    kept.case_key,
+                    params,
+                    kept.measurement.error.is_none(),
+                    kept.measurement.schema,
+                    encoded.json,
+                    encoded.checksum
+                ])
+            })
+            .map_err(self.failing_to("write"))?;
+        if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()> {
         let changed = self
             .db
@@ -131,24 +179,28 @@ impl Store for SqliteStore {
         self.select("TRUE", &[])
     }
 
-    fn run(&self, id_or_prefix: &str) -> Result<RunInfo> {
-        let given = id_or_prefix.to_ascii_lowercase();
-        if given.is_empty() {
-            return Err(self.unknown(id_or_prefix));
+    fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo> {
+        let id = id_label_or_prefix.to_ascii_lowercase();
+        if id.is_empty() {
+            return Err(self.unknown(id_label_or_prefix));
         }
-        let mut found = self.select("substr(id, 1, length(?1)) = ?1", &[&given])?;
-        // A whole id is meant even where a longer one begins with it.
-        if let Some(exact) = found.iter().position(|run| run.id == given) {
-            return Ok(found.swap_remove(exact));
+        // A whole id is meant even where a longer one begins with it, and a label even where an id does.
+        let conditions: [(&str, &str); 3] =
+            [("id = ?1", &id), ("label = ?1", id_label_or_prefix), ("substr(id, 1, length(?1)) = ?1", &id)];
+        for (condition, value) in conditions {
+            let mut found = self.select(condition, &[&value])?;
+            match found.len() {
+                0 => {}
+                1 => return Ok(found.swap_remove(0)),
+                _ => {
+                    return Err(Error::AmbiguousRun {
+                        given: id_label_or_prefix.to_owned(),
+                        candidates: found.into_iter().map(|run| run.id).collect(),
+                    });
+                }
+            }
         }
-        match found.len() {
-            0 => Err(self.unknown(id_or_prefix)),
-            1 => Ok(found.swap_remove(0)),
-            _ => Err(Error::AmbiguousRun {
-                given: id_or_prefix.to_owned(),
-                candidates: found.into_iter().map(|run| run.id).collect(),
-            }),
-        }
+        Err(self.unknown(id_label_or_prefix))
     }
 
     fn scenario_text(&self, run: &str) -> Result<String> {
@@ -159,29 +211,37 @@ impl Store for SqliteStore {
     }
 
     fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {
-        let row = self.row_of(run)?;
-        let rows: Vec<StoredRecord> = self
-            .db
-            .prepare_cached("SELECT case_key, schema, json, checksum FROM record WHERE run = ?1 ORDER BY seq")
-            .and_then(|mut s| {
-                s.query_map([row], |row| {
-                    Ok(StoredRecord {
-                        case_key: row.get(0)?,
-                        schema: row.get(1)?,
-                        json: row.get(2)?,
-                        checksum: row.get(3)?,
-                    })
-                })?
-                .collect()
+        let rows = self.entries(
+            run,
+            "SELECT case_key, schema, json, checksum, '' FROM record WHERE run = ?1 ORDER BY seq",
+        )?;
+        rows.into_iter()
+            .map(|stored| Ok((stored.case_key.clone(), stored.decode::<Record>(run, &self.path)?)))
+            .collect()
+    }
+
+    fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>> {
+        let rows = self.entries(
+            run,
+            "SELECT case_key, schema, json, checksum, params FROM measurement WHERE run = ?1 ORDER BY seq",
+        )?;
+        rows.into_iter()
+            .map(|stored| {
+                let params = serde_json::from_str(&stored.params)
+                    .map_err(|e| stored.unreadable(run, &self.path, format!("its parameters: {e}")))?;
+                let measurement = stored.decode::<Measurement>(run, &self.path)?;
+                Ok(StoredMeasurement { case_key: stored.case_key, params, measurement })
             })
-            .map_err(self.failing_to("read"))?;
-        rows.into_iter().map(|stored| stored.decode(run, &self.path)).collect()
+            .collect()
     }
 
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>> {
         let row = self.row_of(run)?;
         self.db
-            .prepare_cached("SELECT DISTINCT case_key FROM record WHERE run = ?1 AND settled")
+            .prepare_cached(
+                "SELECT case_key FROM record WHERE run = ?1 AND settled
+                 UNION SELECT case_key FROM measurement WHERE run = ?1",
+            )
             .and_then(|mut s| s.query_map([row], |row| row.get(0))?.collect())
             .map_err(self.failing_to("read"))
     }
@@ -192,27 +252,34 @@ impl Store for SqliteStore {
     }
 }
 
-/// A row of the table `record`, unread.
-struct StoredRecord {
+/// A row of the table `record` or `measurement`, unread.
+struct StoredEntry {
     case_key: String,
     schema: String,
     json: String,
     checksum: i64,
+    params: String,
 }
 
-impl StoredRecord {
-    fn decode(self, run: &str, path: &Path) -> Result<(String, Record)> {
-        match encoding::decode(&self.json, self.checksum, &self.schema) {
-            Ok(record) => Ok((self.case_key, record)),
-            Err(DecodeError::Newer(schema)) => {
-                Err(Error::NewerRecord { run: run.to_owned(), case_key: self.case_key, schema })
-            }
-            Err(DecodeError::Damaged(detail)) => Err(Error::UnreadableRecord {
-                path: path.to_owned(),
+impl StoredEntry {
+    fn decode<T: Entry>(&self, run: &str, path: &Path) -> Result<T> {
+        encoding::decode(&self.json, self.checksum, &self.schema).map_err(|error| match error {
+            DecodeError::Newer(schema) => Error::NewerRecord {
                 run: run.to_owned(),
-                case_key: self.case_key,
-                detail,
-            }),
+                case_key: self.case_key.clone(),
+                schema,
+                known: T::SCHEMA,
+            },
+            DecodeError::Damaged(detail) => self.unreadable(run, path, detail),
+        })
+    }
+
+    fn unreadable(&self, run: &str, path: &Path, detail: String) -> Error {
+        Error::UnreadableRecord {
+            path: path.to_owned(),
+            run: run.to_owned(),
+            case_key: self.case_key.clone(),
+            detail,
         }
     }
 }
@@ -233,8 +300,8 @@ fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
     };
     entry.execute(
         "INSERT INTO run
-             (id, scenario, scenario_text, plan_digest, planned, command, bdp, started_unix_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             (id, scenario, scenario_text, plan_digest, planned, command, bdp, started_unix_ms, kind, label)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             id,
             new.scenario,
@@ -243,7 +310,9 @@ fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
             new.planned,
             new.command,
             new.bdp,
-            whole(new.started_unix_ms)
+            whole(new.started_unix_ms),
+            new.kind.name(),
+            new.label
         ],
     )?;
     entry.commit()?;
@@ -265,7 +334,17 @@ fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunInfo> {
         plan_digest: row.get(7)?,
         command: row.get(8)?,
         bdp: row.get(9)?,
+        kind: kind(row.get(10)?)?,
+        label: row.get(11)?,
     })
+}
+
+fn kind(name: String) -> rusqlite::Result<RunKind> {
+    let unknown = || {
+        let what = format!("a run of kind '{name}'");
+        rusqlite::Error::FromSqlConversionFailure(10, rusqlite::types::Type::Text, what.into())
+    };
+    RunKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
 }
 
 /// SQLite's integers are signed; no clock reaches the last of them for 292 million years.

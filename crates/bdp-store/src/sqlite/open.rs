@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub const APPLICATION_ID: i32 = 0x6264_7053;
 
 /// Version of the tables (`PRAGMA user_version`); a store of a newer one is refused.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// How long one waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// A store up to this size is checked whole before it is written to; it takes about a tenth of a second.
 const CHECKED_BYTES: u64 = 64 << 20;
 
-/// The tables. `record_outcome` answers every question but "what did the case produce" without the JSON.
+/// The tables of version 1, to which [`FROM_1_TO_2`] adds. `record_outcome` answers every question but "what did the case produce" without the JSON.
 const TABLES: &str = "
     CREATE TABLE run (
         seq              INTEGER PRIMARY KEY,
@@ -54,15 +54,44 @@ const TABLES: &str = "
     CREATE INDEX record_outcome ON record (run, case_key, valid, settled);
 ";
 
+/// What version 2 added to version 1: runs of other kinds than on the lab, with labels and measurements.
+const FROM_1_TO_2: &str = "
+    ALTER TABLE run ADD COLUMN kind TEXT NOT NULL DEFAULT 'lab';
+    ALTER TABLE run ADD COLUMN label TEXT;
+    CREATE TABLE measurement (
+        seq         INTEGER PRIMARY KEY,
+        run         INTEGER NOT NULL REFERENCES run (seq),
+        case_key    TEXT NOT NULL,
+        params      TEXT NOT NULL,
+        valid       INTEGER NOT NULL,
+        schema      TEXT NOT NULL,
+        checksum    INTEGER NOT NULL,
+        json        TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX measurement_outcome ON measurement (run, case_key, valid);
+";
+
+/// What lets a store of version 1 be read as one of version 2, while nothing in the file changes.
+const READ_1_AS_2: &str = "
+    PRAGMA temp_store = MEMORY;
+    CREATE TEMP VIEW run AS SELECT *, 'lab' AS kind, NULL AS label FROM main.run;
+    CREATE TEMP TABLE measurement (
+        seq INTEGER, run INTEGER, case_key TEXT, params TEXT, valid INTEGER, schema TEXT, checksum INTEGER, json TEXT
+    );
+";
+
 /// Opens for reading and writing; makes what is missing.
 pub fn for_writing(path: &Path) -> Result<SqliteStore> {
     if !is_there(path)? {
         create(path)?;
     }
     let db = connect(path, Access::Write)?;
-    identify(&db, path)?;
+    let version = identify(&db, path)?;
     check(&db, path)?;
     keep_durable(&db).map_err(|e| explain("open", path, e))?;
+    if version < SCHEMA_VERSION {
+        migrate(&db).map_err(|e| explain("bring up to date", path, e))?;
+    }
     Ok(SqliteStore { db, path: path.to_owned() })
 }
 
@@ -80,7 +109,9 @@ pub fn for_reading(path: &Path) -> Result<SqliteStore> {
         }
         other => other,
     }?;
-    identify(&db, path)?;
+    if identify(&db, path)? < SCHEMA_VERSION {
+        db.execute_batch(READ_1_AS_2).map_err(|e| explain("open", path, e))?;
+    }
     db.pragma_update(None, "query_only", true).map_err(|e| explain("open", path, e))?;
     Ok(SqliteStore { db, path: path.to_owned() })
 }
@@ -168,8 +199,8 @@ fn why_not(path: &Path, refused: rusqlite::Error) -> Error {
     }
 }
 
-/// Refuses what isn't a store of a version known here.
-fn identify(db: &Connection, path: &Path) -> Result<()> {
+/// Refuses what isn't a store of a version known here, and gives its version.
+fn identify(db: &Connection, path: &Path) -> Result<i32> {
     let number = |pragma| {
         db.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0)).map_err(|e| explain("open", path, e))
     };
@@ -178,10 +209,28 @@ fn identify(db: &Connection, path: &Path) -> Result<()> {
         return Err(Error::NotAStore { path, detail: "another program's SQLite database".into() });
     }
     match number("user_version")? {
-        SCHEMA_VERSION => Ok(()),
+        found @ 1..=SCHEMA_VERSION => Ok(found),
         found if found > SCHEMA_VERSION => Err(Error::NewerStore { path, found, known: SCHEMA_VERSION }),
         found => Err(Error::Damaged { path, detail: format!("version {found}") }),
     }
+}
+
+/// Brings an older store up to date, in one transaction: killed meanwhile, it is as it was.
+fn migrate(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    let migrated = (|| {
+        // Another process may have been first.
+        if db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))? < SCHEMA_VERSION {
+            db.execute_batch(FROM_1_TO_2)?;
+            db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        }
+        db.execute_batch("COMMIT")
+    })();
+    if migrated.is_err() {
+        // What failed is told; there is nothing to add to it.
+        let _ = db.execute_batch("ROLLBACK");
+    }
+    migrated
 }
 
 /// Checks the structure of a store that isn't large; the pages of a larger one are checked as they are read.
@@ -239,6 +288,7 @@ fn draft_store(draft: &Path, path: &Path) -> Result<()> {
     let fill = |mut db: Connection| {
         let tables = db.transaction()?;
         tables.execute_batch(TABLES)?;
+        tables.execute_batch(FROM_1_TO_2)?;
         tables.pragma_update(None, "application_id", APPLICATION_ID)?;
         tables.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         tables.commit()?;

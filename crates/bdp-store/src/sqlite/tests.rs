@@ -17,6 +17,7 @@ fn new_run() -> NewRun {
         command: "bdp lab run a".into(),
         bdp: "0.1.0".into(),
         started_unix_ms: 1,
+        ..NewRun::default()
     }
 }
 

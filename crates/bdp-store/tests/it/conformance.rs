@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::thread;
 
-use bdp_store::{Error, RunInfo, Store};
+use bdp_store::{Error, NewRun, RunInfo, RunKind, Store};
 
-use crate::samples::{attempt, record, run};
+use crate::samples::{attempt, measured, record, run};
 
 /// An empty store of some kind that can be opened several times.
 pub trait Factory: Sync {
@@ -24,6 +24,8 @@ fn what_is_entered_is_read_back<F: Factory>() {
     assert!(id.len() >= 4 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
     let expected = RunInfo {
         id: id.clone(),
+        kind: RunKind::Lab,
+        label: None,
         scenario: new.scenario,
         started_unix_ms: 1_767_225_600_123,
         finished_unix_ms: None,
@@ -128,6 +130,8 @@ fn an_unknown_run_is_refused_with_those_there_are<F: Factory>() {
     }
     let unknown = |e: Error| assert!(matches!(e, Error::UnknownRun { .. }), "{e}");
     unknown(store.append("zzzz", "#1", &record(), true).unwrap_err());
+    unknown(store.append_measurement("zzzz", &measured("#1")).unwrap_err());
+    unknown(store.measurements("zzzz").unwrap_err());
     unknown(store.finish_run("zzzz", 1).unwrap_err());
     unknown(store.records("zzzz").unwrap_err());
     unknown(store.settled_keys("zzzz").unwrap_err());
@@ -175,6 +179,67 @@ fn a_record_that_json_cannot_hold_is_refused<F: Factory>() {
         assert!(matches!(store.append(&id, "#1", &broken, true), Err(Error::NotKept { .. })));
     }
     assert_eq!(store.records(&id).unwrap(), []);
+}
+
+fn measurements_survive_in_their_order_and_run<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    for kind in [RunKind::Measure, RunKind::Sweep] {
+        let label = Some(format!("nightly {}", kind.name()));
+        let id = store.begin_run(&NewRun { kind, label: label.clone(), ..run("ams1", "", 1) }).unwrap();
+        let mut given = ["#2", "#1", "#3"].map(measured);
+        given[1].params.clear();
+        given[2].measurement.error = Some("the far end vanished".into());
+        for kept in &given {
+            store.append_measurement(&id, kept).unwrap();
+        }
+        let again = place.open();
+        assert_eq!(again.measurements(&id).unwrap(), given);
+        assert_eq!(again.records(&id).unwrap(), []);
+        let info = again.run(&id).unwrap();
+        assert_eq!((info.kind, info.label), (kind, label));
+        assert_eq!((info.recorded, info.valid), (3, 2), "one failed");
+        assert_eq!(again.settled_keys(&id).unwrap(), HashSet::from(["#1", "#2", "#3"].map(str::to_owned)));
+    }
+}
+
+fn a_measurement_that_json_cannot_hold_is_refused<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    let mut broken = measured("#1");
+    broken.measurement.directions[0].goodput_bps = f64::NAN;
+    assert!(matches!(store.append_measurement(&id, &broken), Err(Error::NotKept { .. })));
+    assert_eq!(store.measurements(&id).unwrap(), []);
+}
+
+fn a_measurement_of_a_newer_schema_is_reported<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    let mut later = measured("#1");
+    later.measurement.schema = "bdp.measurement/2".into();
+    store.append_measurement(&id, &later).unwrap();
+    let text = store.measurements(&id).unwrap_err().to_string();
+    assert!(text.contains("bdp.measurement/2") && text.contains("up to bdp.measurement/1"), "{text}");
+}
+
+fn a_label_names_a_run<F: Factory>() {
+    let mut store = F::new().open();
+    let mut labelled =
+        |label: &str| store.begin_run(&NewRun { label: Some(label.into()), ..run("a", "d", 1) }).unwrap();
+    let (main, twice, thrice) = (labelled("Main"), labelled("tuned"), labelled("tuned"));
+    assert_eq!(store.run("Main").unwrap().id, main);
+    match store.run("tuned").unwrap_err() {
+        Error::AmbiguousRun { candidates, .. } => assert_eq!(candidates, [thrice, twice]),
+        other => panic!("{other}"),
+    }
+    // A label is not begun, and its case is its own.
+    for wrong in ["Mai", "main"] {
+        assert!(matches!(store.run(wrong), Err(Error::UnknownRun { .. })), "{wrong}");
+    }
+    // Another run's whole id is meant before a label.
+    let vain = store.begin_run(&NewRun { label: Some(main.clone()), ..run("a", "d", 1) }).unwrap();
+    assert_eq!(store.run(&main).unwrap().id, main);
+    assert_eq!(store.run(&vain).unwrap().label, Some(main));
 }
 
 fn two_writers_share_a_store<F: Factory>() {
@@ -260,6 +325,10 @@ mod sqlite {
         the_newest_unfinished_run_of_a_plan_is_found
         a_record_of_a_newer_schema_is_reported
         a_record_that_json_cannot_hold_is_refused
+        measurements_survive_in_their_order_and_run
+        a_measurement_that_json_cannot_hold_is_refused
+        a_measurement_of_a_newer_schema_is_reported
+        a_label_names_a_run
         two_writers_share_a_store
         several_may_make_the_same_store
     }

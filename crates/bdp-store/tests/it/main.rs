@@ -2,5 +2,6 @@
 
 mod conformance;
 mod durability;
+mod older;
 mod refusals;
 mod samples;

@@ -11,7 +11,7 @@ use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
 use bdp_model::units::format_bps;
 use bdp_run::schedule::{Keep, digest, key};
 use bdp_run::{Conductor, Event, RunError, RunOptions};
-use bdp_store::{NewRun, SqliteStore, Store};
+use bdp_store::{NewRun, RunKind, SqliteStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{self, Exit};
@@ -158,6 +158,8 @@ impl Work {
             Some(run) => run.clone(),
             None => store
                 .begin_run(&NewRun {
+                    kind: RunKind::Lab,
+                    label: None,
                     scenario: self.scenarios.join(" "),
                     scenario_text: self.texts.clone(),
                     plan_digest: self.digest.clone(),

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use bdp_sys::namespace::{self, Privilege};
 use bdp_sys::netlink::{DeviceSettings, Netlink};
-use bdp_sys::tun::Tun;
+use bdp_sys::tun::{Framing, Tun};
 use bdp_sys::{SysError, passing, process, sysctl};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::setup::{HostSetup, SetupAnswer};
@@ -52,7 +52,7 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), Sy
     netlink.bring_up("lo", &DeviceSettings::default())?;
     let mut devices = Vec::new();
     for device in &setup.devices {
-        let tun = Tun::create(&device.name)?;
+        let tun = Tun::create(&device.name, Framing::Segments)?;
         netlink.bring_up(
             &device.name,
             &DeviceSettings {

@@ -11,7 +11,7 @@ use bdp_link::{Departure, End, Link, Packet};
 use bdp_model::link::LinkConfig;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll, Waker};
-use bdp_sys::tun::Tun;
+use bdp_sys::tun::{Tun, VirtioHeader};
 use bdp_sys::{clock, process};
 
 use crate::LabError;
@@ -260,7 +260,7 @@ impl Motion {
         let active = &mut self.links[index];
         for _ in 0..most {
             match active.devices[end].receive(&mut self.room) {
-                Ok(Some(length)) => active.take_in(end, &self.room[..length]),
+                Ok(Some((length, _))) => active.take_in(end, &self.room[..length]),
                 Ok(None) => return,
                 Err(e) => {
                     let _ = self.poll.remove(&active.devices[end]);
@@ -281,7 +281,7 @@ impl Active {
             return;
         }
         let from = if end == 0 { End::A } else { End::B };
-        self.link.enqueue(from, Packet { data: packet.to_vec() }, Nanos(now));
+        self.link.enqueue(from, Packet::from(packet.to_vec()), Nanos(now));
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
 
@@ -299,7 +299,7 @@ impl Active {
                 };
                 let meter = &mut self.meters[direction];
                 meter.note_release(due.as_ns(), now, packet.data.len());
-                match self.devices[device].send(&packet.data) {
+                match self.devices[device].send(&packet.data, VirtioHeader::default()) {
                     Ok(true) => meter.delivered += 1,
                     Ok(false) => meter.device_refused += 1,
                     Err(e) => {

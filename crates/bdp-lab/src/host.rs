@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bdp_sys::passing;
-use bdp_sys::tun::Tun;
+use bdp_sys::tun::{Framing, Tun};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::setup::{HostSetup, SetupAnswer};
 
@@ -69,7 +69,10 @@ impl Host {
         let devices: Vec<Tun> = if setup.devices.is_empty() {
             Vec::new()
         } else {
-            passing::receive_descriptors(&ours)?.into_iter().map(Tun::from_descriptor).collect()
+            passing::receive_descriptors(&ours)?
+                .into_iter()
+                .map(|descriptor| Tun::from_descriptor(descriptor, Framing::Segments))
+                .collect()
         };
         if devices.len() != setup.devices.len() {
             return Err(failed(format!("{} of {} devices came", devices.len(), setup.devices.len())));

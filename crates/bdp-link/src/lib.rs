@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod busy;
+mod checksum;
 mod counters;
 mod direction;
 mod loss;
@@ -34,6 +35,7 @@ mod packet;
 mod queue;
 mod random;
 mod rewrite;
+mod segments;
 mod serialiser;
 mod tcp;
 
@@ -41,7 +43,8 @@ use bdp_model::link::LinkConfig;
 use bdp_model::units::Nanos;
 
 pub use crate::counters::Counters;
-pub use crate::packet::Packet;
+pub use crate::packet::{Offload, Packet, PartialChecksum, Segmentation, Transport};
+pub use crate::segments::Segments;
 
 use crate::direction::Direction;
 

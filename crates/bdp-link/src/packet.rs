@@ -2,21 +2,78 @@
 
 use std::ops::Range;
 
+use crate::checksum;
+use crate::segments::Segments;
 use crate::tcp::TcpHeader;
 
-/// One IP packet, version 4 or 6, with full checksums (none left for a device to complete).
+/// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
 ///
 /// Any bytes are accepted: what is not understood passes unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packet {
     /// From the first byte of the IP header to the last of its payload.
     pub data: Vec<u8>,
+    /// What its sender left to be done.
+    pub offload: Offload,
+}
+
+/// What the stack that sent a packet left to its device (virtio 1.2, section 5.1.6). By default nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// How it falls into wire segments.
+    pub segmentation: Option<Segmentation>,
+    /// The transport checksum that is to be completed.
+    pub checksum: Option<PartialChecksum>,
+}
+
+/// How a super-packet falls into wire segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segmentation {
+    /// What is segmented.
+    pub transport: Transport,
+    /// Payload bytes of each segment; the last may have fewer.
+    pub size: u16,
+}
+
+/// The transport protocol of a super-packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// One range of the byte stream.
+    Tcp,
+    /// Datagrams one behind the other.
+    Udp,
+}
+
+/// A checksum of which only the sum over the pseudo-header is in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// The byte of the packet where the transport header begins, and what is summed.
+    pub start: u16,
+    /// Where the checksum's field lies, from there.
+    pub offset: u16,
+}
+
+impl From<Vec<u8>> for Packet {
+    /// A wire segment with its checksums complete.
+    fn from(data: Vec<u8>) -> Self {
+        Self { data, offload: Offload::default() }
+    }
 }
 
 impl Packet {
     /// Its length in IP bytes.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.data.len() as u64
+    }
+
+    /// Completes a checksum that was left partial, as its device would have. That of a super-packet can't be completed
+    /// before it is cut, and stays as it is.
+    pub fn complete_checksum(&mut self) {
+        if Segments::of(self).count() == 1
+            && let Some(partial) = std::mem::take(&mut self.offload).checksum
+        {
+            partial.complete(&mut self.data);
+        }
     }
 
     /// The TCP header, if this is a TCP segment (or the first fragment of one) that is well formed so far.
@@ -26,7 +83,34 @@ impl Packet {
             6 => ipv6_tcp_payload(&self.data),
             _ => None,
         }?;
-        TcpHeader::new(self.data.get_mut(payload)?)
+        TcpHeader::new(self.data.get_mut(payload)?, self.offload.checksum.is_some())
+    }
+}
+
+impl PartialChecksum {
+    /// Sums up what follows and puts the complement in the field, which held the pseudo-header's sum. A UDP checksum of
+    /// zero would mean that there is none (RFC 768), so it is sent as all ones.
+    fn complete(self, data: &mut [u8]) {
+        const UDP_OFFSET: u16 = 6;
+        let start = usize::from(self.start);
+        let Some(sum) = data.get(start..).map(checksum::of) else { return };
+        let sum = if sum == 0 && self.offset == UDP_OFFSET { 0xffff } else { sum };
+        if let Some(field) = self.field(data) {
+            field.copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+
+    /// Makes the pseudo-header's sum one over another length of the transport segment: old, new.
+    pub(crate) fn replace_length(self, data: &mut [u8], [old, new]: [u16; 2]) {
+        if let Some(field) = self.field(data) {
+            let sum = u64::from(u16::from_be_bytes([field[0], field[1]])) + u64::from(!old) + u64::from(new);
+            field.copy_from_slice(&checksum::fold(sum).to_be_bytes());
+        }
+    }
+
+    fn field(self, data: &mut [u8]) -> Option<&mut [u8]> {
+        let at = usize::from(self.start) + usize::from(self.offset);
+        data.get_mut(at..at + 2)
     }
 }
 

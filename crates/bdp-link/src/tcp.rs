@@ -2,10 +2,14 @@
 
 use std::ops::Range;
 
+use crate::checksum;
+
 /// A TCP header with its options (RFC 9293, section 3.1), its length checked.
 #[derive(Debug)]
 pub(crate) struct TcpHeader<'a> {
     bytes: &'a mut [u8],
+    /// Whether the checksum's field holds the pseudo-header's sum alone, which no change of the header concerns.
+    partial_checksum: bool,
 }
 
 const WINDOW: Range<usize> = 14..16;
@@ -19,12 +23,12 @@ const WINDOW_SCALE: u8 = 3;
 
 impl<'a> TcpHeader<'a> {
     /// The header at the front of an IP payload; `None` where its data offset is short or goes past the end.
-    pub(crate) fn new(payload: &'a mut [u8]) -> Option<Self> {
+    pub(crate) fn new(payload: &'a mut [u8], partial_checksum: bool) -> Option<Self> {
         let header_len = usize::from(payload.get(12)? >> 4) * 4;
         if header_len < OPTIONS {
             return None;
         }
-        Some(Self { bytes: payload.get_mut(..header_len)? })
+        Some(Self { bytes: payload.get_mut(..header_len)?, partial_checksum })
     }
 
     pub(crate) fn is_syn(&self) -> bool {
@@ -79,10 +83,10 @@ impl<'a> TcpHeader<'a> {
         for word in words.step_by(2) {
             sum += u64::from(self.word(word));
         }
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
+        if self.partial_checksum {
+            return;
         }
-        let checksum = !(sum as u16);
+        let checksum = !checksum::fold(sum);
         self.bytes[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     }
 

@@ -9,6 +9,7 @@ mod oracle;
 mod queue;
 mod rewrite;
 mod segment;
+mod segments;
 mod timing;
 
 use bdp_link::{Departure, End, Link, Packet};
@@ -39,7 +40,7 @@ fn numbered(number: u64, bytes: usize) -> Packet {
     assert!(bytes >= 8);
     let mut data = vec![0; bytes];
     data[..8].copy_from_slice(&number.to_be_bytes());
-    Packet { data }
+    Packet::from(data)
 }
 
 fn number(packet: &Packet) -> u64 {

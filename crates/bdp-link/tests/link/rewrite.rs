@@ -237,7 +237,7 @@ proptest! {
         if let (Some(first), Some(version)) = (data.first_mut(), version) {
             *first = version;
         }
-        let packet = Packet { data };
+        let packet = Packet::from(data);
         prop_assert_eq!(pass(rewrite, &packet).data.len(), packet.data.len());
     }
 

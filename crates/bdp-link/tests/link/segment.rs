@@ -1,6 +1,6 @@
 //! Hand-made TCP segments, and checksums computed in full.
 
-use bdp_link::Packet;
+use bdp_link::{Offload, Packet, PartialChecksum, Segmentation, Transport};
 
 pub const SYN: u8 = 0x02;
 pub const ACK: u8 = 0x10;
@@ -59,7 +59,7 @@ impl Segment {
         let checksum = full_checksum(&data[12..20], &tcp);
         tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
         data.extend(tcp);
-        Packet { data }
+        Packet::from(data)
     }
 
     /// In an IPv6 packet behind these extension headers, each with its type; next header fields are filled in.
@@ -80,7 +80,7 @@ impl Segment {
             data.extend(header);
         }
         data.extend(tcp);
-        Packet { data }
+        Packet::from(data)
     }
 
     /// In every envelope there is: plain, and behind options and extension headers.
@@ -100,12 +100,32 @@ impl Segment {
     }
 }
 
+/// A packet of [`Segment`] as a device gets it that does segmentation and checksums: the field holds the sum over the
+/// pseudo header.
+pub fn offloaded(mut packet: Packet, segment: &Segment, size: u16) -> Packet {
+    let tcp_len = segment.bytes().len();
+    let start = packet.data.len() - tcp_len;
+    let addresses = if packet.data[0] >> 4 == 4 { &packet.data[12..20] } else { &packet.data[8..40] };
+    let pseudo = sum(&[addresses, &(tcp_len as u32).to_be_bytes(), &[0, 0, 0, 6]].concat());
+    packet.data[start + 16..start + 18].copy_from_slice(&pseudo.to_be_bytes());
+    packet.offload = Offload {
+        segmentation: Some(Segmentation { transport: Transport::Tcp, size }),
+        checksum: Some(PartialChecksum { start: start as u16, offset: 16 }),
+    };
+    packet
+}
+
 /// Whether the TCP checksum is right, computed in full (RFC 9293, section 3.1; RFC 8200, section 8.1).
 ///
 /// Counts from the packet's end, where hand-made packets have their TCP segment.
 pub fn checksum_is_right(packet: &Packet, segment: &Segment) -> bool {
+    checksum_is_right_from(packet, packet.data.len() - segment.bytes().len())
+}
+
+/// The same of a packet whose TCP header begins at `start`.
+pub fn checksum_is_right_from(packet: &Packet, start: usize) -> bool {
     let data = &packet.data;
-    let tcp = &data[data.len() - segment.bytes().len()..];
+    let tcp = &data[start..];
     let addresses = if data[0] >> 4 == 4 { &data[12..20] } else { &data[8..40] };
     full_checksum(addresses, tcp) == 0
 }
@@ -117,7 +137,7 @@ fn full_checksum(addresses: &[u8], tcp: &[u8]) -> u16 {
 }
 
 /// The ones' complement sum of 16-bit words, the last padded with zero (RFC 1071).
-fn sum(bytes: &[u8]) -> u16 {
+pub fn sum(bytes: &[u8]) -> u16 {
     let mut sum: u32 =
         bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0))).sum();
     while sum > 0xffff {

@@ -1,0 +1,53 @@
+//! The Internet checksum (RFC 1071).
+
+/// The checksum of `bytes`, to be stored big-endian.
+pub(crate) fn of(bytes: &[u8]) -> u16 {
+    !fold(sum(bytes))
+}
+
+/// The sum of 16-bit big-endian words, an odd byte at the end padded with zero; not folded.
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    let mut words = bytes.chunks_exact(4);
+    let mut sum = 0u64;
+    for word in &mut words {
+        // Two words at once: the carry of the lower into the upper is one that folding would have brought round.
+        sum += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+    }
+    let rest = words.remainder();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    sum + u64::from(u32::from_be_bytes(last))
+}
+
+/// A sum in one's complement, 16 bits.
+pub(crate) fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        // Section 3: 0001 f203 f4f5 f6f7 sum to ddf2.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(fold(sum(&bytes)), 0xddf2);
+        assert_eq!(of(&bytes), !0xddf2);
+    }
+
+    #[test]
+    fn every_length_agrees_with_word_by_word() {
+        let bytes: Vec<u8> = (0..97u32).map(|n| (n * 151 + 200) as u8).collect();
+        for end in 0..bytes.len() {
+            let slow: u64 = bytes[..end]
+                .chunks(2)
+                .map(|w| u64::from(w[0]) << 8 | u64::from(w.get(1).copied().unwrap_or(0)))
+                .sum();
+            assert_eq!(fold(sum(&bytes[..end])), fold(slow), "{end} bytes");
+        }
+    }
+}

@@ -3,11 +3,13 @@
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod finding;
 pub mod histogram;
 pub mod link;
 pub mod measurement;
 pub mod path;
+mod random;
 pub mod record;
 pub mod scenario;
 pub mod stats;

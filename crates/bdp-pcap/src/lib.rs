@@ -1,0 +1,50 @@
+//! Captures in pcapng, by the IETF's draft-ietf-opsawg-pcapng: written over any [`std::io::Write`], read from memory.
+//!
+//! [`Writer`] writes one section of bare IP packets, with nanoseconds and a comment on each packet. [`blocks`] reads
+//! sections of either byte order and passes over what it does not know; no bytes make it panic.
+#![forbid(unsafe_code)]
+
+mod block;
+mod reader;
+mod writer;
+
+pub use block::{Direction, LINKTYPE_RAW};
+pub use reader::{Block, Blocks, blocks};
+pub use writer::{Interface, Packet, Section, Statistics, Writer};
+
+/// Why bytes are no capture, with the offset at which the block in question begins.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PcapError {
+    /// The bytes do not begin with a section header.
+    #[error("at byte {at}: no section header of pcapng")]
+    NoSection {
+        /// Offset of the block.
+        at: usize,
+    },
+    /// The bytes end within a block.
+    #[error("at byte {at}: the block says {length} bytes, {left} are left")]
+    Truncated {
+        /// Offset of the block.
+        at: usize,
+        /// Its length as it says.
+        length: u64,
+        /// Bytes from there to the end.
+        left: usize,
+    },
+    /// A length within a block contradicts another.
+    #[error("at byte {at}: the block's {what} does not fit it")]
+    Malformed {
+        /// Offset of the block.
+        at: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A packet or statistics of an interface that no block before described.
+    #[error("at byte {at}: interface {interface} was not described")]
+    NoInterface {
+        /// Offset of the block.
+        at: usize,
+        /// Its number.
+        interface: u32,
+    },
+}

@@ -1,0 +1,299 @@
+//! A capture as it is read from memory: its blocks one by one.
+
+use bdp_model::units::Nanos;
+
+use crate::PcapError;
+use crate::block::{self, BLOCK_OVERHEAD, Direction, option, padding};
+use crate::writer::Statistics;
+
+type Result<T> = std::result::Result<T, PcapError>;
+
+/// A block; text that is no UTF-8 has replacement characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block<'a> {
+    /// A section begins, and its interfaces are numbered from 0 again.
+    Section {
+        /// The machine.
+        hardware: Option<String>,
+        /// Its operating system.
+        os: Option<String>,
+        /// The program that wrote.
+        application: Option<String>,
+        /// Comments.
+        comments: Vec<String>,
+    },
+    /// An interface, in order of its number.
+    Interface {
+        /// What its packets begin with, such as [`crate::LINKTYPE_RAW`].
+        link_type: u16,
+        /// Bytes kept of a packet, at most; 0 is no limit.
+        snap_length: u32,
+        /// Its name.
+        name: Option<String>,
+        /// Its description.
+        description: Option<String>,
+    },
+    /// A packet.
+    Packet {
+        /// Number of its interface.
+        interface: u32,
+        /// When, since 1970.
+        at: Nanos,
+        /// Which way, where that was written.
+        direction: Option<Direction>,
+        /// Its length before it was cut, bytes.
+        length: u32,
+        /// What was kept.
+        data: &'a [u8],
+        /// Comments.
+        comments: Vec<String>,
+    },
+    /// What passed an interface; what was not written is 0.
+    Statistics(Statistics),
+    /// A block of another kind.
+    Other {
+        /// Its type.
+        kind: u32,
+    },
+}
+
+/// The blocks of a capture. After an error there are no more.
+pub fn blocks(bytes: &[u8]) -> Blocks<'_> {
+    Blocks { bytes, at: 0, order: Order::Little, resolutions: Vec::new(), in_section: false, broken: false }
+}
+
+/// See [`blocks`].
+#[derive(Debug, Clone)]
+pub struct Blocks<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    order: Order,
+    /// Of each interface of the section: what its stamps count.
+    resolutions: Vec<Resolution>,
+    in_section: bool,
+    broken: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Little,
+    Big,
+}
+
+/// Unit of stamps: a power of ten or of two, below a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resolution {
+    Decimal(u32),
+    Binary(u32),
+}
+
+impl<'a> Iterator for Blocks<'a> {
+    type Item = Result<Block<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken || self.at >= self.bytes.len() {
+            return None;
+        }
+        let block = self.read();
+        self.broken = block.is_err();
+        Some(block)
+    }
+}
+
+impl<'a> Blocks<'a> {
+    fn read(&mut self) -> Result<Block<'a>> {
+        let at = self.at;
+        let rest = &self.bytes[at..];
+        let truncated = |length: u64| PcapError::Truncated { at, length, left: rest.len() };
+        if rest.len() < BLOCK_OVERHEAD {
+            return Err(if self.in_section {
+                truncated(BLOCK_OVERHEAD as u64)
+            } else {
+                PcapError::NoSection { at }
+            });
+        }
+        let kind_bytes = word(rest, 0);
+        if kind_bytes == block::SECTION_HEADER.to_le_bytes() {
+            self.order = match word(rest, 8) {
+                magic if magic == block::BYTE_ORDER_MAGIC.to_le_bytes() => Order::Little,
+                magic if magic == block::BYTE_ORDER_MAGIC.to_be_bytes() => Order::Big,
+                _ => return Err(PcapError::NoSection { at }),
+            };
+            self.in_section = true;
+            self.resolutions.clear();
+        } else if !self.in_section {
+            return Err(PcapError::NoSection { at });
+        }
+        let order = self.order;
+        let kind = order.u32(kind_bytes);
+        let length = order.u32(word(rest, 4)) as usize;
+        if length > rest.len() {
+            return Err(truncated(length as u64));
+        }
+        if length < BLOCK_OVERHEAD
+            || !length.is_multiple_of(4)
+            || order.u32(word(rest, length - 4)) as usize != length
+        {
+            return Err(PcapError::Malformed { at, what: "length" });
+        }
+        self.at += length;
+        let body = &rest[8..length - 4];
+        match kind {
+            block::SECTION_HEADER => section(body, order, at),
+            block::INTERFACE_DESCRIPTION => self.interface(body, at),
+            block::ENHANCED_PACKET => self.packet(body, at),
+            block::INTERFACE_STATISTICS => self.statistics(body, at),
+            kind => Ok(Block::Other { kind }),
+        }
+    }
+
+    fn interface(&mut self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let (fixed, rest) = split(body, 8, at)?;
+        let options = options(rest, self.order, at)?;
+        let resolution = options.iter().find(|(code, _)| *code == option::IF_TSRESOL);
+        self.resolutions.push(match resolution.and_then(|(_, value)| value.first()) {
+            None => Resolution::Decimal(6),
+            Some(&r) if r & 0x80 == 0 => Resolution::Decimal(u32::from(r)),
+            Some(&r) => Resolution::Binary(u32::from(r & 0x7f)),
+        });
+        Ok(Block::Interface {
+            link_type: self.order.u16([fixed[0], fixed[1]]),
+            snap_length: self.order.u32(word(fixed, 4)),
+            name: text(&options, option::IF_NAME),
+            description: text(&options, option::IF_DESCRIPTION),
+        })
+    }
+
+    fn packet(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let order = self.order;
+        let (fixed, rest) = split(body, 20, at)?;
+        let interface = order.u32(word(fixed, 0));
+        let resolution = self.resolution(interface, at)?;
+        let kept = order.u32(word(fixed, 12)) as usize;
+        let data = rest.get(..kept).ok_or(PcapError::Malformed { at, what: "captured length" })?;
+        let rest = rest.get(kept + padding(kept)..).unwrap_or_default();
+        let options = options(rest, order, at)?;
+        let flags = options.iter().find(|(code, value)| *code == option::EPB_FLAGS && value.len() == 4);
+        Ok(Block::Packet {
+            interface,
+            at: resolution.nanos(order.stamp(fixed, 4)),
+            direction: flags.and_then(|(_, value)| Direction::of(order.u32(word(value, 0)))),
+            length: order.u32(word(fixed, 16)),
+            data,
+            comments: comments(&options),
+        })
+    }
+
+    fn statistics(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let order = self.order;
+        let (fixed, rest) = split(body, 12, at)?;
+        let interface = order.u32(word(fixed, 0));
+        let resolution = self.resolution(interface, at)?;
+        let options = options(rest, order, at)?;
+        let find = |code: u16| {
+            options.iter().find(|(c, value)| *c == code && value.len() == 8).map(|(_, value)| *value)
+        };
+        let time = |code| find(code).map_or(Nanos::ZERO, |v| resolution.nanos(order.stamp(v, 0)));
+        let count = |code| find(code).map_or(0, |v| order.u64(v));
+        Ok(Block::Statistics(Statistics {
+            interface,
+            started: time(option::ISB_STARTTIME),
+            ended: time(option::ISB_ENDTIME),
+            received: count(option::ISB_IFRECV),
+            dropped: count(option::ISB_IFDROP),
+        }))
+    }
+
+    fn resolution(&self, interface: u32, at: usize) -> Result<Resolution> {
+        self.resolutions.get(interface as usize).copied().ok_or(PcapError::NoInterface { at, interface })
+    }
+}
+
+fn section<'a>(body: &'a [u8], order: Order, at: usize) -> Result<Block<'a>> {
+    let (_, rest) = split(body, 16, at)?;
+    let options = options(rest, order, at)?;
+    Ok(Block::Section {
+        hardware: text(&options, option::SHB_HARDWARE),
+        os: text(&options, option::SHB_OS),
+        application: text(&options, option::SHB_USERAPPL),
+        comments: comments(&options),
+    })
+}
+
+/// Code and value of each option, section 3.5; the end-of-options marker may be missing.
+fn options(mut bytes: &[u8], order: Order, at: usize) -> Result<Vec<(u16, &[u8])>> {
+    let mut found = Vec::new();
+    while bytes.len() >= 4 {
+        let code = order.u16([bytes[0], bytes[1]]);
+        let length = usize::from(order.u16([bytes[2], bytes[3]]));
+        if code == option::END {
+            break;
+        }
+        let value = bytes.get(4..4 + length).ok_or(PcapError::Malformed { at, what: "option" })?;
+        found.push((code, value));
+        bytes = bytes.get(4 + length + padding(length)..).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+fn text(options: &[(u16, &[u8])], code: u16) -> Option<String> {
+    let found = options.iter().find(|(c, _)| *c == code);
+    found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+}
+
+fn comments(options: &[(u16, &[u8])]) -> Vec<String> {
+    let these = options.iter().filter(|(code, _)| *code == option::COMMENT);
+    these.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect()
+}
+
+fn split(body: &[u8], fixed: usize, at: usize) -> Result<(&[u8], &[u8])> {
+    body.split_at_checked(fixed).ok_or(PcapError::Malformed { at, what: "fixed part" })
+}
+
+/// Four bytes from `at` on, which must be there.
+fn word(bytes: &[u8], at: usize) -> [u8; 4] {
+    [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
+}
+
+impl Order {
+    fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// Of eight bytes.
+    fn u64(self, bytes: &[u8]) -> u64 {
+        let (first, second) = (u64::from(self.u32(word(bytes, 0))), u64::from(self.u32(word(bytes, 4))));
+        match self {
+            Self::Little => second << 32 | first,
+            Self::Big => first << 32 | second,
+        }
+    }
+
+    /// Two words, the higher one first.
+    fn stamp(self, bytes: &[u8], at: usize) -> u64 {
+        u64::from(self.u32(word(bytes, at))) << 32 | u64::from(self.u32(word(bytes, at + 4)))
+    }
+}
+
+impl Resolution {
+    /// Rounded down, and bounded by what nanoseconds of 64 bits hold.
+    fn nanos(self, stamp: u64) -> Nanos {
+        let stamp = u128::from(stamp);
+        let ns = match self {
+            Self::Decimal(power @ 0..=9) => stamp * 10u128.pow(9 - power),
+            Self::Decimal(power) => 10u128.checked_pow(power - 9).map_or(0, |unit| stamp / unit),
+            Self::Binary(power) => (stamp * 1_000_000_000) >> power.min(127),
+        };
+        Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}

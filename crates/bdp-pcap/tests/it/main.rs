@@ -1,0 +1,5 @@
+//! What is written reads back, whatever is damaged is refused, and tshark agrees.
+
+mod damage;
+mod round_trip;
+mod tshark;

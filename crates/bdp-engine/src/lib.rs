@@ -1,14 +1,16 @@
 //! Workloads, probes and samples between two ends: threads, no async runtime.
 //!
 //! [`agent`] answers a control stream and does the work; [`remote`] is its other end. [`receive`] and [`send`] are
-//! bulk TCP, [`probe`] is the round trip.
+//! bulk TCP, [`probe`] is the round trip. [`session`] is all of it between two machines.
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod meter;
 pub mod probe;
 pub mod receive;
 pub mod remote;
 pub mod send;
+pub mod session;
 
 /// Why a workload could not be carried out.
 #[derive(Debug, thiserror::Error)]

@@ -5,16 +5,21 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::record::ReceiverSample;
+use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};
-use bdp_sys::{clock, process, socket, tcp_info};
+use bdp_sys::{clock, process, socket, tcp_info, window};
 use bdp_wire::control::{ListenOrder, Mark, Received};
 
 use crate::EngineError;
+use crate::meter::Meter;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 /// Longest wait before a raised stop flag is seen.
 const STOP_CHECK_NS: u64 = 50_000_000;
+/// From one look at the windows to the next, for each stream; and the longest time for all of them.
+const HOLD_NS: u64 = 2_000_000;
+const LONGEST_HOLD_NS: u64 = 200_000_000;
 
 /// A listening socket, ready for the streams of one flow.
 #[derive(Debug)]
@@ -44,11 +49,14 @@ impl Receiver {
     pub fn run(self, stop: &AtomicBool) -> Result<Received, EngineError> {
         process::sharpen_timers();
         let streams = self.accept(stop)?;
-        let poll = Poll::new()?;
-        for (token, stream) in streams.iter().enumerate() {
-            poll.add(stream, token as u64, Interest::Read)?;
-        }
-        Reading::new(&self.order, &streams).run(&poll, stop)
+        let plan = ReceivePlan {
+            duration: self.order.duration,
+            omit: self.order.omit,
+            interval: self.order.interval,
+            patience: self.order.patience,
+            window_bytes: None,
+        };
+        over(streams, &plan, stop, &Meter::default())
     }
 
     fn accept(&self, stop: &AtomicBool) -> Result<Vec<TcpStream>, EngineError> {
@@ -60,10 +68,7 @@ impl Receiver {
         let mut streams = Vec::new();
         while streams.len() < self.order.streams as usize {
             match self.listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(true).map_err(EngineError::io("accept"))?;
-                    streams.push(stream);
-                }
+                Ok((stream, _)) => streams.push(stream),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let now = clock::monotonic_ns();
                     if now >= deadline || stop.load(Ordering::Relaxed) {
@@ -83,26 +88,66 @@ impl Receiver {
     }
 }
 
+/// What a receiver does with its streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivePlan {
+    /// Ends after this time since the first byte.
+    pub duration: Nanos,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How long to wait for the first byte.
+    pub patience: Nanos,
+    /// Window that is held on the wire of each stream ([`window::hold`]).
+    pub window_bytes: Option<u32>,
+}
+
+/// Reads connected streams until the plan's duration has passed since the first byte, until all have closed, or until
+/// `stop`. Ending closes the connections, with a reset where the sender still sends. The meter shows bytes read.
+pub fn over(
+    streams: Vec<TcpStream>,
+    plan: &ReceivePlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<Received, EngineError> {
+    process::sharpen_timers();
+    let poll = Poll::new()?;
+    for (token, stream) in streams.iter().enumerate() {
+        stream.set_nonblocking(true).map_err(EngineError::io("receive"))?;
+        poll.add(stream, token as u64, Interest::Read)?;
+    }
+    Reading::new(plan, &streams, meter).run(&poll, stop)
+}
+
 /// The reading of one flow.
 struct Reading<'a> {
-    order: &'a ListenOrder,
+    plan: &'a ReceivePlan,
+    meter: &'a Meter,
     streams: &'a [TcpStream],
     /// Bytes of each stream so far.
     read: Vec<u64>,
+    /// Their sum.
+    total: u64,
     /// Bytes of each stream when counting began.
     read_before: Vec<u64>,
     counted_from: Option<Mark>,
     samples: Vec<ReceiverSample>,
     open: usize,
+    /// When the window is looked at again.
+    next_hold: u64,
     ended: &'static str,
 }
 
 impl<'a> Reading<'a> {
-    fn new(order: &'a ListenOrder, streams: &'a [TcpStream]) -> Self {
+    fn new(plan: &'a ReceivePlan, streams: &'a [TcpStream], meter: &'a Meter) -> Self {
         Self {
-            order,
+            plan,
+            meter,
+            next_hold: 0,
             streams,
             read: vec![0; streams.len()],
+            total: 0,
             read_before: vec![0; streams.len()],
             counted_from: None,
             samples: Vec::new(),
@@ -121,13 +166,15 @@ impl<'a> Reading<'a> {
         let mut last = Mark::default();
         while self.open > 0 {
             let now = clock::monotonic_ns();
+            self.hold_window(now);
             if let Some(first) = first_byte {
-                last = Mark { at_ns: now - first, bytes: self.read.iter().sum() };
-                if self.counted_from.is_none() && last.at_ns >= self.order.omit.as_ns() {
+                last = Mark { at_ns: now - first, bytes: self.total };
+                self.meter.set(self.total);
+                if self.counted_from.is_none() && last.at_ns >= self.plan.omit.as_ns() {
                     self.counted_from = Some(last);
                     self.read_before.clone_from(&self.read);
                 }
-                let over = last.at_ns >= self.order.duration.as_ns();
+                let over = last.at_ns >= self.plan.duration.as_ns();
                 if last.at_ns >= next_sample || over {
                     self.sample(last);
                     next_sample = last.at_ns - last.at_ns % self.interval() + self.interval();
@@ -135,16 +182,16 @@ impl<'a> Reading<'a> {
                 if over {
                     break;
                 }
-            } else if now - started >= self.order.patience.as_ns() {
-                return Err(EngineError::Deadline(format!("no data came within {}", self.order.patience)));
+            } else if now - started >= self.plan.patience.as_ns() {
+                return Err(EngineError::Deadline(format!("no data came within {}", self.plan.patience)));
             }
             if stop.load(Ordering::Relaxed) {
                 self.ended = "stopped";
                 break;
             }
             let wait = first_byte.map_or(STOP_CHECK_NS, |first: u64| {
-                let mark = if self.counted_from.is_none() { self.order.omit.as_ns() } else { u64::MAX };
-                let until = next_sample.min(mark).min(self.order.duration.as_ns());
+                let mark = if self.counted_from.is_none() { self.plan.omit.as_ns() } else { u64::MAX };
+                let until = next_sample.min(mark).min(self.plan.duration.as_ns());
                 (first + until).saturating_sub(now).min(STOP_CHECK_NS)
             });
             poll.wait(&mut ready, Some(wait))?;
@@ -156,7 +203,7 @@ impl<'a> Reading<'a> {
             }
         }
         if let (0, Some(first)) = (self.open, first_byte) {
-            last = Mark { at_ns: clock::monotonic_ns() - first, bytes: self.read.iter().sum() };
+            last = Mark { at_ns: clock::monotonic_ns() - first, bytes: self.total };
             self.sample(last);
         }
         let elapsed = (clock::monotonic_ns() - started).max(1);
@@ -173,11 +220,25 @@ impl<'a> Reading<'a> {
                 .map(|b| b as u64),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             ended: self.ended.to_owned(),
+            path_mtu: self.streams.first().and_then(|s| tcp_info::read(s).ok()).and_then(|info| info.pmtu),
         })
     }
 
+    /// Sees to it that the kernel has not widened the window again.
+    fn hold_window(&mut self, now: u64) {
+        let Some(window_bytes) = self.plan.window_bytes else { return };
+        if now < self.next_hold {
+            return;
+        }
+        self.next_hold = now + (self.streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
+        for stream in self.streams {
+            // Where the kernel refuses, the window that the sender saw tells.
+            let _ = window::hold(stream, window_bytes);
+        }
+    }
+
     fn interval(&self) -> u64 {
-        self.order.interval.as_ns().max(1_000_000)
+        self.plan.interval.as_ns().max(1_000_000)
     }
 
     /// Notes a moment with what `TCP_INFO` says at it.
@@ -202,6 +263,7 @@ impl<'a> Reading<'a> {
             Ok(0) => "closed",
             Ok(length) => {
                 self.read[token] += length as u64;
+                self.total += length as u64;
                 return Ok(true);
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(false),

@@ -5,11 +5,14 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::record::SenderSample;
+use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};
-use bdp_sys::{clock, process, socket, tcp_info};
+use bdp_sys::tcp_info::{self, TcpInfo};
+use bdp_sys::{clock, process, socket};
 use bdp_wire::control::{SendOrder, Sent};
 
 use crate::EngineError;
+use crate::meter::Meter;
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
@@ -18,47 +21,85 @@ const TURN: u32 = 16;
 /// Longest wait before a raised stop flag is seen.
 const STOP_CHECK_NS: u64 = 50_000_000;
 
-/// Connects, then writes until the receiver ends the flow, until the ordered bytes are through, or until `stop`.
+/// What a sender does with its streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SendPlan {
+    /// Bytes of one write.
+    pub length_bytes: u64,
+    /// Ends, at the latest, after this time since the start; the receiver ends a flow earlier.
+    pub longest: Nanos,
+    /// Ends after so many bytes in total, and closes.
+    pub bytes: Option<u64>,
+    /// From one sample to the next.
+    pub interval: Nanos,
+}
+
+/// Connects, then sends as [`over`] does.
 pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
-    process::sharpen_timers();
     let options = socket::TcpOptions {
         congestion: Some(order.congestion.clone()),
         mss: order.mss,
         nodelay: order.nodelay,
-        receive_buffer: None,
+        ..Default::default()
     };
     let mut streams = Vec::new();
     for _ in 0..order.streams {
-        let stream = socket::connect(order.to, &options, order.patience.to_duration())?;
-        stream.set_nonblocking(true).map_err(EngineError::io("connect"))?;
-        streams.push(stream);
+        streams.push(socket::connect(order.to, &options, order.patience.to_duration())?);
     }
+    let plan = SendPlan {
+        length_bytes: order.length_bytes,
+        longest: order.duration + order.patience,
+        bytes: order.bytes,
+        interval: order.interval,
+    };
+    over(streams, &plan, stop, &Meter::default())
+}
+
+/// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.
+/// The meter shows bytes acknowledged, as of the last sample.
+pub fn over(
+    streams: Vec<TcpStream>,
+    plan: &SendPlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<Sent, EngineError> {
+    process::sharpen_timers();
     let poll = Poll::new()?;
     for (token, stream) in streams.iter().enumerate() {
+        stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
         poll.add(stream, token as u64, Interest::Write)?;
     }
     let mut sending = Sending {
-        order,
+        plan,
+        meter,
         poll,
         open: vec![true; streams.len()],
+        open_count: streams.len(),
         streams,
-        block: vec![0; order.length_bytes.clamp(1, LONGEST_WRITE) as usize],
+        block: vec![0; plan.length_bytes.clamp(1, LONGEST_WRITE) as usize],
         written: 0,
         samples: Vec::new(),
         retransmits: 0,
+        acked: 0,
+        first: TcpInfo::default(),
     };
     sending.run(stop)
 }
 
 struct Sending<'a> {
-    order: &'a SendOrder,
+    plan: &'a SendPlan,
+    meter: &'a Meter,
     poll: Poll,
     streams: Vec<TcpStream>,
     open: Vec<bool>,
+    open_count: usize,
     block: Vec<u8>,
     written: u64,
     samples: Vec<SenderSample>,
     retransmits: u64,
+    acked: u64,
+    /// The first stream's last reading that told anything.
+    first: TcpInfo,
 }
 
 impl Sending<'_> {
@@ -66,18 +107,19 @@ impl Sending<'_> {
         let started = clock::monotonic_ns();
         let cpu_before = process::cpu_time_ns();
         let congestion = self.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
-        let end = started + self.order.duration.as_ns() + self.order.patience.as_ns();
-        let interval = self.order.interval.as_ns().max(1_000_000);
+        let end = started.saturating_add(self.plan.longest.as_ns());
+        let mut send_buffer = self.send_buffer();
+        let interval = self.plan.interval.as_ns().max(1_000_000);
         let mut next_sample = started;
         let mut ready = Vec::new();
-        let mut mss = None;
         loop {
             let now = clock::monotonic_ns();
             if now >= next_sample {
-                mss = self.sample(now - started).or(mss);
+                self.sample(now - started);
+                send_buffer = self.send_buffer().or(send_buffer);
                 next_sample = now - (now - started) % interval + interval;
             }
-            if stop.load(Ordering::Relaxed) || now >= end || !self.open.contains(&true) {
+            if stop.load(Ordering::Relaxed) || now >= end || self.open_count == 0 {
                 break;
             }
             self.poll.wait(&mut ready, Some(next_sample.saturating_sub(now).min(STOP_CHECK_NS)))?;
@@ -86,17 +128,23 @@ impl Sending<'_> {
             }
         }
         if self.samples.len() < 2 {
-            mss = self.sample(clock::monotonic_ns() - started).or(mss);
+            self.sample(clock::monotonic_ns() - started);
         }
         let elapsed = (clock::monotonic_ns() - started).max(1);
         Ok(Sent {
             bytes: self.written,
             congestion,
-            mss,
+            mss: self.first.snd_mss.map(u64::from),
             retransmits: self.samples.last().and_then(|s| s.retransmits),
             samples: std::mem::take(&mut self.samples),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            send_buffer_bytes: send_buffer,
+            path_mtu: self.first.pmtu,
         })
+    }
+
+    fn send_buffer(&self) -> Option<u64> {
+        self.streams.first().and_then(|s| socket::send_buffer(s).ok()).map(|b| b as u64)
     }
 
     /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
@@ -106,7 +154,7 @@ impl Sending<'_> {
         }
         let Some(mut stream) = self.streams.get(token) else { return Ok(()) };
         for _ in 0..TURN {
-            let left = self.order.bytes.map_or(u64::MAX, |total| total.saturating_sub(self.written));
+            let left = self.plan.bytes.map_or(u64::MAX, |total| total.saturating_sub(self.written));
             if left == 0 {
                 return self.finish(token);
             }
@@ -116,6 +164,7 @@ impl Sending<'_> {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
                     self.open[token] = false;
+                    self.open_count -= 1;
                     self.poll.remove(stream)?;
                     break;
                 }
@@ -128,6 +177,7 @@ impl Sending<'_> {
     /// Closes the sending side of a stream in order, its bytes being all written.
     fn finish(&mut self, token: usize) -> Result<(), EngineError> {
         self.open[token] = false;
+        self.open_count -= 1;
         self.poll.remove(&self.streams[token])?;
         match self.streams[token].shutdown(Shutdown::Write) {
             Err(e) if e.kind() != ErrorKind::NotConnected => Err(EngineError::io("shutdown")(e)),
@@ -135,10 +185,9 @@ impl Sending<'_> {
         }
     }
 
-    /// Reads `TCP_INFO` of all streams; returns the first one's segment size.
-    fn sample(&mut self, at_ns: u64) -> Option<u64> {
+    /// Reads `TCP_INFO` of all streams.
+    fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
-        let mut mss = None;
         for (i, stream) in self.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
             if let Some(acked) = info.bytes_acked {
@@ -155,13 +204,16 @@ impl Sending<'_> {
                 sample.busy_ns = info.busy_ns;
                 sample.rwnd_limited_ns = info.rwnd_limited_ns;
                 sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
-                mss = info.snd_mss.map(u64::from);
+                if self.open[0] || self.first == TcpInfo::default() {
+                    self.first = info;
+                }
             }
         }
         // A socket that was reset reports zeros; what was seen before stands.
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
+        self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
+        self.meter.set(self.acked);
         self.samples.push(sample);
-        mss
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use crate::scenario::Family;
 use crate::units::{ByteCount, Nanos};
 
 /// Version of the shape; a reader refuses a larger major number.
@@ -49,6 +50,9 @@ pub struct MeasureRequest {
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// IP version, where only one will do.
+    #[serde(default)]
+    pub family: Option<Family>,
     /// The directions in turn; both at once where [`MeasureRequest::bidirectional`].
     pub directions: Vec<Way>,
     /// Whether both directions run at the same time.

@@ -9,11 +9,13 @@ pub mod netlink;
 pub mod passing;
 pub mod poll;
 pub mod process;
+pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod sysctl;
 pub mod tcp_info;
 pub mod tun;
+pub mod window;
 
 use std::io;
 

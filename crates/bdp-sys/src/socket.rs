@@ -2,12 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::{Result, SysError};
+use crate::{Result, SysError, check};
 
 /// Options set before a TCP socket is connected or listens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +20,14 @@ pub struct TcpOptions {
     pub nodelay: bool,
     /// `SO_RCVBUF`; turns autotuning off.
     pub receive_buffer: Option<usize>,
+    /// `SO_SNDBUF`; turns autotuning off.
+    pub send_buffer: Option<usize>,
+    /// Receive window on the wire, [`crate::window::fix`].
+    pub window_bytes: Option<u32>,
+    /// Differentiated services code point, 0..=63.
+    pub dscp: Option<u8>,
+    /// Device that it sends through.
+    pub device: Option<String>,
 }
 
 impl TcpOptions {
@@ -40,8 +48,38 @@ impl TcpOptions {
         if let Some(bytes) = self.receive_buffer {
             set("SO_RCVBUF", bytes.to_string(), socket.set_recv_buffer_size(bytes))?;
         }
+        if let Some(bytes) = self.send_buffer {
+            set("SO_SNDBUF", bytes.to_string(), socket.set_send_buffer_size(bytes))?;
+        }
+        if let Some(bytes) = self.window_bytes {
+            crate::window::fix(socket, bytes)?;
+        }
+        if let Some(dscp) = self.dscp {
+            set("the DSCP", dscp.to_string(), set_dscp(socket, dscp))?;
+        }
+        if let Some(device) = &self.device {
+            set("SO_BINDTODEVICE", device.clone(), socket.bind_device(Some(device.as_bytes())))?;
+        }
         Ok(())
     }
+
+    /// Sets the options of a socket that is connected already.
+    pub fn apply_to(&self, socket: impl AsFd) -> Result<()> {
+        self.apply(&SockRef::from(&socket))
+    }
+}
+
+/// The code point is the upper six bits of the octet that IPv4 calls type of service (RFC 2474, section 3). A socket of
+/// IPv6 may carry IPv4, which has an octet of its own.
+fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
+    let octet = u32::from(dscp) << 2;
+    if socket.domain()? == Domain::IPV6 {
+        socket.set_tclass_v6(octet)?;
+        // Refused where the kernel keeps the families apart; then no IPv4 passes either.
+        let _ = socket.set_tos_v4(octet);
+        return Ok(());
+    }
+    socket.set_tos_v4(octet)
 }
 
 /// Says what there is instead, where the kernel does not know a congestion control.
@@ -77,6 +115,102 @@ pub fn connect(address: SocketAddr, options: &TcpOptions, deadline: Duration) ->
     options.apply(&socket)?;
     socket.connect_timeout(&address.into(), deadline).map_err(failed)?;
     Ok(socket.into())
+}
+
+/// A connection that is being made: nonblocking, writable once it stands or has failed. `from` is the local address,
+/// where it matters.
+pub fn start_connect(
+    address: SocketAddr,
+    from: Option<SocketAddr>,
+    options: &TcpOptions,
+) -> Result<TcpStream> {
+    let failed = |e| SysError::new("connect to", address.to_string(), e);
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    options.apply(&socket)?;
+    if let Some(from) = from {
+        // A port of ours that lingers from an earlier run may be used again.
+        socket.set_reuse_address(true).map_err(failed)?;
+        socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+    }
+    socket.set_nonblocking(true).map_err(failed)?;
+    match socket.connect(&address.into()) {
+        Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => Err(failed(e)),
+        _ => Ok(socket.into()),
+    }
+}
+
+/// A listener for both IP versions where the address is that of any, `[::]`; for the address's own otherwise.
+pub fn listen_dual(address: SocketAddr, backlog: i32) -> Result<TcpListener> {
+    let failed = |e| SysError::new("listen on", address.to_string(), e);
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified()).map_err(failed)?;
+    }
+    socket.set_reuse_address(true).map_err(failed)?;
+    socket.bind(&address.into()).map_err(failed)?;
+    socket.listen(backlog).map_err(failed)?;
+    Ok(socket.into())
+}
+
+/// Makes the kernel find out that the peer has gone: after `patience` without an acknowledgement (`TCP_USER_TIMEOUT`,
+/// RFC 5482) or, when nothing is sent, without an answer to keepalives.
+pub fn watch_peer(socket: impl AsFd, patience: Duration) -> Result<()> {
+    let failed = |e| SysError::new("set", "TCP_USER_TIMEOUT", e);
+    let socket = SockRef::from(&socket);
+    let step = (patience / 4).max(Duration::from_secs(1));
+    let keepalive = socket2::TcpKeepalive::new().with_time(step).with_interval(step).with_retries(4);
+    socket.set_tcp_keepalive(&keepalive).map_err(failed)?;
+    socket.set_tcp_user_timeout(Some(patience)).map_err(failed)
+}
+
+/// Closes at once with a reset, so that no state lingers.
+pub fn close_hard(socket: TcpStream) {
+    // Where it can't be set the kernel closes in order.
+    let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+}
+
+/// `SO_SNDBUF` as the kernel reports it (twice what was set).
+pub fn send_buffer(socket: impl AsFd) -> Result<usize> {
+    SockRef::from(&socket).send_buffer_size().map_err(|e| SysError::new("read", "SO_SNDBUF", e))
+}
+
+/// Sets an option that is a C `int`.
+pub(crate) fn set_number(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+    name: &'static str,
+) -> Result<()> {
+    // SAFETY: the kernel reads an int from a live one, whose size is given.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    check(done, "set", format!("{name} to {value}")).map(drop)
+}
+
+/// Reads an option that is a C `int`.
+pub(crate) fn get_number(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    name: &'static str,
+) -> Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into a live int and stores how many.
+    let done = unsafe {
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
+    };
+    check(done, "read", name).map(|_| value)
 }
 
 /// The congestion control in use, as the kernel names it.

@@ -173,8 +173,11 @@ pub struct Received {
     pub receive_buffer_bytes: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
-    /// Why the flow ended: `duration`, `closed`, `reset`.
+    /// Why the flow ended: `duration`, `closed`, `reset`, `stopped`.
     pub ended: String,
+    /// MTU of the first stream's path as this end's kernel knows it.
+    #[serde(default)]
+    pub path_mtu: Option<u32>,
 }
 
 /// A moment of a flow.
@@ -201,4 +204,10 @@ pub struct Sent {
     pub retransmits: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
+    /// `SO_SNDBUF` of the first stream, at the end.
+    #[serde(default)]
+    pub send_buffer_bytes: Option<u64>,
+    /// MTU of the first stream's path as this end's kernel knows it.
+    #[serde(default)]
+    pub path_mtu: Option<u32>,
 }

@@ -17,9 +17,14 @@ pub enum FrameError {
     /// Nothing came within the reader's deadline.
     #[error("no answer on the control stream within its deadline")]
     Silent,
-    /// The length is beyond [`LONGEST_BODY`].
-    #[error("a frame of {0} bytes is longer than the {LONGEST_BODY} allowed")]
-    TooLong(usize),
+    /// The length is beyond what the reader takes, [`LONGEST_BODY`] at most.
+    #[error("a frame of {length} bytes is longer than the {longest} allowed")]
+    TooLong {
+        /// What the frame claims.
+        length: usize,
+        /// What is taken.
+        longest: usize,
+    },
     /// The body is not the message that was expected.
     #[error("a message that can't be understood: {0}")]
     Malformed(#[from] serde_json::Error),
@@ -46,7 +51,7 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     serde_json::to_writer(&mut bytes, message)?;
     let length = bytes.len() - 4;
     if length > LONGEST_BODY {
-        return Err(FrameError::TooLong(length));
+        return Err(FrameError::TooLong { length, longest: LONGEST_BODY });
     }
     bytes[..4].copy_from_slice(&(length as u32).to_be_bytes());
     Ok(bytes)
@@ -60,11 +65,16 @@ pub fn write(writer: &mut impl Write, message: &impl Serialize) -> Result<(), Fr
 
 /// Reads one message. Memory grows with what arrives, never with what the length claims.
 pub fn read<M: DeserializeOwned>(reader: &mut impl Read) -> Result<M, FrameError> {
+    read_bounded(reader, LONGEST_BODY)
+}
+
+/// Reads one message of at most `longest` bytes.
+pub fn read_bounded<M: DeserializeOwned>(reader: &mut impl Read, longest: usize) -> Result<M, FrameError> {
     let mut length = [0; 4];
     reader.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length) as usize;
-    if length > LONGEST_BODY {
-        return Err(FrameError::TooLong(length));
+    if length > longest {
+        return Err(FrameError::TooLong { length, longest });
     }
     let mut body = Vec::new();
     let got = reader.take(length as u64).read_to_end(&mut body)?;
@@ -80,7 +90,7 @@ pub fn decode<M: DeserializeOwned>(arrived: &[u8]) -> Result<Option<(M, usize)>,
     let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;
     if length > LONGEST_BODY {
-        return Err(FrameError::TooLong(length));
+        return Err(FrameError::TooLong { length, longest: LONGEST_BODY });
     }
     match rest.get(..length) {
         Some(body) => Ok(Some((serde_json::from_slice(body)?, 4 + length))),
@@ -110,7 +120,7 @@ mod tests {
         }
         assert_eq!(decode::<String>(&bytes).unwrap(), Some(("one".to_owned(), first)));
         assert_eq!(decode::<String>(&bytes[first..]).unwrap(), Some(("two".to_owned(), bytes.len() - first)));
-        assert!(matches!(decode::<String>(&[0xff; 4]), Err(FrameError::TooLong(_))));
+        assert!(matches!(decode::<String>(&[0xff; 4]), Err(FrameError::TooLong { .. })));
         assert!(matches!(decode::<u32>(&bytes), Err(FrameError::Malformed(_))));
     }
 
@@ -120,7 +130,7 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(matches!(read::<String>(&mut &bytes[..cut]), Err(FrameError::Closed)), "{cut}");
         }
-        assert!(matches!(read::<String>(&mut &[0xff; 64][..]), Err(FrameError::TooLong(_))));
+        assert!(matches!(read::<String>(&mut &[0xff; 64][..]), Err(FrameError::TooLong { .. })));
         assert!(matches!(read::<u32>(&mut bytes.as_slice()), Err(FrameError::Malformed(_))));
     }
 }

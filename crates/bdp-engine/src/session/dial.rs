@@ -1,0 +1,181 @@
+//! From a host's name to connections, each within its deadline.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::scenario::Family;
+use bdp_model::units::Nanos;
+use bdp_sys::SysError;
+use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::socket::{self, TcpOptions};
+
+use super::SessionError;
+
+/// How long one connection may take.
+pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
+/// Connections under way at once: fewer than a listener's queue holds by default.
+const AT_ONCE: usize = 64;
+/// Longest wait before a raised cancel flag is seen.
+const CANCEL_CHECK: Duration = Duration::from_millis(100);
+
+/// The addresses of the requested host, in the resolver's order, as far as the request allows them.
+pub fn resolve(request: &MeasureRequest) -> Result<Vec<SocketAddr>, SessionError> {
+    let failed = |cause: String| SessionError::NoSuchHost { host: request.host.clone(), cause };
+    let literal = request.host.trim_start_matches('[').trim_end_matches(']');
+    let mut found: Vec<SocketAddr> = match literal.parse::<IpAddr>() {
+        Ok(address) => vec![(address, request.port).into()],
+        Err(_) => (literal, request.port).to_socket_addrs().map_err(|e| failed(plain(&e)))?.collect(),
+    };
+    let any = !found.is_empty();
+    let wanted = match request.family {
+        Some(family) => Some(family),
+        None => local_address(request)?.map(|ip| if ip.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }),
+    };
+    if let Some(family) = wanted {
+        found.retain(|a| a.is_ipv4() == (family == Family::Ipv4));
+    }
+    match (found.is_empty(), any) {
+        (false, _) => Ok(found),
+        (true, true) => Err(failed(match wanted {
+            Some(Family::Ipv4) => "it has no IPv4 address".to_owned(),
+            _ => "it has no IPv6 address".to_owned(),
+        })),
+        (true, false) => Err(failed("it has no address".to_owned())),
+    }
+}
+
+/// The resolver's answer without the words that the standard library puts before it.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned()
+}
+
+/// The address that the near end is to send from.
+fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, SessionError> {
+    let Some(text) = &request.bind_address else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        SessionError::Request(format!(
+            "'{text}' is not an address of this machine: give an IP address to send from"
+        ))
+    })
+}
+
+/// Connects to the first of the addresses that answers; the first one's failure is told where none does.
+pub fn connect_any(
+    addresses: &[SocketAddr],
+    request: &MeasureRequest,
+    options: &TcpOptions,
+    cancel: &AtomicBool,
+) -> Result<(TcpStream, SocketAddr), SessionError> {
+    let mut first_failure = None;
+    for &address in addresses {
+        match connect_all(address, 1, request, None, |_| Ok(options.clone()), cancel) {
+            Ok(mut streams) => {
+                if let Some(stream) = streams.pop() {
+                    return Ok((stream, address));
+                }
+            }
+            Err(e @ (SessionError::Cancelled | SessionError::Request(_))) => return Err(e),
+            Err(e) => drop(first_failure.get_or_insert(e)),
+        }
+    }
+    Err(first_failure.unwrap_or_else(|| SessionError::NoSuchHost {
+        host: request.host.clone(),
+        cause: "it has no address".to_owned(),
+    }))
+}
+
+/// Makes `count` connections side by side, in order, nonblocking. `first_port` is the local port of the first.
+pub fn connect_all(
+    address: SocketAddr,
+    count: u32,
+    request: &MeasureRequest,
+    first_port: Option<u16>,
+    options: impl Fn(u32) -> Result<TcpOptions, SessionError>,
+    cancel: &AtomicBool,
+) -> Result<Vec<TcpStream>, SessionError> {
+    let local = local_address(request)?;
+    let poll = Poll::new()?;
+    let count = count as usize;
+    let mut streams: Vec<TcpStream> = Vec::with_capacity(count);
+    let mut deadlines: Vec<Option<Instant>> = Vec::with_capacity(count);
+    let (mut under_way, mut ready) = (0, Vec::new());
+    while streams.len() < count || under_way > 0 {
+        while streams.len() < count && under_way < AT_ONCE {
+            let index = streams.len() as u32;
+            let from = local_end(address, local, first_port, index)?;
+            let stream =
+                socket::start_connect(address, from, &options(index)?).map_err(|e| failure(address, e))?;
+            poll.add(&stream, u64::from(index), Interest::Write)?;
+            streams.push(stream);
+            deadlines.push(Some(Instant::now() + CONNECT_DEADLINE));
+            under_way += 1;
+        }
+        poll.wait(&mut ready, Some(CANCEL_CHECK.as_nanos() as u64))?;
+        if cancel.load(Ordering::Relaxed) {
+            return Err(SessionError::Cancelled);
+        }
+        for &index in &ready {
+            let index = index as usize;
+            let Some(stream) = streams.get(index) else { continue };
+            if let Ok(Some(cause)) | Err(cause) = stream.take_error() {
+                return Err(failure_by(address, cause));
+            }
+            poll.remove(stream)?;
+            deadlines[index] = None;
+            under_way -= 1;
+        }
+        let now = Instant::now();
+        if deadlines.iter().flatten().any(|&deadline| now >= deadline) {
+            return Err(SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) });
+        }
+    }
+    Ok(streams)
+}
+
+fn local_end(
+    to: SocketAddr,
+    local: Option<IpAddr>,
+    first_port: Option<u16>,
+    index: u32,
+) -> Result<Option<SocketAddr>, SessionError> {
+    let port = match first_port {
+        None => 0,
+        Some(first) => u32::from(first)
+            .checked_add(index)
+            .and_then(|port| u16::try_from(port).ok())
+            .ok_or_else(|| {
+                SessionError::Request(format!("local ports from {first} on do not suffice for all streams"))
+            })?,
+    };
+    if local.is_none() && port == 0 {
+        return Ok(None);
+    }
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Ok(Some((local.unwrap_or(any), port).into()))
+}
+
+fn failure(address: SocketAddr, error: SysError) -> SessionError {
+    if error.operation == "connect to" { failure_by(address, error.source) } else { error.into() }
+}
+
+fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {
+    match cause.kind() {
+        ErrorKind::ConnectionRefused => SessionError::Refused { address },
+        ErrorKind::TimedOut => SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) },
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            SessionError::NoRoute { address, cause: cause.to_string() }
+        }
+        _ => SessionError::Near(crate::EngineError::Sys(SysError {
+            operation: "connect to",
+            operand: address.to_string(),
+            source: cause,
+        })),
+    }
+}

@@ -1,0 +1,69 @@
+//! A measurement between two machines over bdp's own protocol (`docs/protocol.md`).
+//!
+//! [`measure`] is the end that asks. The client opens every connection.
+
+mod client;
+pub mod dial;
+mod error;
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+
+use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::units::Nanos;
+
+pub use error::SessionError;
+
+/// What a server may want to know before it serves.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// The token that the server printed; it is never sent, only proven.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("token", &self.token.as_ref().map(|_| "...")).finish()
+    }
+}
+
+/// How far a measurement is, for one live line. Comes about every [`MeasureRequest::interval`], but not more often than
+/// every 100 ms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is going on.
+    pub stage: Stage,
+    /// Since the stage began.
+    pub elapsed: Nanos,
+    /// How long the stage is meant to take; zero where that is not known.
+    pub total: Nanos,
+    /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
+    pub goodput_bps: Vec<(Way, f64)>,
+    /// The last round trip of the probe flow.
+    pub rtt_ns: Option<u64>,
+}
+
+/// A part of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Finding and greeting the server.
+    Connecting,
+    /// The round trip without load.
+    Idle,
+    /// One direction under load; where both run at once, [`Stage::Both`].
+    Direction(Way),
+    /// Both directions under load.
+    Both,
+}
+
+/// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and says 1 for `repetition`.
+///
+/// Blocks until the end; `progress` is called from this thread. `cancel` ends it within a second.
+pub fn measure(
+    request: &MeasureRequest,
+    credentials: &Credentials,
+    progress: &mut dyn FnMut(&Progress),
+    cancel: &AtomicBool,
+) -> Result<Measurement, SessionError> {
+    client::measure(request, credentials, progress, cancel)
+}

@@ -1,0 +1,110 @@
+//! How each end shows that it knows the token without sending it: HMAC-SHA256 (RFC 2104) over both ends' nonces.
+
+use std::fmt::Write;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Bytes of a nonce, and of a proof.
+pub const PROOF_BYTES: usize = 32;
+
+/// Who proves. One end's proof is worth nothing as the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prover {
+    /// The end that connected.
+    Client,
+    /// The end that listens.
+    Server,
+}
+
+/// What both ends have seen of each other when a proof is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange {
+    /// The server's nonce.
+    pub server_nonce: [u8; PROOF_BYTES],
+    /// The client's.
+    pub client_nonce: [u8; PROOF_BYTES],
+}
+
+impl Exchange {
+    /// The proof of one end, in hexadecimal.
+    pub fn prove(&self, token: &str, prover: Prover) -> String {
+        hex(&self.mac(token, prover).finalize().into_bytes())
+    }
+
+    /// Whether a proof is right; takes the same time wherever it differs.
+    pub fn verify(&self, token: &str, prover: Prover, proof: &str) -> bool {
+        unhex::<PROOF_BYTES>(proof).is_some_and(|bytes| self.mac(token, prover).verify_slice(&bytes).is_ok())
+    }
+
+    fn mac(&self, token: &str, prover: Prover) -> Hmac<Sha256> {
+        // HMAC takes keys of every length (RFC 2104, section 2).
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(token.as_bytes())
+            .unwrap_or_else(|_| unreachable!("a key length that HMAC refuses"));
+        mac.update(match prover {
+            Prover::Client => b"bdp 1 client",
+            Prover::Server => b"bdp 1 server",
+        });
+        mac.update(&self.server_nonce);
+        mac.update(&self.client_nonce);
+        mac
+    }
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Exactly `N` bytes from hexadecimal; `None` of anything else.
+pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != 2 * N || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXCHANGE: Exchange = Exchange { server_nonce: [1; 32], client_nonce: [2; 32] };
+
+    #[test]
+    fn a_proof_is_right_for_its_token_its_end_and_its_exchange_only() {
+        let proof = EXCHANGE.prove("k7f3", Prover::Client);
+        assert!(EXCHANGE.verify("k7f3", Prover::Client, &proof));
+        assert!(!EXCHANGE.verify("k7f4", Prover::Client, &proof));
+        assert!(!EXCHANGE.verify("k7f3", Prover::Server, &proof));
+        let another = Exchange { client_nonce: [3; 32], ..EXCHANGE };
+        assert!(!another.verify("k7f3", Prover::Client, &proof));
+        for broken in ["", "00", &proof[..62], &format!("{proof}00"), &proof.replace(&proof[..2], "é")] {
+            assert!(!EXCHANGE.verify("k7f3", Prover::Client, broken), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_proof_is_what_other_implementations_compute() {
+        // printf 'bdp 1 client' ... | openssl dgst -sha256 -hmac k7f3
+        assert_eq!(
+            EXCHANGE.prove("k7f3", Prover::Client),
+            "439ba8347bd3898dab5d22491a156a38ce50f78a0aff4fbefd446dbbeeaabd13"
+        );
+    }
+
+    #[test]
+    fn hexadecimal_comes_back() {
+        assert_eq!(hex(&[0, 0xab, 0xff]), "00abff");
+        assert_eq!(unhex::<3>("00abFF"), Some([0, 0xab, 0xff]));
+        assert_eq!(unhex::<3>("00abf"), None);
+        assert_eq!(unhex::<1>("+f"), None);
+        assert_eq!(unhex::<1>("é"), None);
+    }
+}

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bdp_link::End;
+use bdp_link::{DropCause, End};
 use bdp_model::histogram::Histogram;
 use bdp_model::link::DirectionConfig;
 use bdp_model::record::DirectionFidelity;
@@ -207,19 +207,21 @@ fn direction(
     let packets_in = counters.packets_in + meter.not_ours;
     let packets_out = counters.packets_out - meter.device_refused;
     let queued = driven.link.queued(from);
-    let dropped = BTreeMap::from([
-        ("loss".to_owned(), counters.lost),
-        ("queue".to_owned(), counters.queue_dropped),
-        ("device_out".to_owned(), meter.device_refused),
-        ("not_ours".to_owned(), meter.not_ours),
-    ]);
-    let conserved = packets_in == packets_out + dropped.values().sum::<u64>() + queued;
+    let mut dropped: BTreeMap<String, u64> =
+        DropCause::ALL.iter().map(|cause| (cause.name().to_owned(), counters.dropped(*cause))).collect();
+    dropped.insert("device_out".to_owned(), meter.device_refused);
+    dropped.insert("not_ours".to_owned(), meter.not_ours);
+    let conserved = packets_in + counters.duplicated == packets_out + dropped.values().sum::<u64>() + queued;
     DirectionFidelity {
         name,
         packets_in,
         bytes_in: counters.bytes_in,
         packets_out,
         bytes_out: counters.bytes_out,
+        duplicated: counters.duplicated,
+        corrupted: counters.corrupted,
+        marked: counters.marked,
+        held_back: counters.held_back,
         conserved,
         dropped,
         queued,

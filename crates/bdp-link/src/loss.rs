@@ -1,66 +1,106 @@
 //! Loss on the way to the queue, decided by a packet's index alone.
 
 use bdp_model::link::Loss;
-use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use bdp_model::units::Probability;
 
-use crate::{End, random};
+use crate::End;
+use crate::random::Draws;
 
-/// The loss of one direction; holds the index of the next packet.
+/// The loss of one direction.
 #[derive(Debug, Clone)]
-pub(crate) struct LossModel {
-    loss: Loss,
-    draws: ChaCha8Rng,
-    next_index: u64,
+pub(crate) enum LossModel {
+    None,
+    /// One draw a packet.
+    Independent {
+        probability: Probability,
+        draws: Draws,
+    },
+    Periodic(u64),
+    GilbertElliott(Box<GilbertElliott>),
+    /// Ascending.
+    List(Vec<u64>),
 }
 
 impl LossModel {
-    pub(crate) fn new(loss: Loss, seed: u64, from: End) -> Self {
-        Self { loss, draws: random::stream(seed, from, b"loss"), next_index: 0 }
+    pub(crate) fn new(loss: &Loss, seed: u64, from: End) -> Self {
+        match loss {
+            Loss::None | Loss::Periodic(0) => Self::None,
+            Loss::Independent(probability) => {
+                Self::Independent { probability: *probability, draws: Draws::new(seed, from, b"loss", 1) }
+            }
+            Loss::Periodic(period) => Self::Periodic(*period),
+            &Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let draws = Draws::new(seed, from, b"gilb", 2);
+                let model = GilbertElliott { to_bad, to_good, loss_good, loss_bad, bad: false, draws };
+                Self::GilbertElliott(Box::new(model))
+            }
+            Loss::List(indices) => {
+                let mut indices = indices.clone();
+                indices.sort_unstable();
+                Self::List(indices)
+            }
+        }
     }
 
-    /// Whether the next packet in order of entry is lost.
-    pub(crate) fn loses_next(&mut self) -> bool {
-        let index = self.next_index;
-        self.next_index += 1;
-        // One draw an index, wanted or not: draw k belongs to packet k under every configuration.
-        let draw = self.draws.next_u64();
-        match &self.loss {
-            Loss::None | Loss::GilbertElliott { .. } => false,
-            Loss::Independent(probability) => unit_interval(draw) < probability.fraction(),
-            Loss::Periodic(period) => *period != 0 && index % period == period - 1,
-            Loss::List(indices) => indices.binary_search(&index).is_ok(),
+    /// Whether packet `index` is lost. To be asked of every packet, in order: Gilbert-Elliott has a memory.
+    pub(crate) fn loses(&mut self, index: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Independent { probability, draws } => draws.falls(index, 0, *probability),
+            Self::Periodic(period) => index % *period == *period - 1,
+            Self::GilbertElliott(model) => model.loses(index),
+            Self::List(indices) => indices.binary_search(&index).is_ok(),
         }
     }
 }
 
-/// The upper 53 bits as a fraction in 0..1, each a multiple of 2^-53, so that probability 1 always loses and 0 never.
-fn unit_interval(draw: u64) -> f64 {
-    (draw >> 11) as f64 / (1u64 << 53) as f64
+/// Two states with a loss probability each (Gilbert 1960, Elliott 1963). Two draws a packet: the first decides
+/// whether the state is left before the packet, the second whether the packet is lost in the state it then finds.
+#[derive(Debug, Clone)]
+pub(crate) struct GilbertElliott {
+    to_bad: Probability,
+    to_good: Probability,
+    loss_good: Probability,
+    loss_bad: Probability,
+    bad: bool,
+    draws: Draws,
+}
+
+impl GilbertElliott {
+    fn loses(&mut self, index: u64) -> bool {
+        let leave = if self.bad { self.to_good } else { self.to_bad };
+        self.bad ^= self.draws.falls(index, 0, leave);
+        self.draws.falls(index, 1, if self.bad { self.loss_bad } else { self.loss_good })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bdp_model::units::Probability;
+    use crate::random::{stream, unit_interval};
+    use rand_core::Rng;
 
-    fn independent(fraction: f64) -> Loss {
-        Loss::Independent(Probability::new(fraction).expect("a fraction"))
+    fn fraction(p: f64) -> Probability {
+        Probability::new(p).expect("a fraction")
+    }
+
+    fn independent(p: f64) -> Loss {
+        Loss::Independent(fraction(p))
     }
 
     fn lost(loss: Loss, seed: u64, from: End, packets: usize) -> Vec<usize> {
-        let mut model = LossModel::new(loss, seed, from);
-        (0..packets).filter(|_| model.loses_next()).collect()
+        let mut model = LossModel::new(&loss, seed, from);
+        (0..packets).filter(|k| model.loses(*k as u64)).collect()
     }
 
     #[test]
     fn draw_k_belongs_to_packet_k() {
-        let mut model = LossModel::new(independent(0.3), 42, End::B);
-        for k in 0..1000u128 {
+        let mut model = LossModel::new(&independent(0.3), 42, End::B);
+        for k in 0..1000u64 {
             // Straight to the two 32-bit words of draw k, without drawing the ones before.
-            let mut stream = random::stream(42, End::B, b"loss");
-            stream.set_word_pos(2 * k);
-            assert_eq!(model.loses_next(), unit_interval(stream.next_u64()) < 0.3, "packet {k}");
+            let mut stream = stream(42, End::B, b"loss");
+            stream.set_word_pos(2 * u128::from(k));
+            assert_eq!(model.loses(k), unit_interval(stream.next_u64()) < 0.3, "packet {k}");
         }
     }
 
@@ -76,6 +116,27 @@ mod tests {
     const PINNED_REVERSE: &[usize] = &[55, 57, 105, 126, 155, 167, 191];
 
     #[test]
+    fn gilbert_elliott_steps_on_the_first_draw_and_loses_on_the_second() {
+        let loss = Loss::GilbertElliott {
+            to_bad: fraction(0.1),
+            to_good: fraction(0.3),
+            loss_good: fraction(0.05),
+            loss_bad: fraction(0.8),
+        };
+        let mut draws = stream(5, End::A, b"gilb");
+        let mut bad = false;
+        let expected: Vec<usize> = (0..5_000)
+            .filter(|_| {
+                let [step, loss] = [draws.next_u64(), draws.next_u64()].map(unit_interval);
+                bad = if bad { step >= 0.3 } else { step < 0.1 };
+                loss < if bad { 0.8 } else { 0.05 }
+            })
+            .collect();
+        assert!(expected.len() > 500);
+        assert_eq!(lost(loss, 5, End::A, 5_000), expected);
+    }
+
+    #[test]
     fn more_loss_loses_the_same_packets_and_more() {
         let few = lost(independent(0.01), 9, End::A, 20_000);
         let many = lost(independent(0.1), 9, End::A, 20_000);
@@ -84,18 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn certain_and_impossible() {
-        assert_eq!(lost(independent(1.0), 3, End::A, 10_000).len(), 10_000);
-        assert_eq!(lost(independent(0.0), 3, End::A, 10_000).len(), 0);
-        assert_eq!(lost(Loss::None, 3, End::A, 10_000).len(), 0);
-        assert!(unit_interval(u64::MAX) < 1.0);
-    }
-
-    #[test]
     fn periodic_is_exact() {
         assert_eq!(lost(Loss::Periodic(4), 0, End::A, 13), [3, 7, 11]);
         assert_eq!(lost(Loss::Periodic(1), 0, End::A, 3), [0, 1, 2]);
         assert!(lost(Loss::Periodic(0), 0, End::A, 100).is_empty());
         assert!(lost(Loss::Periodic(u64::MAX), 0, End::A, 100).is_empty());
+    }
+
+    #[test]
+    fn a_list_is_exact_in_whatever_order_it_was_written() {
+        assert_eq!(lost(Loss::List(vec![17, 0, 3]), 0, End::A, 100), [0, 3, 17]);
+        assert!(lost(Loss::List(Vec::new()), 0, End::A, 100).is_empty());
     }
 }

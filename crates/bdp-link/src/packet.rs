@@ -76,6 +76,15 @@ impl Packet {
         }
     }
 
+    /// Where what the IP header announces lies; `None` where this is no well-formed IP packet.
+    pub(crate) fn payload(&self) -> Option<Range<usize>> {
+        match self.data.first()? >> 4 {
+            4 => ipv4_payload(&self.data),
+            6 => ipv6_upper_layer(&self.data).map(|(_, payload)| payload),
+            _ => None,
+        }
+    }
+
     /// The TCP header, if this is a TCP segment (or the first fragment of one) that is well formed so far.
     pub(crate) fn tcp_header_mut(&mut self) -> Option<TcpHeader<'_>> {
         let payload = match self.data.first()? >> 4 {
@@ -116,21 +125,33 @@ impl PartialChecksum {
 
 const TCP: u8 = 6;
 
-/// Where the payload of an IPv4 packet lies if it begins with a TCP header (RFC 791, section 3.1).
-fn ipv4_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
+/// Where the payload of an IPv4 packet lies (RFC 791, section 3.1).
+fn ipv4_payload(data: &[u8]) -> Option<Range<usize>> {
     let header = data.get(..20)?;
     let header_len = usize::from(header[0] & 0x0f) * 4;
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let fragment_offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
     let well_formed = header_len >= 20 && header_len <= total_len && total_len <= data.len();
-    (well_formed && fragment_offset == 0 && header[9] == TCP).then_some(header_len..total_len)
+    well_formed.then_some(header_len..total_len)
 }
 
-/// Where the upper-layer payload of an IPv6 packet lies if it begins with a TCP header (RFC 8200, section 4).
+/// The same if it begins with a TCP header.
+fn ipv4_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
+    let payload = ipv4_payload(data)?;
+    let fragment_offset = u16::from_be_bytes([data[6], data[7]]) & 0x1fff;
+    (fragment_offset == 0 && data[9] == TCP).then_some(payload)
+}
+
+/// Where the upper-layer payload of an IPv6 packet lies if it begins with a TCP header.
+fn ipv6_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
+    ipv6_upper_layer(data).filter(|(next_header, _)| *next_header == Some(TCP)).map(|(_, payload)| payload)
+}
+
+/// What lies behind an IPv6 packet's extension headers and which protocol it is, `None` for a fragment's
+/// continuation (RFC 8200, section 4).
 ///
 /// Passes over hop-by-hop, routing, fragment and destination options headers. Others end the walk: behind
 /// an authentication header nothing may be rewritten, behind the rest there is no TCP.
-fn ipv6_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
+fn ipv6_upper_layer(data: &[u8]) -> Option<(Option<u8>, Range<usize>)> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
     const FRAGMENT: u8 = 44;
@@ -144,16 +165,15 @@ fn ipv6_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
     // Each round moves at least 8 bytes on, so the packet's end bounds the walk.
     loop {
         let length = match next_header {
-            TCP => return Some(at..end),
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => 8 + usize::from(*data.get(at + 1)?) * 8,
             FRAGMENT => {
                 let fragment_offset = u16::from_be_bytes([*data.get(at + 2)?, *data.get(at + 3)?]) >> 3;
                 if fragment_offset != 0 {
-                    return None;
+                    return (at + 8 <= end).then(|| (None, at + 8..end));
                 }
                 8
             }
-            _ => return None,
+            protocol => return Some((Some(protocol), at..end)),
         };
         next_header = *data.get(at)?;
         at += length;

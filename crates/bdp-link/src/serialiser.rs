@@ -27,8 +27,6 @@ pub(crate) struct Slot {
     remainder: u64,
     /// From arrival to the end of serialisation, in units of 1/rate ns; zero without a rate.
     pub work: u128,
-    /// Whether serialisation begins the moment the previous one ends.
-    pub continues: bool,
 }
 
 impl Serialiser {
@@ -44,10 +42,9 @@ impl Serialiser {
     /// The slot that a packet arriving at `now` would get; `None` where it would not end within the clock's range.
     pub(crate) fn plan(&self, wire_bits: u64, now: Nanos) -> Option<Slot> {
         // At now == free the wire is busy for the remainder of that nanosecond, so the remainder is kept.
-        let continues = now <= self.free;
-        let (start, carried) = if continues { (self.free, self.remainder) } else { (now, 0) };
+        let (start, carried) = if now <= self.free { (self.free, self.remainder) } else { (now, 0) };
         let Some(rate) = self.rate else {
-            return Some(Slot { finish: start, remainder: 0, work: 0, continues });
+            return Some(Slot { finish: start, remainder: 0, work: 0 });
         };
         let rate = u128::from(rate.as_bps());
         let work = u128::from(wire_bits) * WORK_PER_BIT + u128::from(carried);
@@ -56,13 +53,39 @@ impl Serialiser {
         // Less than the rate, which came from a u64.
         let remainder = (work % rate) as u64;
         let whole = u128::from(finish.saturating_sub(now).as_ns()) * rate;
-        Some(Slot { finish, remainder, work: whole.saturating_add(u128::from(remainder)), continues })
+        Some(Slot { finish, remainder, work: whole.saturating_add(u128::from(remainder)) })
     }
 
     /// Gives the wire to the packet of this slot.
     pub(crate) fn occupy(&mut self, slot: &Slot) {
         self.free = slot.finish;
         self.remainder = slot.remainder;
+    }
+
+    /// Sends a packet whose turn has come at `start`, which is no sooner than the wire is free; gives the end of its
+    /// serialisation, at the end of the clock where it would be beyond.
+    pub(crate) fn send(&mut self, wire_bits: u64, start: Nanos) -> Nanos {
+        let never = Slot { finish: Nanos(u64::MAX), remainder: 0, work: 0 };
+        let slot = self.plan(wire_bits, start).unwrap_or(never);
+        self.occupy(&slot);
+        slot.finish
+    }
+
+    /// Whether what was sent has left the wire.
+    pub(crate) fn is_free(&self, now: Nanos) -> bool {
+        self.free <= now
+    }
+
+    /// The first whole nanosecond at which the wire is free to the last fraction.
+    pub(crate) fn ready(&self) -> Nanos {
+        self.free + Nanos(u64::from(self.remainder > 0))
+    }
+
+    /// What is left on the wire, in units of 1/rate ns.
+    pub(crate) fn remaining(&self, now: Nanos) -> u128 {
+        let Some(rate) = self.rate.filter(|_| self.free > now) else { return 0 };
+        let whole = u128::from(self.free.saturating_sub(now).as_ns()) * u128::from(rate.as_bps());
+        whole.saturating_add(u128::from(self.remainder))
     }
 }
 

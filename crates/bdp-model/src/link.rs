@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{ByteCount, Nanos, Probability, Rate};
+use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
 /// A link between two hosts: two one-way directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ pub enum JitterDistribution {
         deviation: Nanos,
     },
     /// From measured values, added to the delay: quantiles at equal distances, interpolated between.
-    Table(Vec<Nanos>),
+    Table(Vec<Offset>),
 }
 
 /// Reordering: a packet is held back, later ones overtake it.

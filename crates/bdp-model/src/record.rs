@@ -264,11 +264,23 @@ pub struct DirectionFidelity {
     pub packets_out: u64,
     /// IP bytes delivered.
     pub bytes_out: u64,
-    /// Packets dropped by each cause: `loss`, `queue`, `device_in`, `device_out`, `not_ours`.
+    /// Packets dropped by each cause: `size`, `loss`, `policer`, `queue`, `device_in`, `device_out`, `not_ours`.
     pub dropped: BTreeMap<String, u64>,
+    /// Copies that duplication made.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Packets of which a bit was inverted.
+    #[serde(default)]
+    pub corrupted: u64,
+    /// Packets marked Congestion Experienced.
+    #[serde(default)]
+    pub marked: u64,
+    /// Packets held back so that later ones overtook them.
+    #[serde(default)]
+    pub held_back: u64,
     /// Packets still inside at the end.
     pub queued: u64,
-    /// In = out + dropped + queued.
+    /// In + duplicated = out + dropped + queued.
     pub conserved: bool,
     /// Configured bit rate on the wire.
     pub rate_configured_bps: Option<u64>,

@@ -343,6 +343,48 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A difference of two times, in nanoseconds: earlier where it is negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Offset(i64);
+
+impl Offset {
+    /// From nanoseconds.
+    pub const fn ns(ns: i64) -> Self {
+        Self(ns)
+    }
+    /// In nanoseconds.
+    pub const fn as_ns(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for Offset {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let trimmed = text.trim();
+        let (negative, magnitude) = match trimmed.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+        };
+        // A second sign would be taken by the number behind it.
+        if magnitude.starts_with(['-', '+']) {
+            let (what, example) = ("a time", "-1.5ms or 2ms (a unit is needed)");
+            return Err(UnitError::NoNumber { given: text.to_owned(), what, example });
+        }
+        let ns = magnitude.parse::<Nanos>()?.as_ns();
+        // What a time parses to is below 2^63.
+        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
+        Ok(Self(if negative { -ns } else { ns }))
+    }
+}
+
+impl fmt::Display for Offset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        f.pad(&format!("{sign}{}", Nanos(self.0.unsigned_abs())))
+    }
+}
+
 /// A probability or a fraction in 0..=1, typed as `5%`, `0.05` or `1e-4`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Probability(f64);
@@ -442,6 +484,12 @@ quantity_serde!(
     "a time such as \"41ms\"",
     |t: &Nanos, s: S| s.serialize_str(&format!("{}ns", t.0)),
     |v: f64| if v == 0.0 { Ok(Nanos(0)) } else { v.to_string().parse::<Nanos>() }
+);
+quantity_serde!(
+    Offset,
+    "a time, earlier or later, such as \"-1.5ms\"",
+    |t: &Offset, s: S| s.serialize_str(&format!("{}ns", t.0)),
+    |v: f64| if v == 0.0 { Ok(Offset(0)) } else { v.to_string().parse::<Offset>() }
 );
 quantity_serde!(
     Probability,

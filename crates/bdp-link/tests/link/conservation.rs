@@ -1,6 +1,6 @@
 //! No packet and no byte appears or disappears, and none overtakes another.
 
-use bdp_link::{End, Link, Verdict};
+use bdp_link::{End, Fate, Link};
 use bdp_model::link::LinkConfig;
 use bdp_model::units::Nanos;
 use proptest::prelude::*;
@@ -51,9 +51,12 @@ proptest! {
                     now += gap;
                     let side = &mut seen[usize::from(from == End::B)];
                     side.bytes_in += bytes as u64;
-                    match link.enqueue(from, numbered(n, bytes), now) {
-                        Verdict::Queued => side.admitted.push((n, bytes)),
-                        Verdict::Dropped(_) => side.dropped += 1,
+                    let verdict = link.enqueue(from, numbered(n, bytes), now);
+                    for fate in std::iter::once(verdict.fate).chain(verdict.copy) {
+                        match fate {
+                            Fate::Queued { .. } => side.admitted.push((n, bytes)),
+                            Fate::Dropped(_) => side.dropped += 1,
+                        }
                     }
                 }
                 Step::Pop(wait, most) => {

@@ -11,7 +11,7 @@ fn lost(link: &mut Link, from: End, packets: u64, gap: Nanos) -> Vec<u64> {
     let mut now = Nanos::ZERO;
     let mut lost = Vec::new();
     for n in 0..packets {
-        if link.enqueue(from, numbered(n, 8), now) == Verdict::Dropped(DropCause::Loss) {
+        if link.enqueue(from, numbered(n, 8), now) == Verdict::dropped(DropCause::Loss) {
             lost.push(n);
         }
         now += gap;

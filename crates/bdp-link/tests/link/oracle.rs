@@ -26,12 +26,12 @@ impl Oracle {
             && n > 0
             && (index + 1).is_multiple_of(n)
         {
-            return Verdict::Dropped(DropCause::Loss);
+            return Verdict::dropped(DropCause::Loss);
         }
         let now = u128::from(now.as_ns());
         let Some(rate) = config.rate.map(|r| u128::from(r.as_bps())) else {
             self.due.push((number, Nanos(now as u64) + config.delay));
-            return Verdict::Queued;
+            return Verdict::QUEUED;
         };
         let bits = (bytes as u128 + u128::from(config.overhead_bytes)) * 8;
         let free = self.finished.last().copied().unwrap_or(0);
@@ -47,12 +47,12 @@ impl Oracle {
             QueueLimit::Unlimited => true,
         };
         if !room {
-            return Verdict::Dropped(DropCause::Queue);
+            return Verdict::dropped(DropCause::Queue);
         }
         self.finished.push(finish);
         self.queueing_max = self.queueing_max.max(finish / rate - now);
         self.due.push((number, Nanos((finish / rate) as u64) + config.delay));
-        Verdict::Queued
+        Verdict::QUEUED
     }
 }
 

@@ -6,7 +6,7 @@ use bdp_model::units::{ByteCount, Nanos, Rate};
 
 use crate::{assert_conserved, drain, number, numbered, symmetric, wire};
 
-const FULL: Verdict = Verdict::Dropped(DropCause::Queue);
+const FULL: Verdict = Verdict::dropped(DropCause::Queue);
 
 /// A link of 8 Mbit/s, so that a byte takes a microsecond.
 fn limited(limit: QueueLimit) -> Link {
@@ -18,13 +18,13 @@ fn limited(limit: QueueLimit) -> Link {
 fn packets_count_until_their_serialisation_ends() {
     let mut link = limited(QueueLimit::Packets(3));
     let mut enter = |n: u64, now: Nanos| link.enqueue(End::A, numbered(n, 100), now);
-    assert_eq!([0, 1, 2].map(|n| enter(n, Nanos::ZERO)), [Verdict::Queued; 3]);
+    assert_eq!([0, 1, 2].map(|n| enter(n, Nanos::ZERO)), [Verdict::QUEUED; 3]);
     assert_eq!(enter(3, Nanos::ZERO), FULL);
     assert_eq!(enter(4, Nanos(99_999)), FULL);
     // The first has left the wire, though it propagates for a second yet.
-    assert_eq!(enter(5, Nanos(100_000)), Verdict::Queued);
+    assert_eq!(enter(5, Nanos(100_000)), Verdict::QUEUED);
     assert_eq!(enter(6, Nanos(100_000)), FULL);
-    assert_eq!(enter(7, Nanos(400_000)), Verdict::Queued);
+    assert_eq!(enter(7, Nanos(400_000)), Verdict::QUEUED);
     assert_eq!(link.queued(End::A), 5);
     assert_eq!(link.counters(End::A).queue_dropped, 3);
     assert_conserved(&link);
@@ -36,14 +36,14 @@ fn packets_count_until_their_serialisation_ends() {
 fn bytes_count_by_what_remains_on_the_wire() {
     let mut link = limited(QueueLimit::Bytes(ByteCount::bytes(250)));
     let mut enter = |n: u64, bytes: usize, now: u64| link.enqueue(End::A, numbered(n, bytes), Nanos(now));
-    assert_eq!(enter(0, 100, 0), Verdict::Queued);
+    assert_eq!(enter(0, 100, 0), Verdict::QUEUED);
     assert_eq!(enter(1, 151, 0), FULL);
-    assert_eq!(enter(2, 150, 0), Verdict::Queued);
+    assert_eq!(enter(2, 150, 0), Verdict::QUEUED);
     // 250 bytes at t = 0; one byte leaves each microsecond.
     assert_eq!(enter(3, 20, 19_999), FULL);
-    assert_eq!(enter(4, 20, 20_000), Verdict::Queued);
+    assert_eq!(enter(4, 20, 20_000), Verdict::QUEUED);
     assert_eq!(enter(5, 251, 10_000_000), FULL);
-    assert_eq!(enter(6, 250, 10_000_000), Verdict::Queued);
+    assert_eq!(enter(6, 250, 10_000_000), Verdict::QUEUED);
     assert_eq!(link.counters(End::A).queueing_max, Nanos(250_000));
     assert_conserved(&link);
 }
@@ -52,7 +52,7 @@ fn bytes_count_by_what_remains_on_the_wire() {
 fn bytes_count_by_the_fraction_of_a_nanosecond() {
     // 8 + 17 bytes at 3 bit/s take 200/3 s, 24 bytes 64 s. The wait is down to 64 s after 8/3 s = 2,666,666,666 + 2/3 ns.
     let limit = QueueLimit::Bytes(ByteCount::bytes(24));
-    for (now, verdict) in [(2_666_666_666, FULL), (2_666_666_667, Verdict::Queued)] {
+    for (now, verdict) in [(2_666_666_666, FULL), (2_666_666_667, Verdict::QUEUED)] {
         let mut link = Link::new(&symmetric(DirectionConfig { limit, ..wire(3) }), 0);
         link.enqueue(End::A, numbered(0, 8), Nanos::ZERO);
         assert_eq!(link.enqueue(End::A, numbered(1, 17), Nanos(now)), verdict, "at {now} ns");
@@ -65,7 +65,7 @@ fn wire_bytes_count_the_overhead() {
     let direction = DirectionConfig { overhead_bytes: 38, limit, ..wire(8_000_000) };
     let mut link = Link::new(&symmetric(direction), 0);
     assert_eq!(link.enqueue(End::A, numbered(0, 101), Nanos::ZERO), FULL);
-    assert_eq!(link.enqueue(End::A, numbered(0, 100), Nanos::ZERO), Verdict::Queued);
+    assert_eq!(link.enqueue(End::A, numbered(0, 100), Nanos::ZERO), Verdict::QUEUED);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn longest_queueing_time_in_packets_is_limit_over_rate() {
     let limit = QueueLimit::Packets(50);
     let mut link = Link::new(&symmetric(DirectionConfig { limit, ..wire(2_000_000) }), 0);
     let admitted = (0..1000)
-        .filter(|&n| link.enqueue(End::A, numbered(n, 1500), Nanos::ZERO) == Verdict::Queued)
+        .filter(|&n| link.enqueue(End::A, numbered(n, 1500), Nanos::ZERO) == Verdict::QUEUED)
         .count();
     assert_eq!(admitted, 50);
     assert_eq!(link.counters(End::A).queueing_max, Nanos::millis(300));
@@ -129,5 +129,5 @@ fn a_rate_of_zero_sends_nothing() {
 
 #[test]
 fn names_of_causes_are_those_of_records() {
-    assert_eq!([DropCause::Loss, DropCause::Queue].map(DropCause::name), ["loss", "queue"]);
+    assert_eq!(DropCause::ALL.map(DropCause::name), ["size", "loss", "policer", "queue"]);
 }

@@ -22,7 +22,7 @@ const CLAMP_1000: HeaderRewrite = HeaderRewrite { window_field_max: Some(1000), 
 fn pass(rewrite: HeaderRewrite, packet: &Packet) -> Packet {
     let forward = DirectionConfig { rewrite, ..DirectionConfig::default() };
     let mut link = Link::new(&LinkConfig { forward, ..LinkConfig::default() }, 0);
-    assert_eq!(link.enqueue(End::A, packet.clone(), Nanos::ZERO), Verdict::Queued);
+    assert_eq!(link.enqueue(End::A, packet.clone(), Nanos::ZERO), Verdict::QUEUED);
     link.pop(Nanos::ZERO).expect("no delay").packet
 }
 

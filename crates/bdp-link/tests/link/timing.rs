@@ -12,7 +12,7 @@ fn a_packet_takes_serialisation_and_propagation() {
     let direction = DirectionConfig { overhead_bytes: 38, delay: Nanos::millis(20), ..wire(100_000_000) };
     let mut link = Link::new(&symmetric(direction), 0);
     assert_eq!(link.next_event(), None);
-    assert_eq!(link.enqueue(End::A, numbered(0, 1500), Nanos(7)), Verdict::Queued);
+    assert_eq!(link.enqueue(End::A, numbered(0, 1500), Nanos(7)), Verdict::QUEUED);
     let due = Nanos(7 + 123_040 + 20_000_000);
     assert_eq!(link.next_event(), Some(due));
     assert_eq!(link.pop(due - Nanos(1)), None);
@@ -53,7 +53,7 @@ fn without_a_rate_only_propagation_counts_and_no_limit_binds() {
             DirectionConfig { delay: Nanos::micros(3), limit, rate: None, ..DirectionConfig::default() };
         let mut link = Link::new(&symmetric(direction), 0);
         for n in 0..100 {
-            assert_eq!(link.enqueue(End::A, numbered(n, 1500), Nanos(n / 2)), Verdict::Queued);
+            assert_eq!(link.enqueue(End::A, numbered(n, 1500), Nanos(n / 2)), Verdict::QUEUED);
         }
         assert_eq!(link.counters(End::A).queueing_max, Nanos::ZERO);
         for (n, departure) in (0..).zip(drain(&mut link)) {
@@ -124,8 +124,8 @@ fn time_that_runs_backwards_neither_panics_nor_reorders() {
 fn the_end_of_the_clock_is_no_cliff() {
     let direction = DirectionConfig { delay: Nanos(u64::MAX), ..wire(1_000) };
     let mut link = Link::new(&symmetric(direction), 0);
-    assert_eq!(link.enqueue(End::A, numbered(0, 10), Nanos::secs(1)), Verdict::Queued);
+    assert_eq!(link.enqueue(End::A, numbered(0, 10), Nanos::secs(1)), Verdict::QUEUED);
     assert_eq!(link.next_event(), Some(Nanos(u64::MAX)));
-    assert_ne!(link.enqueue(End::A, numbered(1, 10), Nanos(u64::MAX)), Verdict::Queued);
+    assert_ne!(link.enqueue(End::A, numbered(1, 10), Nanos(u64::MAX)), Verdict::QUEUED);
     assert_eq!(drain(&mut link).len(), 1);
 }

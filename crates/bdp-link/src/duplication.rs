@@ -1,0 +1,25 @@
+//! Duplication: a packet is sent twice, the copy right behind the original.
+
+use bdp_model::units::Probability;
+
+use crate::End;
+use crate::random::Draws;
+
+/// The duplication of one direction. One draw a packet.
+#[derive(Debug, Clone)]
+pub(crate) struct Duplication {
+    probability: Probability,
+    draws: Draws,
+}
+
+impl Duplication {
+    /// `None` where nothing is ever duplicated.
+    pub(crate) fn new(probability: Probability, seed: u64, from: End) -> Option<Self> {
+        (probability.fraction() > 0.0)
+            .then(|| Self { probability, draws: Draws::new(seed, from, b"dupl", 1) })
+    }
+
+    pub(crate) fn duplicates(&mut self, index: u64) -> bool {
+        self.draws.falls(index, 0, self.probability)
+    }
+}

@@ -1,0 +1,54 @@
+//! Explicit Congestion Notification: the two bits of RFC 3168 in an IP header.
+
+use bdp_model::link::QueueLimit;
+
+use crate::checksum;
+use crate::packet::Packet;
+use crate::serialiser::WORK_PER_BIT;
+
+const ECT_1: u8 = 0b01;
+const ECT_0: u8 = 0b10;
+const CE: u8 = 0b11;
+
+/// Whether a packet that finds so much before it is marked. `ahead` is in units of 1/rate ns, of which a bit takes
+/// [`WORK_PER_BIT`]; the packet on the wire counts by what remains of it.
+pub(crate) fn reaches(threshold: QueueLimit, waiting: u64, ahead: u128) -> bool {
+    match threshold {
+        QueueLimit::Packets(packets) => waiting >= packets,
+        QueueLimit::Bytes(bytes) => ahead >= u128::from(bytes.as_bytes()) * 8 * WORK_PER_BIT,
+        QueueLimit::Unlimited => false,
+    }
+}
+
+/// Sets Congestion Experienced where the sender declared the packet ECN-capable, ECT(0) or ECT(1), and keeps the IPv4
+/// header checksum in step. `false` where it did not, or where the mark was there before.
+pub(crate) fn mark(packet: &mut Packet) -> bool {
+    let data = &mut packet.data;
+    if !matches!(field(data), Some(ECT_0 | ECT_1)) {
+        return false;
+    }
+    if data[0] >> 4 == 6 {
+        data[1] |= CE << 4;
+        return true;
+    }
+    let old = u16::from_be_bytes([data[0], data[1]]);
+    data[1] |= CE;
+    let new = u16::from_be_bytes([data[0], data[1]]);
+    let sum = u16::from_be_bytes([data[10], data[11]]);
+    data[10..12].copy_from_slice(&updated(sum, old, new).to_be_bytes());
+    true
+}
+
+/// RFC 3168, section 5: the low two bits of the type of service, or of the traffic class.
+fn field(data: &[u8]) -> Option<u8> {
+    match data.first()? >> 4 {
+        4 if data.len() >= 20 => Some(data[1] & CE),
+        6 if data.len() >= 40 => Some(data[1] >> 4 & CE),
+        _ => None,
+    }
+}
+
+/// RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+fn updated(sum: u16, old: u16, new: u16) -> u16 {
+    !checksum::fold(u64::from(!sum) + u64::from(!old) + u64::from(new))
+}

@@ -1,0 +1,60 @@
+//! What a packet meets before the queue, in order: drop by size, loss, corruption, duplication.
+
+use bdp_model::link::DirectionConfig;
+
+use crate::corruption::{BitChoice, Corruption};
+use crate::duplication::Duplication;
+use crate::loss::LossModel;
+use crate::{DropCause, End};
+
+/// The entry of one direction. Decides by a packet's index and length alone: bytes are changed by who holds them.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    drop_above: Option<u64>,
+    loss: LossModel,
+    corruption: Option<Corruption>,
+    duplication: Option<Duplication>,
+    next_index: u64,
+}
+
+/// A packet that passed the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// Its index in the direction, by which later draws go too.
+    pub index: u64,
+    /// Which bit is to be inverted, if one is.
+    pub corrupt: Option<BitChoice>,
+    /// Whether a copy follows it.
+    pub duplicate: bool,
+}
+
+impl Entry {
+    pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
+        Self {
+            drop_above: config.drop_above.map(u64::from),
+            loss: LossModel::new(&config.loss, seed, from),
+            corruption: Corruption::new(config.corrupt, seed, from),
+            duplication: Duplication::new(config.duplicate, seed, from),
+            next_index: 0,
+        }
+    }
+
+    /// Gives the next packet its index and decides what becomes of it.
+    pub(crate) fn decide(&mut self, ip_bytes: u64) -> Result<Passage, DropCause> {
+        let index = self.next_index;
+        self.next_index += 1;
+        // Asked of every packet, the one that is dropped by its size too: the model's state goes by the index.
+        let lost = self.loss.loses(index);
+        if self.drop_above.is_some_and(|most| ip_bytes > most) {
+            return Err(DropCause::Size);
+        }
+        if lost {
+            return Err(DropCause::Loss);
+        }
+        Ok(Passage {
+            index,
+            corrupt: self.corruption.as_mut().and_then(|c| c.decide(index)),
+            duplicate: self.duplication.as_mut().is_some_and(|d| d.duplicates(index)),
+        })
+    }
+}

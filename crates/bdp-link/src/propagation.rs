@@ -1,0 +1,171 @@
+//! What lies behind the wire: the delay, what varies in it, and the packets that are on their way.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use bdp_model::link::DirectionConfig;
+use bdp_model::units::Nanos;
+
+use crate::End;
+use crate::jitter::Jitter;
+use crate::packet::Packet;
+use crate::reordering::Reordering;
+
+/// The propagation of one direction.
+#[derive(Debug, Clone)]
+pub(crate) struct Propagation {
+    delay: Nanos,
+    jitter: Option<Jitter>,
+    reordering: Option<Reordering>,
+    /// Whether jitter lets a packet overtake another.
+    overtaking: bool,
+    /// Of the packets that keep their order.
+    last_due: Nanos,
+    lane: Lane,
+}
+
+/// A packet or its copy: each has draws of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copy {
+    Original,
+    Duplicate,
+}
+
+/// How a packet propagates, drawn when it is admitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Course {
+    /// Beyond the delay, nanoseconds; delay and offset together count as zero where they are less.
+    offset_ns: i64,
+    /// Whether it is held back beside that.
+    pub held_back: bool,
+}
+
+/// The packets on their way: a queue where all leave in the order of the wire, otherwise ordered by when they are due.
+#[derive(Debug, Clone)]
+enum Lane {
+    InOrder(VecDeque<Flight>),
+    ByDue { heap: BinaryHeap<Reverse<Flight>>, launched: u64 },
+}
+
+/// A packet on its way. Of two that are due together the one that left the wire first leaves first.
+#[derive(Debug, Clone)]
+struct Flight {
+    due: Nanos,
+    /// Its place among those that left the wire; zero where the lane keeps the order.
+    place: u64,
+    packet: Packet,
+}
+
+impl Propagation {
+    pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
+        let reordering = config.reorder.and_then(|reorder| Reordering::new(reorder, seed, from));
+        let overtaking = config.jitter.as_ref().is_some_and(|jitter| jitter.reorder);
+        Self {
+            delay: config.delay,
+            jitter: config.jitter.as_ref().map(|jitter| Jitter::new(jitter, seed, from)),
+            overtaking,
+            last_due: Nanos::ZERO,
+            lane: if overtaking || reordering.is_some() {
+                Lane::ByDue { heap: BinaryHeap::new(), launched: 0 }
+            } else {
+                Lane::InOrder(VecDeque::new())
+            },
+            reordering,
+        }
+    }
+
+    /// Draws the course of packet `index` or of its copy.
+    pub(crate) fn draw(&mut self, index: u64, copy: Copy) -> Course {
+        Course {
+            offset_ns: self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy)),
+            held_back: self.reordering.as_mut().is_some_and(|r| r.holds_back(index, copy)),
+        }
+    }
+
+    /// When a packet is due that leaves the wire at `finish`. To be asked in the order of the wire.
+    pub(crate) fn due(&mut self, course: Course, finish: Nanos) -> Nanos {
+        let mean = finish + self.delay;
+        let varied = match course.offset_ns {
+            later @ 0.. => mean + Nanos(later.unsigned_abs()),
+            sooner => mean.saturating_sub(Nanos(sooner.unsigned_abs())).max(finish),
+        };
+        if course.held_back {
+            // It neither keeps its place nor keeps later packets from leaving.
+            return varied + self.reordering.as_ref().map_or(Nanos::ZERO, Reordering::by);
+        }
+        if self.overtaking {
+            return varied;
+        }
+        self.last_due = self.last_due.max(varied);
+        self.last_due
+    }
+
+    /// Sends a packet on its way.
+    pub(crate) fn launch(&mut self, due: Nanos, packet: Packet) {
+        match &mut self.lane {
+            Lane::InOrder(queue) => queue.push_back(Flight { due, place: 0, packet }),
+            Lane::ByDue { heap, launched } => {
+                heap.push(Reverse(Flight { due, place: *launched, packet }));
+                *launched += 1;
+            }
+        }
+    }
+
+    /// When the next packet is due.
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
+        match &self.lane {
+            Lane::InOrder(queue) => queue.front().map(|flight| flight.due),
+            Lane::ByDue { heap, .. } => heap.peek().map(|Reverse(flight)| flight.due),
+        }
+    }
+
+    /// The next packet, if it is due at `now` or before.
+    pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, Packet)> {
+        self.next_due().filter(|due| *due <= now)?;
+        let Flight { due, packet, .. } = match &mut self.lane {
+            Lane::InOrder(queue) => queue.pop_front()?,
+            Lane::ByDue { heap, .. } => heap.pop()?.0,
+        };
+        Some((due, packet))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match &self.lane {
+            Lane::InOrder(queue) => queue.len() as u64,
+            Lane::ByDue { heap, .. } => heap.len() as u64,
+        }
+    }
+}
+
+impl Copy {
+    /// Draws that a packet has of what is drawn for it and for its copy.
+    pub(crate) const COUNT: u64 = 2;
+
+    /// Which of them is this one's.
+    pub(crate) const fn number(self) -> u64 {
+        match self {
+            Self::Original => 0,
+            Self::Duplicate => 1,
+        }
+    }
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Flight {}
+
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.due, self.place).cmp(&(other.due, other.place))
+    }
+}

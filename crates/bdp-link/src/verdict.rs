@@ -1,0 +1,130 @@
+//! What became of a packet on entry, as counters count it and captures write it.
+
+use std::fmt;
+
+/// What became of a packet on entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// What became of the packet itself.
+    pub fate: Fate,
+    /// Whether one of its bits was inverted; its copy is inverted with it.
+    pub corrupted: bool,
+    /// What became of its copy, where it was duplicated.
+    pub copy: Option<Fate>,
+}
+
+/// What became of a packet or of its copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is inside and will depart.
+    Queued {
+        /// Whether it was marked Congestion Experienced.
+        marked: bool,
+        /// Whether it is held back, so that later ones overtake it.
+        held_back: bool,
+    },
+    /// It is gone.
+    Dropped(DropCause),
+}
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DropCause {
+    /// It is longer than what the link lets pass.
+    Size,
+    /// By the loss model.
+    Loss,
+    /// The policer's bucket held too little for it.
+    Policer,
+    /// The queue had no room, or the wire would not be done with it within the 584 years that the clock counts,
+    /// as on a link of rate zero.
+    Queue,
+}
+
+impl Verdict {
+    /// Inside, and nothing else happened to it.
+    pub const QUEUED: Self =
+        Self { fate: Fate::Queued { marked: false, held_back: false }, corrupted: false, copy: None };
+
+    /// Gone, and nothing else happened to it.
+    pub const fn dropped(cause: DropCause) -> Self {
+        Self { fate: Fate::Dropped(cause), corrupted: false, copy: None }
+    }
+}
+
+impl DropCause {
+    /// Every cause, in the order in which a packet meets them.
+    pub const ALL: [Self; 4] = [Self::Size, Self::Loss, Self::Policer, Self::Queue];
+
+    /// The name in records and captures: `size`, `loss`, `policer`, `queue`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Size => "size",
+            Self::Loss => "loss",
+            Self::Policer => "policer",
+            Self::Queue => "queue",
+        }
+    }
+}
+
+/// `queued`, `queued, marked CE, corrupted`, `dropped: loss`, `queued, duplicated (copy dropped: queue)`.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fate)?;
+        if self.corrupted {
+            f.write_str(", corrupted")?;
+        }
+        match self.copy {
+            None => Ok(()),
+            Some(Fate::Queued { marked: false, held_back: false }) => f.write_str(", duplicated"),
+            Some(fate) => write!(f, ", duplicated (copy {fate})"),
+        }
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dropped(cause) => write!(f, "dropped: {}", cause.name()),
+            Self::Queued { marked, held_back } => {
+                f.write_str("queued")?;
+                if *marked {
+                    f.write_str(", marked CE")?;
+                }
+                if *held_back {
+                    f.write_str(", held back")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_says_all_that_happened() {
+        let queued = |marked, held_back| Fate::Queued { marked, held_back };
+        for (verdict, text) in [
+            (Verdict::QUEUED, "queued"),
+            (Verdict::dropped(DropCause::Policer), "dropped: policer"),
+            (Verdict { fate: queued(true, true), ..Verdict::QUEUED }, "queued, marked CE, held back"),
+            (
+                Verdict { corrupted: true, copy: Some(queued(false, false)), ..Verdict::QUEUED },
+                "queued, corrupted, duplicated",
+            ),
+            (
+                Verdict { copy: Some(Fate::Dropped(DropCause::Queue)), ..Verdict::QUEUED },
+                "queued, duplicated (copy dropped: queue)",
+            ),
+            (
+                Verdict { copy: Some(queued(true, false)), ..Verdict::dropped(DropCause::Queue) },
+                "dropped: queue, duplicated (copy queued, marked CE)",
+            ),
+        ] {
+            assert_eq!(verdict.to_string(), text);
+        }
+    }
+}

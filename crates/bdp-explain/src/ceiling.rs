@@ -1,0 +1,61 @@
+//! The most that the two ends' devices can carry, as TCP goodput.
+
+use bdp_model::measurement::{Ceiling, DeviceFacts, HostFacts, Measurement};
+use bdp_model::path::overhead::{Medium, Transport, header_bytes};
+use bdp_model::scenario::Family;
+use bdp_model::units::format_bps;
+
+/// The slowest device whose speed is known, less what headers take: `rate x MSS / (MSS + headers + framing)`, the
+/// model of [`bdp_model::path::overhead`] over Ethernet. `None` where no speed is known, as with loopback and virtual
+/// devices, or no segment size.
+pub fn ceiling(measurement: &Measurement) -> Option<Ceiling> {
+    let (end, device, speed_bps) = slowest(&measurement.near, &measurement.far)?;
+    let share = payload_share(measurement)?;
+    let by = format!("the {end} NIC, {}, {}", device.name, format_bps(speed_bps as f64));
+    Some(Ceiling { goodput_bps: speed_bps as f64 * share, by })
+}
+
+fn slowest<'a>(near: &'a HostFacts, far: &'a HostFacts) -> Option<(&'static str, &'a DeviceFacts, u64)> {
+    let known = |end, host: &'a HostFacts| {
+        let device = host.device.as_ref()?;
+        Some((end, device, device.speed_bps.filter(|&bps| bps > 0)?))
+    };
+    // The near one where both are equal: it is the one that the reader can look at.
+    [known("near", near), known("far", far)].into_iter().flatten().min_by_key(|&(_, _, bps)| bps)
+}
+
+/// Payload of a full segment / what it takes on the wire.
+fn payload_share(measurement: &Measurement) -> Option<f64> {
+    let family = family(&measurement.near.address);
+    let mtu = smallest_mtu(measurement);
+    let bare = header_bytes(family, Transport::Tcp);
+    let with_timestamps = header_bytes(family, Transport::TcpTimestamps);
+    let headers = match (mtu, measurement.path.mss_bytes) {
+        // A segment that leaves no room for timestamps has none.
+        (Some(mtu), Some(mss)) if mss + with_timestamps > mtu => bare,
+        _ if timestamps_off(&measurement.near) || timestamps_off(&measurement.far) => bare,
+        _ => with_timestamps,
+    };
+    let mss = measurement.path.mss_bytes.or_else(|| mtu?.checked_sub(headers)).filter(|&mss| mss > 0)?;
+    Some(mss as f64 / (mss + headers + Medium::Ethernet.overhead_bytes()) as f64)
+}
+
+/// The smallest MTU that is known of the path or, failing that, of the devices.
+fn smallest_mtu(measurement: &Measurement) -> Option<u64> {
+    let path = [measurement.path.mtu_to, measurement.path.mtu_from].into_iter().flatten().min();
+    let devices = || {
+        let mtu = |host: &HostFacts| host.device.as_ref().and_then(|d| d.mtu);
+        [mtu(&measurement.near), mtu(&measurement.far)].into_iter().flatten().min()
+    };
+    path.or_else(devices).map(u64::from)
+}
+
+fn timestamps_off(host: &HostFacts) -> bool {
+    host.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v.trim() == "0")
+}
+
+/// By the form of an address: only IPv6's have colons, unless they hold an IPv4 one.
+fn family(address: &str) -> Family {
+    let mapped = address.to_ascii_lowercase().starts_with("::ffff:") && address.contains('.');
+    if address.contains(':') && !mapped { Family::Ipv6 } else { Family::Ipv4 }
+}

@@ -1,0 +1,102 @@
+//! What no rule claims: what was seen all the same, and what is missing for an answer.
+
+use bdp_model::finding::{Confidence, Finding, Limit};
+
+use crate::seen::{Seen, percent, rate, size, time};
+
+/// Says that the limit is not known.
+pub fn judge(seen: &Seen<'_>) -> Finding {
+    let evidence = observed(seen);
+    let summary = match evidence.first() {
+        Some(first) => format!("what limits it is not known; {first}"),
+        None => "what limits it is not known".to_owned(),
+    };
+    Finding {
+        limit: Limit::Unknown,
+        subject: "what limits it".to_owned(),
+        confidence: Confidence::Low,
+        summary,
+        evidence,
+        remedy: None,
+        missing: missing(seen),
+    }
+}
+
+/// What may be the reason, the most telling first.
+fn observed(seen: &Seen<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some((end, cpu)) = seen.busy_process() {
+        all.push(format!("the {end} process used {} of a processor", percent(cpu)));
+    }
+    if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
+        let plural = if again == 1 { "" } else { "s" };
+        all.push(format!(
+            "{again} segment{plural} of {} went lost and were sent again, {}",
+            total(seen),
+            small(share)
+        ));
+    }
+    if let Some(window) = &seen.window {
+        if window.congestion_full >= 0.05 {
+            all.push(format!(
+                "the congestion window ({}) was full {} of the time",
+                seen.direction.congestion_control,
+                percent(window.congestion_full)
+            ));
+        }
+        if window.receive_full >= 0.05 {
+            let full = percent(window.receive_full);
+            let carries = seen.rate_bps(window.receive_bytes).map_or_else(String::new, |bps| {
+                format!(", though {} would carry {}", size(window.receive_bytes), rate(bps))
+            });
+            all.push(format!("the receive window was full {full} of the time{carries}"));
+        }
+    }
+    if let Some(share) = seen.sndbuf_limited.filter(|&share| share >= 0.05) {
+        all.push(format!(
+            "the kernel counts {} of the busy time as limited by the send buffer",
+            percent(share)
+        ));
+    }
+    if let Some(added) = seen.standing_queue() {
+        all.push(format!("load adds {} to the median round trip: a queue stands somewhere", time(added)));
+    }
+    if let (Some(share), Some(ceiling)) = (seen.of_ceiling(), &seen.measurement.ceiling) {
+        all.push(format!("goodput is {} of what {} leaves to TCP", percent(share), ceiling.by));
+    }
+    all
+}
+
+/// Segments that carried what was received.
+fn total(seen: &Seen<'_>) -> u64 {
+    seen.direction.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| seen.direction.bytes.div_ceil(mss))
+}
+
+/// A share that may be far below one in a hundred.
+fn small(share: f64) -> String {
+    if share < 0.001 { format!("{:.0} in a million", share * 1e6) } else { percent(share) }
+}
+
+fn missing(seen: &Seen<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    if seen.direction.mss_bytes.is_none() {
+        all.push("the segment size".to_owned());
+    }
+    if seen.window.is_none() {
+        all.push(match seen.direction.sent.len() {
+            0 => "TCP_INFO of the sender".to_owned(),
+            n if n < 5 => format!("a longer measurement: {n} samples are too few"),
+            _ => "windows and segments in flight in TCP_INFO of the sender".to_owned(),
+        });
+    }
+    if seen.rtt_idle.is_none() {
+        all.push("the idle round trip".to_owned());
+    }
+    if seen.direction.rtt_ns.loaded.is_none_or(|rtt| rtt.received == 0) {
+        all.push("the round trip under load".to_owned());
+    }
+    if seen.measurement.ceiling.is_none() {
+        all.push("the speed of the NICs".to_owned());
+    }
+    all
+}

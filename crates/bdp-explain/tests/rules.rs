@@ -1,0 +1,321 @@
+//! The rules on hand-made measurements: each shape of samples, and what must be said of it.
+
+use bdp_explain::{ceiling, explain};
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::{Measurement, Spread, Way};
+use bdp_model::record::{RttSummary, SenderSample};
+
+const MSS: u64 = 1448;
+const MIB: u64 = 1 << 20;
+const MS: u64 = 1_000_000;
+
+/// A measurement of ten seconds towards ams1, 24.2 ms away, as the parts of it say.
+#[derive(Clone)]
+struct Shape {
+    goodput_mbps: f64,
+    in_flight: u64,
+    cwnd: u64,
+    receive_window: u64,
+    /// Share of the samples in which the above holds; in the others little is in flight.
+    share: f64,
+    rwnd_limited: Option<f64>,
+    sndbuf_limited: Option<f64>,
+    send_buffer: u64,
+    rtt_loaded: u64,
+    steady: f64,
+    retransmits: u64,
+    cpu: f64,
+    nics: [Option<u64>; 2],
+}
+
+/// 1 MiB of receive window, full.
+const WINDOW_BOUND: Shape = Shape {
+    goodput_mbps: 338.0,
+    in_flight: MIB,
+    cwnd: 900 * MSS,
+    receive_window: MIB,
+    share: 0.96,
+    rwnd_limited: Some(0.47),
+    sndbuf_limited: Some(0.0),
+    send_buffer: 4 * MIB,
+    rtt_loaded: 24_200_000,
+    steady: 0.97,
+    retransmits: 0,
+    cpu: 0.1,
+    nics: [Some(1_000_000_000), Some(10_000_000_000)],
+};
+
+impl Shape {
+    fn measurement(&self) -> Measurement {
+        let text = include_str!("../../bdp-store/tests/it/measurement.json");
+        let mut m: Measurement = serde_json::from_str(text).unwrap();
+        m.near.device.as_mut().unwrap().speed_bps = self.nics[0];
+        m.far.device.as_mut().unwrap().speed_bps = self.nics[1];
+        let d = &mut m.directions[0];
+        d.goodput_bps = self.goodput_mbps * 1e6;
+        d.stream_goodput_bps = vec![d.goodput_bps];
+        d.bytes = (d.goodput_bps * 10.0 / 8.0) as u64;
+        d.retransmits = Some(self.retransmits);
+        d.send_buffer_bytes = Some(self.send_buffer);
+        d.sender_cpu = self.cpu;
+        d.spread = Some(Spread {
+            intervals: 100,
+            p5: d.goodput_bps * self.steady,
+            p50: d.goodput_bps,
+            p95: d.goodput_bps,
+        });
+        let p50 = self.rtt_loaded;
+        d.rtt_ns.loaded = Some(RttSummary {
+            sent: 200,
+            received: 200,
+            min: p50,
+            p50,
+            p95: p50 + MS,
+            p99: p50 + MS,
+            max: p50 + MS,
+        });
+        d.findings.clear();
+        d.sent = (1..=100u64)
+            .map(|i| {
+                let busy = i * 100 * MS;
+                let bound = (i as f64) > 100.0 * (1.0 - self.share);
+                let limited = |share: f64| (busy as f64 * share) as u64;
+                SenderSample {
+                    at_ns: busy,
+                    acked_bytes: Some(d.bytes * i / 100),
+                    unacked: Some(if bound { self.in_flight / MSS } else { 10 } as u32),
+                    cwnd: Some((self.cwnd / MSS) as u32),
+                    snd_wnd_bytes: Some(self.receive_window),
+                    srtt_ns: Some(self.rtt_loaded),
+                    retransmits: Some(0),
+                    busy_ns: Some(busy),
+                    rwnd_limited_ns: self.rwnd_limited.map(limited),
+                    sndbuf_limited_ns: self.sndbuf_limited.map(limited),
+                }
+            })
+            .collect();
+        m.ceiling = ceiling(&m);
+        m
+    }
+
+    fn finding(&self) -> Finding {
+        let mut findings = explain(Way::To, &self.measurement());
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        findings.remove(0)
+    }
+}
+
+#[test]
+fn each_shape_has_its_limit() {
+    use Confidence::{High, Low, Medium};
+    use Limit::{Ceiling, ReceiveWindow, SendBuffer, Unknown};
+    let window = WINDOW_BOUND;
+    // A large receive window, and 512 KiB of payload in a send buffer of 1 MiB.
+    let buffer = Shape {
+        goodput_mbps: 170.0,
+        in_flight: MIB / 2,
+        receive_window: 8 * MIB,
+        rwnd_limited: Some(0.0),
+        sndbuf_limited: Some(0.9),
+        send_buffer: MIB,
+        ..WINDOW_BOUND
+    };
+    // Half a congestion window after each loss.
+    let lossy = Shape {
+        goodput_mbps: 60.0,
+        in_flight: 180 * 1024,
+        cwnd: 180 * 1024,
+        receive_window: 8 * MIB,
+        rwnd_limited: Some(0.0),
+        steady: 0.6,
+        retransmits: 240,
+        ..WINDOW_BOUND
+    };
+    let full = Shape { goodput_mbps: 934.0, rtt_loaded: 72 * MS, ..window.clone() };
+    let queue = Shape { goodput_mbps: 95.0, rtt_loaded: 88 * MS, receive_window: MIB, ..window.clone() };
+    let cases: &[(&str, Shape, Limit, Confidence)] = &[
+        ("window", window.clone(), ReceiveWindow, High),
+        (
+            "window, half of the time",
+            Shape { share: 0.6, goodput_mbps: 260.0, ..window.clone() },
+            ReceiveWindow,
+            Medium,
+        ),
+        (
+            "window, the kernel denies it",
+            Shape { rwnd_limited: Some(0.0), ..window.clone() },
+            ReceiveWindow,
+            Medium,
+        ),
+        ("window, the kernel is silent", Shape { rwnd_limited: None, ..window.clone() }, ReceiveWindow, High),
+        ("window seldom full", Shape { share: 0.3, ..window.clone() }, Unknown, Low),
+        ("window full, a third reached", Shape { goodput_mbps: 110.0, ..window.clone() }, Unknown, Low),
+        ("congestion window as full", Shape { cwnd: MIB / MSS * MSS, ..window.clone() }, Unknown, Low),
+        ("buffer", buffer.clone(), SendBuffer, High),
+        ("buffer, the kernel is silent", Shape { sndbuf_limited: None, ..buffer.clone() }, SendBuffer, Low),
+        ("buffer, the kernel denies it", Shape { sndbuf_limited: Some(0.0), ..buffer.clone() }, Unknown, Low),
+        ("buffer of unknown room", Shape { send_buffer: 64 * MIB, ..buffer.clone() }, SendBuffer, Medium),
+        ("buffer full beside the congestion window", Shape { cwnd: MIB / 2, ..buffer.clone() }, Unknown, Low),
+        ("buffer, goodput elsewhere", Shape { goodput_mbps: 50.0, ..buffer.clone() }, Unknown, Low),
+        ("ceiling", full.clone(), Ceiling, High),
+        (
+            "just below the ceiling",
+            Shape { goodput_mbps: 880.0, rtt_loaded: 25 * MS, ..full.clone() },
+            Unknown,
+            Low,
+        ),
+        ("above the ceiling", Shape { goodput_mbps: 2000.0, ..full.clone() }, Ceiling, Low),
+        ("no NIC is known", Shape { nics: [None; 2], share: 0.2, rtt_loaded: 25 * MS, ..full }, Unknown, Low),
+        ("a queue on the path", queue.clone(), Ceiling, Medium),
+        ("a queue, but a process is busy", Shape { cpu: 0.99, share: 0.2, ..queue.clone() }, Unknown, Low),
+        ("a queue, but the goodput jumps", Shape { steady: 0.5, share: 0.2, ..queue }, Unknown, Low),
+        ("loss", lossy, Unknown, Low),
+    ];
+    for (name, shape, limit, confidence) in cases {
+        let finding = shape.finding();
+        assert_eq!((finding.limit, finding.confidence), (*limit, *confidence), "{name}: {finding:#?}");
+        assert!(!finding.evidence.is_empty(), "{name}: {finding:#?}");
+        assert!(!finding.summary.is_empty() && !finding.subject.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_receive_window_is_told_with_its_numbers() {
+    let finding = WINDOW_BOUND.finding();
+    assert_eq!(finding.subject, "receive window of ams1");
+    assert_eq!(
+        finding.evidence,
+        [
+            "1 MiB / 24.2 ms = 347 Mbit/s, 98 % of it reached, window full 96 % of the time",
+            "941 Mbit/s needs 2.72 MiB on the wire; tcp_rmem max on ams1 is 2 MiB",
+            "the kernel counts 47 % of the busy time as limited by it, at least",
+        ]
+    );
+    assert_eq!(
+        finding.remedy.as_deref(),
+        Some("raise the last number of net.ipv4.tcp_rmem on ams1 to 5.43 MiB or more")
+    );
+}
+
+#[test]
+fn from_there_the_near_end_receives() {
+    let mut m = WINDOW_BOUND.measurement();
+    m.directions[0].direction = Way::From;
+    let finding = explain(Way::From, &m).remove(0);
+    assert_eq!(finding.subject, "receive window of fra1");
+    assert!(explain(Way::To, &m).is_empty());
+}
+
+#[test]
+fn ends_of_one_name_are_told_apart() {
+    let mut m = WINDOW_BOUND.measurement();
+    m.near.name = m.far.name.clone();
+    assert_eq!(explain(Way::To, &m).remove(0).subject, "receive window of the far end");
+}
+
+#[test]
+fn what_the_user_set_is_what_the_user_changes() {
+    let remedy = |change: &dyn Fn(&mut Measurement)| {
+        let mut m = WINDOW_BOUND.measurement();
+        change(&mut m);
+        explain(Way::To, &m).remove(0).remedy.unwrap()
+    };
+    let bytes = bdp_model::units::ByteCount::kib(1024);
+    assert!(remedy(&|m| m.request.window = Some(bytes)).contains("-w, 2.72 MiB or more"));
+    assert!(remedy(&|m| m.request.socket_buffer = Some(bytes)).contains("--sockbuf"));
+    let unscaled = remedy(&|m| {
+        m.far.sysctls.insert("net.ipv4.tcp_window_scaling".into(), "0".into());
+        let d = &mut m.directions[0];
+        d.stream_goodput_bps = vec![21.1e6];
+        d.goodput_bps = 21.1e6;
+        for sample in &mut d.sent {
+            sample.snd_wnd_bytes = Some(64_240);
+            sample.unacked = sample.unacked.map(|n| n.min(44));
+        }
+    });
+    assert!(unscaled.contains("tcp_window_scaling = 1 on ams1"), "{unscaled}");
+}
+
+#[test]
+fn of_several_streams_the_one_that_was_sampled_is_judged() {
+    let mut m = Shape { goodput_mbps: 676.0, ..WINDOW_BOUND }.measurement();
+    m.request.streams = 2;
+    m.directions[0].stream_goodput_bps = vec![338e6; 2];
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(finding.limit, Limit::ReceiveWindow);
+    assert!(finding.evidence[1].contains("needs 1.36 MiB"), "half of it each: {:?}", finding.evidence);
+}
+
+#[test]
+fn what_was_omitted_is_not_judged() {
+    let mut m = Shape { share: 0.45, ..WINDOW_BOUND }.measurement();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    m.directions[0].omit_ns = 5600 * MS;
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::ReceiveWindow);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let mut m = WINDOW_BOUND.measurement();
+    m.ceiling = None;
+    m.rtt_idle_ns = None;
+    m.directions[0].rtt_ns.idle = None;
+    m.directions[0].rtt_ns.loaded = None;
+    m.directions[0].sent.clear();
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(finding.limit, Limit::Unknown);
+    let text = finding.missing.join("; ");
+    assert_eq!(
+        text,
+        "TCP_INFO of the sender; the idle round trip; the round trip under load; the speed of the NICs"
+    );
+}
+
+#[test]
+fn loss_is_seen_though_no_rule_claims_it() {
+    let lossy = Shape {
+        in_flight: MIB / 2,
+        cwnd: MIB / 2 / MSS * MSS,
+        receive_window: 8 * MIB,
+        retransmits: 240,
+        ..WINDOW_BOUND
+    };
+    let finding = lossy.finding();
+    let text = finding.evidence.join("; ");
+    assert!(
+        text.contains("240 segments of 291782 went lost and were sent again, 823 in a million"),
+        "{text}"
+    );
+    assert!(text.contains("the congestion window (cubic) was full 96 % of the time"), "{text}");
+}
+
+#[test]
+fn the_ceiling_is_the_slowest_nic_less_headers() {
+    let of = |change: &dyn Fn(&mut Measurement)| {
+        let mut m = WINDOW_BOUND.measurement();
+        change(&mut m);
+        ceiling(&m).map(|c| (format!("{:.2}", c.goodput_bps / 1e6), c.by))
+    };
+    let some = |mbps: &str, by: &str| Some((mbps.to_owned(), by.to_owned()));
+    assert_eq!(of(&|_| {}), some("941.48", "the near NIC, eth0, 1 Gbit/s"));
+    let ipv6 = |m: &mut Measurement| {
+        m.near.address = "2001:db8::7".into();
+        m.path.mss_bytes = Some(1428);
+    };
+    assert_eq!(of(&ipv6), some("928.48", "the near NIC, eth0, 1 Gbit/s"));
+    assert_eq!(of(&|m| m.path.mss_bytes = Some(1460)), some("949.28", "the near NIC, eth0, 1 Gbit/s"));
+    let jumbo = |m: &mut Measurement| {
+        m.path.mss_bytes = None;
+        (m.path.mtu_to, m.path.mtu_from) = (Some(9000), Some(9000));
+    };
+    assert_eq!(of(&jumbo), some("990.04", "the near NIC, eth0, 1 Gbit/s"));
+    let far = |m: &mut Measurement| m.near.device = None;
+    assert_eq!(of(&far), some("9414.82", "the far NIC, ens3, 10 Gbit/s"));
+    let small = |m: &mut Measurement| m.path.mss_bytes = Some(536);
+    assert_eq!(of(&small), some("856.23", "the near NIC, eth0, 1 Gbit/s"));
+    let virtual_ = |m: &mut Measurement| {
+        m.near.device.as_mut().unwrap().speed_bps = None;
+        m.far.device.as_mut().unwrap().speed_bps = Some(0);
+    };
+    assert_eq!(of(&virtual_), None);
+}

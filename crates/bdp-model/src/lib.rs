@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod curve;
 pub mod finding;
 pub mod histogram;
 pub mod link;

@@ -1,0 +1,360 @@
+//! Goodput as a curve over what is varied, and what follows from it: the knee, the range to choose for throughput and
+//! for latency, the equivalent delivery delay, the memory that one fitting window and parallel streams need.
+//!
+//! The rules are those of `docs/sweep.md`; their constants are here and nowhere else.
+
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::Values;
+use crate::units::Nanos;
+
+/// A knee needs this many points.
+pub const LEAST_POINTS: usize = 4;
+/// The knee is the smallest measured value whose goodput is at least this share of the best of the curve.
+pub const KNEE_SHARE: f64 = 0.95;
+/// From the smallest value with this share of the best on, more of it gains nothing.
+pub const FULL_SHARE: f64 = 0.99;
+/// A window that holds "a few packets" holds this many full segments: fast retransmit needs three duplicates, delayed
+/// acknowledgements two segments (RFC 5681, sections 3.2 and 4.2).
+pub const FEW_SEGMENTS: u64 = 4;
+/// For latency, the loaded round trip may lie this share of the idle one above it,
+pub const LATENCY_SHARE: f64 = 0.1;
+/// or this much, where that is more: what a probe beside a busy host is late by.
+pub const LATENCY_LEAST: Nanos = Nanos::micros(100);
+/// An equivalent delay under this share of the idle round trip is below resolution.
+pub const DELAY_RESOLUTION: f64 = 0.05;
+
+/// What a curve is drawn over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    /// Window on the wire, bytes.
+    WindowOnTheWire,
+    /// Window asked for, bytes, where that on the wire is not known of every point.
+    WindowAsked,
+    /// Parallel connections.
+    Streams,
+    /// Bytes of one write.
+    Length,
+    /// Maximum segment size, bytes.
+    Mss,
+    /// Congestion control; its places have no order, so there is no knee.
+    Congestion,
+}
+
+impl Axis {
+    /// In words: `window on the wire`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WindowOnTheWire => "window on the wire",
+            Self::WindowAsked => "window asked",
+            Self::Streams => "streams",
+            Self::Length => "write length",
+            Self::Mss => "MSS",
+            Self::Congestion => "congestion control",
+        }
+    }
+
+    /// Whether it is one of the two windows.
+    pub const fn is_window(self) -> bool {
+        matches!(self, Self::WindowOnTheWire | Self::WindowAsked)
+    }
+
+    /// Whether its values are sizes in bytes.
+    pub const fn is_size(self) -> bool {
+        !matches!(self, Self::Streams | Self::Congestion)
+    }
+}
+
+/// One curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
+    pub name: String,
+    /// What it is drawn over.
+    pub axis: Axis,
+    /// Bit rate of the path where it is known: configured in a lab, the slower device elsewhere.
+    pub rate_bps: Option<u64>,
+    /// In ascending order of [`Point::x`]; only points with a goodput.
+    pub points: Vec<Point>,
+}
+
+/// One place on a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What was asked for, as text.
+    pub asked: String,
+    /// Where it lies on the axis, above 0.
+    pub x: f64,
+    /// Goodput of the runs that count, bit/s.
+    pub goodput_bps: Values,
+    /// Runs that do not count.
+    pub not_counted: usize,
+    /// The model's goodput, bit/s.
+    pub expected_bps: Option<f64>,
+    /// Parallel connections.
+    pub streams: u32,
+    /// Payload bytes of a full segment.
+    pub mss_bytes: Option<u64>,
+    /// Window asked for, each stream.
+    pub window_asked_bytes: Option<u64>,
+    /// `SO_RCVBUF` of the receiver, each stream.
+    pub socket_buffer_bytes: Option<u64>,
+    /// Window on the wire, each stream.
+    pub on_the_wire_bytes: Option<u64>,
+    /// Smallest idle round trip.
+    pub rtt_idle_ns: Option<u64>,
+    /// 95th percentile of the idle round trips.
+    pub rtt_idle_p95_ns: Option<u64>,
+    /// 95th percentile of the loaded round trips.
+    pub rtt_loaded_p95_ns: Option<u64>,
+    /// Segments sent again.
+    pub retransmits: Option<u64>,
+}
+
+/// An equivalent packet delivery delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryDelay {
+    /// So many nanoseconds.
+    Ns(u64),
+    /// Under [`DELAY_RESOLUTION`] of the idle round trip: not told from none.
+    BelowResolution,
+}
+
+impl Point {
+    /// The delay that, added to the idle round trip, explains the goodput by the window: 8W / goodput - idle RTT, W the
+    /// windows on the wire of all streams. `None` where one of the three is not known.
+    pub fn delivery_delay(&self) -> Option<DeliveryDelay> {
+        let window = self.on_the_wire_bytes? as f64 * f64::from(self.streams.max(1));
+        delivery_delay(window, self.goodput_bps.p50, self.rtt_idle_ns?)
+    }
+
+    /// Socket buffers of all streams, bytes.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.socket_buffer_bytes?.checked_mul(u64::from(self.streams.max(1)))
+    }
+
+    /// Whether the loaded round trip stays near the idle one; `None` where one of them is not known.
+    fn is_quick(&self) -> Option<bool> {
+        let idle = self.rtt_idle_p95_ns.or(self.rtt_idle_ns)?;
+        let slack =
+            (self.rtt_idle_ns.unwrap_or(idle) as f64 * LATENCY_SHARE).max(LATENCY_LEAST.as_ns() as f64);
+        Some(self.rtt_loaded_p95_ns? as f64 <= idle as f64 + slack)
+    }
+
+    /// Whether the window holds a few packets.
+    fn holds_a_few(&self) -> bool {
+        let window = self.on_the_wire_bytes.or(self.window_asked_bytes);
+        window.zip(self.mss_bytes).is_some_and(|(w, mss)| w >= FEW_SEGMENTS * mss)
+    }
+}
+
+/// 8W / goodput - idle RTT, W in bytes; `None` where nothing arrived.
+pub fn delivery_delay(window_bytes: f64, goodput_bps: f64, rtt_idle_ns: u64) -> Option<DeliveryDelay> {
+    if goodput_bps <= 0.0 || !goodput_bps.is_finite() {
+        return None;
+    }
+    let rtt = rtt_idle_ns as f64;
+    let delay = 8.0 * window_bytes / goodput_bps * 1e9 - rtt;
+    Some(if delay < DELAY_RESOLUTION * rtt {
+        DeliveryDelay::BelowResolution
+    } else {
+        DeliveryDelay::Ns(delay as u64)
+    })
+}
+
+/// Where a curve stops to rise; indices are of its points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Knee {
+    /// At this point.
+    At(usize),
+    /// The smallest measured value is large enough.
+    Below,
+    /// Only the largest measured value gets there, so a larger one may give more.
+    Above,
+}
+
+/// A range of the axis to choose from, by indices of points, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// First.
+    pub from: usize,
+    /// Last.
+    pub to: usize,
+}
+
+impl Curve {
+    /// The points in ascending order; those without an order keep theirs.
+    pub fn new(name: String, axis: Axis, rate_bps: Option<u64>, mut points: Vec<Point>) -> Self {
+        if axis != Axis::Congestion {
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        }
+        Self { name, axis, rate_bps, points }
+    }
+
+    /// The best median goodput, bit/s; 0 of no points.
+    pub fn best_bps(&self) -> f64 {
+        self.points.iter().map(|p| p.goodput_bps.p50).fold(0.0, f64::max)
+    }
+
+    /// The first point whose goodput is at least [`KNEE_SHARE`] of the best; `None` where there are too few points, or
+    /// no order among them.
+    pub fn knee(&self) -> Option<Knee> {
+        if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
+            return None;
+        }
+        Some(match self.first_with(KNEE_SHARE) {
+            Some(0) => Knee::Below,
+            Some(index) if index + 1 < self.points.len() => Knee::At(index),
+            _ => Knee::Above,
+        })
+    }
+
+    /// For throughput: from the knee to where nothing more is gained. `None` where the curve still rises at its end.
+    pub fn for_throughput(&self) -> Option<Range> {
+        match self.knee()? {
+            Knee::Above => None,
+            Knee::Below | Knee::At(_) => {
+                let (from, to) = (self.first_with(KNEE_SHARE)?, self.first_with(FULL_SHARE)?);
+                Some(Range { from, to: to.max(from) })
+            }
+        }
+    }
+
+    /// For latency, of a curve over windows: from the smallest window that holds a few packets to the largest up to which
+    /// the loaded round trip stays near the idle one. `None` where no window does both, or a round trip is not known.
+    pub fn for_latency(&self) -> Option<Range> {
+        if !self.axis.is_window() {
+            return None;
+        }
+        let from = self.points.iter().position(Point::holds_a_few)?;
+        let quick = self.points[from..].iter().take_while(|p| p.is_quick() == Some(true)).count();
+        (quick > 0).then(|| Range { from, to: from + quick - 1 })
+    }
+
+    /// Rate x idle round trip in bytes, the window that the path itself asks for: of the known rate, or where there is none
+    /// of the best goodput. With the rate that was taken and the round trip.
+    pub fn product(&self) -> Option<Product> {
+        let rtt = Nanos(self.points.iter().filter_map(|p| p.rtt_idle_ns).min()?);
+        let rate_bps = self.rate_bps.map_or_else(|| self.best_bps(), |rate| rate as f64);
+        Some(Product { bytes: rate_bps * rtt.as_secs_f64() / 8.0, rate_bps, rtt })
+    }
+
+    /// Where more points tell most: the geometric middle between the knee and the point before it, unless they are closer
+    /// than `closest` (a ratio above 1) already. Rounded to whole units.
+    pub fn bend(&self, closest: f64) -> Option<f64> {
+        let Knee::At(at) = self.knee()? else { return None };
+        let (before, at) = (self.points.get(at.checked_sub(1)?)?.x, self.points[at].x);
+        let middle = (before * at).sqrt().round();
+        (at / before > closest && middle > before && middle < at).then_some(middle)
+    }
+
+    fn first_with(&self, share: f64) -> Option<usize> {
+        let best = self.best_bps();
+        self.points.iter().position(|p| p.goodput_bps.p50 >= share * best)
+    }
+}
+
+/// The product of rate and idle round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Product {
+    /// In bytes.
+    pub bytes: f64,
+    /// The rate, bit/s.
+    pub rate_bps: f64,
+    /// The round trip.
+    pub rtt: Nanos,
+}
+
+/// The memory of one fitting window and that of parallel streams, which give the same goodput.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// One stream.
+    pub one: Need,
+    /// Several.
+    pub parallel: Need,
+}
+
+/// Windows, and the socket buffers that they take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Need {
+    /// Connections.
+    pub streams: u32,
+    /// Window on the wire of each.
+    pub window_bytes: u64,
+    /// Socket buffers of all, receiving end; null where the kernel did not tell.
+    pub buffer_bytes: Option<u64>,
+    /// Whether this was measured, or follows from what was.
+    pub measured: bool,
+}
+
+impl Memory {
+    /// Of all curves over the same path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
+    /// best goodput of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
+    /// window that holds a few packets as make up the one that fits. `None` where the windows are not known.
+    pub fn of(curves: &[Curve]) -> Option<Self> {
+        let best = curves.iter().map(Curve::best_bps).fold(0.0, f64::max);
+        let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.on_the_wire_bytes.is_some());
+        let fitting = || all().filter(|p| best > 0.0 && p.goodput_bps.p50 >= KNEE_SHARE * best);
+        let least = |several: bool| {
+            fitting()
+                .filter(|p| (p.streams > 1) == several)
+                .filter_map(Need::measured)
+                .min_by_key(|n| (n.buffer_bytes.unwrap_or(u64::MAX), n.window_bytes * u64::from(n.streams)))
+        };
+        // Bytes of socket buffer for a byte of window.
+        let ratio =
+            |p: &Point| Some(p.socket_buffer_bytes? as f64 / p.on_the_wire_bytes.filter(|&w| w > 0)? as f64);
+        let one = || {
+            // Only where streams were varied does a curve say what a single fitting window would do.
+            let window = curves.iter().filter(|c| c.axis == Axis::Streams).find_map(Curve::product)?.bytes;
+            let near = all().min_by_key(|p| p.on_the_wire_bytes.unwrap_or(0).abs_diff(window as u64))?;
+            let buffer_bytes = ratio(near).map(|r| (r * window) as u64);
+            Some(Need { streams: 1, window_bytes: window as u64, buffer_bytes, measured: false })
+        };
+        let parallel = |one: Need| {
+            let small =
+                all().filter(|p| p.streams <= 1 && p.holds_a_few()).min_by(|a, b| a.x.total_cmp(&b.x))?;
+            let window = small.on_the_wire_bytes?;
+            let streams = u32::try_from(one.window_bytes.div_ceil(window.max(1))).ok().filter(|&n| n > 1)?;
+            let buffer_bytes = small.socket_buffer_bytes.map(|b| b * u64::from(streams));
+            Some(Need { streams, window_bytes: window, buffer_bytes, measured: false })
+        };
+        let one = least(false).or_else(one)?;
+        Some(Self { one, parallel: least(true).or_else(|| parallel(one))? })
+    }
+}
+
+impl Need {
+    fn measured(point: &Point) -> Option<Self> {
+        Some(Self {
+            streams: point.streams.max(1),
+            window_bytes: point.on_the_wire_bytes?,
+            buffer_bytes: point.memory_bytes(),
+            measured: true,
+        })
+    }
+}
+
+/// `points` values from `from` to `to`, both above 0 and kept, evenly spaced by their logarithm and rounded to whole
+/// numbers; what rounds to the same is there once.
+pub fn log_spaced(from: u64, to: u64, points: usize) -> Vec<u64> {
+    let (first, ratio) = (from as f64, to as f64 / from.max(1) as f64);
+    let mut values: Vec<u64> = (0..points)
+        .map(|i| match i {
+            0 => from,
+            i if i + 1 == points => to,
+            i => (first * ratio.powf(i as f64 / (points - 1) as f64)).round() as u64,
+        })
+        .collect();
+    values.dedup();
+    values
+}
+
+/// How many points a range gets where nobody says: one for each doubling, 5 to 17.
+pub fn usual_points(from: u64, to: u64) -> usize {
+    let doublings = (to.max(1) as f64 / from.max(1) as f64).log2().abs();
+    (doublings.ceil() as usize + 1).clamp(5, 17)
+}

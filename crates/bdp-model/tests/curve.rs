@@ -1,0 +1,155 @@
+//! Curves: the knee, ranges, delay and memory on the shape that was published for 1 Gbit/s x 2.55 ms.
+
+use bdp_model::comparison::Values;
+use bdp_model::curve::{
+    Axis, Curve, DeliveryDelay, Knee, Memory, Need, Point, Range, log_spaced, usual_points,
+};
+
+const RTT_NS: u64 = 2_550_000;
+const CEILING_BPS: f64 = 941.48e6;
+const MSS: u64 = 1448;
+
+/// One stream or several of a window over the published path: W/RTT up to the ceiling; beyond it a queue.
+fn point(window: u64, streams: u32) -> Point {
+    let flight = window as f64 * f64::from(streams);
+    let by_window = if window < MSS { 50e3 } else { flight * 8.0 / (RTT_NS as f64 / 1e9) };
+    let queue_ns = (flight * 8.0 / CEILING_BPS * 1e9 - RTT_NS as f64).max(0.0) as u64;
+    Point {
+        asked: window.to_string(),
+        x: window as f64,
+        goodput_bps: Values::of(&[by_window.min(CEILING_BPS)]).unwrap(),
+        not_counted: 0,
+        expected_bps: None,
+        streams,
+        mss_bytes: Some(MSS),
+        window_asked_bytes: Some(window),
+        socket_buffer_bytes: Some(2 * window),
+        on_the_wire_bytes: Some(window),
+        rtt_idle_ns: Some(RTT_NS),
+        rtt_idle_p95_ns: Some(RTT_NS + 40_000),
+        rtt_loaded_p95_ns: Some(RTT_NS + 60_000 + queue_ns),
+        retransmits: Some(0),
+    }
+}
+
+fn windows() -> Curve {
+    let points =
+        [16_777_216, 576, 1000, 2896, 8192, 32_768, 131_072, 262_144, 319_000, 409_600, 655_360, 4_194_304];
+    let points = points.into_iter().map(|w| point(w, 1)).collect();
+    Curve::new("set-up I".into(), Axis::WindowOnTheWire, Some(1_000_000_000), points)
+}
+
+#[test]
+fn the_knee_of_the_published_curve_is_at_319_kb() {
+    let curve = windows();
+    assert!(curve.points.is_sorted_by(|a, b| a.x < b.x));
+    let Some(Knee::At(knee)) = curve.knee() else { panic!("{:?}", curve.knee()) };
+    assert_eq!(curve.points[knee].x, 319_000.0);
+    let product = curve.product().unwrap();
+    assert!((product.bytes - 318_750.0).abs() < 1.0, "{product:?}");
+    // 319 kB / 2.55 ms is 1.0008 Gbit/s, above the ceiling: nothing is gained from there on.
+    assert_eq!(curve.for_throughput(), Some(Range { from: knee, to: knee }));
+    // Between 262144 and 319000 lies 289178.
+    assert_eq!(curve.bend(1.1), Some(289_178.0));
+    assert_eq!(curve.bend(1.3), None);
+}
+
+#[test]
+fn latency_wants_a_few_packets_and_no_queue() {
+    let curve = windows();
+    let range = curve.for_latency().unwrap();
+    // 2896 bytes are two segments, 8192 five; 319 kB already queue for 0.16 ms of the 0.25 that are allowed; 400 KiB for 0.9.
+    assert_eq!((curve.points[range.from].x, curve.points[range.to].x), (8192.0, 319_000.0));
+    let mut slow = windows();
+    slow.points.iter_mut().for_each(|p| p.rtt_loaded_p95_ns = Some(9_000_000));
+    assert_eq!(slow.for_latency(), None);
+    slow.points.iter_mut().for_each(|p| p.rtt_loaded_p95_ns = None);
+    assert_eq!(slow.for_latency(), None);
+    let streams = Curve::new(String::new(), Axis::Streams, None, windows().points);
+    assert_eq!(streams.for_latency(), None);
+}
+
+#[test]
+fn the_delivery_delay_is_high_below_a_packet_and_rises_beyond_the_knee() {
+    let curve = windows();
+    let at = |x: f64| curve.points.iter().find(|p| p.x == x).unwrap().delivery_delay().unwrap();
+    // 8 x 576 / 50 kbit/s = 92.16 ms, less 2.55.
+    assert_eq!(at(576.0), DeliveryDelay::Ns(89_610_000));
+    for window in [2896.0, 32_768.0, 262_144.0] {
+        assert_eq!(at(window), DeliveryDelay::BelowResolution, "{window}");
+    }
+    let mut before = 0;
+    for window in [319_000.0, 409_600.0, 655_360.0, 4_194_304.0] {
+        let DeliveryDelay::Ns(delay) = at(window) else { panic!("{window}") };
+        assert!(delay > before, "{window}: {delay} after {before}");
+        before = delay;
+    }
+    let mut silent = point(8192, 1);
+    silent.goodput_bps = Values::of(&[0.0]).unwrap();
+    assert_eq!(silent.delivery_delay(), None);
+}
+
+#[test]
+fn the_ends_of_a_sweep_are_no_knee() {
+    let of = |goodputs: &[f64]| {
+        let points = goodputs.iter().enumerate().map(|(i, &g)| {
+            let mut p = point(1024 << i, 1);
+            p.goodput_bps = Values::of(&[g]).unwrap();
+            p
+        });
+        Curve::new(String::new(), Axis::WindowAsked, None, points.collect())
+    };
+    assert_eq!(of(&[25e6, 50e6, 94.9e6, 95e6, 100e6]).knee(), Some(Knee::At(3)));
+    assert_eq!(of(&[25e6, 100e6, 60e6, 100e6]).knee(), Some(Knee::At(1)));
+    assert_eq!(of(&[99e6, 100e6, 98e6, 98e6]).knee(), Some(Knee::Below));
+    assert_eq!(of(&[1e6, 2e6, 4e6, 8e6]).knee(), Some(Knee::Above));
+    assert_eq!(of(&[1e6, 2e6, 4e6, 8e6]).for_throughput(), None);
+    assert_eq!(of(&[1e6, 8e6, 8e6]).knee(), None, "three points are no curve");
+    // From 95 % of the best to 99 % of it.
+    assert_eq!(of(&[25e6, 95e6, 97e6, 99e6, 100e6]).for_throughput(), Some(Range { from: 1, to: 3 }));
+    assert_eq!(of(&[99e6, 100e6, 98e6, 98e6]).for_throughput(), Some(Range { from: 0, to: 0 }));
+    let congestion = Curve { axis: Axis::Congestion, ..of(&[25e6, 95e6, 97e6, 99e6, 100e6]) };
+    assert_eq!((congestion.knee(), congestion.for_throughput()), (None, None));
+}
+
+#[test]
+fn the_memory_of_one_fitting_window_stands_beside_that_of_parallel_streams() {
+    // Measured, both: 319 kB against 6 streams of 57344 (JPerf's 56 KiB) on the wire.
+    let streams = Curve::new(
+        String::new(),
+        Axis::Streams,
+        None,
+        (1..=20).map(|n| Point { x: f64::from(n), ..point(57_344, n) }).collect(),
+    );
+    let memory = Memory::of(&[windows(), streams.clone()]).unwrap();
+    assert_eq!(
+        memory.one,
+        Need { streams: 1, window_bytes: 319_000, buffer_bytes: Some(638_000), measured: true }
+    );
+    assert_eq!(
+        memory.parallel,
+        Need { streams: 5, window_bytes: 57_344, buffer_bytes: Some(573_440), measured: true },
+        "5 x 57344 = 286720 = 0.9 Gbit/s is 95 % of the ceiling"
+    );
+    // With windows alone the streams are calculated: 319000 / 8192 = 38.9.
+    let memory = Memory::of(&[windows()]).unwrap();
+    assert_eq!(
+        memory.parallel,
+        Need { streams: 39, window_bytes: 8192, buffer_bytes: Some(39 * 16_384), measured: false }
+    );
+    // With streams alone the window is: best goodput x RTT.
+    let memory = Memory::of(&[streams]).unwrap();
+    assert!(!memory.one.measured && memory.parallel.measured);
+    assert_eq!(memory.one.window_bytes, 300_096);
+    assert_eq!(Memory::of(&[]), None);
+}
+
+#[test]
+fn ranges_are_filled_by_factors() {
+    assert_eq!(log_spaced(4096, 65_536, 5), [4096, 8192, 16_384, 32_768, 65_536]);
+    assert_eq!(log_spaced(1, 4, 20), [1, 2, 3, 4]);
+    assert_eq!(log_spaced(64, 1, 3), [64, 8, 1]);
+    assert_eq!(log_spaced(7, 9, 1), [7]);
+    assert_eq!(usual_points(4096, 64 << 20), 15);
+    assert_eq!((usual_points(1, 2), usual_points(1, u64::MAX)), (5, 17));
+}

@@ -15,16 +15,18 @@ const LABEL: usize = 10;
 /// Columns that one label of the horizontal axis needs.
 const TICK: usize = 10;
 
-/// Goodput in bit/s (up) against window in bytes (right). All values positive, `here` ascending and not empty.
+/// Goodput in bit/s (up) against window in bytes, or a count (right). All values positive, `here` ascending and not empty.
 pub(crate) struct Chart<'a> {
     /// What was measured.
     pub here: &'a [(f64, f64)],
     /// What the model says.
     pub model: &'a [(f64, f64)],
-    /// Window at the knee.
+    /// The place of the knee.
     pub knee: Option<f64>,
     /// Rate x RTT in bytes.
     pub product: Option<f64>,
+    /// Whether what goes right is bytes, or a plain number.
+    pub sizes: bool,
 }
 
 /// The characters that a chart is made of.
@@ -97,7 +99,7 @@ impl Chart<'_> {
 
         let mut lines = canvas.lines(&y, glyphs, style);
         let knee = self.knee.and_then(|k| x.cell(k));
-        lines.extend(x.bottom(glyphs, knee));
+        lines.extend(x.bottom(glyphs, knee, self.sizes));
         let mut legend = vec![(glyphs.here, Tint::None, "here".to_owned())];
         if !self.model.is_empty() {
             legend.push((glyphs.model, Tint::Model, "model".to_owned()));
@@ -184,7 +186,7 @@ impl Axis {
     }
 
     /// The horizontal axis and its labels: powers of two as many as fit, or the ends where there is none.
-    fn bottom(&self, glyphs: &Glyphs, knee: Option<usize>) -> [String; 2] {
+    fn bottom(&self, glyphs: &Glyphs, knee: Option<usize>, sizes: bool) -> [String; 2] {
         let octaves = (self.high / self.low).log2();
         let per_octave = self.cells as f64 / octaves;
         let stride = (1..=40).find(|&s| f64::from(s) * per_octave >= TICK as f64).unwrap_or(40);
@@ -200,7 +202,9 @@ impl Axis {
         let mut labels: Vec<char> = Vec::new();
         for tick in ticks {
             let column = cell(self.share(tick), self.cells);
-            let text = if tick.fract() == 0.0 {
+            let text = if !sizes {
+                tick.to_string()
+            } else if tick.fract() == 0.0 {
                 bdp_model::ByteCount::bytes(tick as u64).to_string()
             } else {
                 size(tick)
@@ -357,7 +361,7 @@ mod tests {
     fn labels_of_the_horizontal_axis_do_not_touch() {
         for cells in [28, 40, 66] {
             for (low, high) in [(512.0, 1e8), (1448.0, 65_536.0), (60_000.0, 61_000.0)] {
-                let [axis, labels] = Axis { low, high, cells }.bottom(&ASCII, None);
+                let [axis, labels] = Axis { low, high, cells }.bottom(&ASCII, None, true);
                 let found = labels.split("  ").filter(|l| !l.trim().is_empty()).count();
                 assert!(found >= 2, "{axis}\n{labels}");
                 assert_eq!(axis.matches('|').count(), labels.matches('B').count(), "{axis}\n{labels}");

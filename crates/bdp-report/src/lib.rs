@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod curves;
 mod grid;
 mod json;
 mod notes;
@@ -13,6 +14,7 @@ mod sweep;
 mod table;
 mod varied;
 
+pub use curves::curves;
 pub use json::{CASES_SCHEMA, json};
 pub use spark::spark;
 pub use style::Style;

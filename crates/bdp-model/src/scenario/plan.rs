@@ -26,6 +26,9 @@ pub struct PlanOptions {
     pub overrides: Vec<(String, String)>,
     /// Instead of the file's repetitions.
     pub repetitions: Option<u32>,
+    /// Parameters to vary, by dotted path, with their values as text: instead of what the scenario sweeps there, or
+    /// beside what it sweeps. Such a plan has no expectations: they were written down for the scenario's own points.
+    pub vary: Vec<(String, Vec<String>)>,
 }
 
 /// Overrides that leave the experiment what it is; any other takes the published figure away from beside it.
@@ -64,7 +67,10 @@ impl Scenario {
                 }));
             }
             let lookup = |path: &str| lookup(&settings, &tree, path);
-            let expect = first(&self.rules.expect, lookup).copied().unwrap_or_default();
+            let expect = match options.vary.is_empty() {
+                true => first(&self.rules.expect, lookup).copied().unwrap_or_default(),
+                false => Expect::default(),
+            };
             let listed = || first(&self.rules.published, lookup).copied().flatten();
             let mut case = CaseSpec {
                 scenario: self.name.clone(),
@@ -119,6 +125,13 @@ impl Scenario {
                     }
                 }
             }
+        }
+        for (path, values) in &options.vary {
+            let by: Arc<str> = format!("sweep of {path}").into();
+            let path = normalise(path);
+            out.as_published &= self.sweep.axes.iter().any(|a| a.path == path);
+            let values = values.iter().map(|value| parse_override(value, &by)).collect();
+            out.sweep.vary(path, values)?;
         }
         if let Some(given) = options.repetitions {
             let by: Arc<str> = format!("{given} repetitions asked for").into();

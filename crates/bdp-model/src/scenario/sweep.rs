@@ -69,13 +69,33 @@ impl Sweep {
 
     /// Holds a swept parameter at one value; `false` where no axis varies it.
     pub(super) fn pin(&mut self, path: &str, node: &Node) -> Result<bool> {
+        self.refuse_points(path, node)?;
+        let Some(axis) = self.axes.iter_mut().find(|a| a.path == path) else { return Ok(false) };
+        axis.values = vec![node.clone()];
+        Ok(true)
+    }
+
+    /// Varies a parameter, instead of the axis that there is, or as the last and fastest one. Values that are equal are
+    /// one.
+    pub(super) fn vary(&mut self, path: String, values: Vec<Node>) -> Result<()> {
+        let mut seen = std::collections::BTreeSet::new();
+        let values: Vec<Node> = values.into_iter().filter(|v| seen.insert(v.plain())).collect();
+        if let Some(first) = values.first() {
+            self.refuse_points(&path, first)?;
+        }
+        match self.axes.iter_mut().find(|a| a.path == path) {
+            Some(axis) => axis.values = values,
+            None => self.axes.push(Axis { path, values }),
+        }
+        Ok(())
+    }
+
+    fn refuse_points(&self, path: &str, node: &Node) -> Result<()> {
         if self.points.iter().any(|p| p.settings.iter().any(|(set, _)| set == path)) {
             let other = "by the scenario's points: choose among them with a filter".to_owned();
             return Err(node.origin.error(Problem::SetTwice { what: path.to_owned(), other }));
         }
-        let Some(axis) = self.axes.iter_mut().find(|a| a.path == path) else { return Ok(false) };
-        axis.values = vec![node.clone()];
-        Ok(true)
+        Ok(())
     }
 
     /// Whether `path` is varied.

@@ -112,3 +112,38 @@ fn a_filter_takes_numbers_as_they_are_written() {
     assert_eq!(filtered("window=576 loss=0.001"), ["flow.window=576 link.forward.loss=0.001 #1"]);
     assert!(filtered("window=57").is_empty());
 }
+
+#[test]
+fn what_is_varied_replaces_the_scenarios_sweep_of_it_and_stands_beside_the_rest() {
+    let vary = |path: &str, values: &[&str]| PlanOptions {
+        vary: vec![(path.into(), values.iter().map(|&v| v.into()).collect())],
+        ..Default::default()
+    };
+    let text = format!(
+        "{BASE}[sweep]\nflow.direction = ['forward', 'reverse']\nflow.window = ['4K', '64K']\n\
+        [[published]]\nwhen = {{ flow.window = '8K' }}\ngoodput = '1M'\n[[expect]]\nwhen = {{ flow.window = '..64K' }}\ngoodput_min = '1k'\n"
+    );
+    let text = text.replace("'8K' }", "'4K' }");
+    let cases = plan_with(&text, &vary("flow.window", &["4K", "8K", "8K"]));
+    assert_eq!(
+        keys(&cases),
+        [
+            "flow.direction=forward flow.window=4K #1",
+            "flow.direction=forward flow.window=8K #1",
+            "flow.direction=reverse flow.window=4K #1",
+            "flow.direction=reverse flow.window=8K #1",
+        ]
+    );
+    assert!(cases[0].published_bps.is_some() && cases[1].published_bps.is_none());
+    assert!(cases.iter().all(|c| c.expect == Default::default()), "what was written down was not for these");
+    assert_eq!(cases[0].seed, plan(&text)[0].seed, "the same case has the same seed");
+
+    let cases = plan_with(&text, &vary("flow.streams", &["1", "2"]));
+    assert_eq!(cases.len(), 8);
+    assert!(cases.iter().all(|c| c.published_bps.is_none()));
+    let error = Scenario::parse("s", &text).unwrap().plan(&vary("flow.window", &["4K", "x"])).unwrap_err();
+    assert!(error.to_string().contains("sweep of flow.window"), "{error}");
+    let points = format!("{BASE}[[point]]\n\"flow.window\" = '4K'\n");
+    let error = Scenario::parse("s", &points).unwrap().plan(&vary("flow.window", &["8K"])).unwrap_err();
+    assert!(error.to_string().contains("by the scenario's points"), "{error}");
+}

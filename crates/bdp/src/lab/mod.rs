@@ -85,6 +85,7 @@ impl PlanArgs {
             filter: self.filter.clone(),
             overrides: self.settings.clone(),
             repetitions: self.repetitions,
+            vary: Vec::new(),
         }
     }
 }

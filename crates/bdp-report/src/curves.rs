@@ -1,0 +1,168 @@
+//! Curves out of the records of a lab run: the points of a scenario that differ in one parameter.
+
+use bdp_model::ByteCount;
+use bdp_model::comparison::Values;
+use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place};
+use bdp_model::record::{Record, RttSummary};
+use bdp_model::stats::median;
+use serde_json::Value;
+
+use crate::number::asked_size;
+use crate::summary::{Point, points};
+use crate::varied::name;
+
+/// The curves of `records`: for each scenario and each value of its other parameters, the valid records over the
+/// parameter that is swept, which is the window where that is one of several.
+pub fn curves(records: &[Record]) -> Vec<Curve> {
+    let points = points(records);
+    let mut all = Vec::new();
+    let mut scenarios: Vec<&str> = points.iter().map(|p| p.scenario).collect();
+    scenarios.dedup();
+    for scenario in scenarios {
+        let of_it: Vec<&Point<'_>> = points.iter().filter(|p| p.scenario == scenario).collect();
+        if let Some((path, axis)) = swept(&of_it) {
+            all.extend(along(&of_it, &path, axis));
+        }
+    }
+    all
+}
+
+/// The curves over windows that have points enough to be drawn.
+pub(crate) fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
+    let mut groups: Vec<(String, &str, Vec<&Point<'_>>)> = Vec::new();
+    for point in points {
+        let Some(path) = point.params.keys().find(|path| axis_of(path) == Some(Axis::WindowOnTheWire)) else {
+            continue;
+        };
+        let name = name(point, Some(path));
+        match groups.iter_mut().find(|(n, p, _)| *n == name && p == path) {
+            Some((_, _, members)) => members.push(point),
+            None => groups.push((name, path, vec![point])),
+        }
+    }
+    let curves =
+        groups.into_iter().map(|(name, path, members)| curve(name, path, Axis::WindowOnTheWire, &members));
+    curves.filter(|c| c.points.len() >= LEAST_POINTS).collect()
+}
+
+/// The axis that a parameter's path means.
+fn axis_of(path: &str) -> Option<Axis> {
+    Some(match path.rsplit('.').next()? {
+        "window" => Axis::WindowOnTheWire,
+        "streams" => Axis::Streams,
+        "length" => Axis::Length,
+        "mss" => Axis::Mss,
+        "congestion" => Axis::Congestion,
+        _ => return None,
+    })
+}
+
+/// The parameter along which the points make curves: of those with more than one value the first in this order.
+fn swept(points: &[&Point<'_>]) -> Option<(String, Axis)> {
+    let rank = |axis: &Axis| {
+        [Axis::WindowOnTheWire, Axis::Streams, Axis::Length, Axis::Mss, Axis::Congestion]
+            .iter()
+            .position(|a| a == axis)
+    };
+    let several = |path: &str| {
+        let first = points.first().and_then(|p| p.params.get(path));
+        points.iter().any(|p| p.params.get(path) != first)
+    };
+    let paths = points.first()?.params.keys();
+    let mut found: Vec<(String, Axis)> =
+        paths.filter(|p| several(p)).filter_map(|p| Some((p.clone(), axis_of(p)?))).collect();
+    found.sort_by_key(|(_, axis)| rank(axis));
+    found.into_iter().next()
+}
+
+fn along(points: &[&Point<'_>], path: &str, axis: Axis) -> Vec<Curve> {
+    let mut groups: Vec<(String, Vec<&Point<'_>>)> = Vec::new();
+    for point in points {
+        let name = name(point, Some(path));
+        match groups.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, members)) => members.push(point),
+            None => groups.push((name, vec![point])),
+        }
+    }
+    groups.into_iter().map(|(name, members)| curve(name, path, axis, &members)).collect()
+}
+
+fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Curve {
+    let mut places: Vec<Place> = members
+        .iter()
+        .enumerate()
+        .filter_map(|(i, p)| place(p, path, axis, i))
+        .filter(|p| p.x > 0.0)
+        .collect();
+    let mut axis = axis;
+    if axis == Axis::WindowOnTheWire {
+        if places.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
+            places.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
+        } else {
+            axis = Axis::WindowAsked;
+        }
+    }
+    let rate = members.iter().find_map(|p| p.valid().next()).and_then(configured_bps);
+    Curve::new(name, axis, rate, places)
+}
+
+/// The valid records of a point as a place on a curve; `None` where none has a goodput.
+fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Place> {
+    let asked = point.params.get(path)?;
+    let goodputs: Vec<f64> = point.valid().filter_map(|r| r.goodput_bps).collect();
+    let goodput_bps = Values::of(&goodputs).filter(|g| g.p50 > 0.0)?;
+    let middle = |of: &dyn Fn(&Record) -> Option<u64>| {
+        let mut all: Vec<f64> = point.valid().filter_map(of).map(|v| v as f64).collect();
+        median(&mut all).map(|m| m as u64)
+    };
+    let p95 = |summary: &Option<RttSummary>| summary.as_ref().map(|s| s.p95);
+    let (x, asked) = match axis {
+        Axis::Congestion => ((index + 1) as f64, words(asked)),
+        Axis::Streams | Axis::Mss => (asked.as_f64().or_else(|| words(asked).parse().ok())?, words(asked)),
+        _ => {
+            let bytes = serde_json::from_value::<ByteCount>(asked.clone()).ok()?.as_bytes();
+            (bytes as f64, asked_size(bytes))
+        }
+    };
+    let first = point.valid().next()?;
+    Some(Place {
+        asked,
+        x,
+        goodput_bps,
+        not_counted: point.records.len() - point.valid().count(),
+        expected_bps: point.expected_bps().map(|e| e.median),
+        streams: first.case.flows.first().map_or(1, |f| f.streams),
+        mss_bytes: first.flows.first().and_then(|f| f.mss_bytes),
+        window_asked_bytes: first.window.asked_bytes,
+        socket_buffer_bytes: middle(&|r| r.window.socket_buffer_bytes),
+        on_the_wire_bytes: middle(&|r| r.window.on_the_wire_bytes),
+        rtt_idle_ns: point.rtt_idle_min_ns(),
+        rtt_idle_p95_ns: middle(&|r| p95(&r.rtt_ns.idle)),
+        rtt_loaded_p95_ns: middle(&|r| p95(&r.rtt_ns.loaded)),
+        retransmits: middle(&|r| r.flows.iter().map(|f| f.retransmits).sum()),
+    })
+}
+
+fn words(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    crate::grid::tame(&text)
+}
+
+/// The configured rate of the direction that the first flow takes.
+fn configured_bps(record: &Record) -> Option<u64> {
+    let flow = record.case.flows.first()?;
+    let rate = record.case.links.iter().find_map(|link| {
+        let [a, b] = &link.between;
+        if (a, b) == (&flow.from, &flow.to) {
+            link.config.forward.rate
+        } else if (b, a) == (&flow.from, &flow.to) {
+            link.config.reverse.rate
+        } else {
+            None
+        }
+    });
+    rate.map(bdp_model::Rate::as_bps)
+}

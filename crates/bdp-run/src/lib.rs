@@ -2,10 +2,12 @@
 //!
 //! [`conduct`] runs one case on a testbed of its own; [`calibrate`] finds the buffer that puts a window on the wire;
 //! [`schedule`] decides what runs beside what, repeats, and makes each record durable before the next case.
+//! [`mod@measure`] does the like between two machines.
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
 pub mod conduct;
+pub mod measure;
 pub mod schedule;
 mod stage;
 mod verdict;
@@ -23,6 +25,9 @@ pub enum RunError {
     /// A workload failed.
     #[error(transparent)]
     Engine(#[from] bdp_engine::EngineError),
+    /// A measurement between two machines came to nothing.
+    #[error(transparent)]
+    Session(#[from] bdp_engine::session::SessionError),
     /// A record could not be kept; what was measured is handed back beside it.
     #[error(transparent)]
     Store(#[from] bdp_store::Error),

@@ -224,7 +224,7 @@ fn refusal(error: RunError) -> anyhow::Error {
         }
         RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),
-        RunError::Lab(_) | RunError::Engine(_) => exit::environment(error.to_string()),
+        RunError::Lab(_) | RunError::Engine(_) | RunError::Session(_) => exit::environment(error.to_string()),
     }
 }
 

@@ -120,11 +120,9 @@ pub enum Problem {
         /// The hosts of the scenario.
         known: String,
     },
-    /// A flow between hosts that no link joins.
-    #[error(
-        "{at}: no link between '{from}' and '{to}'; a flow runs between two hosts that share one ({links})"
-    )]
-    NoLink {
+    /// A flow between hosts that no links and routers join.
+    #[error("{at}: no way from '{from}' to '{to}'; links and routers must join them ({links}){hint}")]
+    NoWay {
         /// The flow.
         at: String,
         /// Sending host.
@@ -133,6 +131,18 @@ pub enum Problem {
         to: String,
         /// The links there are.
         links: String,
+        /// `; router = true in [hosts.r1] would`, or nothing.
+        hint: String,
+    },
+    /// Routes that lead a packet in a circle, or further than it may go.
+    #[error("{at}: {message}; {rule}")]
+    Routing {
+        /// What needs the path.
+        at: String,
+        /// The path, in words.
+        message: String,
+        /// What must hold.
+        rule: &'static str,
     },
     /// A path that leads to no parameter.
     #[error("no parameter '{path}': {reason}")]

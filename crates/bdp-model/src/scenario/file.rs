@@ -31,7 +31,7 @@ pub struct Scenario {
     pub(super) rules: Rules,
 }
 
-const ROOT_KEYS: [&str; 14] = [
+const ROOT_KEYS: [&str; 15] = [
     "title",
     "about",
     "source",
@@ -39,6 +39,7 @@ const ROOT_KEYS: [&str; 14] = [
     "seed",
     "repetitions",
     "idle",
+    "probe",
     "hosts",
     "link",
     "flow",

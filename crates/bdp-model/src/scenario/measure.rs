@@ -29,7 +29,7 @@ impl Measure {
         match path.rsplit('.').next().unwrap_or(path) {
             "window" | "length" | "bytes" => Self::Size,
             "rate" => Self::Rate,
-            "delay" | "duration" | "omit" | "idle" => Self::Time,
+            "delay" | "start" | "duration" | "omit" | "idle" => Self::Time,
             "loss" => Self::Fraction,
             "streams" | "mss" | "mtu" | "overhead" | "window_field_max" | "window_scale" | "limit"
             | "every" | "capture_snap" => Self::Count,

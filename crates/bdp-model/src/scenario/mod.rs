@@ -11,6 +11,7 @@ mod path;
 mod plan;
 mod range;
 mod read;
+pub mod route;
 mod rule;
 mod shipped;
 mod sweep;

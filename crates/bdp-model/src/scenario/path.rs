@@ -6,7 +6,7 @@ use super::tree::{Node, Origin, Table, Value};
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Roots that a sweep or an override can reach.
-const ROOTS: [&str; 5] = ["flow", "link", "hosts", "family", "idle"];
+const ROOTS: [&str; 6] = ["flow", "link", "hosts", "family", "idle", "probe"];
 
 /// One spelling for each path: `flow[0].window` becomes `flow.0.window`.
 pub(super) fn normalise(path: &str) -> String {
@@ -21,7 +21,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
         return Err(nothing("a part of it is empty".to_owned()));
     }
     match parts[0] {
-        "family" | "idle" if parts.len() == 1 => {
+        "family" | "idle" | "probe" if parts.len() == 1 => {
             root.set(parts[0], node);
             Ok(())
         }
@@ -62,7 +62,9 @@ fn set_host(root: &mut Table, parts: &[&str], path: &str, node: Node) -> Result<
     let nothing = |reason: String| node.origin.error(Problem::NoParameter { path: path.to_owned(), reason });
     let hosts = host_names(root);
     let (Some(&host), Some(&key)) = (parts.get(1), parts.get(2)) else {
-        return Err(nothing("write hosts.NAME.sysctls.SYSCTL or hosts.NAME.congestion".to_owned()));
+        return Err(nothing(
+            "write hosts.NAME.sysctls.SYSCTL, hosts.NAME.congestion or hosts.NAME.router".to_owned(),
+        ));
     };
     if !hosts.iter().any(|h| h == host) {
         let known = hosts.join(", ");

@@ -12,7 +12,7 @@ use super::path::{get, normalise, set};
 use super::rule::Rule;
 use super::sweep::{CASES_MAX, Sweep};
 use super::tree::{Node, Origin, Table, parse_override};
-use super::{CaseSpec, Expect, ProbeKind};
+use super::{CaseSpec, Expect};
 use crate::random::SplitMix64;
 
 /// What the one who runs a scenario chooses.
@@ -83,7 +83,7 @@ impl Scenario {
                 links: decoded.links,
                 flows: decoded.flows,
                 idle: decoded.idle,
-                probe: ProbeKind::default(),
+                probe: decoded.probe,
                 expect,
                 published_bps: if as_published { published.or_else(listed) } else { None },
             };

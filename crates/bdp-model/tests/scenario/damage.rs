@@ -15,7 +15,7 @@ proptest! {
     /// Shipped files with a few bytes replaced, removed or doubled reach deeper than noise does.
     #[test]
     fn damaged_files_are_read_or_refused(
-        which in 0usize..12,
+        which in 0usize..shipped().count(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, "[-0-9a-zA-Z.\\[\\]{}=\"', \n]"), 1..6),
     ) {
         let (name, text) = shipped().nth(which).unwrap();
@@ -45,10 +45,11 @@ proptest! {
         path in prop::sample::select(vec![
             "flow.window", "flow.mss", "flow.omit", "flow.direction", "flow.0.to", "link.loss", "link.limit", "link.mtu",
             "link.forward", "link.between", "hosts.far.sysctls", "hosts.far.sysctls.net.x", "idle", "family", "flow[", "..", "hosts",
+            "probe", "flow.start", "hosts.far.router", "hosts.far.routes",
         ]),
         value in prop::sample::select(vec![
             "0", "-1", "9223372036854775807", "1e308", "nan", "inf", "true", "[]", "[[1]]", "{}", "{ every = 0 }", "1979-05-27", "\"\"", "auto",
-            "none", "9e99s", "1e-400", "{ from = 1 }", "999999999999p", "-5K",
+            "none", "tcp-connect", "[{ to = \"near\", via = \"near\" }]", "9e99s", "1e-400", "{ from = 1 }", "999999999999p", "-5K",
         ]),
     ) {
         let scenario = Scenario::parse("s", BASE).unwrap();

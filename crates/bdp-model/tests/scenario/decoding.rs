@@ -120,7 +120,7 @@ fn every_example_of_the_reference_is_a_scenario() {
     let text = include_str!("../../../../docs/scenario.md");
     let examples: Vec<&str> =
         text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
     for example in examples {
         assert!(!plan(example).is_empty());
     }
@@ -133,6 +133,10 @@ family = "ipv4"
 seed = 1
 repetitions = 1
 idle = "1s"
+probe = "udp"
+[hosts.near]
+router = false
+routes = []
 [[link]]
 between = ["near", "far"]
 mtu = 1500
@@ -156,6 +160,7 @@ length = "128K"
 mss = "default"
 congestion = "cubic"
 nodelay = false
+start = 0
 duration = "10s"
 omit = "2s"
 bytes = "none"

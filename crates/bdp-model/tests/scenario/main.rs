@@ -4,6 +4,7 @@ mod damage;
 mod decoding;
 mod mistakes;
 mod options;
+mod routing;
 mod sweeps;
 mod what_ships;
 
@@ -11,7 +12,9 @@ use std::collections::BTreeSet;
 
 use bdp_model::link::{Loss, QueueLimit, WindowScaleRewrite};
 use bdp_model::record::Published;
-use bdp_model::scenario::{CaseSpec, Family, PlanOptions, Scenario, WindowMethod, find, shipped, shuffle};
+use bdp_model::scenario::{
+    CaseSpec, Family, PlanOptions, ProbeKind, Scenario, WindowMethod, find, shipped, shuffle,
+};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 
 const BASE: &str = r#"title = "t"

@@ -54,7 +54,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "to = \"far\"",
             "to = \"near\"",
-            "s.toml:10: flow: no link between 'near' and 'near'; a flow runs between two hosts that share one (near - far)",
+            "s.toml:10: flow: no way from 'near' to 'near'; links and routers must join them (near - far)",
         ),
         (
             "[\"near\", \"far\"]",
@@ -85,7 +85,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "title = \"t\"",
             "name = \"t\"",
-            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, family, seed, repetitions, idle, hosts, link, flow, sweep, point, published, expect",
+            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, family, seed, repetitions, idle, probe, hosts, link, flow, sweep, point, published, expect",
         ),
         ("title = \"t\"", "", "s.toml: title is missing: one line that says what the scenario is"),
         (
@@ -182,12 +182,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nflow.windw = ['1K']\n",
-            "s.toml:12: sweep of flow.windw: unknown key 'windw' in [[flow]], did you mean 'window'?; keys here: from, to, direction, window, window_method, streams, length, mss, congestion, nodelay, duration, bytes, omit",
+            "s.toml:12: sweep of flow.windw: unknown key 'windw' in [[flow]], did you mean 'window'?; keys here: from, to, direction, window, window_method, streams, length, mss, congestion, nodelay, start, duration, bytes, omit",
         ),
         (
             "",
             "[sweep]\nfow.window = ['1K']\n",
-            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, link, hosts, family, idle, did you mean 'flow'?",
+            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, link, hosts, family, idle, probe, did you mean 'flow'?",
         ),
         (
             "",

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::super::error::{Problem, hint};
+use super::super::error::Problem;
 use super::super::read::check_keys;
+use super::super::route::Network;
 use super::super::tree::{Node, Table};
 use super::super::{Family, FlowSpec, LinkSpec, WindowMethod};
-use super::host::congestion;
-use super::{Result, list, place, time};
+use super::host::{congestion, host_named};
+use super::{Result, list, place, refused, time};
 use crate::units::{ByteCount, Nanos};
 
-const FLOW_KEYS: [&str; 13] = [
+const FLOW_KEYS: [&str; 14] = [
     "from",
     "to",
     "direction",
@@ -21,6 +22,7 @@ const FLOW_KEYS: [&str; 13] = [
     "mss",
     "congestion",
     "nodelay",
+    "start",
     "duration",
     "bytes",
     "omit",
@@ -32,7 +34,7 @@ const WINDOW_MAX_BYTES: u64 = 1_073_725_440;
 pub(super) fn flows(
     root: &Table,
     family: Family,
-    links: &[LinkSpec],
+    network: &Network<'_>,
     names: &[String],
     congestions: &BTreeMap<String, String>,
 ) -> Result<Vec<FlowSpec>> {
@@ -41,7 +43,8 @@ pub(super) fn flows(
         let at = place("flow", i, all.len());
         let table = node.as_table(&at)?;
         check_keys(table, "[[flow]]", &FLOW_KEYS)?;
-        let (from, to, link) = ends(node, table, &at, links, names)?;
+        let (from, to) = ends(node, table, &at, network.links(), names)?;
+        let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
         let default = congestions.get(&from).map_or("cubic", String::as_str);
         let mut flow = FlowSpec {
             from,
@@ -60,7 +63,7 @@ pub(super) fn flows(
         };
         workload(table, &at, &mut flow)?;
         if let Some(n) = table.get("mss") {
-            flow.mss = mss(n, &format!("{at}.mss"), family, link.config.mtu)?;
+            flow.mss = mss(n, &format!("{at}.mss"), family, path_mtu)?;
         }
         if flow.omit >= flow.duration {
             let (n, key) = match (table.get("omit"), table.get("duration")) {
@@ -86,14 +89,14 @@ pub(super) fn flows(
     all.iter().enumerate().map(build).collect()
 }
 
-/// The two ends, swapped where the direction is `reverse`, and the link that joins them.
-fn ends<'a>(
+/// The two ends, swapped where the direction is `reverse`.
+fn ends(
     node: &Node,
     table: &Table,
     at: &str,
-    links: &'a [LinkSpec],
+    links: &[LinkSpec],
     names: &[String],
-) -> Result<(String, String, &'a LinkSpec)> {
+) -> Result<(String, String)> {
     let end = |key: &str, default: usize| -> Result<String> {
         let at = format!("{at}.{key}");
         let Some(n) = table.get(key) else {
@@ -107,16 +110,7 @@ fn ends<'a>(
                 }
             };
         };
-        let host = n.as_text(&at, "the name of a host")?;
-        if !names.iter().any(|name| name == host) {
-            return Err(n.origin.error(Problem::UnknownHost {
-                at,
-                host: host.chars().take(60).collect(),
-                hint: hint(host, names.iter().map(String::as_str)),
-                known: names.join(", "),
-            }));
-        }
-        Ok(host.to_owned())
+        host_named(n, &at, names)
     };
     let (mut from, mut to) = (end("from", 0)?, end("to", 1)?);
     if let Some(n) = table.get("direction")
@@ -124,20 +118,19 @@ fn ends<'a>(
     {
         std::mem::swap(&mut from, &mut to);
     }
-    let joined = links.iter().find(|l| from != to && l.between.contains(&from) && l.between.contains(&to));
-    match joined {
-        Some(link) => Ok((from, to, link)),
-        None => {
-            let links: Vec<String> = links.iter().map(|l| l.between.join(" - ")).collect();
-            let at_node = table.get("to").or_else(|| table.get("from")).unwrap_or(node);
-            Err(at_node.origin.error(Problem::NoLink {
-                at: at.to_owned(),
-                from,
-                to,
-                links: links.join(", "),
-            }))
-        }
+    Ok((from, to))
+}
+
+/// The largest IP packet that crosses the way there and the way back; refused where there is no way.
+fn path_mtu(node: &Node, table: &Table, at: &str, network: &Network<'_>, ends: [&str; 2]) -> Result<u32> {
+    let [from, to] = ends;
+    let at_node = table.get("to").or_else(|| table.get("from")).unwrap_or(node);
+    let mut mtu = u32::MAX;
+    for (from, to) in [(from, to), (to, from)] {
+        let path = network.path(from, to).map_err(|e| refused(e, &at_node.origin, at, network.links()))?;
+        mtu = path.iter().map(|hop| network.links()[hop.link].config.mtu).fold(mtu, u32::min);
     }
+    Ok(mtu)
 }
 
 fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
@@ -174,6 +167,10 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     }
     if let Some(n) = table.get("nodelay") {
         flow.nodelay = n.as_bool(&format!("{at}.nodelay"))?;
+    }
+    if let Some(n) = table.get("start") {
+        let expected = "a time up to 24h since the flows could start, such as \"5s\" or 0";
+        flow.start = time(n, &format!("{at}.start"), expected, Nanos::secs(86_400))?;
     }
     if let Some(n) = table.get("duration") {
         let (at, expected) =

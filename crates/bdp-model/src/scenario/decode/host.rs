@@ -1,14 +1,17 @@
-//! `[hosts.NAME]`: sysctls and the default congestion control.
+//! `[hosts.NAME]`: sysctls, routing and the default congestion control.
 
 use std::collections::BTreeMap;
 
-use super::super::HostSpec;
-use super::super::error::Problem;
+use super::super::error::{Problem, hint};
+use super::super::path::get;
 use super::super::read::check_keys;
-use super::super::tree::{Node, Table, Value};
-use super::{PARTS_MAX, Result};
+use super::super::route::Network;
+use super::super::tree::{Node, Origin, Table, Value};
+use super::super::{HostSpec, Route};
+use super::{PARTS_MAX, Result, refused};
 
-const HOST_KEYS: [&str; 2] = ["sysctls", "congestion"];
+const HOST_KEYS: [&str; 4] = ["sysctls", "congestion", "router", "routes"];
+const ROUTES: &str = "a list such as [{ to = \"far\", via = \"r1\" }]";
 pub(super) const HOST_NAME: &str = "a host name: 1 to 32 letters, digits, '-' or '_', a letter first";
 
 pub(super) fn is_host_name(name: &str) -> bool {
@@ -37,15 +40,131 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
                     expected: HOST_NAME.into(),
                 }));
             }
-            Ok(HostSpec { name: name.clone(), sysctls: sysctls(&entry.node, name)?, ..Default::default() })
+            let at = format!("hosts.{name}");
+            let table = entry.node.as_table(&at)?;
+            check_keys(table, &format!("[{at}]"), &HOST_KEYS)?;
+            let router = match table.get("router") {
+                Some(n) => n.as_bool(&format!("{at}.router"))?,
+                None => false,
+            };
+            let routes = match table.get("routes") {
+                Some(n) => routes(n, name, names)?,
+                None => Vec::new(),
+            };
+            Ok(HostSpec { name: name.clone(), sysctls: sysctls(table, &at)?, router, routes })
         })
         .collect()
 }
 
-fn sysctls(host: &Node, name: &str) -> Result<BTreeMap<String, String>> {
-    let at = format!("hosts.{name}");
-    let table = host.as_table(&at)?;
-    check_keys(table, &format!("[{at}]"), &HOST_KEYS)?;
+/// A host of the scenario, by its name.
+pub(super) fn host_named(node: &Node, at: &str, names: &[String]) -> Result<String> {
+    let host = node.as_text(at, "the name of a host")?;
+    if !names.iter().any(|name| name == host) {
+        return Err(node.origin.error(Problem::UnknownHost {
+            at: at.to_owned(),
+            host: host.chars().take(60).collect(),
+            hint: hint(host, names.iter().map(String::as_str)),
+            known: names.join(", "),
+        }));
+    }
+    Ok(host.to_owned())
+}
+
+fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
+    let at = format!("hosts.{name}.routes");
+    let Value::Array(all) = &node.value else { return Err(node.unexpected(&at, ROUTES)) };
+    if all.len() > PARTS_MAX {
+        return Err(node.origin.error(Problem::TooLong {
+            what: at,
+            found: format!("{} entries", all.len()),
+            most: PARTS_MAX.to_string(),
+        }));
+    }
+    let mut out: Vec<Route> = Vec::with_capacity(all.len());
+    for node in all {
+        let Value::Table(table) = &node.value else { return Err(node.unexpected(&at, ROUTES)) };
+        check_keys(table, &at, &["to", "via"])?;
+        let end = |key: &str| -> Result<String> {
+            let at = format!("{at}.{key}");
+            let Some(n) = table.get(key) else {
+                return Err(node.origin.error(Problem::Missing { what: at, expected: ROUTES.to_owned() }));
+            };
+            let host = host_named(n, &at, names)?;
+            if host == name {
+                return Err(n.unexpected(&at, "another host than the one that has the route"));
+            }
+            Ok(host)
+        };
+        let route = Route { to: end("to")?, via: end("via")? };
+        if out.iter().any(|r| r.to == route.to) {
+            let what = format!("{at}: the route to {}", route.to);
+            return Err(node.origin.error(Problem::SetTwice { what, other: "above it".into() }));
+        }
+        out.push(route);
+    }
+    Ok(out)
+}
+
+/// Holds static routes against the links: the next hop is a neighbour that forwards, and the way arrives.
+pub(super) fn check_routes(root: &Table, network: &Network<'_>, hosts: &[HostSpec]) -> Result<()> {
+    let routes = || hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
+    for (host, route) in routes() {
+        check_via(root, network, hosts, host, route)?;
+    }
+    for (host, route) in routes() {
+        let (at, origin) = (format!("hosts.{}.routes", host.name), origin(root, host, route));
+        network.path(&host.name, &route.to).map_err(|e| refused(e, &origin, &at, network.links()))?;
+    }
+    Ok(())
+}
+
+fn check_via(
+    root: &Table,
+    network: &Network<'_>,
+    hosts: &[HostSpec],
+    host: &HostSpec,
+    route: &Route,
+) -> Result<()> {
+    let contradiction = |other: String, rule: &str| {
+        Err(origin(root, host, route).error(Problem::Contradiction {
+            at: format!("hosts.{}.routes.via", host.name),
+            found: format!("\"{}\"", route.via),
+            other,
+            rule: rule.to_owned(),
+        }))
+    };
+    let neighbours: Vec<&str> = network
+        .links()
+        .iter()
+        .filter(|l| l.between.contains(&host.name))
+        .flat_map(|l| &l.between)
+        .filter(|h| **h != host.name)
+        .map(String::as_str)
+        .collect();
+    if !neighbours.contains(&route.via.as_str()) {
+        let other = format!("the links of '{}' ({})", host.name, neighbours.join(", "));
+        return contradiction(other, "a route leads through a neighbour");
+    }
+    if route.via != route.to && hosts.iter().any(|h| h.name == route.via && !h.router) {
+        let other = format!("'{}', which is no router", route.via);
+        return contradiction(other, "only a router forwards; write router = true in its table");
+    }
+    Ok(())
+}
+
+/// Where a static route is written.
+fn origin(root: &Table, host: &HostSpec, route: &Route) -> Origin {
+    let node = get(root, &format!("hosts.{}.routes", host.name));
+    let all = node.map(|n| (&n.value, &n.origin));
+    let index = host.routes.iter().position(|r| r == route).unwrap_or(0);
+    match all {
+        Some((Value::Array(all), origin)) => all.get(index).map_or(origin, |n| &n.origin).clone(),
+        Some((_, origin)) => origin.clone(),
+        None => Origin::default(),
+    }
+}
+
+fn sysctls(table: &Table, at: &str) -> Result<BTreeMap<String, String>> {
     let Some(node) = table.get("sysctls") else { return Ok(BTreeMap::new()) };
     let entries = &node.as_table(&format!("{at}.sysctls"))?.entries;
     if entries.len() > PARTS_MAX {

@@ -45,7 +45,7 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), Sy
     // A change of credentials clears the signal that is sent when the parent ends.
     process::die_with_parent(parent);
     let ipv6 = setup.devices.iter().any(|d| d.address.is_ipv6());
-    for (name, value) in quiet_sysctls(ipv6) {
+    for (name, value) in routing_sysctls(setup.forwarding, ipv6).into_iter().chain(quiet_sysctls(ipv6)) {
         sysctl::write(name, value)?;
     }
     let mut netlink = Netlink::open()?;
@@ -65,10 +65,41 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), Sy
         netlink.add_address(&device.name, device.address, device.prefix)?;
         devices.push(tun.into_descriptor());
     }
+    for route in &setup.routes {
+        netlink.add_route(route.to, route.via, &route.device)?;
+    }
     for (name, value) in &setup.sysctls {
         sysctl::write(name, value)?;
     }
     Ok((privilege, devices))
+}
+
+/// Forwarding, and settings that let a packet take the route that the scenario gives it: sources are not held against
+/// routes, since the way back may be another, and nobody is redirected to a shorter way. Forwarding comes first, because
+/// the kernel resets others of these with it.
+fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str, &'static str)> {
+    let mut settings = Vec::new();
+    if forwarding {
+        settings.push(("net.ipv4.ip_forward", "1"));
+    }
+    settings.extend([
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.default.rp_filter", "0"),
+        ("net.ipv4.conf.all.send_redirects", "0"),
+        ("net.ipv4.conf.default.send_redirects", "0"),
+        ("net.ipv4.conf.all.accept_redirects", "0"),
+        ("net.ipv4.conf.default.accept_redirects", "0"),
+    ]);
+    if ipv6 {
+        if forwarding {
+            settings.push(("net.ipv6.conf.all.forwarding", "1"));
+        }
+        settings.extend([
+            ("net.ipv6.conf.all.accept_redirects", "0"),
+            ("net.ipv6.conf.default.accept_redirects", "0"),
+        ]);
+    }
+    settings
 }
 
 /// Settings that keep a host from sending what no flow asked for, and from remembering earlier connections.

@@ -26,6 +26,12 @@ pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
         mtu: 1500,
         transmit_queue: 16,
     };
-    let setup = HostSetup { name: "probe".to_owned(), sysctls: BTreeMap::new(), devices: vec![device] };
+    let setup = HostSetup {
+        name: "probe".to_owned(),
+        sysctls: BTreeMap::new(),
+        devices: vec![device],
+        forwarding: false,
+        routes: Vec::new(),
+    };
     Host::start(command, &setup).err()
 }

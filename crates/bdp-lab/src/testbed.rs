@@ -9,9 +9,10 @@ use bdp_link::{DropCause, End};
 use bdp_model::histogram::Histogram;
 use bdp_model::link::DirectionConfig;
 use bdp_model::record::DirectionFidelity;
+use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_sys::tun::Tun;
-use bdp_wire::setup::{DeviceSetup, HostSetup};
+use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 
 use crate::LabError;
 use crate::agent::addresses;
@@ -28,6 +29,9 @@ pub struct Testbed {
     /// Device of each link at each end: host index and device name.
     wiring: Vec<[Port; 2]>,
     links: Vec<(LinkSpec, DrivenLink)>,
+    /// What it was built from.
+    specs: Vec<HostSpec>,
+    linked: Vec<LinkSpec>,
 }
 
 #[derive(Debug, Clone)]
@@ -75,11 +79,18 @@ impl Testbed {
     ) -> Result<(Self, Vec<UnixStream>), LabError> {
         static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
         let wiring = wire(family, hosts, links)?;
-        let mut testbed = Self { hosts: Vec::new(), wiring, links: Vec::new() };
+        let mut testbed = Self {
+            hosts: Vec::new(),
+            wiring,
+            links: Vec::new(),
+            specs: hosts.to_vec(),
+            linked: links.to_vec(),
+        };
         let mut streams = Vec::new();
         let mut devices = BTreeMap::new();
-        for host in hosts {
-            let setup = testbed.setup(host, links);
+        let routes = testbed.routes(hosts, links);
+        for (host, routes) in hosts.iter().zip(routes) {
+            let setup = testbed.setup(host, links, routes);
             let (running, stream, tuns) = Host::start(command, &setup)?;
             if let Some(cpus) = driver.host_cpus() {
                 bdp_sys::process::pin(running.process_id(), cpus)?;
@@ -104,17 +115,46 @@ impl Testbed {
         Ok((testbed, streams))
     }
 
-    /// Addresses by which `from` reaches `to` over the link that they share: its own and the other's.
+    /// Addresses by which `from` reaches `to`: its own on the first link of its way, and the other's on the last.
     pub fn route(&self, from: &str, to: &str) -> Option<(IpAddr, IpAddr)> {
-        self.wiring.iter().find_map(|[a, b]| {
-            if a.host == from && b.host == to {
-                Some((a.address, b.address))
-            } else if b.host == from && a.host == to {
-                Some((b.address, a.address))
-            } else {
-                None
+        let path = Network::new(&self.specs, &self.linked).path(from, to).ok()?;
+        Some((self.port(*path.first()?, 0).address, self.port(*path.last()?, 1).address))
+    }
+
+    /// The port that a hop leaves (0) or reaches (1).
+    fn port(&self, hop: Hop, end: usize) -> &Port {
+        &self.wiring[hop.link][if hop.forward { end } else { 1 - end }]
+    }
+
+    /// What each host needs beside the prefixes of its own devices: towards every address of every other host, the next
+    /// hop on the way to that host. Without routers there is nothing but neighbours.
+    fn routes(&self, hosts: &[HostSpec], links: &[LinkSpec]) -> Vec<Vec<RouteSetup>> {
+        let mut routes = vec![Vec::new(); hosts.len()];
+        if !hosts.iter().any(|h| h.router) {
+            return routes;
+        }
+        let network = Network::new(hosts, links);
+        for target in hosts {
+            let next_hops = network.towards(&target.name);
+            let addresses: Vec<IpAddr> = self
+                .wiring
+                .iter()
+                .flatten()
+                .filter(|port| port.host == target.name)
+                .map(|port| port.address)
+                .collect();
+            for (routes, next) in routes.iter_mut().zip(next_hops) {
+                let Some(hop) = next else { continue };
+                // Over the link that both are on the prefix leads there already.
+                let via = self.port(hop, 1).address;
+                routes.extend(addresses.iter().filter(|&&to| to != via).map(|&to| RouteSetup {
+                    to,
+                    via,
+                    device: self.port(hop, 0).device.clone(),
+                }));
             }
-        })
+        }
+        routes
     }
 
     /// How the hosts came to their namespaces: `root` or `user namespace`.
@@ -132,7 +172,7 @@ impl Testbed {
             .collect()
     }
 
-    fn setup(&self, host: &HostSpec, links: &[LinkSpec]) -> HostSetup {
+    fn setup(&self, host: &HostSpec, links: &[LinkSpec], routes: Vec<RouteSetup>) -> HostSetup {
         let devices = self
             .wiring
             .iter()
@@ -147,7 +187,13 @@ impl Testbed {
                 transmit_queue: TRANSMIT_QUEUE,
             })
             .collect();
-        HostSetup { name: host.name.clone(), sysctls: host.sysctls.clone(), devices }
+        HostSetup {
+            name: host.name.clone(),
+            sysctls: host.sysctls.clone(),
+            devices,
+            forwarding: host.router,
+            routes,
+        }
     }
 }
 

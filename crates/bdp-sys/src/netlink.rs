@@ -17,6 +17,10 @@ mod attribute {
     pub(super) const ADDRESS: u16 = 1;
     pub(super) const LOCAL: u16 = 2;
     pub(super) const ADDRESS_FLAGS: u16 = 8;
+    /// `RTA_*` of linux/rtnetlink.h.
+    pub(super) const DESTINATION: u16 = 1;
+    pub(super) const OUT_DEVICE: u16 = 4;
+    pub(super) const GATEWAY: u16 = 5;
 }
 
 /// What a device is to be.
@@ -87,10 +91,7 @@ impl Netlink {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let mut body = vec![family as u8, prefix, 0, 0];
         body.extend_from_slice(&index(device)?.to_ne_bytes());
-        let bytes = match address {
-            IpAddr::V4(a) => a.octets().to_vec(),
-            IpAddr::V6(a) => a.octets().to_vec(),
-        };
+        let bytes = octets(address);
         push_attribute(&mut body, attribute::LOCAL, &bytes);
         push_attribute(&mut body, attribute::ADDRESS, &bytes);
         if address.is_ipv6() {
@@ -100,6 +101,30 @@ impl Netlink {
         self.request(libc::RTM_NEWADDR, flags, &body)
             .map(drop)
             .map_err(|e| SysError::new("add address", format!("{address}/{prefix} to {device}"), e))
+    }
+
+    /// Sends what is for the address `to` through `device` to the neighbour `via`.
+    pub fn add_route(&mut self, to: IpAddr, via: IpAddr, device: &str) -> Result<()> {
+        let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
+        // rtmsg: family, lengths of destination and source prefix, tos, table, protocol, scope, type, flags.
+        let mut body = vec![
+            family as u8,
+            bits,
+            0,
+            0,
+            libc::RT_TABLE_MAIN,
+            libc::RTPROT_STATIC,
+            libc::RT_SCOPE_UNIVERSE,
+            libc::RTN_UNICAST,
+        ];
+        body.extend_from_slice(&0u32.to_ne_bytes());
+        push_attribute(&mut body, attribute::DESTINATION, &octets(to));
+        push_attribute(&mut body, attribute::GATEWAY, &octets(via));
+        push_attribute(&mut body, attribute::OUT_DEVICE, &index(device)?.to_ne_bytes());
+        let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+        self.request(libc::RTM_NEWROUTE, flags, &body)
+            .map(drop)
+            .map_err(|e| SysError::new("add route", format!("to {to} via {via} on {device}"), e))
     }
 
     /// Reads the counters of a device.
@@ -178,6 +203,13 @@ fn interface_message(index: u32, up: u32) -> Vec<u8> {
     body.extend_from_slice(&up.to_ne_bytes());
     body.extend_from_slice(&up.to_ne_bytes());
     body
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(a) => a.octets().to_vec(),
+        IpAddr::V6(a) => a.octets().to_vec(),
+    }
 }
 
 fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {

@@ -14,6 +14,21 @@ pub struct HostSetup {
     pub sysctls: BTreeMap<String, String>,
     /// Its devices; their descriptors follow the answer, in this order.
     pub devices: Vec<DeviceSetup>,
+    /// Whether it forwards packets of others.
+    pub forwarding: bool,
+    /// Where it sends what none of its devices leads to by its prefix.
+    pub routes: Vec<RouteSetup>,
+}
+
+/// One route to one address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteSetup {
+    /// The address that it leads to.
+    pub to: IpAddr,
+    /// The next hop's address on the device's link.
+    pub via: IpAddr,
+    /// The device.
+    pub device: String,
 }
 
 /// One TUN device.

@@ -16,6 +16,7 @@ use bdp_sys::{clock, process};
 
 use crate::LabError;
 use crate::agent::is_unicast;
+use crate::capture::{Event, Tap};
 use crate::meter::Meter;
 
 /// Largest IP packet.
@@ -47,7 +48,7 @@ pub struct Driver {
 }
 
 enum Order {
-    Add { config: Box<LinkConfig>, seed: u64, devices: [Tun; 2], key: u64 },
+    Add { config: Box<LinkConfig>, seed: u64, devices: [Tun; 2], taps: [Option<Tap>; 2], key: u64 },
     Remove { key: u64, outcome: Sender<Driven> },
     End,
 }
@@ -114,9 +115,10 @@ impl Driver {
         config: &LinkConfig,
         seed: u64,
         devices: [Tun; 2],
+        taps: [Option<Tap>; 2],
     ) -> Result<DrivenLink, LabError> {
         self.orders
-            .send(Order::Add { config: Box::new(config.clone()), seed, devices, key })
+            .send(Order::Add { config: Box::new(config.clone()), seed, devices, taps, key })
             .map_err(|_| LabError::Driver("it takes no more links".to_owned()))?;
         self.waker.wake();
         Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
@@ -159,6 +161,7 @@ struct Active {
     key: u64,
     link: Link,
     devices: [Tun; 2],
+    taps: [Option<Tap>; 2],
     meters: [Meter; 2],
     next: Option<u64>,
     fault: Option<String>,
@@ -213,7 +216,9 @@ impl Motion {
     fn take_orders(&mut self) -> bool {
         loop {
             match self.inbox.try_recv() {
-                Ok(Order::Add { config, seed, devices, key }) => self.add(&config, seed, devices, key),
+                Ok(Order::Add { config, seed, devices, taps, key }) => {
+                    self.add(&config, seed, devices, taps, key);
+                }
                 Ok(Order::Remove { key, outcome }) => {
                     if let Some(i) = self.links.iter().position(|l| l.key == key) {
                         let active = self.links.swap_remove(i);
@@ -232,7 +237,7 @@ impl Motion {
         }
     }
 
-    fn add(&mut self, config: &LinkConfig, seed: u64, devices: [Tun; 2], key: u64) {
+    fn add(&mut self, config: &LinkConfig, seed: u64, devices: [Tun; 2], taps: [Option<Tap>; 2], key: u64) {
         let mut fault = None;
         for (end, device) in devices.iter().enumerate() {
             if let Err(e) = self.poll.add(device, key << 1 | end as u64, Interest::Read) {
@@ -243,6 +248,7 @@ impl Motion {
             key,
             link: Link::new(config, seed),
             devices,
+            taps,
             meters: [Meter::new(&config.forward), Meter::new(&config.reverse)],
             next: None,
             fault,
@@ -278,10 +284,20 @@ impl Active {
         self.meters[end].read += 1;
         if !is_unicast(packet) {
             self.meters[end].not_ours += 1;
+            if let Some(tap) = &self.taps[end]
+                && let Some(kept) = tap.keep(packet)
+            {
+                tap.note(now, kept, Event::NotOurs);
+            }
             return;
         }
         let from = if end == 0 { End::A } else { End::B };
-        self.link.enqueue(from, Packet::from(packet.to_vec()), Nanos(now));
+        // As the host sent it: the link may rewrite what it takes.
+        let kept = self.taps[end].as_ref().and_then(|tap| tap.keep(packet));
+        let verdict = self.link.enqueue(from, Packet::from(packet.to_vec()), Nanos(now));
+        if let (Some(tap), Some(kept)) = (&self.taps[end], kept) {
+            tap.note(now, kept, Event::Entered(verdict));
+        }
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
 
@@ -299,13 +315,23 @@ impl Active {
                 };
                 let meter = &mut self.meters[direction];
                 meter.note_release(due.as_ns(), now, packet.data.len());
-                match self.devices[device].send(&packet.data, VirtioHeader::default()) {
-                    Ok(true) => meter.delivered += 1,
-                    Ok(false) => meter.device_refused += 1,
+                let taken = match self.devices[device].send(&packet.data, VirtioHeader::default()) {
+                    Ok(taken) => taken,
                     Err(e) => {
-                        meter.device_refused += 1;
                         self.fault = Some(format!("write to a TUN device: {e}"));
+                        false
                     }
+                };
+                if taken {
+                    meter.delivered += 1;
+                } else {
+                    meter.device_refused += 1;
+                }
+                if let Some(tap) = &self.taps[device]
+                    && let Some(kept) = tap.keep(&packet.data)
+                {
+                    let late = Nanos(now).saturating_sub(due);
+                    tap.note(now, kept, if taken { Event::Delivered { late } } else { Event::Refused });
                 }
             }
             self.next = self.link.next_event().map(Nanos::as_ns);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod capture;
 pub mod driver;
 pub mod fidelity;
 mod host;
@@ -13,6 +14,7 @@ pub mod machine;
 mod meter;
 pub mod testbed;
 
+pub use capture::{CaptureFiles, Captures};
 pub use driver::{Driver, Pace};
 pub use host::AgentCommand;
 pub use testbed::{LinkOutcome, Testbed};
@@ -46,6 +48,16 @@ pub enum LabError {
     /// The scenario asks for something that the lab can't build.
     #[error("{0}")]
     Topology(String),
+    /// A capture could not be begun.
+    #[error("{operation} '{path}' of a capture: {cause}; name another folder by --capture")]
+    Capture {
+        /// What was refused.
+        operation: &'static str,
+        /// Of which path.
+        path: String,
+        /// Why.
+        cause: String,
+    },
     /// The thread that moves the packets ended.
     #[error("the link driver ended: {0}")]
     Driver(String),

@@ -16,6 +16,7 @@ use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 
 use crate::LabError;
 use crate::agent::addresses;
+use crate::capture::Captures;
 use crate::driver::{Driven, DrivenLink, Driver};
 use crate::host::{AgentCommand, Host};
 
@@ -68,7 +69,8 @@ pub struct DeviceReading {
 }
 
 impl Testbed {
-    /// Starts the hosts, joins them, and gives the control stream of each host in the order of `hosts`.
+    /// Starts the hosts, joins them, and gives the control stream of each host in the order of `hosts`. What is
+    /// captured is seen by `captures`.
     pub fn build(
         command: &AgentCommand,
         driver: &Driver,
@@ -76,6 +78,7 @@ impl Testbed {
         hosts: &[HostSpec],
         links: &[LinkSpec],
         seed: u64,
+        captures: Option<&Captures>,
     ) -> Result<(Self, Vec<UnixStream>), LabError> {
         static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
         let wiring = wire(family, hosts, links)?;
@@ -108,9 +111,10 @@ impl Testbed {
                 })
             };
             let ends = [take(&ports[0])?, take(&ports[1])?];
+            let taps = captures.map_or([None, None], |c| c.taps(i));
             let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
             let seed = seed.wrapping_add((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends)?));
+            testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends, taps)?));
         }
         Ok((testbed, streams))
     }

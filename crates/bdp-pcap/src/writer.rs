@@ -137,9 +137,14 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Hands on what `out` may still hold.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+    /// What it writes to.
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// What it writes to, for instance to take what was gathered in memory.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
     }
 
     /// Gives `out` back.

@@ -167,7 +167,8 @@ impl Twin {
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
         }];
-        let (testbed, streams) = Testbed::build(command, &driver, conditions.family, &hosts, &links, 1)?;
+        let (testbed, streams) =
+            Testbed::build(command, &driver, conditions.family, &hosts, &links, 1, None)?;
         let agents = Agents::new(hosts.into_iter().map(|h| h.name).zip(streams))?;
         Ok(Self { agents, testbed, _driver: driver, conditions: conditions.clone() })
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, Observation, judge as judge_fidelity};
-use bdp_lab::{AgentCommand, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
+use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::histogram::Histogram;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
-use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec};
+use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec, LinkSpec};
 use bdp_model::stats::median;
 use bdp_model::units::Nanos;
 
@@ -18,6 +18,7 @@ use bdp_lab::machine::{self, HostCpu};
 use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, fits};
+use crate::capture::CaptureOrder;
 use crate::window::{self, Means};
 use crate::{RunError, verdict};
 
@@ -48,6 +49,7 @@ const RECORDED_SYSCTLS: [&str; 8] = [
 pub struct Conductor {
     command: AgentCommand,
     calibrator: Calibrator,
+    capture: Option<CaptureOrder>,
 }
 
 /// What was measured, before it is judged.
@@ -64,7 +66,12 @@ struct Measured {
 impl Conductor {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
-        Self { command, calibrator: Calibrator::default() }
+        Self { command, calibrator: Calibrator::default(), capture: None }
+    }
+
+    /// As it is, but capturing as ordered.
+    pub fn capturing(self, order: Option<CaptureOrder>) -> Self {
+        Self { capture: order, ..self }
     }
 
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
@@ -72,12 +79,19 @@ impl Conductor {
     pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
         let started_unix_ms = machine::unix_ms();
         let started = machine::monotonic_ns();
+        let mut captures = None;
         let outcome = Plan::make(case).and_then(|plan| {
             let calibrations =
                 (0..case.flows.len()).map(|i| self.calibration(&plan, i)).collect::<Result<Vec<_>, _>>()?;
-            let measured = self.measure(&plan, &calibrations, attempt, driver)?;
+            let mut links = window::clamp_links(case, &plan.means);
+            if let Some(order) = &self.capture {
+                captures = order.open(case, attempt, &mut links, driver)?;
+            }
+            let measured = self.measure(&plan, &links, &calibrations, attempt, driver, captures.as_ref())?;
             Ok((plan, calibrations, measured))
         });
+        // Of a case that failed too: they may tell why.
+        let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
             kernel: machine::kernel_release(),
@@ -89,10 +103,11 @@ impl Conductor {
         environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
-                Ok(self.record(&plan, &calibrations, attempt, driver.pace(), measured, environment))
+                let record = self.record(&plan, &calibrations, attempt, driver.pace(), measured, environment);
+                Ok(Record { captures, ..record })
             }
             Err(error @ RunError::Lab(bdp_lab::LabError::Permission { .. })) => Err(error),
-            Err(error) => Ok(failed(case, attempt, &error, environment)),
+            Err(error) => Ok(Record { captures, ..failed(case, attempt, &error, environment) }),
         }
     }
 
@@ -117,16 +132,17 @@ impl Conductor {
     fn measure(
         &self,
         plan: &Plan,
+        links: &[LinkSpec],
         calibrations: &[Option<Calibration>],
         attempt: u32,
         driver: &Driver,
+        captures: Option<&Captures>,
     ) -> Result<Measured, RunError> {
         let case = plan.case;
-        let links = window::clamp_links(case, &plan.means);
         // Another attempt is another sample: the same draws would meet the same fate.
         let seed = case.seed.wrapping_add(u64::from(attempt - 1));
         let (mut testbed, streams) =
-            Testbed::build(&self.command, driver, case.family, &plan.hosts, &links, seed)?;
+            Testbed::build(&self.command, driver, case.family, &plan.hosts, links, seed, captures)?;
         let agents = Agents::new(case.hosts.iter().map(|h| h.name.clone()).zip(streams))?;
         let mut session = Session { case, agents };
         let cpu_before = HostCpu::read();

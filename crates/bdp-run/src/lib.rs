@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
+mod capture;
 pub mod conduct;
 pub mod measure;
 pub mod schedule;
@@ -13,6 +14,7 @@ mod stage;
 mod verdict;
 mod window;
 
+pub use capture::{CaptureOrder, asks_for_captures};
 pub use conduct::Conductor;
 pub use schedule::{Event, RunOptions, run};
 

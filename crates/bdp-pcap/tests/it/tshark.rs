@@ -32,7 +32,7 @@ fn tshark_shows_stamps_directions_and_comments() {
     }
     let (started, ended) = (Nanos(1_700_000_000_000_000_000), Nanos(1_700_000_000_000_001_000));
     writer.statistics(&Statistics { interface: 0, started, ended, received: 5, dropped: 3 }).unwrap();
-    writer.flush().unwrap();
+    drop(writer);
 
     let fields = [
         "frame.time_epoch",

@@ -126,6 +126,15 @@ struct RunArgs {
     #[arg(long)]
     resume: bool,
 
+    /// Write captures (pcapng, with what the link did with each packet in its comment) into this folder: of the link
+    /// ends that the scenario names, or of every link's both ends where it names none
+    ///
+    /// A scenario that asks for captures gets them without this option too, in bdp-captures. Each attempt has its
+    /// own files, SCENARIO-KEY-ATTEMPT-link0-near.pcapng; the record lists them. To read the comments:
+    /// tshark -r FILE -T fields -e frame.number -e frame.comment
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+
     /// Print JSON (docs/record.md)
     #[arg(long)]
     json: bool,
@@ -146,6 +155,7 @@ impl RunArgs {
         if let Some(attempts) = self.attempts {
             work.limit_attempts(attempts);
         }
+        work.capture(self.capture)?;
         let outcome = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
         finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))
     }

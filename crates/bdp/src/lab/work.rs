@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
 use bdp_model::units::format_bps;
 use bdp_run::schedule::{Keep, digest, key};
-use bdp_run::{Conductor, Event, RunError, RunOptions};
+use bdp_run::{CaptureOrder, Conductor, Event, RunError, RunOptions, asks_for_captures};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -35,7 +36,11 @@ pub struct Work {
     made: HashMap<String, u32>,
     before: Vec<Record>,
     attempts: Option<u32>,
+    capture: Option<CaptureOrder>,
 }
+
+/// Where the captures go that a scenario asks for, where no folder was named.
+const CAPTURE_FOLDER: &str = "bdp-captures";
 
 impl Work {
     /// Plans the cases of all scenarios, in a random order that the seed decides.
@@ -67,6 +72,7 @@ impl Work {
             made: HashMap::new(),
             before: Vec::new(),
             attempts: None,
+            capture: None,
         })
     }
 
@@ -101,6 +107,25 @@ impl Work {
         self.attempts = Some(attempts);
     }
 
+    /// Captures into `folder`; without one, what the scenarios ask for, into a folder of its own.
+    pub fn capture(&mut self, folder: Option<PathBuf>) -> anyhow::Result<()> {
+        let everywhere = folder.is_some();
+        let folder = match folder {
+            Some(folder) => folder,
+            None if self.cases.iter().any(asks_for_captures) => PathBuf::from(CAPTURE_FOLDER),
+            None => return Ok(()),
+        };
+        // Now, and not when the first case has run for a while.
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            let folder = folder.display();
+            exit::environment(format!(
+                "make the folder '{folder}' for captures: {error}; name another by --capture"
+            ))
+        })?;
+        self.capture = Some(CaptureOrder { folder, everywhere });
+        Ok(())
+    }
+
     /// The run's id in the store.
     pub fn run_id(&self) -> Option<&str> {
         self.run.as_deref()
@@ -128,7 +153,7 @@ impl Work {
             Some(_) => format!("what was measured is stored, and '{} --resume' goes on", command_line()),
             None => "nothing was to be stored".to_owned(),
         }));
-        let conductor = Arc::new(Conductor::new(command));
+        let conductor = Arc::new(Conductor::new(command).capturing(self.capture.clone()));
         let mut progress = Progress::new(self.settled.len(), self.planned);
         let options = RunOptions { jobs, attempts: self.attempts, made: std::mem::take(&mut self.made) };
         let (new, outcome) =

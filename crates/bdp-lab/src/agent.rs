@@ -6,10 +6,12 @@ use std::os::unix::net::UnixStream;
 
 use bdp_sys::namespace::{self, Privilege};
 use bdp_sys::netlink::{DeviceSettings, Netlink};
-use bdp_sys::tun::{Framing, Tun};
+use bdp_sys::tun::Tun;
 use bdp_sys::{SysError, passing, process, sysctl};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::setup::{HostSetup, SetupAnswer};
+
+use crate::offload;
 
 /// Makes a host of the calling process, which must have a single thread: reads its setup from `control`, moves to a
 /// namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must
@@ -52,14 +54,14 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), Sy
     netlink.bring_up("lo", &DeviceSettings::default())?;
     let mut devices = Vec::new();
     for device in &setup.devices {
-        let tun = Tun::create(&device.name, Framing::Segments)?;
+        let tun = Tun::create(&device.name, offload::framing(device))?;
         netlink.bring_up(
             &device.name,
             &DeviceSettings {
                 mtu: Some(device.mtu),
                 transmit_queue: Some(device.transmit_queue),
                 // One packet is one wire segment: a super-packet on a slow link would be a burst.
-                gso_max_segments: Some(1),
+                gso_max_segments: if device.super_packets { None } else { Some(1) },
             },
         )?;
         netlink.add_address(&device.name, device.address, device.prefix)?;

@@ -11,16 +11,16 @@ use bdp_link::{Departure, End, Link, Packet};
 use bdp_model::link::LinkConfig;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll, Waker};
-use bdp_sys::tun::{Tun, VirtioHeader};
+use bdp_sys::tun::Tun;
 use bdp_sys::{clock, process};
 
 use crate::LabError;
 use crate::agent::is_unicast;
 use crate::capture::{Event, Tap};
 use crate::meter::Meter;
+use crate::offload;
+use crate::rooms::Rooms;
 
-/// Largest IP packet.
-const LARGEST_PACKET: usize = 65_535;
 /// Packets read from one device before the others have their turn.
 const TURN: usize = 8;
 /// How long before a departure a sharing driver stops sleeping and spins.
@@ -89,7 +89,7 @@ impl Driver {
             waker: Arc::clone(&waker),
             inbox,
             links: Vec::new(),
-            room: vec![0; LARGEST_PACKET],
+            rooms: Rooms::new(),
         };
         let thread = std::thread::Builder::new()
             .name("bdp-link".to_owned())
@@ -154,7 +154,7 @@ struct Motion {
     waker: Arc<Waker>,
     inbox: Receiver<Order>,
     links: Vec<Active>,
-    room: Vec<u8>,
+    rooms: Rooms,
 }
 
 struct Active {
@@ -186,7 +186,7 @@ impl Motion {
                     for i in 0..self.links.len() {
                         self.read(i, 0, 1);
                         self.read(i, 1, 1);
-                        self.links[i].release();
+                        self.links[i].release(&mut self.rooms);
                     }
                 }
                 continue;
@@ -257,7 +257,7 @@ impl Motion {
 
     fn release_due(&mut self) {
         for active in &mut self.links {
-            active.release();
+            active.release(&mut self.rooms);
         }
     }
 
@@ -265,8 +265,11 @@ impl Motion {
     fn read(&mut self, index: usize, end: usize, most: usize) {
         let active = &mut self.links[index];
         for _ in 0..most {
-            match active.devices[end].receive(&mut self.room) {
-                Ok(Some((length, _))) => active.take_in(end, &self.room[..length]),
+            match active.devices[end].receive(self.rooms.room()) {
+                Ok(Some((length, header))) => {
+                    let data = self.rooms.take(length);
+                    active.take_in(end, Packet { data, offload: offload::decode(header) });
+                }
                 Ok(None) => return,
                 Err(e) => {
                     let _ = self.poll.remove(&active.devices[end]);
@@ -279,13 +282,13 @@ impl Motion {
 }
 
 impl Active {
-    fn take_in(&mut self, end: usize, packet: &[u8]) {
+    fn take_in(&mut self, end: usize, packet: Packet) {
         let now = clock::monotonic_ns();
         self.meters[end].read += 1;
-        if !is_unicast(packet) {
+        if !is_unicast(&packet.data) {
             self.meters[end].not_ours += 1;
             if let Some(tap) = &self.taps[end]
-                && let Some(kept) = tap.keep(packet)
+                && let Some(kept) = tap.keep(&packet.data)
             {
                 tap.note(now, kept, Event::NotOurs);
             }
@@ -293,8 +296,8 @@ impl Active {
         }
         let from = if end == 0 { End::A } else { End::B };
         // As the host sent it: the link may rewrite what it takes.
-        let kept = self.taps[end].as_ref().and_then(|tap| tap.keep(packet));
-        let verdict = self.link.enqueue(from, Packet::from(packet.to_vec()), Nanos(now));
+        let kept = self.taps[end].as_ref().and_then(|tap| tap.keep(&packet.data));
+        let verdict = self.link.enqueue(from, packet, Nanos(now));
         if let (Some(tap), Some(kept)) = (&self.taps[end], kept) {
             tap.note(now, kept, Event::Entered(verdict));
         }
@@ -302,7 +305,7 @@ impl Active {
     }
 
     /// Hands over what is due. A link without rate and delay is due at once.
-    fn release(&mut self) {
+    fn release(&mut self, rooms: &mut Rooms) {
         while let Some(next) = self.next {
             let now = clock::monotonic_ns();
             if now < next {
@@ -315,7 +318,7 @@ impl Active {
                 };
                 let meter = &mut self.meters[direction];
                 meter.note_release(due.as_ns(), now, packet.data.len());
-                let taken = match self.devices[device].send(&packet.data, VirtioHeader::default()) {
+                let taken = match self.devices[device].send(&packet.data, offload::encode(&packet)) {
                     Ok(taken) => taken,
                     Err(e) => {
                         self.fault = Some(format!("write to a TUN device: {e}"));
@@ -333,6 +336,7 @@ impl Active {
                     let late = Nanos(now).saturating_sub(due);
                     tap.note(now, kept, if taken { Event::Delivered { late } } else { Event::Refused });
                 }
+                rooms.give_back(packet.data);
             }
             self.next = self.link.next_event().map(Nanos::as_ns);
         }

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bdp_sys::passing;
-use bdp_sys::tun::{Framing, Tun};
+use bdp_sys::tun::Tun;
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::setup::{HostSetup, SetupAnswer};
 
-use crate::LabError;
+use crate::{LabError, offload};
 
 /// How long a process may take to become a host.
 const SETUP_DEADLINE: Duration = Duration::from_secs(20);
@@ -71,7 +71,8 @@ impl Host {
         } else {
             passing::receive_descriptors(&ours)?
                 .into_iter()
-                .map(|descriptor| Tun::from_descriptor(descriptor, Framing::Segments))
+                .zip(&setup.devices)
+                .map(|(descriptor, device)| Tun::from_descriptor(descriptor, offload::framing(device)))
                 .collect()
         };
         if devices.len() != setup.devices.len() {

@@ -12,6 +12,8 @@ pub mod fidelity;
 mod host;
 pub mod machine;
 mod meter;
+mod offload;
+mod rooms;
 pub mod testbed;
 
 pub use capture::{CaptureFiles, Captures};

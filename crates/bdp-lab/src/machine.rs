@@ -25,6 +25,7 @@ pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
         prefix: 24,
         mtu: 1500,
         transmit_queue: 16,
+        super_packets: true,
     };
     let setup = HostSetup {
         name: "probe".to_owned(),

@@ -189,6 +189,7 @@ impl Testbed {
                 prefix: if port.address.is_ipv4() { 24 } else { 64 },
                 mtu: link.config.mtu,
                 transmit_queue: TRANSMIT_QUEUE,
+                super_packets: link.config.carries_super_packets(),
             })
             .collect();
         HostSetup {

@@ -46,13 +46,26 @@ pub struct Turns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
-    /// Super-packets on links faster than 1 Gbit/s; segments one by one on all others.
+    /// Super-packets on links whose slower direction has a rate above 1 Gbit/s; segments one by one on all others,
+    /// those without a rate too.
     #[default]
     Auto,
     /// Each wire segment by itself, from the sending device on.
     Segment,
     /// Super-packets stay whole where every segment of theirs meets the same fate.
     Super,
+}
+
+impl LinkConfig {
+    /// Whether the devices at its ends send and take super-packets.
+    pub fn carries_super_packets(&self) -> bool {
+        let slower = [self.forward.rate, self.reverse.rate].into_iter().flatten().min();
+        match self.delivery {
+            Delivery::Segment => false,
+            Delivery::Super => true,
+            Delivery::Auto => slower.is_some_and(|rate| rate > FASTEST_BY_SEGMENT),
+        }
+    }
 }
 
 impl Default for LinkConfig {
@@ -150,6 +163,9 @@ pub struct Reorder {
     /// For how long beyond the delay.
     pub by: Nanos,
 }
+
+/// Fastest rate at which [`Delivery::Auto`] delivers segments one by one.
+const FASTEST_BY_SEGMENT: Rate = Rate::bps(1_000_000_000);
 
 /// Wire bytes that Ethernet adds to an IP packet: preamble 8, header 14, checksum 4, gap 12.
 pub const ETHERNET_OVERHEAD_BYTES: u32 = 38;

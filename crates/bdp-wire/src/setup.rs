@@ -44,6 +44,9 @@ pub struct DeviceSetup {
     pub mtu: u32,
     /// Packets that may wait for the emulator to read them.
     pub transmit_queue: u32,
+    /// Whether super-packets cross it, with what is left to be done for each; segments alone if not.
+    #[serde(default)]
+    pub super_packets: bool,
 }
 
 /// The process's answer. After `Ready` the descriptors follow, then the control protocol.

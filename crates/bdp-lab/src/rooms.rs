@@ -1,0 +1,67 @@
+//! Buffers that packets are read into. That of a large packet goes with it and comes back; of a small one the bytes are copied.
+
+/// Largest IP packet.
+const LARGEST_PACKET: usize = 65_535;
+/// Packets longer than this keep the buffer that they were read into: copying them would cost more than clearing the rest
+/// of it does when it comes back.
+const COPIED: usize = 16 << 10;
+/// Buffers kept for later, 32 MiB.
+const SPARE: usize = 512;
+
+/// A stock of buffers.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    next: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Rooms {
+    pub(crate) fn new() -> Self {
+        Self { next: vec![0; LARGEST_PACKET], spare: Vec::new() }
+    }
+
+    /// Where the next packet is to be read to; has room for the largest.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        &mut self.next
+    }
+
+    /// The packet of so many bytes that was read.
+    pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
+        if length <= COPIED {
+            return self.next[..length].to_vec();
+        }
+        let fresh = self.spare.pop().unwrap_or_else(|| vec![0; LARGEST_PACKET]);
+        let mut packet = std::mem::replace(&mut self.next, fresh);
+        packet.truncate(length);
+        packet
+    }
+
+    /// Takes back the buffer of a packet that is done with.
+    pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() >= LARGEST_PACKET && self.spare.len() < SPARE {
+            buffer.resize(LARGEST_PACKET, 0);
+            self.spare.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_holds_what_was_read_and_its_buffer_is_used_again() {
+        let mut rooms = Rooms::new();
+        for length in [40, COPIED, COPIED + 1, LARGEST_PACKET] {
+            rooms.room()[..length].fill(length as u8);
+            let packet = rooms.take(length);
+            assert_eq!(packet, vec![length as u8; length]);
+            assert_eq!(rooms.room().len(), LARGEST_PACKET);
+            rooms.give_back(packet);
+        }
+        assert_eq!(rooms.spare.len(), 1);
+        rooms.give_back(vec![0; 1500]);
+        assert_eq!(rooms.spare.len(), 1);
+        assert!(rooms.spare.iter().all(|buffer| buffer.len() == LARGEST_PACKET));
+    }
+}

@@ -295,11 +295,21 @@ impl Active {
             return;
         }
         let from = if end == 0 { End::A } else { End::B };
-        // As the host sent it: the link may rewrite what it takes.
-        let kept = self.taps[end].as_ref().and_then(|tap| tap.keep(&packet.data));
-        let verdict = self.link.enqueue(from, packet, Nanos(now));
-        if let (Some(tap), Some(kept)) = (&self.taps[end], kept) {
-            tap.note(now, kept, Event::Entered(verdict));
+        let now = Nanos(now);
+        match &self.taps[end] {
+            None => self.link.enqueue_each(from, packet, now, &mut |_| {}),
+            Some(tap) => {
+                // As the host sent it: the link may rewrite what it takes.
+                let mut kept = offload::wire_segments(&packet)
+                    .map(|segment| tap.keep(&segment))
+                    .collect::<Vec<_>>()
+                    .into_iter();
+                self.link.enqueue_each(from, packet, now, &mut |verdict| {
+                    if let Some(Some(kept)) = kept.next() {
+                        tap.note(now.as_ns(), kept, Event::Entered(verdict));
+                    }
+                });
+            }
         }
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
@@ -311,13 +321,13 @@ impl Active {
             if now < next {
                 return;
             }
-            if let Some(Departure { to, due, packet }) = self.link.pop(Nanos(now)) {
+            if let Some(Departure { to, due, packet, segments, ip_bytes }) = self.link.pop(Nanos(now)) {
                 let (direction, device) = match to {
                     End::B => (0, 1),
                     End::A => (1, 0),
                 };
                 let meter = &mut self.meters[direction];
-                meter.note_release(due.as_ns(), now, packet.data.len());
+                meter.note_release(due.as_ns(), now, segments, ip_bytes);
                 let taken = match self.devices[device].send(&packet.data, offload::encode(&packet)) {
                     Ok(taken) => taken,
                     Err(e) => {
@@ -328,13 +338,14 @@ impl Active {
                 if taken {
                     meter.delivered += 1;
                 } else {
-                    meter.device_refused += 1;
+                    meter.device_refused += u64::from(segments);
                 }
-                if let Some(tap) = &self.taps[device]
-                    && let Some(kept) = tap.keep(&packet.data)
-                {
+                if let Some(tap) = &self.taps[device] {
                     let late = Nanos(now).saturating_sub(due);
-                    tap.note(now, kept, if taken { Event::Delivered { late } } else { Event::Refused });
+                    for kept in offload::wire_segments(&packet).filter_map(|segment| tap.keep(&segment)) {
+                        let event = if taken { Event::Delivered { late } } else { Event::Refused };
+                        tap.note(now, kept, event);
+                    }
                 }
                 rooms.give_back(packet.data);
             }

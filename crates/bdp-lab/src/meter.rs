@@ -13,13 +13,13 @@ pub(crate) struct Meter {
     overhead_bytes: u64,
     /// Actual minus due, of every release.
     pub(crate) lateness: Histogram,
-    /// Packets that the receiving device would not take.
+    /// Wire segments that the receiving device would not take.
     pub(crate) device_refused: u64,
     /// Packets that were not of any flow.
     pub(crate) not_ours: u64,
-    /// Packets handed to the receiving device.
+    /// Packets handed to the receiving device, a super-packet being one.
     pub(crate) delivered: u64,
-    /// Packets read from the sending device.
+    /// Packets read from the sending device, a super-packet being one.
     pub(crate) read: u64,
     stretch: Option<Stretch>,
     best: Option<(u64, f64)>,
@@ -49,11 +49,11 @@ impl Meter {
         }
     }
 
-    /// Notes the release of a packet of `ip_bytes` at `released` that was due at `due`.
-    pub(crate) fn note_release(&mut self, due: u64, released: u64, ip_bytes: usize) {
+    /// Notes the release at `released` of wire segments of `ip_bytes` together, the last of which was due at `due`.
+    pub(crate) fn note_release(&mut self, due: u64, released: u64, segments: u32, ip_bytes: u64) {
         self.lateness.record(released.saturating_sub(due));
         let Some(rate) = self.rate_bps.filter(|&r| r > 0) else { return };
-        let wire_bytes = ip_bytes as u64 + self.overhead_bytes;
+        let wire_bytes = ip_bytes + u64::from(segments) * self.overhead_bytes;
         let serialisation = wire_bytes * 8 * 1_000_000_000 / rate;
         match &mut self.stretch {
             // Back to back: this one's serialisation began when the last one's ended (to the rounding).
@@ -102,11 +102,11 @@ mod tests {
         let mut meter = Meter::new(&config);
         // 1500 bytes at 12 Mbit/s are a millisecond each; releases are 10 us late throughout.
         for i in 0..50u64 {
-            meter.note_release(i * 1_000_000, i * 1_000_000 + 10_000, 1500);
+            meter.note_release(i * 1_000_000, i * 1_000_000 + 10_000, 1, 1500);
         }
         for i in 0..200u64 {
             let due = 90_000_000 + i * 1_000_000;
-            meter.note_release(due, due + 10_000, 1500);
+            meter.note_release(due, due + 10_000, 1, 1500);
         }
         let bps = meter.achieved_bps().unwrap();
         assert!((bps - 12e6).abs() < 1.0, "{bps}");
@@ -114,10 +114,26 @@ mod tests {
     }
 
     #[test]
+    fn a_run_counts_with_the_overhead_of_each_of_its_segments() {
+        let config =
+            DirectionConfig { rate: Some(Rate::mbps(12_304)), overhead_bytes: 38, ..Default::default() };
+        let mut meter = Meter::new(&config);
+        // 1538 wire bytes are a microsecond each; runs of 50 and of 7 alternate.
+        let mut due = 0;
+        for n in 0..5_000u64 {
+            let segments = if n % 2 == 0 { 50 } else { 7 };
+            due += segments * 1_000;
+            meter.note_release(due, due, segments as u32, segments * 1500);
+        }
+        let bps = meter.achieved_bps().unwrap();
+        assert!((bps - 12_304e6).abs() < 1_000.0, "{bps}");
+    }
+
+    #[test]
     fn a_short_stretch_tells_nothing() {
         let config = DirectionConfig { rate: Some(Rate::mbps(12)), overhead_bytes: 0, ..Default::default() };
         let mut meter = Meter::new(&config);
-        (0..50u64).for_each(|i| meter.note_release(i * 1_000_000, i * 1_000_000, 1500));
+        (0..50u64).for_each(|i| meter.note_release(i * 1_000_000, i * 1_000_000, 1, 1500));
         assert_eq!(meter.achieved_bps(), None);
     }
 }

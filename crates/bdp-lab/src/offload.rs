@@ -1,6 +1,8 @@
 //! What a device leaves to be done for a packet, between the kernel's words and the emulator's.
 
-use bdp_link::{Offload, Packet, PartialChecksum, Segmentation, Transport};
+use std::borrow::Cow;
+
+use bdp_link::{Offload, Packet, PartialChecksum, Segmentation, Segments, Transport};
 use bdp_sys::tun::{Framing, VirtioHeader};
 use bdp_wire::setup::DeviceSetup;
 
@@ -44,6 +46,19 @@ pub(crate) fn encode(packet: &Packet) -> VirtioHeader {
         }
     };
     VirtioHeader { gso_type, gso_size: size, headers_bytes: start + transport_bytes, ..header }
+}
+
+/// What the wire would carry of a packet: each segment by itself, its checksum complete.
+pub(crate) fn wire_segments(packet: &Packet) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let segments = Segments::of(packet);
+    (0..segments.count()).map(move |i| match packet.offload.checksum {
+        None => Cow::Borrowed(packet.data.as_slice()),
+        Some(_) => {
+            let mut single = segments.cut(packet, i..i + 1);
+            single.complete_checksum();
+            Cow::Owned(single.data)
+        }
+    })
 }
 
 #[cfg(test)]

@@ -23,10 +23,10 @@ pub(crate) fn reaches(threshold: QueueLimit, waiting: u64, ahead: u128) -> bool 
 /// Sets Congestion Experienced where the sender declared the packet ECN-capable, ECT(0) or ECT(1), and keeps the IPv4
 /// header checksum in step. `false` where it did not, or where the mark was there before.
 pub(crate) fn mark(packet: &mut Packet) -> bool {
-    let data = &mut packet.data;
-    if !matches!(field(data), Some(ECT_0 | ECT_1)) {
+    if !is_capable(packet) {
         return false;
     }
+    let data = &mut packet.data;
     if data[0] >> 4 == 6 {
         data[1] |= CE << 4;
         return true;
@@ -37,6 +37,11 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     let sum = u16::from_be_bytes([data[10], data[11]]);
     data[10..12].copy_from_slice(&updated(sum, old, new).to_be_bytes());
     true
+}
+
+/// Whether the sender declared the packet ECN-capable and no mark is there yet.
+pub(crate) fn is_capable(packet: &Packet) -> bool {
+    matches!(field(&packet.data), Some(ECT_0 | ECT_1))
 }
 
 /// RFC 3168, section 5: the low two bits of the type of service, or of the traffic class.

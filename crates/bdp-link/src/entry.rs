@@ -28,6 +28,13 @@ pub(crate) struct Passage {
     pub duplicate: bool,
 }
 
+impl Passage {
+    /// Whether the packet's bytes stay as they are and no copy is made.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.corrupt.is_none() && !self.duplicate
+    }
+}
+
 impl Entry {
     pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
         Self {

@@ -32,6 +32,12 @@
 //! binds and nothing is marked.
 //! netem differs: its `limit` counts every packet inside, the ones that merely propagate too.
 //!
+//! # Super-packets
+//!
+//! A packet may stand for many wire segments ([`Offload`]). All of the above is then decided segment by segment, as if
+//! each had entered by itself at that instant; what comes out together is the longest run of neighbours that nothing
+//! tells apart and whose departures lie within 50 us, when the last of them is due.
+//!
 //! The link's MTU is for the devices at its ends to enforce; packets of any size pass here.
 
 #![forbid(unsafe_code)]
@@ -54,6 +60,7 @@ mod queue;
 mod random;
 mod reordering;
 mod rewrite;
+mod runs;
 mod segments;
 mod serialiser;
 mod tcp;
@@ -68,9 +75,10 @@ pub use crate::packet::{Offload, Packet, PartialChecksum, Segmentation, Transpor
 pub use crate::segments::Segments;
 pub use crate::verdict::{DropCause, Fate, Verdict};
 
-use crate::direction::Direction;
+use crate::direction::{Direction, Entered};
 use crate::half_duplex::{Channel, Transmission, Waiting};
 use crate::propagation::Copy;
+use crate::runs::Run;
 use crate::wire::{Admission, Wire};
 
 /// One of a link's two ends.
@@ -101,6 +109,10 @@ pub struct Departure {
     pub due: Nanos,
     /// The packet, rewritten where the link rewrites.
     pub packet: Packet,
+    /// Wire segments that it is: the last of them is due at `due`, the first at most 50 us before.
+    pub segments: u32,
+    /// Their IP bytes, each with its own headers.
+    pub ip_bytes: u64,
 }
 
 /// A link between two ends. Every call takes constant time, amortised (logarithmic where packets overtake each
@@ -113,6 +125,10 @@ pub struct Link {
     forward: Direction,
     reverse: Direction,
     medium: Medium,
+    /// Runs of the super-packet that is being taken in.
+    runs: Vec<Run>,
+    /// Those that were cut out of it.
+    cut: Vec<Packet>,
 }
 
 /// What carries the directions.
@@ -137,11 +153,31 @@ impl Link {
                 },
                 MediumConfig::HalfDuplex(turns) => Medium::HalfDuplex(Box::new(Channel::new(config, turns))),
             },
+            runs: Vec::new(),
+            cut: Vec::new(),
         }
     }
 
-    /// Takes a packet that enters at `from`.
+    /// Takes a packet that enters at `from`. Of a super-packet, what is said is what became of its first segment.
     pub fn enqueue(&mut self, from: End, packet: Packet, now: Nanos) -> Verdict {
+        let mut first = None;
+        self.enqueue_each(from, packet, now, &mut |verdict| {
+            first.get_or_insert(verdict);
+        });
+        first.unwrap_or(Verdict::QUEUED)
+    }
+
+    /// The same, and `tell` hears what became of each of its wire segments, in their order.
+    pub fn enqueue_each(&mut self, from: End, packet: Packet, now: Nanos, tell: &mut dyn FnMut(Verdict)) {
+        let segments = Segments::of(&packet);
+        if segments.count() > 1 {
+            self.enqueue_super(from, packet, &segments, now, tell);
+        } else {
+            tell(self.enqueue_segment(from, packet, now));
+        }
+    }
+
+    fn enqueue_segment(&mut self, from: End, packet: Packet, now: Nanos) -> Verdict {
         self.transmit(now);
         let entered = match self.direction_mut(from).enter(packet) {
             Ok(entered) => entered,
@@ -150,6 +186,10 @@ impl Link {
                 return Verdict::dropped(cause);
             }
         };
+        self.enqueue_entered(from, entered, now)
+    }
+
+    fn enqueue_entered(&mut self, from: End, entered: Entered, now: Nanos) -> Verdict {
         let copy = entered.duplicate.then(|| entered.packet.clone());
         let index = entered.index;
         Verdict {
@@ -183,8 +223,8 @@ impl Link {
             (Some(_), _) => End::A,
             (None, _) => End::B,
         };
-        let (due, packet) = self.direction_mut(from).pop(now)?;
-        Some(Departure { to: from.other(), due, packet })
+        let (due, segments, ip_bytes, packet) = self.direction_mut(from).pop(now)?;
+        Some(Departure { to: from.other(), due, packet, segments, ip_bytes })
     }
 
     /// What has passed the direction that begins at `from`.
@@ -192,7 +232,7 @@ impl Link {
         &self.direction(from).counters
     }
 
-    /// Packets inside the direction that begins at `from`: waiting, on the wire, propagating, or due and not popped.
+    /// Wire segments inside the direction that begins at `from`: waiting, on the wire, propagating, or due and not popped.
     pub fn queued(&self, from: End) -> u64 {
         let waiting = match &self.medium {
             Medium::FullDuplex { .. } => 0,
@@ -224,10 +264,10 @@ impl Link {
             End::A => &mut self.forward,
             End::B => &mut self.reverse,
         };
-        if !direction.passes_policer(&packet, now) {
+        if !direction.passes_policer(packet.len_bytes(), now) {
             return Err(DropCause::Policer);
         }
-        let wire_bits = direction.wire_bits(&packet);
+        let wire_bits = direction.wire_bits(packet.len_bytes());
         let mut dress = |packet: &mut Packet, congested| {
             (congested && ecn::mark(packet), direction.propagation.draw(index, copy))
         };

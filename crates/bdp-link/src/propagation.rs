@@ -22,6 +22,8 @@ pub(crate) struct Propagation {
     /// Of the packets that keep their order.
     last_due: Nanos,
     lane: Lane,
+    /// Wire segments in the lane.
+    segments: u64,
 }
 
 /// A packet or its copy: each has draws of its own.
@@ -53,6 +55,8 @@ struct Flight {
     due: Nanos,
     /// Its place among those that left the wire; zero where the lane keeps the order.
     place: u64,
+    /// Wire segments that it is.
+    segments: u32,
     packet: Packet,
 }
 
@@ -71,7 +75,13 @@ impl Propagation {
                 Lane::InOrder(VecDeque::new())
             },
             reordering,
+            segments: 0,
         }
+    }
+
+    /// Whether packets leave in the order in which they left the wire.
+    pub(crate) fn keeps_order(&self) -> bool {
+        matches!(self.lane, Lane::InOrder(_))
     }
 
     /// Draws the course of packet `index` or of its copy.
@@ -100,12 +110,13 @@ impl Propagation {
         self.last_due
     }
 
-    /// Sends a packet on its way.
-    pub(crate) fn launch(&mut self, due: Nanos, packet: Packet) {
+    /// Sends a packet of so many wire segments on its way.
+    pub(crate) fn launch(&mut self, due: Nanos, segments: u32, packet: Packet) {
+        self.segments += u64::from(segments);
         match &mut self.lane {
-            Lane::InOrder(queue) => queue.push_back(Flight { due, place: 0, packet }),
+            Lane::InOrder(queue) => queue.push_back(Flight { due, place: 0, segments, packet }),
             Lane::ByDue { heap, launched } => {
-                heap.push(Reverse(Flight { due, place: *launched, packet }));
+                heap.push(Reverse(Flight { due, place: *launched, segments, packet }));
                 *launched += 1;
             }
         }
@@ -119,21 +130,20 @@ impl Propagation {
         }
     }
 
-    /// The next packet, if it is due at `now` or before.
-    pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, Packet)> {
+    /// The next packet and how many wire segments it is, if it is due at `now` or before.
+    pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, Packet)> {
         self.next_due().filter(|due| *due <= now)?;
-        let Flight { due, packet, .. } = match &mut self.lane {
+        let Flight { due, segments, packet, .. } = match &mut self.lane {
             Lane::InOrder(queue) => queue.pop_front()?,
             Lane::ByDue { heap, .. } => heap.pop()?.0,
         };
-        Some((due, packet))
+        self.segments -= u64::from(segments);
+        Some((due, segments, packet))
     }
 
+    /// Wire segments on their way.
     pub(crate) fn len(&self) -> u64 {
-        match &self.lane {
-            Lane::InOrder(queue) => queue.len() as u64,
-            Lane::ByDue { heap, .. } => heap.len() as u64,
-        }
+        self.segments
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::checksum;
-use crate::packet::{Offload, Packet, Segmentation, Transport};
+use crate::packet::{Packet, Segmentation, Transport};
 
 /// How a packet falls into wire segments. All but the last are of one length.
 ///
@@ -103,28 +103,41 @@ impl Segments {
     /// checksum are the run's own. FIN and PSH are on the super-packet's last segment alone, CWR on its first
     /// (RFC 3168, section 6.1.2). The transport checksum stays partial, its pseudo-header sum over the new length.
     pub fn cut(&self, packet: &Packet, run: Range<u32>) -> Packet {
-        let Some(Cut { transport, start }) = self.cut.filter(|_| run.start != 0 || run.end != self.count)
-        else {
-            return packet.clone();
-        };
+        let Some(cut) = self.cut.filter(|_| run != (0..self.count)) else { return packet.clone() };
         let payload = run.start as usize * self.size..run.end as usize * self.size;
         let from = (self.headers + payload.start).min(packet.data.len());
         let to = (self.headers + payload.end).clamp(from, packet.data.len());
         let mut data = Vec::with_capacity(self.headers + to - from);
         data.extend_from_slice(&packet.data[..self.headers]);
         data.extend_from_slice(&packet.data[from..to]);
+        self.adapt(cut, Packet { data, offload: packet.offload }, &run, packet.data.len())
+    }
 
-        self.number(&mut data, &run);
-        let lengths = [packet.data.len() - start, data.len() - start].map(|length| length as u16);
+    /// The packet without the segments from `end` on: the same as `cut(&packet, 0..end)`, in the same buffer.
+    pub fn keep_front(&self, mut packet: Packet, end: u32) -> Packet {
+        let Some(cut) = self.cut.filter(|_| end < self.count) else { return packet };
+        let length = packet.data.len();
+        packet.data.truncate(self.headers + end as usize * self.size);
+        self.adapt(cut, packet, &(0..end), length)
+    }
+
+    /// Gives a run's packet headers of its own; the super-packet had `length` IP bytes.
+    fn adapt(&self, cut: Cut, mut packet: Packet, run: &Range<u32>, length: usize) -> Packet {
+        let Cut { transport, start } = cut;
+        let data = &mut packet.data;
+        self.number(data, run);
+        let lengths = [length - start, data.len() - start].map(|length| length as u16);
         match transport {
-            Transport::Tcp => self.adapt_tcp(&mut data[start..], &run),
+            Transport::Tcp => self.adapt_tcp(&mut data[start..], run),
             Transport::Udp => data[start + 4..start + 6].copy_from_slice(&lengths[1].to_be_bytes()),
         }
         if let Some(partial) = packet.offload.checksum {
-            partial.replace_length(&mut data, lengths);
+            partial.replace_length(data, lengths);
         }
-        let segmentation = packet.offload.segmentation.filter(|_| run.len() > 1);
-        Packet { data, offload: Offload { segmentation, checksum: packet.offload.checksum } }
+        if run.len() == 1 {
+            packet.offload.segmentation = None;
+        }
+        packet
     }
 
     /// The IP header of a run.

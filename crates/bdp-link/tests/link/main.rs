@@ -9,6 +9,7 @@ mod queue;
 mod rewrite;
 mod segment;
 mod segments;
+mod super_packets;
 mod timing;
 
 use bdp_link::{Departure, DropCause, End, Link, Packet};

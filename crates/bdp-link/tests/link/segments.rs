@@ -62,6 +62,9 @@ proptest! {
             let packet = segments.cut(&whole, run.clone());
             prop_assert!(ip_header_is_right(&packet));
             prop_assert_eq!(packet.offload.segmentation.is_some(), run.len() > 1 || segments.count() == 1);
+            if run.start == 0 {
+                prop_assert_eq!(&segments.keep_front(whole.clone(), run.end), &packet);
+            }
             let own = Segments::of(&packet);
             prop_assert_eq!(own.count() as usize, run.len());
             prop_assert_eq!(segments.run_bytes(run.clone()), (0..own.count()).map(|i| own.len_bytes(i)).sum::<u64>());

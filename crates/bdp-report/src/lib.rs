@@ -1,10 +1,11 @@
-//! Tables, charts and JSON from records. Nothing here measures, asks for the time or touches a file.
+//! Tables, charts and JSON from records and measurements. Nothing here measures, asks for the time or touches a file.
 #![forbid(unsafe_code)]
 
 mod chart;
 mod curves;
 mod grid;
 mod json;
+mod measurement;
 mod notes;
 mod number;
 mod spark;
@@ -16,6 +17,7 @@ mod varied;
 
 pub use curves::curves;
 pub use json::{CASES_SCHEMA, json};
+pub use measurement::{Figure, MEASUREMENTS_SCHEMA, Quantile, figure, measurements_json, measurements_text};
 pub use spark::spark;
 pub use style::Style;
 pub use table::table;

@@ -81,6 +81,16 @@ impl RateUnit {
         }
     }
 
+    /// As [`RateUnit::fitting`], and Gbit/s where every rate reaches 1 Gbit/s.
+    pub fn spacious(rates_bps: impl IntoIterator<Item = f64>) -> Self {
+        let rates: Vec<f64> = rates_bps.into_iter().filter(|r| r.is_finite()).collect();
+        if !rates.is_empty() && rates.iter().all(|&r| r >= 1e9) {
+            Self { name: "Gbit/s", bps: 1e9 }
+        } else {
+            Self::fitting(rates)
+        }
+    }
+
     /// The rate in this unit with three digits.
     pub fn format(self, bps: f64) -> String {
         three_digits(bps / self.bps)

@@ -1,0 +1,63 @@
+//! What is said of a direction: its limit with the evidence, or that there is none left to mend.
+
+use bdp_explain::AT_CEILING;
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::{Measurement, Way};
+
+use super::arrow;
+use crate::grid::{tame, width, wrap};
+use crate::style::{Style, Tint};
+
+/// The findings of every direction of one measurement. `agreement` adds how many of several runs say the same.
+pub(super) fn conclusions(
+    m: &Measurement,
+    way: Way,
+    agreement: Option<(usize, usize)>,
+    style: &Style,
+) -> String {
+    let Some(direction) = m.directions.iter().find(|d| d.direction == way) else { return String::new() };
+    let at_ceiling = m.ceiling.as_ref().is_some_and(|c| direction.goodput_bps >= AT_CEILING * c.goodput_bps);
+    let mut text = String::new();
+    for finding in &direction.findings {
+        let (word, tint) = match finding.limit {
+            Limit::Unknown => ("UNKNOWN", Tint::Doubtful),
+            Limit::Ceiling if at_ceiling => ("OK", Tint::Good),
+            _ => ("LIMIT", Tint::Bad),
+        };
+        let lead = format!("{} {word:<7}  ", arrow(way, style));
+        let agreement = match agreement {
+            Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
+            _ => String::new(),
+        };
+        let first = match word {
+            "LIMIT" => {
+                format!("{} ({} confidence{agreement})", finding.subject, confidence(finding.confidence))
+            }
+            "OK" => format!("{}{agreement}", finding.summary),
+            _ => format!("what limits it is not known{agreement}"),
+        };
+        text.push_str(&wrap(&lead, tint, &tame(&first), style));
+        let indent = " ".repeat(width(&lead));
+        for line in lines(finding).iter().filter(|line| !first.contains(line.as_str())) {
+            text.push_str(&wrap(&indent, Tint::None, &tame(line), style));
+        }
+    }
+    text
+}
+
+fn lines(finding: &Finding) -> Vec<String> {
+    let mut lines = finding.evidence.clone();
+    lines.extend(finding.remedy.as_ref().map(|remedy| format!("remedy: {remedy}")));
+    if !finding.missing.is_empty() {
+        lines.push(format!("missing: {}", finding.missing.join(", ")));
+    }
+    lines
+}
+
+const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}

@@ -1,0 +1,36 @@
+//! Measurements between two machines: as text for a terminal, and as JSON.
+
+mod conclusion;
+mod heading;
+mod json;
+mod runs;
+mod text;
+
+pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
+pub use runs::{Figure, Quantile, figure};
+pub use text::measurements_text;
+
+use bdp_model::measurement::{Measurement, Way};
+
+use crate::style::Style;
+
+/// The sign of a direction: `->` from the near end to the far one.
+fn arrow(way: Way, style: &Style) -> &'static str {
+    match (way, style.unicode) {
+        (Way::To, true) => "→",
+        (Way::From, true) => "←",
+        (Way::To, false) => "->",
+        (Way::From, false) => "<-",
+    }
+}
+
+/// The directions that were measured in any of the runs, in the order in which they ran.
+fn ways(measurements: &[Measurement]) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for way in measurements.iter().flat_map(|m| &m.directions).map(|d| d.direction) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}

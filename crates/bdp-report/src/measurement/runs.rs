@@ -1,0 +1,95 @@
+//! One figure out of a measurement, and its median over several.
+
+use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::record::RttSummary;
+use bdp_model::stats::median;
+
+/// A figure that a measurement has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Goodput of a direction, bit/s.
+    Goodput(Way),
+    /// Segments that a direction sent again.
+    Retransmits(Way),
+    /// Window of a direction on the wire, bytes.
+    Window(Way),
+    /// Round trip before the load, ns.
+    RttIdle(Quantile),
+    /// Round trip under the load of a direction, ns.
+    RttLoaded(Way, Quantile),
+}
+
+/// A quantile of round trips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantile {
+    /// Smallest.
+    Min,
+    /// Median.
+    P50,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Largest.
+    Max,
+}
+
+impl Quantile {
+    /// Every one.
+    pub const ALL: [Self; 5] = [Self::Min, Self::P50, Self::P95, Self::P99, Self::Max];
+
+    /// `min`, `p50`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Min => "min",
+            Self::P50 => "p50",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+
+    const fn of(self, rtt: &RttSummary) -> u64 {
+        match self {
+            Self::Min => rtt.min,
+            Self::P50 => rtt.p50,
+            Self::P95 => rtt.p95,
+            Self::P99 => rtt.p99,
+            Self::Max => rtt.max,
+        }
+    }
+}
+
+impl Figure {
+    /// Its value in one measurement; `None` where it was not measured, or the measurement failed.
+    pub fn of(self, measurement: &Measurement) -> Option<f64> {
+        if measurement.error.is_some() {
+            return None;
+        }
+        let at = |way| measurement.directions.iter().find(|d: &&DirectionResult| d.direction == way);
+        match self {
+            Self::Goodput(way) => at(way).map(|d| d.goodput_bps),
+            Self::Retransmits(way) => at(way)?.retransmits.map(|n| n as f64),
+            Self::Window(way) => at(way)?.window.on_the_wire_bytes.map(|n| n as f64),
+            Self::RttIdle(quantile) => {
+                let first = measurement.directions.iter().find_map(|d| d.rtt_ns.idle);
+                rtt(measurement.rtt_idle_ns.or(first), quantile)
+            }
+            Self::RttLoaded(way, quantile) => rtt(at(way)?.rtt_ns.loaded, quantile),
+        }
+    }
+}
+
+fn rtt(summary: Option<RttSummary>, quantile: Quantile) -> Option<f64> {
+    summary.filter(|rtt| rtt.received > 0).map(|rtt| quantile.of(&rtt) as f64)
+}
+
+/// The median of a figure over the runs in which it was measured.
+pub fn figure(figure: Figure, measurements: &[Measurement]) -> Option<f64> {
+    median(&mut values(figure, measurements))
+}
+
+/// A figure in each run in which it was measured.
+pub(crate) fn values(figure: Figure, measurements: &[Measurement]) -> Vec<f64> {
+    measurements.iter().filter_map(|m| figure.of(m)).collect()
+}

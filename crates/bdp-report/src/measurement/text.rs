@@ -1,0 +1,266 @@
+//! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
+
+use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::record::{RttSummary, WindowReport};
+use bdp_model::units::format_bps;
+
+use super::conclusion::conclusions;
+use super::heading::{far_name, heading};
+use super::runs::{Figure, Quantile, values};
+use super::{arrow, ways};
+use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::number::{RateUnit, asked_size, percent, size, three_digits};
+use crate::style::{Style, Tint};
+use crate::summary::Spread;
+
+/// One measurement, or several of one request, oldest first; `run` is their name in the store. One line where there is
+/// none.
+pub fn measurements_text(measurements: &[Measurement], run: Option<&str>, style: &Style) -> String {
+    let Some(first) = measurements.first() else { return "no measurements\n".to_owned() };
+    let mut text = heading(first, run, style);
+    text.push('\n');
+    text.push_str(&figures(measurements, style));
+    text.push_str(&wrap("ceiling  ", Tint::Faint, &ceiling(first), style));
+    text.push('\n');
+    for way in ways(measurements) {
+        let Some(typical) = typical(measurements, way) else { continue };
+        text.push_str(&conclusions(typical, way, Some(agreement(measurements, typical, way)), style));
+    }
+    for way in ways(measurements) {
+        if let Some(direction) = typical(measurements, way).and_then(|m| of(m, way)) {
+            let lead = format!("window {} ", arrow(way, style));
+            text.push_str(&wrap(&lead, Tint::None, &window(&direction.window), style));
+        }
+    }
+    text.push_str(&spread(measurements, style));
+    text.push_str(&notes(measurements, style));
+    text.push_str(&next(first, measurements.len(), run, style));
+    text
+}
+
+fn of(m: &Measurement, way: Way) -> Option<&DirectionResult> {
+    m.directions.iter().find(|d| d.direction == way)
+}
+
+/// The run whose goodput is the (lower) median of this direction.
+fn typical(measurements: &[Measurement], way: Way) -> Option<&Measurement> {
+    let mut runs: Vec<(&Measurement, f64)> =
+        measurements.iter().filter_map(|m| Some((m, Figure::Goodput(way).of(m)?))).collect();
+    runs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let middle = runs.len().checked_sub(1)? / 2;
+    runs.get(middle).map(|&(m, _)| m)
+}
+
+/// How many runs find the same limit as the typical one, of how many.
+fn agreement(measurements: &[Measurement], typical: &Measurement, way: Way) -> (usize, usize) {
+    let limit = |m: &Measurement| of(m, way).and_then(|d| d.findings.first()).map(|f| f.limit);
+    let wanted = limit(typical);
+    let all = measurements.iter().filter(|m| of(m, way).is_some());
+    (all.clone().filter(|m| limit(m) == wanted).count(), all.count())
+}
+
+/// The table: a row for the idle path, and one for each direction and run.
+fn figures(measurements: &[Measurement], style: &Style) -> String {
+    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let several = measurements.len() > 1;
+    let mut rows: Vec<[Cell; 6]> = Vec::new();
+    if let Some(idle) = idle(measurements) {
+        let blank = Cell::default;
+        rows.push([Cell::plain("idle"), blank(), blank(), blank(), idle, blank()]);
+    }
+    let mut breaks = Vec::new();
+    for way in ways(measurements) {
+        if several && !rows.is_empty() {
+            breaks.push(rows.len());
+        }
+        for m in measurements {
+            let Some(d) = of(m, way) else { continue };
+            let end = if way == Way::To || !m.far.name.is_empty() { far_name(m) } else { "far".to_owned() };
+            let name = format!("{} {end}", arrow(way, style));
+            let name = if several { format!("{name} #{}", m.repetition) } else { name };
+            let share = m.ceiling.as_ref().map(|c| percent(d.goodput_bps / c.goodput_bps));
+            let dash = || "-".to_owned();
+            rows.push([
+                Cell::plain(name),
+                Cell::tinted(format!("{} {}", unit.format(d.goodput_bps), unit.name), Tint::Strong),
+                Cell::plain(share.unwrap_or_else(dash)),
+                Cell::plain(d.retransmits.map_or_else(dash, |n| n.to_string())),
+                rtt(d.rtt_ns.loaded),
+                Cell::plain(d.window.on_the_wire_bytes.map_or_else(dash, |b| size(b as f64))),
+            ]);
+        }
+    }
+    let heads = [
+        ["", ""],
+        ["", "goodput"],
+        ["of", "ceiling"],
+        ["", "retrans"],
+        ["RTT ms", "p50/p95/p99"],
+        ["window on", "the wire"],
+    ];
+    let column = |index: usize| {
+        let align = if index == 0 { Align::Left } else { Align::Point };
+        Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
+    };
+    let mut columns: Vec<Column> = (0..6).map(column).filter(|c| !c.is_blank()).collect();
+    // Too narrow: what is given up first is said again below, or least missed.
+    let mut hidden = Vec::new();
+    for head in ["the wire", "retrans", "ceiling"] {
+        if total_width(&columns) > style.columns() {
+            let before = columns.len();
+            columns.retain(|c| c.head[1] != head);
+            if columns.len() < before {
+                hidden.push(match head {
+                    "the wire" => "window on the wire",
+                    "ceiling" => "of ceiling",
+                    other => other,
+                });
+            }
+        }
+    }
+    let excess = total_width(&columns).saturating_sub(style.columns());
+    if excess > 0 {
+        let most = columns[0].width().saturating_sub(excess).max(4);
+        columns[0].narrow(most, style);
+    }
+    let mut text = render(&columns, &breaks, style);
+    if !hidden.is_empty() {
+        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
+        text.push_str(&wrap("", Tint::None, &line, style));
+    }
+    text
+}
+
+/// Round trips before the load: of one run, or the medians over several.
+fn idle(measurements: &[Measurement]) -> Option<Cell> {
+    if let [one] = measurements {
+        return one.rtt_idle_ns.map(|idle| rtt(Some(idle)));
+    }
+    let ms = |quantile| Some(three_digits(super::figure(Figure::RttIdle(quantile), measurements)? / 1e6));
+    let (p50, p95, p99) = (ms(Quantile::P50)?, ms(Quantile::P95)?, ms(Quantile::P99)?);
+    Some(Cell::plain(format!("{p50}/{p95}/{p99}")))
+}
+
+/// `24.2/24.6/25.3`; in words where no probe was answered.
+fn rtt(summary: Option<RttSummary>) -> Cell {
+    match summary {
+        None => Cell::plain("-"),
+        Some(rtt) if rtt.received == 0 => Cell::plain("no answer"),
+        Some(rtt) => {
+            let ms = |ns: u64| three_digits(ns as f64 / 1e6);
+            Cell::plain(format!("{}/{}/{}", ms(rtt.p50), ms(rtt.p95), ms(rtt.p99)))
+        }
+    }
+}
+
+fn ceiling(m: &Measurement) -> String {
+    match &m.ceiling {
+        Some(c) => {
+            let by = tame(&c.by);
+            format!("{} from {by}; the path may allow less", exact(c.goodput_bps))
+        }
+        None => "unknown: neither end's device tells its speed".to_owned(),
+    }
+}
+
+/// A rate to a hundredth of its unit: a ceiling is calculated, not measured.
+fn exact(bps: f64) -> String {
+    let scale = if bps >= 1e9 { 1e7 } else { 1e4 };
+    format_bps((bps / scale).round() * scale).to_string()
+}
+
+/// The three numbers that are called window.
+fn window(w: &WindowReport) -> String {
+    let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), |b| size(b as f64));
+    let asked = w.asked_bytes.map_or_else(|| "none".to_owned(), asked_size);
+    let most = match (w.on_the_wire_bytes, w.on_the_wire_max_bytes) {
+        (Some(median), Some(max)) if max as f64 > 1.1 * median as f64 => {
+            format!(" (up to {})", size(max as f64))
+        }
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "asked {asked}, socket buffer {} ({}), on the wire {}{most}",
+        known(w.socket_buffer_bytes),
+        tame(&w.method),
+        known(w.on_the_wire_bytes)
+    );
+    if w.reached == Some(false) {
+        let why = w.note.as_deref().map_or_else(|| "no reason recorded".to_owned(), tame);
+        text.push_str(&format!("; NOT REACHED: {why}"));
+    }
+    text
+}
+
+/// What the goodput varied by: of the intervals of one run, or of several runs.
+fn spread(measurements: &[Measurement], style: &Style) -> String {
+    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let mut parts = Vec::new();
+    for way in ways(measurements) {
+        let range = match measurements {
+            [one] => of(one, way).and_then(|d| d.spread).map(|s| (s.p5, s.p95)),
+            several => Spread::of(values(Figure::Goodput(way), several)).map(|s| (s.min, s.max)),
+        };
+        if let Some((low, high)) = range {
+            parts.push(format!("{} {}..{}", arrow(way, style), unit.format(low), unit.format(high)));
+        }
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    let of_what = match measurements.len() {
+        1 => "p5..p95 of intervals; one run, no interval of confidence".to_owned(),
+        n => {
+            let medians: Vec<String> = ways(measurements)
+                .into_iter()
+                .filter_map(|way| {
+                    let median = super::figure(Figure::Goodput(way), measurements)?;
+                    Some(format!("{} {}", arrow(way, style), unit.format(median)))
+                })
+                .collect();
+            let made = measurements.iter().filter(|m| m.error.is_none()).count();
+            let of = if made < n { format!("{made} of {n}") } else { n.to_string() };
+            format!("smallest..largest of {of} runs; median {}", medians.join(", "))
+        }
+    };
+    wrap("spread   ", Tint::None, &format!("{} {} ({of_what})", parts.join(", "), unit.name), style)
+}
+
+/// Caveats and failures, each once.
+fn notes(measurements: &[Measurement], style: &Style) -> String {
+    let mut text = String::new();
+    let mut said: Vec<&str> = Vec::new();
+    for m in measurements {
+        for caveat in &m.caveats {
+            if !said.contains(&caveat.as_str()) {
+                said.push(caveat);
+                text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(caveat), style));
+            }
+        }
+        if let Some(error) = &m.error {
+            text.push_str(&wrap(
+                "FAILED   ",
+                Tint::Bad,
+                &format!("#{}: {}", m.repetition, tame(error)),
+                style,
+            ));
+        }
+        for d in m.directions.iter().filter(|d| d.ended != "duration" && d.ended != "bytes") {
+            let line = format!("{} ended early ({})", arrow(d.direction, style), tame(&d.ended));
+            text.push_str(&wrap("NOTE     ", Tint::Doubtful, &line, style));
+        }
+    }
+    text
+}
+
+/// Commands to go on with.
+fn next(m: &Measurement, runs: usize, run: Option<&str>, style: &Style) -> String {
+    let Some(run) = run else { return String::new() };
+    let host = tame(&m.request.host);
+    let target = if m.request.port == 5201 { host } else { format!("{} --port {}", host, m.request.port) };
+    let mut commands = vec![format!("bdp show {run}"), format!("bdp measure {target} --baseline {run}")];
+    if runs == 1 {
+        commands.push("--runs 5".to_owned());
+    }
+    wrap("next     ", Tint::Faint, &commands.join(" | "), style)
+}

@@ -1,0 +1,176 @@
+//! A measurement between two machines, as it looks.
+
+use bdp_explain::explain;
+use bdp_model::measurement::{DirectionResult, Measurement, Spread, Way};
+use bdp_model::record::RttSummary;
+use bdp_report::{Figure, Style, figure, measurements_text};
+
+const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
+const US: u64 = 1000;
+
+/// The sample of the store, explained.
+fn one_way() -> Measurement {
+    let text = include_str!("../../bdp-store/tests/it/measurement.json");
+    let mut m: Measurement = serde_json::from_str(text).unwrap();
+    m.label = None;
+    m.caveats.clear();
+    // Two samples are too few to judge by: the same for ten seconds.
+    let last = m.directions[0].sent[1];
+    m.directions[0].sent = (1..=100)
+        .map(|i| bdp_model::record::SenderSample {
+            at_ns: i * 100_000 * US,
+            busy_ns: Some(i * 100_000 * US),
+            rwnd_limited_ns: Some(i * 47_000 * US),
+            ..last
+        })
+        .collect();
+    explained(m)
+}
+
+/// Its way back too, which is at the ceiling and fills a queue.
+fn both_ways() -> Measurement {
+    let mut m = one_way();
+    let mut back: DirectionResult = m.directions[0].clone();
+    back.direction = Way::From;
+    back.goodput_bps = 934e6;
+    back.stream_goodput_bps = vec![934e6];
+    back.bytes = 1_167_500_000;
+    back.spread = Some(Spread { intervals: 100, p5: 921e6, p50: 934e6, p95: 941e6 });
+    back.window.on_the_wire_bytes = Some(12 << 20);
+    back.window.on_the_wire_max_bytes = Some(14 << 20);
+    back.retransmits = Some(318);
+    back.rtt_ns.loaded = Some(rtt(71_900 * US, 84_600 * US, 88_000 * US));
+    m.directions.push(back);
+    explained(m)
+}
+
+/// Over devices that tell nothing, with losses and all that can be wrong.
+fn troubled() -> Measurement {
+    let mut m = one_way();
+    m.near.device = None;
+    m.near.address = "2001:db8::7".into();
+    m.far.address = "2001:db8::14".into();
+    m.far.name = "ams1\x1b[2J".into();
+    m.far.bdp = "0.2.0".into();
+    let device = m.far.device.as_mut().unwrap();
+    (device.speed_bps, device.drops) = (None, Some(17));
+    m.far.cpu_busy = Some(0.97);
+    m.near.cpu_steal = Some(0.12);
+    m.path.mtu_from = None;
+    m.request.window = Some("64K".parse().unwrap());
+    m.caveats = vec!["the far end ran another measurement meanwhile".into()];
+    let d = &mut m.directions[0];
+    d.sent.clear();
+    d.retransmits = None;
+    d.rtt_ns.loaded = Some(RttSummary { received: 0, ..rtt(0, 0, 0) });
+    d.window.asked_bytes = Some(65_536);
+    d.window.on_the_wire_bytes = None;
+    d.window.reached = Some(false);
+    d.window.note = Some("SO_RCVBUF ends at net.core.rmem_max, 208 KiB".into());
+    d.ended = "stopped".into();
+    explained(m)
+}
+
+/// Five runs, one of which failed.
+fn five_runs() -> Vec<Measurement> {
+    let mut runs: Vec<Measurement> = [1.0, 0.99, 1.02, 0.98, 1.0]
+        .into_iter()
+        .zip(1..)
+        .map(|(factor, repetition)| {
+            let mut m = both_ways();
+            m.repetition = repetition;
+            m.label = Some("before".into());
+            for d in &mut m.directions {
+                d.goodput_bps *= factor;
+                d.stream_goodput_bps[0] *= factor;
+            }
+            explained(m)
+        })
+        .collect();
+    runs[4].error = Some("198.51.100.20:5201 went away".into());
+    runs[4].directions.clear();
+    runs
+}
+
+fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
+    RttSummary { sent: 200, received: 200, min: p50, p50, p95, p99, max: p99 }
+}
+
+fn explained(mut m: Measurement) -> Measurement {
+    m.ceiling = bdp_explain::ceiling(&m);
+    for i in 0..m.directions.len() {
+        m.directions[i].findings = explain(m.directions[i].direction, &m);
+    }
+    m
+}
+
+fn narrow(width: u16) -> Style {
+    Style { width, ..Style::plain() }
+}
+
+#[test]
+fn a_measurement_both_ways() {
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &Style::plain()));
+}
+
+#[test]
+fn a_measurement_both_ways_in_unicode() {
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &UNICODE));
+}
+
+#[test]
+fn a_measurement_in_60_columns() {
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &narrow(60)));
+}
+
+#[test]
+fn a_measurement_with_troubles() {
+    insta::assert_snapshot!(measurements_text(&[troubled()], None, &Style::plain()));
+}
+
+#[test]
+fn several_runs() {
+    insta::assert_snapshot!(measurements_text(&five_runs(), Some("7f3a"), &Style::plain()));
+}
+
+#[test]
+fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
+    for runs in [vec![one_way()], vec![both_ways()], vec![troubled()], five_runs(), Vec::new()] {
+        for width in 40..=140 {
+            for unicode in [false, true] {
+                let text = measurements_text(&runs, Some("7f3a"), &Style { colour: false, unicode, width });
+                for line in text.lines() {
+                    assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+                    assert_eq!(line, line.trim_end());
+                }
+                assert!(unicode || text.is_ascii(), "{text}");
+                assert!(!text.contains('\x1b'));
+            }
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_that_is_not_said_in_words() {
+    let plain = measurements_text(&[both_ways()], Some("7f3a"), &UNICODE);
+    let coloured = measurements_text(&[both_ways()], Some("7f3a"), &Style { colour: true, ..UNICODE });
+    assert!(coloured.matches('\x1b').count() > 8);
+    let bare: String = coloured
+        .split('\x1b')
+        .enumerate()
+        .map(|(i, p)| if i == 0 { p } else { p.split_once('m').unwrap().1 })
+        .collect();
+    assert_eq!(bare, plain);
+}
+
+#[test]
+fn a_figure_is_the_median_of_the_runs_that_did_not_fail() {
+    let mut runs = five_runs();
+    runs[4].rtt_idle_ns = Some(rtt(1, 1, 1));
+    let goodput = figure(Figure::Goodput(Way::To), &runs).unwrap();
+    assert!((goodput / (338_000_000.1 * 0.995) - 1.0).abs() < 1e-9, "{goodput}");
+    assert_eq!(figure(Figure::RttIdle(bdp_report::Quantile::P50), &runs), Some(24.2e6));
+    assert_eq!(figure(Figure::Retransmits(Way::From), &runs), Some(318.0));
+    assert_eq!(figure(Figure::Window(Way::From), &runs), Some(f64::from(12 << 20)));
+    assert_eq!(figure(Figure::Goodput(Way::From), &[one_way()]), None);
+}

@@ -5,6 +5,8 @@
 
 pub mod comparison;
 pub mod curve;
+pub mod expectation;
+pub mod figure;
 pub mod finding;
 pub mod histogram;
 pub mod link;

@@ -17,7 +17,7 @@ mod varied;
 
 pub use curves::curves;
 pub use json::{CASES_SCHEMA, json};
-pub use measurement::{Figure, MEASUREMENTS_SCHEMA, Quantile, figure, measurements_json, measurements_text};
+pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text};
 pub use spark::spark;
 pub use style::Style;
 pub use table::table;

@@ -3,7 +3,7 @@
 use bdp_explain::explain;
 use bdp_model::measurement::{DirectionResult, Measurement, Spread, Way};
 use bdp_model::record::RttSummary;
-use bdp_report::{Figure, Style, figure, measurements_text};
+use bdp_report::{Style, measurements_text};
 
 const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
 const US: u64 = 1000;
@@ -161,16 +161,4 @@ fn colour_adds_nothing_that_is_not_said_in_words() {
         .map(|(i, p)| if i == 0 { p } else { p.split_once('m').unwrap().1 })
         .collect();
     assert_eq!(bare, plain);
-}
-
-#[test]
-fn a_figure_is_the_median_of_the_runs_that_did_not_fail() {
-    let mut runs = five_runs();
-    runs[4].rtt_idle_ns = Some(rtt(1, 1, 1));
-    let goodput = figure(Figure::Goodput(Way::To), &runs).unwrap();
-    assert!((goodput / (338_000_000.1 * 0.995) - 1.0).abs() < 1e-9, "{goodput}");
-    assert_eq!(figure(Figure::RttIdle(bdp_report::Quantile::P50), &runs), Some(24.2e6));
-    assert_eq!(figure(Figure::Retransmits(Way::From), &runs), Some(318.0));
-    assert_eq!(figure(Figure::Window(Way::From), &runs), Some(f64::from(12 << 20)));
-    assert_eq!(figure(Figure::Goodput(Way::From), &[one_way()]), None);
 }

@@ -1,9 +1,9 @@
 //! The JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
 
+use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Measurement, Way};
 use serde_json::{Map, Value, json as value};
 
-use super::runs::{Figure, Quantile, figure, values};
 use super::ways;
 
 /// Version of the shape of several runs.

@@ -3,11 +3,9 @@
 mod conclusion;
 mod heading;
 mod json;
-mod runs;
 mod text;
 
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
-pub use runs::{Figure, Quantile, figure};
 pub use text::measurements_text;
 
 use bdp_model::measurement::{Measurement, Way};

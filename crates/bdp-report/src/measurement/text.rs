@@ -1,12 +1,12 @@
 //! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
 
+use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
 use super::conclusion::conclusions;
 use super::heading::{far_name, heading};
-use super::runs::{Figure, Quantile, values};
 use super::{arrow, ways};
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, percent, size, three_digits};
@@ -136,7 +136,7 @@ fn idle(measurements: &[Measurement]) -> Option<Cell> {
     if let [one] = measurements {
         return one.rtt_idle_ns.map(|idle| rtt(Some(idle)));
     }
-    let ms = |quantile| Some(three_digits(super::figure(Figure::RttIdle(quantile), measurements)? / 1e6));
+    let ms = |quantile| Some(three_digits(figure(Figure::RttIdle(quantile), measurements)? / 1e6));
     let (p50, p95, p99) = (ms(Quantile::P50)?, ms(Quantile::P95)?, ms(Quantile::P99)?);
     Some(Cell::plain(format!("{p50}/{p95}/{p99}")))
 }
@@ -214,7 +214,7 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
             let medians: Vec<String> = ways(measurements)
                 .into_iter()
                 .filter_map(|way| {
-                    let median = super::figure(Figure::Goodput(way), measurements)?;
+                    let median = figure(Figure::Goodput(way), measurements)?;
                     Some(format!("{} {}", arrow(way, style), unit.format(median)))
                 })
                 .collect();

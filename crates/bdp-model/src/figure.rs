@@ -1,8 +1,12 @@
-//! One figure out of a measurement, and its median over several.
+//! One figure out of a measurement, by the name that expectations use, and its median over several.
 
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
-use bdp_model::record::RttSummary;
-use bdp_model::stats::median;
+use std::fmt;
+
+use crate::comparison::Better;
+use crate::measurement::{DirectionResult, Measurement, Way};
+use crate::record::RttSummary;
+use crate::stats::median;
+use crate::units::{ByteCount, Nanos, format_bps};
 
 /// A figure that a measurement has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,51 @@ impl Quantile {
 }
 
 impl Figure {
+    /// Every figure, in the order in which messages list them.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for way in [Way::To, Way::From] {
+            all.extend([Self::Goodput(way), Self::Retransmits(way), Self::Window(way)]);
+            all.extend(Quantile::ALL.map(|quantile| Self::RttLoaded(way, quantile)));
+        }
+        all.extend(Quantile::ALL.map(Self::RttIdle));
+        all
+    }
+
+    /// The figure of this name: `to.goodput`, `from.rtt.loaded.p99`, `rtt.idle.min`.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|figure| figure.to_string() == name)
+    }
+
+    /// The direction that it is of; `None` for what was measured before any.
+    pub const fn way(self) -> Option<Way> {
+        match self {
+            Self::Goodput(way) | Self::Retransmits(way) | Self::Window(way) | Self::RttLoaded(way, _) => {
+                Some(way)
+            }
+            Self::RttIdle(_) => None,
+        }
+    }
+
+    /// Which way is better.
+    pub const fn better(self) -> Better {
+        match self {
+            Self::Goodput(_) | Self::Window(_) => Better::Higher,
+            Self::Retransmits(_) | Self::RttIdle(_) | Self::RttLoaded(..) => Better::Lower,
+        }
+    }
+
+    /// A value of it with its unit.
+    pub fn format(self, value: f64) -> String {
+        let whole = value.round().max(0.0) as u64;
+        match self {
+            Self::Goodput(_) => format_bps(value),
+            Self::Retransmits(_) => format!("{value}"),
+            Self::Window(_) => ByteCount::bytes(whole).to_string(),
+            Self::RttIdle(_) | Self::RttLoaded(..) => Nanos(whole).to_string(),
+        }
+    }
+
     /// Its value in one measurement; `None` where it was not measured, or the measurement failed.
     pub fn of(self, measurement: &Measurement) -> Option<f64> {
         if measurement.error.is_some() {
@@ -80,6 +129,18 @@ impl Figure {
     }
 }
 
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Goodput(way) => write!(f, "{}.goodput", way.name()),
+            Self::Retransmits(way) => write!(f, "{}.retransmits", way.name()),
+            Self::Window(way) => write!(f, "{}.window", way.name()),
+            Self::RttIdle(quantile) => write!(f, "rtt.idle.{}", quantile.name()),
+            Self::RttLoaded(way, quantile) => write!(f, "{}.rtt.loaded.{}", way.name(), quantile.name()),
+        }
+    }
+}
+
 fn rtt(summary: Option<RttSummary>, quantile: Quantile) -> Option<f64> {
     summary.filter(|rtt| rtt.received > 0).map(|rtt| quantile.of(&rtt) as f64)
 }
@@ -90,6 +151,6 @@ pub fn figure(figure: Figure, measurements: &[Measurement]) -> Option<f64> {
 }
 
 /// A figure in each run in which it was measured.
-pub(crate) fn values(figure: Figure, measurements: &[Measurement]) -> Vec<f64> {
+pub fn values(figure: Figure, measurements: &[Measurement]) -> Vec<f64> {
     measurements.iter().filter_map(|m| figure.of(m)).collect()
 }

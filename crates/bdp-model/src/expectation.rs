@@ -1,0 +1,179 @@
+//! What must come out of a measurement, as one types it: `to.goodput>=900M`, `rtt.idle.p95<=30ms`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::figure::{Figure, figure};
+use crate::measurement::Measurement;
+use crate::units::{ByteCount, Nanos, Rate};
+
+/// A figure, how it must compare, and with what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// What is judged.
+    pub figure: Figure,
+    /// How it must compare.
+    pub operator: Operator,
+    /// With what, in the figure's base unit.
+    pub value: f64,
+    /// As typed.
+    pub text: String,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `>=`.
+    AtLeast,
+    /// `<=`.
+    AtMost,
+    /// `>`.
+    Above,
+    /// `<`.
+    Below,
+}
+
+/// What became of an expectation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Whether it was met; a figure that was not measured meets nothing.
+    pub met: bool,
+    /// The median over the runs; `None` where none measured it.
+    pub found: Option<f64>,
+}
+
+/// A mistake in an expectation, where it is, and what would have been right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expectation '{text}', column {column}: {mistake}")]
+pub struct ExpectationError {
+    /// As typed.
+    pub text: String,
+    /// Characters before the mistake, and one.
+    pub column: usize,
+    /// What is wrong, and what would be right.
+    pub mistake: String,
+}
+
+impl Operator {
+    /// Every one; those of two characters first, as they begin with those of one.
+    pub const ALL: [Self; 4] = [Self::AtLeast, Self::AtMost, Self::Above, Self::Below];
+
+    /// As typed.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+            Self::Above => ">",
+            Self::Below => "<",
+        }
+    }
+
+    fn holds(self, found: f64, wanted: f64) -> bool {
+        match self {
+            Self::AtLeast => found >= wanted,
+            Self::AtMost => found <= wanted,
+            Self::Above => found > wanted,
+            Self::Below => found < wanted,
+        }
+    }
+}
+
+impl Expectation {
+    /// Judges the median over the runs that did not fail.
+    pub fn judge(&self, measurements: &[Measurement]) -> Judgement {
+        let found = figure(self.figure, measurements);
+        Judgement { met: found.is_some_and(|found| self.operator.holds(found, self.value)), found }
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Expectation {
+    type Err = ExpectationError;
+
+    fn from_str(text: &str) -> Result<Self, ExpectationError> {
+        let mistake = |at: usize, mistake: String| ExpectationError {
+            text: text.to_owned(),
+            column: text[..at].chars().count() + 1,
+            mistake,
+        };
+        let Some(at) = text.find(['<', '>', '=']) else {
+            let wanted =
+                "no comparison; write FIGURE>=VALUE with one of >=, <=, >, <, as in to.goodput>=900M";
+            return Err(mistake(text.len(), wanted.to_owned()));
+        };
+        let operator = Operator::ALL
+            .into_iter()
+            .find(|operator| text[at..].starts_with(operator.sign()))
+            .ok_or_else(|| mistake(at, "'=' is not a comparison; use >=, <=, > or <".to_owned()))?;
+        let name = text[..at].trim();
+        let begins = text[..at].len() - text[..at].trim_start().len();
+        let figure = Figure::find(name)
+            .ok_or_else(|| mistake(begins, format!("unknown figure '{name}'; {}", suggestion(name))))?;
+        let after = at + operator.sign().len();
+        let typed = text[after..].trim();
+        let place = after + (text[after..].len() - text[after..].trim_start().len());
+        let value = value(figure, typed).map_err(|error| mistake(place, error))?;
+        Ok(Self { figure, operator, value, text: text.trim().to_owned() })
+    }
+}
+
+fn value(figure: Figure, typed: &str) -> Result<f64, String> {
+    match figure {
+        Figure::Goodput(_) => {
+            typed.parse::<Rate>().map(|rate| rate.as_bps() as f64).map_err(|e| e.to_string())
+        }
+        Figure::Window(_) => {
+            typed.parse::<ByteCount>().map(|size| size.as_bytes() as f64).map_err(|e| e.to_string())
+        }
+        Figure::RttIdle(_) | Figure::RttLoaded(..) => {
+            typed.parse::<Nanos>().map(|time| time.as_ns() as f64).map_err(|e| e.to_string())
+        }
+        Figure::Retransmits(_) => typed
+            .parse::<u64>()
+            .map(|count| count as f64)
+            .map_err(|_| format!("'{typed}' is not a number of segments, for example 0 or 100")),
+    }
+}
+
+/// The nearest figures by name, or how names are made.
+fn suggestion(name: &str) -> String {
+    let near: Vec<String> = Figure::all()
+        .iter()
+        .map(Figure::to_string)
+        .filter(|known| {
+            let last = known.rsplit('.').next().unwrap_or_default();
+            known.ends_with(&format!(".{name}"))
+                || distance(known, name) <= 2
+                || (!name.is_empty() && name.rsplit('.').next().is_some_and(|n| distance(n, last) <= 1))
+        })
+        .take(4)
+        .collect();
+    if near.is_empty() {
+        "there are to.goodput, to.retransmits, to.window, to.rtt.loaded.p95, the same of from, and rtt.idle.p95 \
+         (min, p50, p95, p99, max)"
+            .to_owned()
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    }
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,91 @@
+//! Expectations as people type them, right and wrong, and what is found against them.
+
+use bdp_model::expectation::{Expectation, Operator};
+use bdp_model::figure::{Figure, Quantile, figure};
+use bdp_model::measurement::{Measurement, Way};
+
+fn measurement(goodput_bps: f64) -> Measurement {
+    let text = include_str!("../../bdp-store/tests/it/measurement.json");
+    let mut m: Measurement = serde_json::from_str(text).unwrap();
+    m.directions[0].goodput_bps = goodput_bps;
+    m
+}
+
+#[test]
+fn what_is_typed_is_understood() {
+    use Operator::{Above, AtLeast, AtMost, Below};
+    for (text, figure, operator, value) in [
+        ("to.goodput>=900M", Figure::Goodput(Way::To), AtLeast, 900e6),
+        (" from.goodput > 1.5Gbit/s ", Figure::Goodput(Way::From), Above, 1.5e9),
+        ("rtt.idle.p95<=30ms", Figure::RttIdle(Quantile::P95), AtMost, 30e6),
+        ("to.rtt.loaded.p99 < 100ms", Figure::RttLoaded(Way::To, Quantile::P99), Below, 100e6),
+        ("from.retransmits<=0", Figure::Retransmits(Way::From), AtMost, 0.0),
+        ("to.window>=64K", Figure::Window(Way::To), AtLeast, 65_536.0),
+    ] {
+        let read: Expectation = text.parse().unwrap();
+        assert_eq!((read.figure, read.operator, read.value), (figure, operator, value), "{text}");
+        assert_eq!(read.to_string(), text.trim());
+    }
+}
+
+#[test]
+fn every_figure_is_found_by_its_name() {
+    let all = Figure::all();
+    assert_eq!(all.len(), 21);
+    for figure in all {
+        assert_eq!(Figure::find(&figure.to_string()), Some(figure));
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_place_and_the_right_form() {
+    for (text, column, said) in [
+        ("to.goodput", 11, "write FIGURE>=VALUE"),
+        ("to.goodput=900M", 11, "use >=, <=, > or <"),
+        ("to.godput>=900M", 1, "did you mean to.goodput"),
+        ("goodput>=900M", 1, "did you mean to.goodput, from.goodput?"),
+        ("  speed>=900M", 3, "there are to.goodput"),
+        ("to.goodput>=fast", 13, "must begin with a number"),
+        ("to.goodput>= 900MB/s", 14, "unknown unit"),
+        ("rtt.idle.p95<=30", 15, "a unit is needed"),
+        ("to.retransmits<=1%", 17, "not a number of segments"),
+        ("ü.goodput>=", 1, "did you mean to.goodput"),
+        ("", 1, "write FIGURE>=VALUE"),
+        (">=900M", 1, "there are to.goodput"),
+    ] {
+        let error = text.parse::<Expectation>().unwrap_err();
+        assert_eq!(error.column, column, "{error}");
+        assert!(error.mistake.contains(said), "{error}");
+        assert!(!error.to_string().contains('\n'));
+    }
+}
+
+#[test]
+fn the_median_of_the_runs_is_judged() {
+    let expectation: Expectation = "to.goodput>=900M".parse().unwrap();
+    let judge = |goodputs: &[f64]| {
+        let runs: Vec<Measurement> = goodputs.iter().map(|&g| measurement(g)).collect();
+        let judgement = expectation.judge(&runs);
+        (judgement.met, judgement.found)
+    };
+    assert_eq!(judge(&[900e6]), (true, Some(900e6)));
+    assert_eq!(judge(&[899e6]), (false, Some(899e6)));
+    assert_eq!(judge(&[950e6, 100e6, 901e6]), (true, Some(901e6)));
+    assert_eq!(judge(&[]), (false, None));
+    let above: Expectation = "to.goodput>900M".parse().unwrap();
+    assert!(!above.judge(&[measurement(900e6)]).met);
+    let back: Expectation = "from.goodput<=900M".parse().unwrap();
+    assert_eq!(back.judge(&[measurement(1.0)]).found, None, "that way was not measured");
+    assert!(!back.judge(&[measurement(1.0)]).met);
+}
+
+#[test]
+fn a_run_that_failed_has_no_figures() {
+    let mut runs = [measurement(1e6), measurement(3e6), measurement(100e6)];
+    runs[2].error = Some("gone".into());
+    assert_eq!(figure(Figure::Goodput(Way::To), &runs), Some(2e6));
+    assert_eq!(figure(Figure::RttIdle(Quantile::P50), &runs), Some(24.2e6));
+    assert_eq!(figure(Figure::RttLoaded(Way::To, Quantile::P95), &runs), Some(24.9e6));
+    assert_eq!(figure(Figure::Retransmits(Way::To), &runs[2..]), None);
+    assert_eq!(Figure::Window(Way::To).format(1_048_576.0), "1 MiB");
+}

@@ -27,12 +27,14 @@ impl Measure {
             return if path.contains(".sysctls.") { Self::Count } else { Self::Word };
         }
         match path.rsplit('.').next().unwrap_or(path) {
-            "window" | "length" | "bytes" => Self::Size,
+            "window" | "length" | "bytes" | "burst" => Self::Size,
             "rate" => Self::Rate,
-            "delay" | "start" | "duration" | "omit" | "idle" => Self::Time,
-            "loss" => Self::Fraction,
+            "delay" | "start" | "duration" | "omit" | "idle" | "jitter" | "uniform" | "normal" | "by"
+            | "guard" | "turn" => Self::Time,
+            "loss" | "to_bad" | "to_good" | "loss_bad" | "loss_good" | "probability" | "duplicate"
+            | "corrupt" => Self::Fraction,
             "streams" | "mss" | "mtu" | "overhead" | "window_field_max" | "window_scale" | "limit"
-            | "every" | "capture_snap" => Self::Count,
+            | "every" | "capture_snap" | "drop_above" | "ecn_threshold" => Self::Count,
             _ => Self::Word,
         }
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::error::{Problem, ScenarioError, hint};
 use super::tree::{Node, Table, Value};
-use crate::units::{ByteCount, Nanos, Probability, Rate, UnitError};
+use crate::units::{ByteCount, Nanos, Offset, Probability, Rate, UnitError};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -14,6 +14,7 @@ pub(super) trait Quantity: FromStr<Err = UnitError> {}
 impl Quantity for Rate {}
 impl Quantity for ByteCount {}
 impl Quantity for Nanos {}
+impl Quantity for Offset {}
 impl Quantity for Probability {}
 
 impl Node {
@@ -128,6 +129,13 @@ const SYNONYMS: &[(&str, &str, &str)] = &[
     ("plr", "loss", ""),
     ("queue", "limit", ""),
     ("buffer", "limit", ""),
+    ("variation", "jitter", ""),
+    ("duplex", "half_duplex", ""),
+    ("ecn", "ecn_threshold", ""),
+    ("corruption", "corrupt", ""),
+    ("duplication", "duplicate", ""),
+    ("reordering", "reorder", ""),
+    ("police", "policer", ""),
     ("wscale", "window_scale", ""),
     ("parallel", "streams", ""),
     ("time", "duration", ""),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::decode;
 use super::error::{Problem, ScenarioError};
 use super::path::flatten;
 use super::range::range;
@@ -133,13 +134,18 @@ fn signature(point: &Point) -> String {
     all.join(" ")
 }
 
-/// Tables that are a value by themselves: a range, and `loss = { every = 1000 }`.
+/// Tables that are a value by themselves: a range, and what a link takes as a table, such as `loss = { every = 1000 }`.
+///
+/// A list or a range in it makes it none: `half_duplex = { guard = ["1us", "2us"] }` varies the guard.
 fn is_value(table: &Table) -> bool {
     const SCALAR_KEYS: [&str; 4] = ["from", "to", "step", "scale"];
     let has = |key: &str| table.get(key).is_some();
     let scalar =
         |key: &str| table.get(key).is_some_and(|n| !matches!(n.value, Value::Array(_) | Value::Table(_)));
-    has("steps") || has("every") || SCALAR_KEYS.iter().any(|k| scalar(k))
+    let varied = |table: &Table| {
+        table.entries.iter().any(|e| matches!(e.node.value, Value::Array(_) | Value::Table(_)))
+    };
+    has("steps") || SCALAR_KEYS.iter().any(|k| scalar(k)) || (decode::is_value(table) && !varied(table))
 }
 
 fn axis(path: String, node: Node) -> Result<Axis> {
@@ -147,7 +153,7 @@ fn axis(path: String, node: Node) -> Result<Axis> {
     const EXPECTED: &str = "a list such as [\"30K\", \"64K\"], or a range such as { from = \"4K\", to = \"64M\", steps = 13, scale = \"log\" }";
     let values = match &node.value {
         Value::Array(all) => all.clone(),
-        Value::Table(t) if t.get("every").is_none() => range(t, &path, &node)?,
+        Value::Table(t) if !decode::is_value(t) => range(t, &path, &node)?,
         _ => return Err(node.unexpected(&path, EXPECTED)),
     };
     if values.is_empty() {
@@ -171,7 +177,7 @@ fn point(node: &Node) -> Result<Point> {
     }
     let by: Arc<str> = "point".into();
     let settings: Vec<(String, Node)> =
-        flatten(&table, |t| t.get("every").is_some())?.into_iter().map(|(p, n)| (p, n.from(&by))).collect();
+        flatten(&table, decode::is_value)?.into_iter().map(|(p, n)| (p, n.from(&by))).collect();
     if settings.is_empty() {
         let expected = "at least one parameter, such as \"link.forward.delay\" = \"40ms\"";
         return Err(node

@@ -2,6 +2,7 @@
 
 mod damage;
 mod decoding;
+mod impairments;
 mod mistakes;
 mod options;
 mod routing;

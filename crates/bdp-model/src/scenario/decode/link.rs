@@ -5,27 +5,29 @@ use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
-use super::{Result, list, place, time};
-use crate::link::{DirectionConfig, LinkConfig, Loss, QueueLimit, WindowScaleRewrite};
-use crate::units::{Nanos, Probability};
+use super::{Result, impairment, list, place, time};
+use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
+use crate::units::Nanos;
 
-const DIRECTION_KEYS: [&str; 7] =
-    ["rate", "delay", "loss", "limit", "overhead", "window_field_max", "window_scale"];
-const LINK_KEYS: [&str; 13] = [
-    "between",
+const DIRECTION_KEYS: [&str; 14] = [
     "rate",
     "delay",
     "loss",
     "limit",
     "overhead",
-    "mtu",
+    "jitter",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "drop_above",
+    "policer",
+    "ecn_threshold",
     "window_field_max",
     "window_scale",
-    "forward",
-    "reverse",
-    "capture",
-    "capture_snap",
 ];
+/// Those that a link has beside its directions'.
+const LINK_KEYS: [&str; 7] =
+    ["mtu", "half_duplex", "delivery", "forward", "reverse", "capture", "capture_snap"];
 const DELAY: &str =
     "a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)";
 
@@ -49,7 +51,7 @@ pub(super) fn links(root: &Table, family: Family) -> Result<Vec<LinkSpec>> {
 
 fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
     let table = node.as_table(at)?;
-    check_keys(table, "[[link]]", &LINK_KEYS)?;
+    check_keys(table, "[[link]]", &[&["between"], DIRECTION_KEYS.as_slice(), &LINK_KEYS].concat())?;
     let between = between(node, table, at)?;
     let mtu = match table.get("mtu") {
         Some(n) => {
@@ -87,13 +89,33 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
                 rule: format!("no full packet would pass, so at least {packet} bytes"),
             }));
         }
+        if let Some(policer) = config.policer.filter(|p| p.burst.as_bytes() < u64::from(mtu))
+            && let Some(n) = own.and_then(|t| t.get("policer")).or_else(|| table.get("policer"))
+        {
+            return Err(n.origin.error(Problem::Contradiction {
+                at: format!("{at}.policer"),
+                found: format!("a burst of {}", policer.burst),
+                other: format!("an MTU of {mtu}"),
+                rule: format!("no full packet would pass, so at least {mtu} bytes"),
+            }));
+        }
         Ok(config)
     };
     let config = LinkConfig {
         forward: direction("forward")?,
         reverse: direction("reverse")?,
         mtu,
-        ..Default::default()
+        medium: match table.get("half_duplex") {
+            Some(n) => medium(n, &format!("{at}.half_duplex"))?,
+            None => Medium::default(),
+        },
+        delivery: match table.get("delivery") {
+            Some(n) => n.as_choice(
+                &format!("{at}.delivery"),
+                &[("auto", Delivery::Auto), ("segment", Delivery::Segment), ("super", Delivery::Super)],
+            )?,
+            None => Delivery::default(),
+        },
     };
     let capture = match table.get("capture") {
         Some(n) => capture(n, &format!("{at}.capture"), &between)?,
@@ -159,9 +181,6 @@ fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
     if let Some(n) = table.get("delay") {
         config.delay = time(n, &format!("{at}.delay"), DELAY, Nanos::secs(3600))?;
     }
-    if let Some(n) = table.get("loss") {
-        config.loss = loss(n, &format!("{at}.loss"))?;
-    }
     if let Some(n) = table.get("limit") {
         config.limit = limit(n, &format!("{at}.limit"))?;
     }
@@ -189,41 +208,36 @@ fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
             Some(WindowScaleRewrite::Set(shift as u8))
         };
     }
-    Ok(())
-}
-
-fn loss(node: &Node, at: &str) -> Result<Loss> {
-    const EXPECTED: &str = "a fraction such as \"5%\" or 0.05, { every = 1000 }, or \"none\"";
-    if node.is_word(&["none"]) {
-        return Ok(Loss::None);
-    }
-    if let Value::Table(t) = &node.value {
-        check_keys(t, &format!("{at}'s table"), &["every"])?;
-        let Some(every) = t.get("every") else { return Err(node.unexpected(at, EXPECTED)) };
-        let expected = "a number of packets from 2 on, of which the last is lost";
-        return Ok(Loss::Periodic(every.as_count(&format!("{at}.every"), 2..=1 << 62, expected)?));
-    }
-    let p: Probability = node.as_quantity(at, EXPECTED)?;
-    Ok(if p.fraction() == 0.0 { Loss::None } else { Loss::Independent(p) })
+    impairment::apply(table, at, config)
 }
 
 fn limit(node: &Node, at: &str) -> Result<QueueLimit> {
     const EXPECTED: &str =
         "packets such as 1000 or \"1000p\", wire bytes with their unit such as \"64KiB\", or \"none\"";
+    Ok(impairment::queue_length(node, at, EXPECTED)?.unwrap_or(QueueLimit::Unlimited))
+}
+
+fn medium(node: &Node, at: &str) -> Result<Medium> {
+    const EXPECTED: &str = "{ guard = \"50us\", turn = \"2ms\" }, or \"none\"";
     if node.is_word(&["none"]) {
-        return Ok(QueueLimit::Unlimited);
+        return Ok(Medium::FullDuplex);
     }
-    let packets = match &node.value {
-        Value::Integer(i) => u64::try_from(*i).ok(),
-        Value::Text(t) => t.trim().strip_suffix('p').unwrap_or(t.trim()).trim().parse().ok(),
-        _ => return Err(node.unexpected(at, EXPECTED)),
+    let Value::Table(t) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
+    check_keys(t, &format!("{at}'s table"), &["guard", "turn"])?;
+    let (Some(guard), Some(turn)) = (t.get("guard"), t.get("turn")) else {
+        return Err(node.unexpected(at, EXPECTED));
     };
-    match packets {
-        Some(0) => Err(node.unexpected(at, EXPECTED)),
-        Some(n) => Ok(QueueLimit::Packets(n)),
-        None if matches!(node.value, Value::Text(_)) => {
-            Ok(QueueLimit::Bytes(node.as_quantity(at, EXPECTED)?))
-        }
-        None => Err(node.unexpected(at, EXPECTED)),
-    }
+    let bound = |n: &Node, key: &str, expected| time(n, &format!("{at}.{key}"), expected, Nanos::secs(10));
+    Ok(Medium::HalfDuplex(Turns {
+        guard: bound(
+            guard,
+            "guard",
+            "the silence when the sending end changes, up to 10s, such as \"50us\"",
+        )?,
+        turn: bound(
+            turn,
+            "turn",
+            "how long one end sends while the other waits, up to 10s, such as \"2ms\"",
+        )?,
+    }))
 }

@@ -2,6 +2,7 @@
 
 mod flow;
 mod host;
+mod impairment;
 mod link;
 
 use super::error::{Problem, ScenarioError};
@@ -10,6 +11,8 @@ use super::route::{Network, RouteError};
 use super::tree::{Node, Origin, Table, Value};
 use super::{Family, FlowSpec, HostSpec, LinkSpec, ProbeKind};
 use crate::units::Nanos;
+
+pub(super) use impairment::is_value;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 

@@ -8,7 +8,6 @@ use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
 
 use crate::RunError;
-use crate::schedule::Keep;
 
 /// What is measured, and how often.
 #[derive(Debug, Clone)]
@@ -32,11 +31,12 @@ pub enum MeasureEvent<'a> {
     Ended(&'a Measurement),
 }
 
-/// Measures as planned. Gives every measurement that was made, also where an error ended it; `cancel` ends the run that
-/// goes on, which gives what it has, and no other begins.
+/// Measures as planned; each measurement goes to `keep`, which makes it durable, before the next run begins. Gives every
+/// measurement that was made, also where an error ended it; `cancel` ends the run that goes on, which gives what it has,
+/// and no other begins.
 pub fn measure(
     plan: &MeasurePlan,
-    mut keep: Option<&mut Keep<'_>>,
+    keep: &mut dyn FnMut(&StoredMeasurement) -> bdp_store::Result<()>,
     watch: &mut dyn FnMut(MeasureEvent<'_>),
     cancel: &AtomicBool,
 ) -> (Vec<Measurement>, Result<(), RunError>) {
@@ -53,19 +53,11 @@ pub fn measure(
             Ok(measurement) => measurement,
             Err(error) => return (made, Err(error.into())),
         };
-        let kept = match keep.as_deref_mut() {
-            Some(keep) => keep.store.append_measurement(
-                &keep.run,
-                &StoredMeasurement {
-                    case_key: format!("#{repetition}"),
-                    params: BTreeMap::new(),
-                    measurement: measurement.clone(),
-                },
-            ),
-            None => Ok(()),
-        };
-        watch(MeasureEvent::Ended(&measurement));
-        made.push(measurement);
+        let case_key = format!("#{repetition}");
+        let made_now = StoredMeasurement { case_key, params: BTreeMap::new(), measurement };
+        let kept = keep(&made_now);
+        watch(MeasureEvent::Ended(&made_now.measurement));
+        made.push(made_now.measurement);
         if let Err(error) = kept {
             return (made, Err(error.into()));
         }

@@ -1,10 +1,11 @@
 //! What is said when somebody ends bdp before it is done: `Ctrl-C`, a service manager, a terminal that closes.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 
-use bdp_sys::signal;
+use bdp_sys::signal::{self, Ending};
 
 use crate::output;
 
@@ -22,6 +23,33 @@ pub fn set_last_words(words: Option<String>) {
         }
     });
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
+static CANCEL: AtomicBool = AtomicBool::new(false);
+static ASKED: Mutex<Option<Ending>> = Mutex::new(None);
+
+/// From now on the first such end raises the flag that is given and no more, so that what was done so far can be shown;
+/// a second one ends bdp at once. To be called before the first thread starts, and not beside [`set_last_words`].
+pub fn cancel_instead() -> &'static AtomicBool {
+    LISTENER.call_once(|| {
+        let held = signal::hold();
+        let listen = move || {
+            *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(held.wait());
+            CANCEL.store(true, Ordering::Relaxed);
+            held.wait().carry_out()
+        };
+        if thread::Builder::new().name("bdp-signals".to_owned()).spawn(listen).is_err() {
+            held.release();
+        }
+    });
+    &CANCEL
+}
+
+/// Ends bdp by the signal that raised the flag; does nothing where none did.
+pub fn carry_out() {
+    if let Some(ending) = ASKED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        ending.carry_out();
+    }
 }
 
 fn speak(held: signal::Held) {

@@ -8,6 +8,7 @@ mod demo;
 mod exit;
 mod interrupt;
 mod lab;
+mod measure;
 mod output;
 mod overview;
 mod runs;
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// The main job in two minutes: published experiments repeated on the emulated lab
     Demo(demo::DemoArgs),
+    /// Throughput and latency between this machine and another, and what limits them
+    Measure(Box<measure::MeasureArgs>),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
@@ -62,6 +65,7 @@ fn run() -> Exit {
     let outcome = match cli.command {
         None => overview::print(),
         Some(Command::Demo(args)) => args.run(),
+        Some(Command::Measure(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

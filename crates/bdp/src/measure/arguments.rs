@@ -1,0 +1,330 @@
+//! The flags: those of iperf3 where it has them, with its meaning but for `-w`.
+
+use std::path::PathBuf;
+
+use bdp_engine::session::Credentials;
+use bdp_model::expectation::Expectation;
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::scenario::Family;
+use bdp_model::units::{ByteCount, Nanos};
+use bdp_run::measure::MeasurePlan;
+
+use super::target;
+use crate::exit;
+use crate::store::StoreArgs;
+
+/// Where `-n` alone ends a direction, it ends here at the latest.
+const LONGEST: Nanos = Nanos::secs(3600);
+
+/// Arguments of `bdp measure`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags that iperf3 has mean \
+the same here, but for -w: here it is the window on the wire, and --sockbuf is what iperf3 calls -w.
+
+For CI: --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms' --baseline RUN. Figures: to.goodput, \
+to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of from, and rtt.idle.p95; with \
+--runs N their medians. Exit 1 when missed.")]
+pub struct MeasureArgs {
+    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port
+    #[arg(value_name = "HOST[:PORT]")]
+    target: String,
+
+    /// The server's port [default: 5201]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// How long each direction is measured, in seconds or with a unit [default: 10]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = seconds)]
+    time: Option<Nanos>,
+
+    /// End each direction after so many bytes instead
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time")]
+    bytes: Option<ByteCount>,
+
+    /// Connections of each direction
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    parallel: u32,
+
+    /// Window on the wire of each connection; iperf3's -w is --sockbuf [default: autotuned]
+    #[arg(short = 'w', long, value_name = "SIZE", conflicts_with = "sockbuf")]
+    window: Option<ByteCount>,
+
+    /// Bytes of one write
+    #[arg(short = 'l', long, value_name = "SIZE", default_value = "128K")]
+    length: ByteCount,
+
+    /// Maximum segment size (TCP_MAXSEG)
+    #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
+    mss: Option<u32>,
+
+    /// Congestion control of whichever end sends
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+
+    /// Only from HOST to here
+    #[arg(short = 'R', long, conflicts_with_all = ["forward", "bidir"])]
+    reverse: bool,
+
+    /// Only from here to HOST
+    #[arg(long, conflicts_with = "bidir")]
+    forward: bool,
+
+    /// Both directions at once
+    #[arg(long)]
+    bidir: bool,
+
+    /// Leave out so much of the beginning, which is added to the time
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds)]
+    omit: Nanos,
+
+    /// From one sample to the next
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "100ms", value_parser = seconds)]
+    interval: Nanos,
+
+    /// Send from this local address
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    bind: Option<String>,
+
+    /// Send through this device
+    #[arg(long, value_name = "DEVICE")]
+    bind_dev: Option<String>,
+
+    /// Only IPv4
+    #[arg(short = '4', long = "version4", conflicts_with = "version6")]
+    version4: bool,
+
+    /// Only IPv6
+    #[arg(short = '6', long = "version6")]
+    version6: bool,
+
+    /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
+    #[arg(long, value_name = "DSCP", value_parser = dscp)]
+    dscp: Option<u8>,
+
+    /// Local port of the first data connection; the next ones count up
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    cport: Option<u16>,
+
+    /// Socket buffers at both ends, as iperf3's -w
+    #[arg(long, value_name = "SIZE")]
+    sockbuf: Option<ByteCount>,
+
+    /// How long the idle round trip is measured first
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
+    idle: Nanos,
+
+    /// Send small segments at once (TCP_NODELAY)
+    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay")]
+    nodelay: bool,
+
+    /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    token: Option<String>,
+
+    /// A file whose first line is the token
+    #[arg(long, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+
+    /// Call the run so; 'bdp show' and --baseline then find it by that
+    #[arg(long, value_name = "TEXT", value_parser = label)]
+    label: Option<String>,
+
+    /// Measure so many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) runs: u32,
+
+    /// Compare with this stored run; exit 1 where goodput is less beyond the noise, which takes 3 runs at least of each
+    #[arg(long, value_name = "RUN")]
+    pub(super) baseline: Option<String>,
+
+    /// What must come out, as to.goodput>=900M; may be given several times
+    #[arg(long, value_name = "EXPR")]
+    expect: Vec<String>,
+
+    /// Print JSON (docs/measurement.md)
+    #[arg(long)]
+    pub(super) json: bool,
+
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+impl MeasureArgs {
+    /// What is to be measured.
+    pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
+        Ok(MeasurePlan {
+            request: self.request()?,
+            credentials: Credentials { token: self.token()? },
+            label: self.label.clone(),
+            runs: self.runs,
+        })
+    }
+
+    fn request(&self) -> anyhow::Result<MeasureRequest> {
+        let (host, port) = target::parse(&self.target).map_err(exit::usage)?;
+        if let (Some(one), Some(other)) = (port, self.port)
+            && one != other
+        {
+            return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
+        }
+        let time = match (self.time, self.bytes) {
+            (Some(time), _) => time,
+            (None, Some(_)) => LONGEST,
+            (None, None) => Nanos::secs(10),
+        };
+        if time == Nanos::ZERO {
+            return Err(exit::usage("-t 0 measures nothing; give a time, or -n SIZE"));
+        }
+        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.as_bytes() == 0 {
+            return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
+        }
+        if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {
+            return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
+        }
+        Ok(MeasureRequest {
+            host,
+            port: port.or(self.port).unwrap_or(target::PORT),
+            family: match (self.version4, self.version6) {
+                (true, _) => Some(Family::Ipv4),
+                (_, true) => Some(Family::Ipv6),
+                _ => None,
+            },
+            directions: match (self.forward, self.reverse) {
+                (true, _) => vec![Way::To],
+                (_, true) => vec![Way::From],
+                _ => vec![Way::To, Way::From],
+            },
+            bidirectional: self.bidir,
+            streams: self.parallel,
+            duration: time + self.omit,
+            bytes: self.bytes,
+            omit: self.omit,
+            interval: self.interval,
+            idle: self.idle,
+            length: self.length,
+            window: self.window,
+            socket_buffer: self.sockbuf,
+            mss: self.mss,
+            congestion: self.congestion.clone(),
+            nodelay: self.nodelay,
+            dscp: self.dscp,
+            bind_address: self.bind.clone(),
+            bind_device: self.bind_dev.clone(),
+            client_port: self.cport,
+        })
+    }
+
+    /// What must come out, of directions that are measured.
+    pub(super) fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
+        let read = |text: &String| {
+            let expectation: Expectation = text
+                .parse()
+                .map_err(|error: bdp_model::expectation::ExpectationError| exit::usage(error.to_string()))?;
+            match expectation.figure.way() {
+                Some(way) if !request.directions.contains(&way) => Err(exit::usage(format!(
+                    "expectation '{expectation}' is of a direction that is not measured; leave out {}",
+                    if self.forward { "--forward" } else { "-R" }
+                ))),
+                _ => Ok(expectation),
+            }
+        };
+        self.expect.iter().map(read).collect()
+    }
+
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        let from_file = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| exit::environment(format!("read token file {}: {e}", path.display())))?;
+            match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
+                Some(line) => Ok(line.to_owned()),
+                None => Err(exit::environment(format!(
+                    "token file {} has no token in its first line",
+                    path.display()
+                ))),
+            }
+        };
+        match (&self.token, &self.token_file) {
+            (Some(token), _) => Ok(Some(token.clone())),
+            (None, Some(path)) => from_file(path).map(Some),
+            (None, None) => Ok(std::env::var("BDP_TOKEN").ok().filter(|token| !token.is_empty())),
+        }
+    }
+}
+
+/// A time with its unit, or a number of seconds.
+fn seconds(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Nanos::from_secs_f64(seconds)),
+        Ok(_) => Err(format!("'{text}' is not between 0 and 86400 seconds")),
+        Err(_) => match text.parse::<Nanos>() {
+            Ok(time) if time <= Nanos::secs(86_400) => Ok(time),
+            Ok(_) => Err(format!("'{text}' is more than a day")),
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
+
+/// A code point by number or by the name that RFC 2474, 2597 or 3246 gives it.
+fn dscp(text: &str) -> Result<u8, String> {
+    let wrong = || format!("'{text}' is not a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43");
+    let name = text.to_ascii_lowercase();
+    let number = |digits: &str, radix| u8::from_str_radix(digits, radix).ok();
+    let value = if let Some(hex) = name.strip_prefix("0x") {
+        number(hex, 16)
+    } else if name == "ef" {
+        Some(46)
+    } else if let Some(class) = name.strip_prefix("cs") {
+        number(class, 10).filter(|class| class <= &7).map(|class| class * 8)
+    } else if let Some(af) = name.strip_prefix("af") {
+        match af.as_bytes() {
+            [class @ b'1'..=b'4', drop @ b'1'..=b'3'] => Some((class - b'0') * 8 + (drop - b'0') * 2),
+            _ => None,
+        }
+    } else {
+        number(&name, 10)
+    };
+    value.filter(|value| *value < 64).ok_or_else(wrong)
+}
+
+fn label(text: &str) -> Result<String, String> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() || trimmed.chars().count() > 100 || trimmed.chars().any(char::is_control) {
+        return Err("a label has 1 to 100 printable characters".to_owned());
+    }
+    Ok(trimmed.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_unless_they_say_otherwise() {
+        assert_eq!(seconds("10"), Ok(Nanos::secs(10)));
+        assert_eq!(seconds("0.5"), Ok(Nanos::millis(500)));
+        assert_eq!(seconds("250ms"), Ok(Nanos::millis(250)));
+        for wrong in ["-1", "86401", "2d", "nan", "inf", "25h", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn code_points_by_number_and_by_name() {
+        for (text, value) in [
+            ("0", 0),
+            ("63", 63),
+            ("0x2e", 46),
+            ("EF", 46),
+            ("cs1", 8),
+            ("CS7", 56),
+            ("af11", 10),
+            ("af43", 38),
+        ] {
+            assert_eq!(dscp(text), Ok(value), "{text}");
+        }
+        for wrong in ["64", "-1", "cs8", "af44", "af5", "af51", "best", "", "0xff"] {
+            assert!(dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `bdp measure`: throughput and latency between this machine and another.
+
+mod arguments;
+mod baseline;
+mod judgement;
+mod live;
+mod target;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_lab::machine;
+use bdp_model::measurement::Measurement;
+use bdp_run::RunError;
+use bdp_run::measure::{MeasurePlan, measure};
+use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
+
+pub use arguments::MeasureArgs;
+use baseline::Baseline;
+use live::Live;
+
+use crate::exit::{self, Exit};
+use crate::store::refuse;
+use crate::{Outcome, interrupt, output};
+
+impl MeasureArgs {
+    /// Measures, prints, judges.
+    pub fn run(self) -> Outcome {
+        let plan = self.plan()?;
+        let expectations = self.expectations(&plan.request)?;
+        let mut store = self.store.open()?;
+        // Before anything is measured: a baseline that isn't there is found out now.
+        let baseline =
+            self.baseline.as_deref().map(|run| Baseline::load(run, &store, &plan.request)).transpose()?;
+        let cancel = interrupt::cancel_instead();
+        let (run, measured, outcome) = carry_out(&plan, &mut store, cancel);
+        let again = run.as_deref().map(|run| self.store.show_command(run));
+        // Where nothing was measured there is nothing to print, only the error.
+        if !measured.is_empty() {
+            self.print(&measured, run.as_deref()).map_err(|error| match &again {
+                Some(again) => {
+                    exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
+                }
+                None => error,
+            })?;
+        }
+        if cancel.load(Ordering::Relaxed) {
+            if measured.is_empty() {
+                output::note("bdp: ended before anything was measured");
+            }
+            interrupt::carry_out();
+        }
+        outcome?;
+        let mut exit = judgement::judge(&expectations, &measured);
+        if let Some(baseline) = baseline {
+            let (text, regressed) = baseline.compare(&measured);
+            // Data goes to standard output, unless that is one JSON document.
+            if self.json {
+                text.lines().for_each(output::note)
+            } else {
+                output::print(&text).map(|_| ())?
+            }
+            if regressed {
+                exit = Exit::Missed;
+            }
+        }
+        Ok(exit)
+    }
+
+    fn print(&self, measured: &[Measurement], run: Option<&str>) -> anyhow::Result<()> {
+        let text = if !self.json {
+            bdp_report::measurements_text(measured, run, &output::style())
+        } else if self.runs > 1 {
+            format!("{:#}\n", bdp_report::measurements_json(measured, run))
+        } else {
+            let document = measured.first().map(serde_json::to_value).transpose()?;
+            format!("{:#}\n", document.unwrap_or_default())
+        };
+        output::print(&text)?;
+        if self.json
+            && let Some(run) = run
+        {
+            output::note(&format!("run {run}; '{}' prints it again", self.store.show_command(run)));
+        }
+        Ok(())
+    }
+}
+
+/// Measures and stores; gives the run's id, what was measured, and how it ended.
+fn carry_out(
+    plan: &MeasurePlan,
+    store: &mut SqliteStore,
+    cancel: &AtomicBool,
+) -> (Option<String>, Vec<Measurement>, anyhow::Result<()>) {
+    let mut run: Option<String> = None;
+    let mut live = Live::new(plan.runs);
+    // A run is entered with its first measurement: one that could not even begin is nothing to list.
+    let mut keep = |kept: &StoredMeasurement| {
+        let id = match &run {
+            Some(id) => id.clone(),
+            None => run.insert(store.begin_run(&new_run(plan, &kept.measurement))?).clone(),
+        };
+        store.append_measurement(&id, kept)
+    };
+    let (measured, outcome) = measure(plan, &mut keep, &mut |event| live.show(&event), cancel);
+    live.end();
+    let outcome = outcome.map_err(|error| refusal(error, &plan.request.host)).and_then(|()| match &run {
+        Some(id) if !cancel.load(Ordering::Relaxed) => {
+            store.finish_run(id, machine::unix_ms()).map_err(refuse)
+        }
+        _ => Ok(()),
+    });
+    (run, measured, outcome)
+}
+
+fn new_run(plan: &MeasurePlan, first: &Measurement) -> NewRun {
+    NewRun {
+        kind: RunKind::Measure,
+        label: plan.label.clone(),
+        scenario: plan.request.host.clone(),
+        planned: plan.runs,
+        command: command_line(),
+        bdp: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ms: first.started_unix_ms,
+        ..NewRun::default()
+    }
+}
+
+/// The command that was typed, without the token, which is nobody else's.
+fn command_line() -> String {
+    let mut words = vec!["bdp".to_owned()];
+    let mut arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+    while let Some(argument) = arguments.next() {
+        if argument == "--token" {
+            arguments.next();
+        } else if !argument.starts_with("--token=") {
+            words.push(output::quote(&argument));
+        }
+    }
+    words.join(" ")
+}
+
+fn refusal(error: RunError, host: &str) -> anyhow::Error {
+    match error {
+        RunError::Session(error) if error.is_request() => exit::usage(error.to_string()),
+        RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),
+        RunError::Store(error) => refuse(error),
+        other => exit::environment(other.to_string()),
+    }
+}

@@ -1,0 +1,60 @@
+//! The other end as one types it: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
+
+/// bdp's port, which is iperf3's.
+pub const PORT: u16 = 5201;
+
+/// A host and, where one was given, its port; the error says what is wrong.
+pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest
+                .split_once(']')
+                .ok_or_else(|| format!("'{text}' lacks the closing bracket of its address"))?;
+            match after.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None if after.is_empty() => (host, None),
+                None => return Err(format!("'{text}': after the bracket comes :PORT or nothing")),
+            }
+        }
+        // An IPv6 address has several colons, and without brackets none of them begins a port.
+        None if text.matches(':').count() > 1 => (text, None),
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() {
+        return Err(format!("'{text}' names no host"));
+    }
+    let port = match port {
+        None => None,
+        Some(port) => match port.parse::<u16>() {
+            Ok(port) if port > 0 => Some(port),
+            _ => return Err(format!("'{port}' is not a port, 1 to 65535")),
+        },
+    };
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_and_without_ports() {
+        for (text, host, port) in [
+            ("ams1", "ams1", None),
+            ("ams1:80", "ams1", Some(80)),
+            ("192.0.2.7:5201", "192.0.2.7", Some(5201)),
+            ("::1", "::1", None),
+            ("2001:db8::1:5201", "2001:db8::1:5201", None),
+            ("[::1]", "::1", None),
+            ("[fe80::1%eth0]:5201", "fe80::1%eth0", Some(5201)),
+        ] {
+            assert_eq!(parse(text), Ok((host.to_owned(), port)), "{text}");
+        }
+        for wrong in ["", ":80", "[]:80", "[::1", "[::1]80", "ams1:", "ams1:0", "ams1:65536", "ams1:http"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

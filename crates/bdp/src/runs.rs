@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use bdp_store::{RunInfo, Store};
+use bdp_store::{RunInfo, RunKind, Store};
 use serde_json::{Value, json};
 
 use crate::output::{self, print, tame, utc};
@@ -46,7 +46,10 @@ impl RunsArgs {
             return print(&format!("{:#}\n", document(&runs, &path)));
         }
         if runs.is_empty() {
-            output::note(&format!("no runs yet in {}; bdp lab run stores one", path.display()));
+            output::note(&format!(
+                "no runs yet in {}; bdp lab run and bdp measure store one",
+                path.display()
+            ));
             return Ok(Exit::Done);
         }
         runs.truncate(limit.unwrap_or(ROWS));
@@ -63,9 +66,9 @@ pub fn state(run: &RunInfo) -> &'static str {
     if run.finished_unix_ms.is_some() { "finished" } else { "unfinished" }
 }
 
-/// The command that goes on with a run that didn't go to its end.
+/// The command that goes on with a run that didn't go to its end; measurements between machines begin anew.
 pub fn resumption(run: &RunInfo) -> Option<String> {
-    if run.finished_unix_ms.is_some() {
+    if run.finished_unix_ms.is_some() || run.kind != RunKind::Lab {
         return None;
     }
     let resumed_before = run.command.split_whitespace().any(|word| word == "--resume");
@@ -73,13 +76,16 @@ pub fn resumption(run: &RunInfo) -> Option<String> {
 }
 
 fn table(runs: &[RunInfo]) -> String {
-    let heading = ["run", "when", "scenario", "cases", "valid", "state", "resume with"].map(str::to_owned);
-    let mut rows = vec![heading];
+    const NUMBERS: [&str; 2] = ["cases", "valid"];
+    let heading = ["run", "when", "kind", "what", "label", "cases", "valid", "state", "resume with"];
+    let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(runs.iter().map(|run| {
         [
             run.id.clone(),
             utc(run.started_unix_ms),
+            run.kind.name().to_owned(),
             tame(&run.scenario),
+            run.label.as_deref().map(tame).unwrap_or_default(),
             format!("{}/{}", run.recorded, run.planned),
             run.valid.to_string(),
             state(run).to_owned(),
@@ -87,19 +93,22 @@ fn table(runs: &[RunInfo]) -> String {
         ]
     }));
     // A column with a heading alone says nothing.
-    if runs.iter().all(|run| run.finished_unix_ms.is_some()) {
-        rows[0][6].clear();
-    }
-    let widths: [usize; 7] =
-        std::array::from_fn(|c| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0));
-    let line = |row: &[String; 7]| {
-        let [id, when, scenario, cases, valid, state, resume] = row;
-        let [w_id, w_when, w_scenario, w_cases, w_valid, w_state, _] = widths;
-        let text = format!(
-            "{id:<w_id$}  {when:<w_when$}  {scenario:<w_scenario$}  {cases:>w_cases$}  {valid:>w_valid$}  \
-             {state:<w_state$}  {resume}"
-        );
-        text.trim_end().to_owned() + "\n"
+    let shown: Vec<usize> =
+        (0..heading.len()).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty())).collect();
+    let width = |c: usize| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);
+    let line = |row: &[String; 9]| {
+        let cells: Vec<String> = shown
+            .iter()
+            .map(|&c| {
+                let width = width(c);
+                if NUMBERS.contains(&heading[c]) {
+                    format!("{:>width$}", row[c])
+                } else {
+                    format!("{:<width$}", row[c])
+                }
+            })
+            .collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()
 }
@@ -108,6 +117,8 @@ fn document(runs: &[RunInfo], store: &Path) -> Value {
     let run = |run: &RunInfo| {
         json!({
             "run": run.id,
+            "kind": run.kind.name(),
+            "label": run.label,
             "scenario": run.scenario,
             "state": state(run),
             "started": utc(run.started_unix_ms),

@@ -1,7 +1,7 @@
-//! `bdp show`: the records of one stored run.
+//! `bdp show`: the records or measurements of one stored run.
 
 use bdp_model::record::Record;
-use bdp_store::{RunInfo, Store};
+use bdp_store::{RunInfo, RunKind, SqliteStore, Store, StoredMeasurement};
 
 use crate::output::{print, style, tame, utc};
 use crate::runs::{resumption, state};
@@ -14,7 +14,7 @@ const NAMED: usize = 6;
 /// Arguments of `bdp show`.
 #[derive(clap::Args)]
 pub struct ShowArgs {
-    /// The run, or the beginning of its name, as `bdp runs` lists it
+    /// The run, the beginning of its name as `bdp runs` lists it, or its label
     run: String,
 
     #[command(flatten)]
@@ -37,6 +37,9 @@ impl ShowArgs {
             return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
         };
         let run = store.run(&self.run).map_err(refuse)?;
+        if run.kind != RunKind::Lab {
+            return self.show_measurements(&run, &store);
+        }
         let all = store.records(&run.id).map_err(refuse)?;
         let records = match &self.case {
             Some(filter) => select(all, filter, &run.id)?,
@@ -48,6 +51,37 @@ impl ShowArgs {
             print(&format!("{}\n{}", heading(&run), bdp_report::table(&records, &style())))
         }
     }
+}
+
+impl ShowArgs {
+    /// Shows a run between two machines.
+    fn show_measurements(&self, run: &RunInfo, store: &SqliteStore) -> Outcome {
+        let mut all = store.measurements(&run.id).map_err(refuse)?;
+        if let Some(filter) = &self.case {
+            all.retain(|kept| kept.case_key.contains(filter.trim()));
+            if all.is_empty() {
+                return Err(exit::usage(format!("no case of run {} matches '{filter}'", run.id)));
+            }
+        }
+        let measurements = || all.iter().map(|kept| kept.measurement.clone()).collect::<Vec<_>>();
+        if self.json {
+            return print(&match &all[..] {
+                [one] if run.planned == 1 => format!("{:#}\n", serde_json::to_value(&one.measurement)?),
+                _ => format!("{:#}\n", bdp_report::measurements_json(&measurements(), Some(&run.id))),
+            });
+        }
+        let text = match run.kind {
+            RunKind::Sweep => all.iter().map(point).collect::<Vec<_>>().join("\n"),
+            _ => bdp_report::measurements_text(&measurements(), Some(&run.id), &style()),
+        };
+        print(&format!("{}\n{text}", heading(run)))
+    }
+}
+
+/// One point of a sweep between two machines.
+fn point(kept: &StoredMeasurement) -> String {
+    let text = bdp_report::measurements_text(std::slice::from_ref(&kept.measurement), None, &style());
+    format!("{}\n{text}", tame(&kept.case_key))
 }
 
 /// The run in a line, and in another how to go on with it.

@@ -119,10 +119,10 @@ fn runs_are_listed_newest_first() {
     assert_eq!(
         text,
         format!(
-            "run   when                  scenario    cases  valid  state       resume with\n\
-             {cut_short}  2026-01-01T01:00:00Z  s3-noscale    2/2      1  unfinished  \
+            "run   when                  kind  what        cases  valid  state       resume with\n\
+             {cut_short}  2026-01-01T01:00:00Z  lab   s3-noscale    2/2      1  unfinished  \
              bdp lab run --seed 7 s3-noscale --resume\n\
-             {finished}  2026-01-01T00:00:00Z  s1-window     2/2      2  finished\n"
+             {finished}  2026-01-01T00:00:00Z  lab   s1-window     2/2      2  finished\n"
         )
     );
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod host;
 pub mod meter;
 pub mod probe;
 pub mod receive;

@@ -4,6 +4,8 @@
 //! Linux has (namespaces, TUN, netlink) lives in modules that exist on Linux alone.
 
 pub mod clock;
+pub mod device;
+pub mod echo;
 pub mod namespace;
 pub mod netlink;
 pub mod passing;

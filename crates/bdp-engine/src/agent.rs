@@ -109,7 +109,9 @@ impl Agent {
 }
 
 /// Starts a thread, which a limit on processes may forbid.
-fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, EngineError> {
+pub(crate) fn start<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, EngineError> {
     thread::Builder::new().spawn(work).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
 }
 

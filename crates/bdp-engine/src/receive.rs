@@ -134,6 +134,8 @@ struct Reading<'a> {
     counted_from: Option<Mark>,
     samples: Vec<ReceiverSample>,
     open: usize,
+    /// What the window is held by.
+    clamp: Option<u32>,
     /// When the window is looked at again.
     next_hold: u64,
     ended: &'static str,
@@ -144,6 +146,10 @@ impl<'a> Reading<'a> {
         Self {
             plan,
             meter,
+            clamp: plan
+                .window_bytes
+                .zip(streams.first())
+                .map(|(window, stream)| window::clamp_for(stream, window)),
             next_hold: 0,
             streams,
             read: vec![0; streams.len()],
@@ -226,14 +232,14 @@ impl<'a> Reading<'a> {
 
     /// Sees to it that the kernel has not widened the window again.
     fn hold_window(&mut self, now: u64) {
-        let Some(window_bytes) = self.plan.window_bytes else { return };
+        let Some(clamp) = self.clamp else { return };
         if now < self.next_hold {
             return;
         }
         self.next_hold = now + (self.streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
         for stream in self.streams {
             // Where the kernel refuses, the window that the sender saw tells.
-            let _ = window::hold(stream, window_bytes);
+            let _ = window::hold(stream, clamp);
         }
     }
 

@@ -140,6 +140,28 @@ pub fn start_connect(
     }
 }
 
+/// A UDP socket that hears only `to`.
+pub fn connect_udp(
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+    device: Option<&str>,
+    dscp: Option<u8>,
+) -> Result<UdpSocket> {
+    let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    if let Some(dscp) = dscp {
+        set_dscp(&socket, dscp).map_err(failed)?;
+    }
+    if let Some(device) = device {
+        socket.bind_device(Some(device.as_bytes())).map_err(failed)?;
+    }
+    if let Some(from) = from {
+        socket.bind(&from.into()).map_err(failed)?;
+    }
+    socket.connect(&to.into()).map_err(failed)?;
+    Ok(socket.into())
+}
+
 /// A listener for both IP versions where the address is that of any, `[::]`; for the address's own otherwise.
 pub fn listen_dual(address: SocketAddr, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);

@@ -31,6 +31,20 @@ pub fn fix(socket: impl AsFd, window_bytes: u32) -> Result<()> {
     clamp(&socket, window_bytes)
 }
 
+/// The clamp for a connected socket that leads to as many whole segments as the window holds. The kernel rounds a window
+/// up to the scale that the handshake fixed (RFC 7323, section 2.2), which can make room for one segment more.
+pub fn clamp_for(socket: impl AsFd, window_bytes: u32) -> u32 {
+    let info = crate::tcp_info::read(socket).unwrap_or_default();
+    round_to_scale(window_bytes, 1 << info.rcv_wscale.unwrap_or(0).min(14), info.snd_mss.unwrap_or(1).max(1))
+}
+
+fn round_to_scale(window: u32, unit: u32, segment: u32) -> u32 {
+    let segments = window / segment;
+    let up = window.div_ceil(unit).saturating_mul(unit);
+    let down = window / unit * unit;
+    if up / segment != segments && down > 0 && down / segment == segments { down } else { window }
+}
+
 /// Sets the clamp again where the kernel has changed it.
 pub fn hold(socket: impl AsFd, window_bytes: u32) -> Result<()> {
     let now = get_number(&socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, "TCP_WINDOW_CLAMP")?;
@@ -70,6 +84,16 @@ mod tests {
             hold(&receiver, window_bytes).unwrap();
         }
         crate::tcp_info::read(&sender).unwrap().snd_wnd.unwrap_or(0)
+    }
+
+    #[test]
+    fn a_window_is_rounded_so_that_no_segment_is_added() {
+        assert_eq!(round_to_scale(30_000, 1024, 1448), 29_696);
+        assert_eq!(round_to_scale(2896, 1024, 1448), 2896);
+        assert_eq!(round_to_scale(65_536, 1024, 1448), 65_536);
+        assert_eq!(round_to_scale(30_000, 1, 1448), 30_000);
+        assert_eq!(round_to_scale(500, 1024, 1448), 500);
+        assert_eq!(round_to_scale(u32::MAX, 1 << 14, 1), 0xffff_c000);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod measure;
 mod output;
 mod overview;
 mod runs;
+mod serve;
 mod show;
 mod store;
 
@@ -40,6 +41,8 @@ enum Command {
     Lab(lab::LabArgs),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
+    /// Be the other end of measurements: one port, TCP and UDP
+    Serve(serve::ServeArgs),
     /// List stored runs
     Runs(runs::RunsArgs),
     /// Show one stored run
@@ -68,6 +71,7 @@ fn run() -> Exit {
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
+        Some(Command::Serve(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
     };

@@ -72,7 +72,7 @@ pub fn connect_any(
 ) -> Result<(TcpStream, SocketAddr), SessionError> {
     let mut first_failure = None;
     for &address in addresses {
-        match connect_all(address, 1, request, None, |_| Ok(options.clone()), cancel) {
+        match connect_all(address, 1, request, None, options, |_, _| Ok(()), cancel) {
             Ok(mut streams) => {
                 if let Some(stream) = streams.pop() {
                     return Ok((stream, address));
@@ -88,13 +88,15 @@ pub fn connect_any(
     }))
 }
 
-/// Makes `count` connections side by side, in order, nonblocking. `first_port` is the local port of the first.
+/// Makes `count` connections side by side, in order, nonblocking; `open` is called for each as soon as it stands, so
+/// that none is silent for long. `first_port` is the local port of the first.
 pub fn connect_all(
     address: SocketAddr,
     count: u32,
     request: &MeasureRequest,
     first_port: Option<u16>,
-    options: impl Fn(u32) -> Result<TcpOptions, SessionError>,
+    options: &TcpOptions,
+    open: impl Fn(u32, &TcpStream) -> std::io::Result<()>,
     cancel: &AtomicBool,
 ) -> Result<Vec<TcpStream>, SessionError> {
     let local = local_address(request)?;
@@ -107,8 +109,7 @@ pub fn connect_all(
         while streams.len() < count && under_way < AT_ONCE {
             let index = streams.len() as u32;
             let from = local_end(address, local, first_port, index)?;
-            let stream =
-                socket::start_connect(address, from, &options(index)?).map_err(|e| failure(address, e))?;
+            let stream = socket::start_connect(address, from, options).map_err(|e| failure(address, e))?;
             poll.add(&stream, u64::from(index), Interest::Write)?;
             streams.push(stream);
             deadlines.push(Some(Instant::now() + CONNECT_DEADLINE));
@@ -125,6 +126,7 @@ pub fn connect_all(
                 return Err(failure_by(address, cause));
             }
             poll.remove(stream)?;
+            open(index as u32, stream).map_err(|e| failure_by(address, e))?;
             deadlines[index] = None;
             under_way -= 1;
         }

@@ -1,10 +1,12 @@
 //! A measurement between two machines over bdp's own protocol (`docs/protocol.md`).
 //!
-//! [`measure`] is the end that asks. The client opens every connection.
+//! [`measure`] is the end that asks, [`server`] the one that serves. The client opens every connection.
 
 mod client;
+mod deadline;
 pub mod dial;
 mod error;
+pub mod server;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;

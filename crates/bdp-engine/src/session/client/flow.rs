@@ -1,0 +1,194 @@
+//! The near end of one flow.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::units::Nanos;
+use bdp_sys::socket::TcpOptions;
+use bdp_wire::control::{Received, Sent};
+use bdp_wire::session::{Answer, FlowOrder, Role};
+
+use super::PATIENCE;
+use crate::EngineError;
+use crate::meter::Meter;
+use crate::receive::{self, ReceivePlan};
+use crate::send::{self, SendPlan};
+
+/// A flow whose connections are made.
+pub(super) struct Flow {
+    pub(super) way: Way,
+    pub(super) number: u32,
+    streams: Vec<TcpStream>,
+    stop: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+    shown: u64,
+    work: Option<JoinHandle<Result<End, EngineError>>>,
+    failed: Arc<AtomicBool>,
+}
+
+/// What one end tells of a flow.
+pub(super) enum End {
+    Received(Received),
+    Sent(Sent),
+}
+
+/// What both ends tell of a flow.
+pub(super) struct Outcome {
+    pub(super) way: Way,
+    pub(super) received: Received,
+    pub(super) sent: Sent,
+}
+
+impl Outcome {
+    /// `None` where the ends did not do what they should.
+    pub(super) fn of(way: Way, near: End, far: Answer) -> Option<Self> {
+        match (near, far) {
+            (End::Received(received), Answer::Sent(sent)) | (End::Sent(sent), Answer::Received(received)) => {
+                Some(Self { way, received, sent })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the server is to do in a direction.
+pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder {
+    let (role, window, congestion, bytes) = match way {
+        Way::To => (Role::Receive, request.window, None, None),
+        Way::From => (Role::Send, None, request.congestion.clone(), request.bytes),
+    };
+    FlowOrder {
+        flow,
+        role,
+        streams: request.streams,
+        duration: request.duration,
+        omit: request.omit,
+        interval: request.interval,
+        bytes: bytes.map(|b| b.as_bytes()),
+        length_bytes: request.length.as_bytes(),
+        window_bytes: window.map(|w| w.as_bytes()),
+        socket_buffer_bytes: request.socket_buffer.map(|b| b.as_bytes()),
+        congestion,
+        nodelay: request.nodelay,
+        dscp: request.dscp,
+    }
+}
+
+/// Options of the near end's connections.
+pub(super) fn options(request: &MeasureRequest, way: Way) -> TcpOptions {
+    let buffer = request.socket_buffer.map(|b| b.as_bytes() as usize);
+    TcpOptions {
+        congestion: request.congestion.clone().filter(|_| way == Way::To),
+        mss: request.mss,
+        nodelay: request.nodelay,
+        receive_buffer: buffer,
+        send_buffer: buffer,
+        window_bytes: window(request).filter(|_| way == Way::From),
+        dscp: request.dscp,
+        device: request.bind_device.clone(),
+    }
+}
+
+fn window(request: &MeasureRequest) -> Option<u32> {
+    request.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX))
+}
+
+impl Flow {
+    pub(super) fn new(way: Way, number: u32, streams: Vec<TcpStream>) -> Self {
+        Self {
+            way,
+            number,
+            streams,
+            stop: Arc::default(),
+            meter: Arc::default(),
+            shown: 0,
+            work: None,
+            failed: Arc::default(),
+        }
+    }
+
+    /// Begins to read, if the near end receives.
+    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+        if self.way != Way::From {
+            return Ok(());
+        }
+        let plan = ReceivePlan {
+            duration: request.duration,
+            omit: request.omit,
+            interval: request.interval,
+            // The server may wait for streams, and then the first byte has its way.
+            patience: Nanos::from(3 * PATIENCE),
+            window_bytes: window(request),
+        };
+        self.start(move |streams, stop, meter| receive::over(streams, &plan, stop, meter).map(End::Received))
+    }
+
+    /// Begins to write, if the near end sends.
+    pub(super) fn start_sending(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+        if self.way != Way::To {
+            return Ok(());
+        }
+        let plan = SendPlan {
+            length_bytes: request.length.as_bytes(),
+            longest: request.duration + Nanos::from(PATIENCE),
+            bytes: request.bytes.map(|b| b.as_bytes()),
+            interval: request.interval,
+        };
+        self.start(move |streams, stop, meter| send::over(streams, &plan, stop, meter).map(End::Sent))
+    }
+
+    fn start(
+        &mut self,
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let streams = std::mem::take(&mut self.streams);
+        let (stop, meter) = (Arc::clone(&self.stop), Arc::clone(&self.meter));
+        let failed = Arc::clone(&self.failed);
+        self.work = Some(crate::agent::start(move || {
+            let end = work(streams, &stop, &meter);
+            failed.store(end.is_err(), Ordering::Relaxed);
+            end
+        })?);
+        Ok(())
+    }
+
+    /// Ends it now.
+    pub(super) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.work.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether it could not be carried out; [`Flow::finish`] tells why.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes since this was asked last.
+    pub(super) fn bytes_since(&mut self) -> u64 {
+        let now = self.meter.bytes();
+        let since = now.saturating_sub(self.shown);
+        self.shown = now;
+        since
+    }
+
+    /// Waits for its end.
+    pub(super) fn finish(&mut self) -> Result<End, EngineError> {
+        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
+        work.join().unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(work) = self.work.take() {
+            let _ = work.join();
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! The end that asks: greets the server, probes, runs each direction, and puts together what came of it.
+
+mod control;
+mod flow;
+mod outcome;
+mod prober;
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::measurement::{
+    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way,
+};
+use bdp_model::units::Nanos;
+use bdp_sys::clock;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_wire::session::{Answer, Kind, Request, Ticket};
+
+use super::{Credentials, Progress, SessionError, Stage, dial};
+use crate::host::Baseline;
+use control::Control;
+use flow::{Flow, Outcome};
+use prober::{Carrier, Prober};
+
+/// How long the server may take to answer what it can answer at once.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+/// How long probes may stay without any answer before datagrams are given up; longer where the path is.
+const UDP_PATIENCE: Duration = Duration::from_secs(1);
+/// How long late probes are awaited after a flow.
+const LATE_PROBES: Duration = Duration::from_secs(1);
+/// Shortest time from one report of progress to the next, and so from a raised cancel flag to its effect.
+const SHORTEST_TICK: Duration = Duration::from_millis(100);
+
+pub(super) fn measure(
+    request: &MeasureRequest,
+    credentials: &Credentials,
+    progress: &mut dyn FnMut(&Progress),
+    cancel: &AtomicBool,
+) -> Result<Measurement, SessionError> {
+    check(request)?;
+    let _ = bdp_sys::process::raise_descriptor_limit();
+    let started_unix_ms = clock::unix_ms();
+    let started = Instant::now();
+    let mut reporter = Reporter { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
+    reporter.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), None)?;
+    let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
+    let connecting = Instant::now();
+    let (stream, address) = dial::connect_any(&dial::resolve(request)?, request, &options, cancel)?;
+    let round_trip = connecting.elapsed();
+    let control = Control::greet(stream, address, credentials)?;
+    let local = control.local_address().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip());
+    let mut session = Session {
+        request,
+        control,
+        near: Baseline::take(local),
+        prober: None,
+        reporter,
+        round_trip,
+        next_flow: 1,
+        caveats: Vec::new(),
+    };
+    session.check_limits()?;
+    let idle = session.probe_idle(local)?;
+    let mut directions = Vec::new();
+    let mut path = PathFacts::default();
+    for round in session.rounds() {
+        directions.extend(session.run(&round, idle, &mut path)?);
+    }
+    let far = session.far_facts()?;
+    path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
+    outcome::add_caveats(&directions, &mut session.caveats);
+    Ok(Measurement {
+        schema: MEASUREMENT_SCHEMA.to_owned(),
+        label: None,
+        request: request.clone(),
+        repetition: 1,
+        started_unix_ms,
+        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        near: session.near.facts(),
+        far,
+        path,
+        ceiling: None,
+        rtt_idle_ns: idle,
+        directions,
+        caveats: session.caveats,
+        error: None,
+    })
+}
+
+/// Refuses what no server can do.
+fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.directions.is_empty() {
+        return wrong("no direction was asked for");
+    }
+    if request.streams == 0 {
+        return wrong("at least one stream is needed");
+    }
+    if request.duration <= request.omit && request.bytes.is_none() {
+        return wrong("the omit is as long as the whole duration, and nothing is left to count");
+    }
+    if request.length.as_bytes() == 0 || request.length.as_bytes() > 64 << 20 {
+        return wrong("the length of a write is 1 byte to 64 MiB");
+    }
+    if request.interval < Nanos::millis(1) {
+        return wrong("the interval is 1 ms at least");
+    }
+    if request.window.is_some_and(|w| w.as_bytes() == 0 || w.as_bytes() > 1 << 30) {
+        return wrong("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323)");
+    }
+    if request.dscp.is_some_and(|dscp| dscp > 63) {
+        return wrong("a differentiated services code point is 0 to 63");
+    }
+    Ok(())
+}
+
+/// Progress and cancellation.
+struct Reporter<'a> {
+    progress: &'a mut dyn FnMut(&Progress),
+    cancel: &'a AtomicBool,
+    tick: Duration,
+}
+
+impl Reporter<'_> {
+    fn tell(
+        &mut self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        goodput_bps: Vec<(Way, f64)>,
+        rtt_ns: Option<u64>,
+    ) -> Result<(), SessionError> {
+        (self.progress)(&Progress {
+            stage,
+            elapsed: Nanos::from(since.elapsed()),
+            total,
+            goodput_bps,
+            rtt_ns,
+        });
+        self.check_cancel()
+    }
+
+    fn check_cancel(&self) -> Result<(), SessionError> {
+        if self.cancel.load(Ordering::Relaxed) { Err(SessionError::Cancelled) } else { Ok(()) }
+    }
+}
+
+struct Session<'a> {
+    request: &'a MeasureRequest,
+    control: Control,
+    near: Baseline,
+    prober: Option<Prober>,
+    reporter: Reporter<'a>,
+    /// Of the first connection, for waits.
+    round_trip: Duration,
+    next_flow: u32,
+    caveats: Vec<String>,
+}
+
+impl Session<'_> {
+    /// The directions that run at the same time, each time.
+    fn rounds(&self) -> Vec<Vec<Way>> {
+        if self.request.bidirectional {
+            return vec![vec![Way::To, Way::From]];
+        }
+        self.request.directions.iter().map(|&way| vec![way]).collect()
+    }
+
+    fn check_limits(&self) -> Result<(), SessionError> {
+        let limits = self.control.limits;
+        let address = self.control.address;
+        if self.request.duration > limits.duration {
+            return Err(SessionError::Request(format!(
+                "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
+                 larger --max-duration",
+                limits.duration, self.request.duration
+            )));
+        }
+        if self.request.streams > limits.streams {
+            return Err(SessionError::Request(format!(
+                "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
+                 larger --max-streams",
+                limits.streams, self.request.streams
+            )));
+        }
+        Ok(())
+    }
+
+    /// Starts the probe flow and lets it run alone for a while.
+    fn probe_idle(&mut self, local: IpAddr) -> Result<Option<bdp_model::record::RttSummary>, SessionError> {
+        let from = SocketAddr::from((local, 0));
+        let (request, address) = (self.request, self.control.address);
+        let device = request.bind_device.as_deref();
+        let socket = socket::connect_udp(Some(from), address, device, request.dscp)?;
+        self.prober = Some(Prober::start(self.control.key, Carrier::Udp(socket))?);
+        // Far longer than the path takes, however long that is.
+        let patience = UDP_PATIENCE.max(4 * self.round_trip);
+        let mut began = clock::monotonic_ns();
+        let mut since = Instant::now();
+        while self.last_rtt().is_none() && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+            self.reporter.check_cancel()?;
+        }
+        if self.last_rtt().is_none() {
+            self.fall_back_to_tcp()?;
+            (began, since) = (clock::monotonic_ns(), Instant::now());
+        }
+        while since.elapsed() < request.idle.to_duration() {
+            let left = request.idle.to_duration().saturating_sub(since.elapsed());
+            std::thread::sleep(left.min(self.reporter.tick));
+            let rtt = self.last_rtt();
+            self.reporter.tell(Stage::Idle, since, request.idle, Vec::new(), rtt)?;
+        }
+        let until = clock::monotonic_ns();
+        self.await_probes(until, patience)?;
+        Ok(self.prober.as_ref().and_then(|p| p.summary(began, until)))
+    }
+
+    fn fall_back_to_tcp(&mut self) -> Result<(), SessionError> {
+        let address = self.control.address;
+        let options = TcpOptions {
+            nodelay: true,
+            dscp: self.request.dscp,
+            device: self.request.bind_device.clone(),
+            ..Default::default()
+        };
+        let (mut stream, _) = dial::connect_any(&[address], self.request, &options, self.reporter.cancel)?;
+        let ticket = Ticket { key: self.control.key, flow: 0, stream: 0 };
+        let sent = stream.set_nonblocking(false).and_then(|()| {
+            stream.set_write_timeout(Some(PATIENCE))?;
+            std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Probe))
+        });
+        sent.map_err(crate::EngineError::io("open a probe connection"))?;
+        self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
+        self.caveats.push(format!(
+            "no UDP datagram came back from port {}, so round trips are those of small messages on a TCP connection: \
+             a lost one shows as a slow one",
+            address.port()
+        ));
+        Ok(())
+    }
+
+    fn last_rtt(&self) -> Option<u64> {
+        self.prober.as_ref().and_then(Prober::last)
+    }
+
+    /// Lets late probes come in.
+    fn await_probes(&self, until_ns: u64, patience: Duration) -> Result<(), SessionError> {
+        let since = Instant::now();
+        while since.elapsed() < patience && self.prober.as_ref().is_some_and(|p| !p.is_complete(until_ns)) {
+            std::thread::sleep(Duration::from_millis(5));
+            self.reporter.check_cancel()?;
+        }
+        Ok(())
+    }
+
+    /// Runs directions at the same time.
+    fn run(
+        &mut self,
+        ways: &[Way],
+        idle: Option<bdp_model::record::RttSummary>,
+        path: &mut PathFacts,
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        let mut flows = Vec::new();
+        for &way in ways {
+            flows.push(self.connect(way)?);
+        }
+        let began = clock::monotonic_ns();
+        let mut pending = Vec::new();
+        for flow in &mut flows {
+            // A receiver reads before the sender may write.
+            flow.start_receiving(self.request)?;
+            pending.push(self.control.ask(Request::Begin { flow: flow.number })?);
+        }
+        for (flow, pending) in flows.iter_mut().zip(pending) {
+            self.expect_done(pending, "the streams come in")?;
+            flow.start_sending(self.request)?;
+        }
+        let outcomes = self.attend(ways, &mut flows)?;
+        let ended = clock::monotonic_ns();
+        self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip))?;
+        let loaded = self.prober.as_ref().and_then(|p| p.summary(began, ended));
+        let rtt = bdp_model::record::RttReport { idle, loaded };
+        let mut results = Vec::new();
+        for Outcome { way, received, sent } in outcomes {
+            outcome::note_path(path, way, &received, &sent);
+            results.push(outcome::result(self.request, way, received, sent, rtt.clone())?);
+        }
+        Ok(results)
+    }
+
+    fn expect_done(&mut self, pending: control::Pending, doing: &'static str) -> Result<(), SessionError> {
+        // The server itself waits for 30 s and then tells why.
+        let since = Instant::now();
+        loop {
+            match self.control.poll(pending, SHORTEST_TICK)? {
+                Some(Answer::Done) => return Ok(()),
+                Some(_) => return Err(self.control.out_of_turn()),
+                None if since.elapsed() > 3 * PATIENCE => {
+                    return Err(SessionError::Silent { address: self.control.address, doing });
+                }
+                None => self.reporter.check_cancel()?,
+            }
+        }
+    }
+
+    /// Has the server expect a flow, and makes its connections.
+    fn connect(&mut self, way: Way) -> Result<Flow, SessionError> {
+        let number = self.next_flow;
+        self.next_flow += 1;
+        let request = self.request;
+        let order = flow::order(request, way, number);
+        match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
+            Answer::Done => {}
+            _ => return Err(self.control.out_of_turn()),
+        }
+        let address = self.control.address;
+        // Each flow has ports of its own: those of the one before may linger.
+        let first_port =
+            request.client_port.map(|port| port.saturating_add(((number - 1) * request.streams) as u16));
+        let key = self.control.key;
+        let streams = dial::connect_all(
+            address,
+            request.streams,
+            request,
+            first_port,
+            &flow::options(request, way),
+            |stream, socket| show(socket, &Ticket { key, flow: number, stream }),
+            self.reporter.cancel,
+        )?;
+        Ok(Flow::new(way, number, streams))
+    }
+
+    /// Waits for the flows' end at both ends.
+    fn attend(&mut self, ways: &[Way], flows: &mut [Flow]) -> Result<Vec<Outcome>, SessionError> {
+        let stage = match ways {
+            &[way] => Stage::Direction(way),
+            _ => Stage::Both,
+        };
+        let since = Instant::now();
+        let deadline = self.request.duration.to_duration() + 3 * PATIENCE;
+        let mut pending = Vec::new();
+        for flow in flows.iter() {
+            pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
+        }
+        let mut far: Vec<Option<Answer>> = flows.iter().map(|_| None).collect();
+        let mut told = Instant::now();
+        loop {
+            for ((flow, pending), far) in flows.iter_mut().zip(&pending).zip(&mut far) {
+                if far.is_none() {
+                    *far = self.control.poll(*pending, Duration::from_millis(10))?;
+                    if far.is_some() && flow.way == Way::To {
+                        flow.stop();
+                    }
+                }
+            }
+            if far.iter().all(Option::is_some) && flows.iter().all(Flow::is_finished) {
+                break;
+            }
+            if far.iter().all(Option::is_some) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if let Some(flow) = flows.iter_mut().find(|f| f.has_failed()) {
+                // Its own words are better than what the server makes of its silence.
+                flow.finish()?;
+            }
+            if told.elapsed() >= self.reporter.tick {
+                let elapsed = told.elapsed().as_secs_f64();
+                told = Instant::now();
+                let goodput =
+                    flows.iter_mut().map(|f| (f.way, f.bytes_since() as f64 * 8.0 / elapsed)).collect();
+                let rtt = self.last_rtt();
+                self.reporter.tell(stage, since, self.request.duration, goodput, rtt)?;
+            }
+            self.reporter.check_cancel()?;
+            if since.elapsed() > deadline {
+                return Err(SessionError::Silent { address: self.control.address, doing: "a flow ends" });
+            }
+        }
+        let mut outcomes = Vec::new();
+        for (flow, far) in flows.iter_mut().zip(far) {
+            let near = flow.finish()?;
+            let outcome = far.and_then(|far| Outcome::of(flow.way, near, far));
+            outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
+        }
+        Ok(outcomes)
+    }
+
+    fn far_facts(&mut self) -> Result<HostFacts, SessionError> {
+        match self.control.call(Request::Facts, PATIENCE, "it tells what machine it is")? {
+            Answer::Facts(facts) => Ok(facts),
+            _ => Err(self.control.out_of_turn()),
+        }
+    }
+}
+
+/// A fresh connection takes a ticket at once: its buffer is empty.
+fn show(mut stream: &TcpStream, ticket: &Ticket) -> std::io::Result<()> {
+    std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Data))
+}

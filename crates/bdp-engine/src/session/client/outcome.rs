@@ -1,0 +1,192 @@
+//! What both ends tell of a flow, put together.
+
+use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
+use bdp_model::record::{RttReport, WindowReport};
+use bdp_model::stats::{median, percentile};
+use bdp_wire::control::{Received, Sent};
+
+use crate::EngineError;
+
+/// Fraction of a processor from which the process may be what limits.
+const BUSY: f64 = 0.95;
+
+/// One direction's result; findings are for others to add.
+pub(super) fn result(
+    request: &MeasureRequest,
+    way: Way,
+    received: Received,
+    sent: Sent,
+    rtt_ns: RttReport,
+) -> Result<DirectionResult, EngineError> {
+    let counted_ns = received.duration_ns.saturating_sub(received.counted_from.at_ns);
+    if counted_ns == 0 {
+        return Err(EngineError::Refused(format!(
+            "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
+             or more bytes",
+            way.name(),
+            bdp_model::units::Nanos(received.duration_ns),
+            request.omit
+        )));
+    }
+    let rate = |bytes: u64| bytes as f64 * 8e9 / counted_ns as f64;
+    let all_sent = request.bytes.is_some_and(|b| received.bytes >= b.as_bytes());
+    Ok(DirectionResult {
+        direction: way,
+        goodput_bps: rate(received.bytes.saturating_sub(received.counted_from.bytes)),
+        bytes: received.bytes,
+        duration_ns: received.duration_ns,
+        omit_ns: received.counted_from.at_ns,
+        spread: spread(&received),
+        stream_goodput_bps: received.stream_bytes.iter().map(|&bytes| rate(bytes)).collect(),
+        window: window(request, &received, &sent),
+        rtt_ns,
+        retransmits: sent.retransmits,
+        congestion_control: sent.congestion,
+        mss_bytes: sent.mss,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_cpu: sent.cpu,
+        receiver_cpu: received.cpu,
+        ended: if all_sent && received.ended == "closed" { "bytes".to_owned() } else { received.ended },
+        received: received.samples,
+        sent: sent.samples,
+        findings: Vec::new(),
+    })
+}
+
+/// Goodput of the intervals after omit. The last one is left out where it is much shorter than the others.
+fn spread(received: &Received) -> Option<Spread> {
+    let counted: Vec<_> =
+        received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
+    let longest = counted.windows(2).map(|w| w[1].at_ns - w[0].at_ns).max()?;
+    let mut goodput: Vec<f64> = counted
+        .windows(2)
+        .map(|w| (w[1].at_ns - w[0].at_ns, w[1].bytes.saturating_sub(w[0].bytes)))
+        .filter(|&(ns, _)| ns * 2 > longest)
+        .map(|(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
+        .collect();
+    Some(Spread {
+        intervals: goodput.len() as u64,
+        p5: percentile(&mut goodput, 5.0)?,
+        p50: percentile(&mut goodput, 50.0)?,
+        p95: percentile(&mut goodput, 95.0)?,
+    })
+}
+
+fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
+    let mut seen: Vec<f64> = sent
+        .samples
+        .iter()
+        .filter(|s| s.at_ns >= request.omit.as_ns())
+        .filter_map(|s| s.snd_wnd_bytes)
+        .filter(|&w| w > 0)
+        .map(|w| w as f64)
+        .collect();
+    let on_the_wire = median(&mut seen).map(|w| w as u64);
+    let asked = request.window.map(|w| w.as_bytes());
+    let reached =
+        asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
+    let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
+        None => "the sender's kernel does not tell the window that it sees (Linux 5.4 does)".to_owned(),
+        Some(seen) if seen > asked => format!(
+            "{seen} bytes were on the wire: the receiver's kernel lowers no window that is open (Linux 6.9 does), or \
+             the flow was too short for that"
+        ),
+        Some(seen) => format!(
+            "{seen} bytes were on the wire: the receiver's buffer is {} bytes (net.core.rmem_max bounds it), and the \
+             window's scale was fixed by the handshake",
+            received.receive_buffer_bytes.unwrap_or(0)
+        ),
+    });
+    let method = match (request.window, request.socket_buffer) {
+        (Some(_), _) => "socket clamp",
+        (None, Some(_)) => "SO_RCVBUF",
+        (None, None) => "autotuned",
+    };
+    WindowReport {
+        asked_bytes: asked,
+        socket_buffer_bytes: received.receive_buffer_bytes,
+        on_the_wire_bytes: on_the_wire,
+        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
+        method: method.to_owned(),
+        reached,
+        note,
+    }
+}
+
+/// Whether a window holds as many whole segments as were asked for, within half a per cent; below one segment, and for
+/// the window's scale, a bound on the bytes.
+fn fits(seen: u64, asked: u64, mss: u64) -> bool {
+    let mss = mss.max(1);
+    if asked < mss {
+        return seen.abs_diff(asked) * 50 <= asked;
+    }
+    (seen / mss).abs_diff(asked / mss) * 200 <= asked / mss
+}
+
+/// Adds what a flow told of the path.
+pub(super) fn note_path(path: &mut PathFacts, way: Way, received: &Received, sent: &Sent) {
+    let (to, from) = match way {
+        Way::To => (sent.path_mtu, received.path_mtu),
+        Way::From => (received.path_mtu, sent.path_mtu),
+    };
+    // A sender has tried its figure, a receiver hardly.
+    let (tried_to, tried_from) = (way == Way::To, way == Way::From);
+    path.mtu_to = if tried_to { to.or(path.mtu_to) } else { path.mtu_to.or(to) };
+    path.mtu_from = if tried_from { from.or(path.mtu_from) } else { path.mtu_from.or(from) };
+    path.mss_bytes = path.mss_bytes.or(sent.mss);
+}
+
+/// What a reader should know of the results.
+pub(super) fn add_caveats(directions: &[DirectionResult], caveats: &mut Vec<String>) {
+    for result in directions {
+        let way = result.direction.name();
+        for (end, cpu) in [("sending", result.sender_cpu), ("receiving", result.receiver_cpu)] {
+            if cpu >= BUSY {
+                caveats.push(format!(
+                    "direction '{way}': the {end} process used {:.0} % of a processor; the path may carry more",
+                    cpu * 100.0
+                ));
+            }
+        }
+        if matches!(result.ended.as_str(), "reset" | "stopped" | "closed") {
+            caveats.push(format!("direction '{way}' ended early: the connections were {}", result.ended));
+        }
+        if let Some(note) = &result.window.note {
+            caveats.push(format!("direction '{way}': the window asked for was not reached: {note}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::record::ReceiverSample;
+    use bdp_wire::control::Mark;
+
+    use super::*;
+
+    #[test]
+    fn a_window_is_reached_by_whole_segments() {
+        assert!(fits(30_720, 30_408, 1448));
+        assert!(!fits(53_576, 30_408, 1448));
+        assert!(fits(66_560, 65_536, 32_741));
+        assert!(fits(576, 570, 1448) && !fits(1024, 576, 1448));
+    }
+
+    #[test]
+    fn the_spread_leaves_out_omit_and_a_short_end() {
+        let sample = |ms: u64, bytes| ReceiverSample { at_ns: ms * 1_000_000, bytes, ..Default::default() };
+        let received = Received {
+            samples: vec![
+                sample(0, 0),
+                sample(100, 1),
+                sample(200, 1_001),
+                sample(300, 3_001),
+                sample(310, 3_001),
+            ],
+            counted_from: Mark { at_ns: 100_000_000, bytes: 1 },
+            ..Default::default()
+        };
+        let spread = spread(&received).unwrap();
+        assert_eq!((spread.intervals, spread.p50), (2, 120_000.0));
+    }
+}

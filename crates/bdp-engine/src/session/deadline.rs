@@ -1,0 +1,30 @@
+//! Reading from a connection until a moment, however slowly the other end sends.
+
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// A stream, blocking, whose reads fail with `TimedOut` from a moment on.
+pub struct Until<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl<'a> Until<'a> {
+    /// From now on for so long.
+    pub fn new(stream: &'a TcpStream, patience: Duration) -> Self {
+        Self { stream, until: Instant::now() + patience }
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // Of less than a microsecond the kernel would make for ever.
+        self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        (&mut &*self.stream).read(room)
+    }
+}

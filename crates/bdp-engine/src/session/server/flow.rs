@@ -1,0 +1,204 @@
+//! The server's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Nanos;
+use bdp_sys::socket::TcpOptions;
+use bdp_wire::session::{Answer, FlowOrder, Role};
+
+use super::session::Answers;
+use crate::EngineError;
+use crate::meter::Meter;
+use crate::receive::{self, ReceivePlan};
+use crate::send::{self, SendPlan};
+
+/// How long streams may take to come, and the client to say the word.
+const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a receiver waits for the first byte, and a sender for the receiver to end the flow.
+const PATIENCE: Nanos = Nanos::secs(15);
+/// How long the outcome waits for the client.
+const COLLECT_DEADLINE: Duration = Duration::from_secs(60);
+
+/// One flow.
+pub(super) struct Flow {
+    order: FlowOrder,
+    state: Mutex<State>,
+    changed: Condvar,
+    stop: AtomicBool,
+    over: AtomicBool,
+}
+
+struct State {
+    streams: Vec<Option<TcpStream>>,
+    missing: usize,
+    /// Requests that wait for their answer.
+    begin: Option<u64>,
+    collect: Option<u64>,
+    /// The session is over: nobody will ask any more.
+    abandoned: bool,
+}
+
+impl Flow {
+    /// Starts the flow's thread.
+    pub(super) fn prepare(order: FlowOrder, answers: Arc<Answers>) -> Result<Arc<Self>, EngineError> {
+        let count = order.streams as usize;
+        let state = State {
+            streams: std::iter::repeat_with(|| None).take(count).collect(),
+            missing: count,
+            begin: None,
+            collect: None,
+            abandoned: false,
+        };
+        let flow = Arc::new(Self {
+            order,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+        });
+        let on_thread = Arc::clone(&flow);
+        crate::agent::start(move || {
+            on_thread.live(&answers);
+            on_thread.over.store(true, Ordering::Relaxed);
+            on_thread.state().streams.clear();
+        })?;
+        Ok(flow)
+    }
+
+    pub(super) fn duration(&self) -> Nanos {
+        self.order.duration
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Puts a stream in its place, with the flow's options.
+    pub(super) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
+        let options = TcpOptions {
+            congestion: self.order.congestion.clone().filter(|_| self.order.role == Role::Send),
+            nodelay: self.order.nodelay,
+            receive_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
+            send_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
+            window_bytes: self.window(),
+            dscp: self.order.dscp,
+            ..Default::default()
+        };
+        let mut state = self.state();
+        match state.streams.get_mut(index as usize) {
+            Some(place @ None) => {
+                options.apply_to(&stream).map_err(|e| e.to_string())?;
+                *place = Some(stream);
+                state.missing -= 1;
+                self.changed.notify_all();
+                Ok(())
+            }
+            _ => Err(format!("flow {} has no place for stream {index}", self.order.flow)),
+        }
+    }
+
+    /// Answers `id` when the flow has begun.
+    pub(super) fn begin(&self, id: u64) {
+        self.state().begin = Some(id);
+        self.changed.notify_all();
+    }
+
+    /// Answers `id` with the outcome.
+    pub(super) fn collect(&self, id: u64) {
+        self.state().collect = Some(id);
+        self.changed.notify_all();
+    }
+
+    /// Ends the flow now.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the flow and lets its outcome go.
+    pub(super) fn abandon(&self) {
+        self.stop();
+        self.state().abandoned = true;
+        self.changed.notify_all();
+    }
+
+    fn window(&self) -> Option<u32> {
+        let window = self.order.window_bytes.filter(|_| self.order.role == Role::Receive)?;
+        Some(u32::try_from(window).unwrap_or(u32::MAX))
+    }
+
+    fn live(&self, answers: &Answers) {
+        let state = self.wait(ARRIVAL_DEADLINE, |state| state.missing == 0 && state.begin.is_some());
+        let (begin, missing) = (state.begin, state.missing);
+        drop(state);
+        if missing > 0 || begin.is_none() {
+            if let Some(id) = begin {
+                answers.give(id, Err(self.incomplete(missing)));
+            }
+            return;
+        }
+        let streams: Vec<TcpStream> = self.state().streams.drain(..).flatten().collect();
+        if let Some(id) = begin {
+            answers.give(id, Ok(Answer::Done));
+        }
+        let outcome = self.run(streams);
+        let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect;
+        if let Some(id) = collect {
+            answers.give(id, outcome);
+        }
+    }
+
+    fn incomplete(&self, missing: usize) -> EngineError {
+        let count = self.order.streams as usize;
+        EngineError::Deadline(format!(
+            "{} of {count} connections came within {}; a NAT or firewall may hold so many back",
+            count - missing,
+            Nanos::from(ARRIVAL_DEADLINE)
+        ))
+    }
+
+    fn run(&self, streams: Vec<TcpStream>) -> Result<Answer, EngineError> {
+        let meter = Meter::default();
+        match self.order.role {
+            Role::Receive => {
+                let plan = ReceivePlan {
+                    duration: self.order.duration,
+                    omit: self.order.omit,
+                    interval: self.order.interval,
+                    patience: PATIENCE,
+                    window_bytes: self.window(),
+                };
+                receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
+            }
+            Role::Send => {
+                let plan = SendPlan {
+                    length_bytes: self.order.length_bytes,
+                    longest: self.order.duration + PATIENCE,
+                    bytes: self.order.bytes,
+                    interval: self.order.interval,
+                };
+                send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
+            }
+        }
+    }
+
+    /// Waits for a condition, the deadline, or the session's end, whichever is first.
+    fn wait(&self, deadline: Duration, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let until = Instant::now() + deadline;
+        let mut state = self.state();
+        while !done(&state) && !state.abandoned {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

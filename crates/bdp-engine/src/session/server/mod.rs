@@ -1,0 +1,233 @@
+//! The end that serves: one port, TCP and UDP, one thread that lets connections in, a thread for each session and for
+//! each end of a flow.
+//!
+//! It never connects anywhere, and answers a datagram only if that holds the key of a session, with the same bytes.
+
+mod admission;
+mod door;
+mod flow;
+mod session;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Nanos;
+use bdp_sys::echo::EchoSocket;
+use bdp_sys::poll::Waker;
+use bdp_sys::{process, socket};
+use bdp_wire::session::{Key, Limits, PROBE_BYTES, Probe};
+
+use crate::EngineError;
+use session::Session;
+
+/// Connections that the kernel holds until they are let in.
+const BACKLOG: i32 = 4096;
+/// How long the echo waits for a datagram before it looks whether the server ends.
+const ECHO_CHECK: Duration = Duration::from_millis(500);
+/// How long sessions may take to end with the server.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How to serve.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// Where; `[::]` is every address of both IP versions, and `0.0.0.0` where the machine has no IPv6.
+    pub listen: SocketAddr,
+    /// What clients from other addresses than loopback have to prove that they know; `None` lets everybody in.
+    pub token: Option<String>,
+    /// What one session is granted.
+    pub limits: Limits,
+    /// Sessions at once.
+    pub sessions: u32,
+    /// End after one session.
+    pub once: bool,
+}
+
+/// What a server has to tell while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A session began.
+    Began {
+        /// Which, from 1.
+        session: u32,
+        /// The client.
+        peer: SocketAddr,
+        /// The client's version of bdp.
+        bdp: String,
+    },
+    /// A session ended.
+    Ended {
+        /// Which.
+        session: u32,
+        /// The client.
+        peer: SocketAddr,
+        /// How long it took.
+        took: Nanos,
+        /// Flows that it ran.
+        flows: u32,
+        /// Why, where the client did not just leave after its work.
+        why: Option<String>,
+    },
+    /// Somebody was not let in.
+    TurnedAway {
+        /// Who.
+        peer: SocketAddr,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    listener: TcpListener,
+    echo: EchoSocket,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// Ends a server from another thread.
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
+
+/// What the threads of a server have in common.
+struct Shared {
+    options: ServerOptions,
+    sessions: Mutex<HashMap<Key, Arc<Session>>>,
+    /// Clients that are being greeted.
+    greeting: AtomicU32,
+    /// Sessions so far.
+    begun: AtomicU32,
+    ending: AtomicBool,
+    waker: Waker,
+    log: Box<dyn Fn(&Event) + Send + Sync>,
+}
+
+impl Server {
+    /// Takes the port, TCP and UDP. `log` is called from any thread of the server.
+    pub fn bind(
+        options: ServerOptions,
+        log: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> Result<Self, EngineError> {
+        // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
+        let _ = process::raise_descriptor_limit();
+        let listener = listen(options.listen)?;
+        listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
+        let address = listener.local_addr().map_err(EngineError::io("listen"))?;
+        let echo = EchoSocket::bind(address, ECHO_CHECK)?;
+        let shared = Arc::new(Shared {
+            options,
+            sessions: Mutex::default(),
+            greeting: AtomicU32::new(0),
+            begun: AtomicU32::new(0),
+            ending: AtomicBool::new(false),
+            waker: Waker::new()?,
+            log: Box::new(log),
+        });
+        Ok(Self { listener, echo, address, shared })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What ends it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.shared))
+    }
+
+    /// Serves until it is stopped, or one session has ended where only one is served.
+    pub fn run(self) -> Result<(), EngineError> {
+        let Self { listener, echo, shared, .. } = self;
+        let echoing = Arc::clone(&shared);
+        let echo = crate::agent::start(move || answer_probes(&echo, &echoing))?;
+        let outcome = door::keep(&listener, &shared);
+        drop(listener);
+        shared.end();
+        let until = Instant::now() + FAREWELL;
+        while !shared.sessions().is_empty() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // It looks at the flag at least twice a second.
+        let _ = echo.join();
+        outcome
+    }
+}
+
+impl Stopper {
+    /// Ends the server and its sessions.
+    pub fn stop(&self) {
+        self.0.end();
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Key, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self, key: &Key) -> Option<Arc<Session>> {
+        self.sessions().get(key).cloned()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        for session in self.sessions().values() {
+            session.hang_up();
+        }
+    }
+
+    fn tell(&self, event: &Event) {
+        (self.log)(event);
+    }
+
+    /// Whether a client at this address has to know the token.
+    fn needs_token(&self, peer: IpAddr) -> bool {
+        self.options.token.is_some() && !peer.to_canonical().is_loopback()
+    }
+}
+
+/// A listener; of the older IP version alone where any address was meant and there is no newer one.
+fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+    match socket::listen_dual(address, BACKLOG) {
+        Err(_) if address.ip().is_unspecified() && address.is_ipv6() && !has_ipv6() => {
+            let v4 = SocketAddr::from(([0, 0, 0, 0], address.port()));
+            Ok(socket::listen_dual(v4, BACKLOG)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+fn has_ipv6() -> bool {
+    TcpListener::bind("[::]:0").is_ok()
+}
+
+/// Sends back what holds the key of a session.
+fn answer_probes(echo: &EchoSocket, shared: &Shared) {
+    process::sharpen_timers();
+    let mut room = [0; PROBE_BYTES];
+    while !shared.is_ending() {
+        match echo.receive(&mut room) {
+            Ok((PROBE_BYTES, way)) => {
+                let known =
+                    Probe::decode(&room).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
+                if known {
+                    // A full queue or an unreachable client shows there as a probe without answer.
+                    let _ = echo.answer(&room, &way);
+                }
+            }
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            // A refused datagram (ICMP) is reported here and concerns only its sender.
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A server on a port of its own, and requests that are over soon.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use bdp_engine::session::server::{Event, Server, ServerOptions, Stopper};
+use bdp_engine::session::{Credentials, SessionError, measure};
+use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::units::{ByteCount, Nanos};
+use bdp_wire::session::Limits;
+
+pub const TOKEN: &str = "7d1f03c5aa";
+
+/// A server in this process; dropped, it ends.
+pub struct Serving {
+    pub address: SocketAddr,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+pub fn options() -> ServerOptions {
+    ServerOptions {
+        listen: "[::]:0".parse().unwrap(),
+        token: Some(TOKEN.to_owned()),
+        limits: Limits { duration: Nanos::secs(10), streams: 2000 },
+        sessions: 8,
+        once: false,
+    }
+}
+
+impl Serving {
+    pub fn start() -> Self {
+        Self::with(options())
+    }
+
+    pub fn with(options: ServerOptions) -> Self {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&events);
+        let server = Server::bind(options, move |event| log.lock().unwrap().push(event.clone())).unwrap();
+        let (address, stopper) = (server.address(), server.stopper());
+        let thread = Some(std::thread::spawn(move || server.run().unwrap()));
+        Self { address, stopper, thread, events }
+    }
+
+    /// A request to it by IPv4, short.
+    pub fn request(&self) -> MeasureRequest {
+        request("127.0.0.1", self.address.port())
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// A measurement goes through: nothing that came before has done harm.
+    pub fn assert_unharmed(&self) {
+        let measurement = run(&self.request()).unwrap();
+        assert!(measurement.directions[0].bytes > 0);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let outcome = self.thread.take().unwrap().join();
+        if !std::thread::panicking() {
+            outcome.unwrap();
+        }
+    }
+}
+
+pub fn request(host: &str, port: u16) -> MeasureRequest {
+    MeasureRequest {
+        host: host.to_owned(),
+        port,
+        family: None,
+        directions: vec![Way::To],
+        bidirectional: false,
+        streams: 1,
+        duration: Nanos::millis(300),
+        bytes: None,
+        omit: Nanos::ZERO,
+        interval: Nanos::millis(50),
+        idle: Nanos::millis(200),
+        length: ByteCount::kib(64),
+        window: None,
+        socket_buffer: None,
+        mss: None,
+        congestion: None,
+        nodelay: false,
+        dscp: None,
+        bind_address: None,
+        bind_device: None,
+        client_port: None,
+    }
+}
+
+/// Measures without a token.
+pub fn run(request: &MeasureRequest) -> Result<Measurement, SessionError> {
+    run_with(request, None)
+}
+
+pub fn run_with(request: &MeasureRequest, token: Option<&str>) -> Result<Measurement, SessionError> {
+    let credentials = Credentials { token: token.map(str::to_owned) };
+    measure(request, &credentials, &mut |_| {}, &AtomicBool::new(false))
+}

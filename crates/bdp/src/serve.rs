@@ -1,0 +1,197 @@
+//! `bdp serve`: the other end of measurements.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::Context;
+use bdp_engine::EngineError;
+use bdp_engine::session::server::{Event, Server, ServerOptions};
+use bdp_model::units::Nanos;
+use bdp_sys::{random, signal};
+use bdp_wire::proof::hex;
+use bdp_wire::session::{Limits, PORT};
+use clap::Args;
+
+use crate::exit::{self, Exit};
+use crate::{Outcome, output};
+
+/// Limits with a token, and with --open.
+const TRUSTED: Granted = Granted { duration: Nanos::secs(24 * 3600), streams: 4096, sessions: 16 };
+const OPEN: Granted = Granted { duration: Nanos::secs(30), streams: 16, sessions: 4 };
+
+struct Granted {
+    duration: Nanos,
+    streams: u32,
+    sessions: u32,
+}
+
+/// Be the other end of measurements: one port, TCP and UDP.
+///
+/// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
+/// server never connects anywhere and changes no setting of the machine.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Where to listen: an address, a port, or both; every address of IPv4 and IPv6 if no address is given
+    #[arg(long, value_name = "ADDR:PORT", default_value = "5201")]
+    listen: String,
+    /// The token that clients need, instead of a new one [env: BDP_TOKEN]
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
+    token: Option<String>,
+    /// Read the token from the first line of a file
+    #[arg(long, value_name = "FILE", conflicts_with = "open")]
+    token_file: Option<PathBuf>,
+    /// Serve everybody without a token, with smaller limits: 30s, 16 streams, 4 sessions
+    #[arg(long)]
+    open: bool,
+    /// Serve one session, then exit
+    #[arg(short = '1', long = "one-off")]
+    once: bool,
+    /// Longest flow that is granted [default: 24h, with --open 30s]
+    #[arg(long, value_name = "TIME")]
+    max_duration: Option<Nanos>,
+    /// Most streams of a flow [default: 4096, with --open 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    max_streams: Option<u32>,
+    /// Most sessions at once [default: 16, with --open 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    max_sessions: Option<u32>,
+}
+
+impl ServeArgs {
+    /// Serves until a signal, or one session with `-1`.
+    pub fn run(self) -> Outcome {
+        let token = self.find_token()?;
+        let granted = if self.open { OPEN } else { TRUSTED };
+        let limits = Limits {
+            duration: self.max_duration.unwrap_or(granted.duration),
+            streams: self.max_streams.unwrap_or(granted.streams),
+        };
+        let options = ServerOptions {
+            listen: listen_address(&self.listen)?,
+            token: token.clone(),
+            limits,
+            sessions: self.max_sessions.unwrap_or(granted.sessions),
+            once: self.once,
+        };
+        // Before the first thread, so that none of them is interrupted.
+        let held = signal::hold();
+        let server = Server::bind(options, |event| output::note(&describe(event))).map_err(refused)?;
+        introduce(server.address(), token.as_deref());
+        let stopper = server.stopper();
+        thread::Builder::new()
+            .name("bdp-signals".to_owned())
+            .spawn(move || {
+                let ending = held.wait();
+                output::note(&format!("ended by {}", ending.name()));
+                stopper.stop();
+                // A second one does not wait for the farewell.
+                held.wait().carry_out()
+            })
+            .map_err(|e| exit::environment(format!("start a thread: {e}; a larger 'ulimit -u' helps")))?;
+        server.run().map_err(|e| exit::environment(e.to_string()))?;
+        Ok(Exit::Done)
+    }
+
+    fn find_token(&self) -> anyhow::Result<Option<String>> {
+        if self.open {
+            return Ok(None);
+        }
+        match read_token(self.token.as_deref(), self.token_file.as_deref())? {
+            Some(token) => Ok(Some(token)),
+            None => {
+                let bytes: [u8; 12] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
+                Ok(Some(hex(&bytes)))
+            }
+        }
+    }
+}
+
+/// The token that was given: by option, by file, or by `BDP_TOKEN`, in this order.
+pub fn read_token(option: Option<&str>, file: Option<&std::path::Path>) -> anyhow::Result<Option<String>> {
+    let (token, whence) = if let Some(token) = option {
+        (token.to_owned(), "--token".to_owned())
+    } else if let Some(path) = file {
+        let whence = format!("--token-file {}", path.display());
+        let text = fs::read_to_string(path).map_err(|e| exit::environment(format!("read {whence}: {e}")))?;
+        (text.lines().next().unwrap_or_default().to_owned(), whence)
+    } else if let Some(token) = std::env::var_os("BDP_TOKEN") {
+        let token = token.into_string().map_err(|_| exit::usage("BDP_TOKEN is not UTF-8 text"))?;
+        (token, "BDP_TOKEN".to_owned())
+    } else {
+        return Ok(None);
+    };
+    let token = token.trim();
+    if token.is_empty() {
+        return Err(exit::usage(format!("{whence} holds no token; leave it out, or give one")));
+    }
+    Ok(Some(token.to_owned()))
+}
+
+/// `PORT`, `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.
+fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
+    let any = IpAddr::from([0u16; 8]);
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+        return Ok((any, port).into());
+    }
+    if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return Ok((address, PORT).into());
+    }
+    text.parse().or_else(|_| {
+        // A name of this machine.
+        let mut found = text.to_socket_addrs().ok().into_iter().flatten();
+        found.next().with_context(|| text.to_owned()).map_err(|_| {
+            exit::usage(format!(
+                "--listen '{text}' is no address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address alone"
+            ))
+        })
+    })
+}
+
+fn refused(error: EngineError) -> anyhow::Error {
+    let text = error.to_string();
+    match &error {
+        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrInUse => exit::environment(
+            format!("{text}; another server has the port: end it, or listen elsewhere, --listen 5202"),
+        ),
+        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::PermissionDenied => {
+            exit::environment(format!("{text}; ports below 1024 need root: listen on another, --listen 5201"))
+        }
+        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
+            exit::environment(format!("{text}; give an address of this machine ('ip address' lists them)"))
+        }
+        _ => exit::environment(text),
+    }
+}
+
+/// Says what to run at the other machine.
+fn introduce(address: SocketAddr, token: Option<&str>) {
+    let host =
+        if address.ip().is_unspecified() { bdp_sys::device::host_name() } else { address.ip().to_string() };
+    let target = match (address.port(), host.contains(':')) {
+        (PORT, _) => host,
+        (port, false) => format!("{host}:{port}"),
+        (port, true) => format!("[{host}]:{port}"),
+    };
+    let secret = token.map_or(String::new(), |token| format!(" --token {token}"));
+    let whom = if token.is_some() { "loopback needs no token" } else { "open to everybody, within limits" };
+    output::note(&format!(
+        "bdp serve: listening on {address}, TCP and UDP ({whom}); at the other machine run:"
+    ));
+    output::print(&format!("bdp measure {target}{secret}\n")).ok();
+}
+
+fn describe(event: &Event) -> String {
+    let canonical = |peer: &SocketAddr| SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    match event {
+        Event::Began { session, peer, bdp } => {
+            format!("session {session}: {} began, bdp {bdp}", canonical(peer))
+        }
+        Event::Ended { session, peer, took, flows, why } => {
+            let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            format!("session {session}: {} ended after {took}, {flows} flows{why}", canonical(peer))
+        }
+        Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use bdp_model::scenario::ProbeKind;
 use bdp_sys::{netlink, sysctl};
 use bdp_wire::control::{Answer, ListenOrder, Numbered, Received, Request};
 use bdp_wire::frame;
@@ -37,7 +38,7 @@ struct Agent {
 impl Agent {
     fn carry_out(&mut self, Numbered { id, body }: Numbered<Request>) {
         match body {
-            Request::Echo { address } => self.answer(id, start_echo(address)),
+            Request::Echo { address, kind } => self.answer(id, start_echo(address, kind)),
             Request::Listen(order) => {
                 let answer = self.start_receiving(order);
                 self.answer(id, answer);
@@ -122,10 +123,21 @@ fn write_answer(answers: &Answers, id: u64, answer: Result<Answer, EngineError>)
     let _ = frame::write(&mut *writer, &Numbered { id, body });
 }
 
-fn start_echo(address: std::net::SocketAddr) -> Result<Answer, EngineError> {
-    let socket = UdpSocket::bind(address).map_err(EngineError::io("bind echo"))?;
-    let port = socket.local_addr().map_err(EngineError::io("bind echo"))?.port();
-    start(move || probe::echo(&socket))?;
+fn start_echo(address: std::net::SocketAddr, kind: ProbeKind) -> Result<Answer, EngineError> {
+    let port = match kind {
+        ProbeKind::Udp => {
+            let socket = UdpSocket::bind(address).map_err(EngineError::io("bind echo"))?;
+            let port = socket.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            start(move || probe::echo(&socket))?;
+            port
+        }
+        ProbeKind::TcpConnect => {
+            let listener = probe::listen(address)?;
+            let port = listener.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            start(move || probe::take(&listener))?;
+            port
+        }
+    };
     Ok(Answer::Listening { port })
 }
 

@@ -42,6 +42,12 @@ pub enum EngineError {
     /// The other end of a flow did not come in time.
     #[error("{0}")]
     Deadline(String),
+    /// Connections were made, and not a byte came over them.
+    #[error("no data came within {within}")]
+    Silence {
+        /// How long was waited.
+        within: bdp_model::units::Nanos,
+    },
 }
 
 impl EngineError {

@@ -1,9 +1,14 @@
-//! The probe flow: small UDP datagrams at a steady rate, echoed by the other host, timed by the monotonic clock.
+//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
+//! connections, one at a time, each reset as soon as it stands.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_model::scenario::ProbeKind;
+use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeOrder, Probed};
 
@@ -11,6 +16,10 @@ use crate::EngineError;
 
 /// Payload of a probe: sequence number and time of sending, big-endian.
 pub const PROBE_BYTES: usize = 16;
+/// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
+const PROBE_CONNECTIONS: usize = 128;
+/// Longest wait before a raised stop flag is seen.
+const STOP_CHECK_NS: u64 = 50_000_000;
 
 /// Answers every datagram of a probe's size with itself, for as long as the process lives.
 pub fn echo(socket: &UdpSocket) {
@@ -21,8 +30,34 @@ pub fn echo(socket: &UdpSocket) {
             // Same size back: nothing to gain for whoever forges a source.
             Ok((PROBE_BYTES, from)) => drop(socket.send_to(&room, from)),
             Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
             // A refused datagram (ICMP) is reported here and concerns only its sender.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// A listener for connections that are probes.
+pub fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+    Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
+}
+
+/// Takes every connection, for as long as the process lives. The kernel answers the SYN by itself, so that when this
+/// thread runs does not count. Each is let go only when many later ones have come: the end that times it is to reset it,
+/// and a reset from here that came first would look like a refusal. Where that end's reset was lost, ours ends it.
+pub fn take(listener: &TcpListener) {
+    let mut taken = VecDeque::new();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if bdp_sys::socket::reset_on_close(&stream).is_ok() {
+                    taken.push_back(stream);
+                }
+                if taken.len() > PROBE_CONNECTIONS {
+                    taken.pop_front();
+                }
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -31,12 +66,57 @@ pub fn echo(socket: &UdpSocket) {
 /// Sends probes and collects their round trips until the order's end or until `stop`.
 pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
     process::sharpen_timers();
+    match order.kind {
+        ProbeKind::Udp => send_datagrams(order, stop),
+        ProbeKind::TcpConnect => Ok(connect_in_turn(order, stop)),
+    }
+}
+
+/// Connects at every interval, one connection at a time. An interval that passes while one is under way is left out: it is
+/// not counted as sent, because nothing was. A connection that was refused, or not answered within the order's patience,
+/// counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the next.
+fn connect_in_turn(order: &ProbeOrder, stop: &AtomicBool) -> Probed {
+    let start = clock::monotonic_ns() + order.offset.as_ns();
+    let interval = order.interval.as_ns().max(10_000);
+    let mut outcome = Probed::default();
+    let mut turn = 0;
+    loop {
+        let due = turn * interval;
+        if due >= order.duration.as_ns() || !wait_until(start + due, stop) {
+            return outcome;
+        }
+        outcome.sent += 1;
+        if let Ok(took) = bdp_sys::socket::time_connect(order.to, order.patience.to_duration()) {
+            outcome.rtt_ns.push(took);
+        }
+        let passed = clock::monotonic_ns().saturating_sub(start);
+        turn = (turn + 1).max(passed.div_ceil(interval));
+    }
+}
+
+/// Sleeps until a moment of the monotonic clock; false where `stop` was raised before.
+fn wait_until(moment: u64, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        match moment.saturating_sub(clock::monotonic_ns()) {
+            0 => return true,
+            left => std::thread::sleep(Duration::from_nanos(left.min(STOP_CHECK_NS))),
+        }
+    }
+}
+
+fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
     let any: SocketAddr = match order.to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(any).map_err(EngineError::io("bind probe"))?;
     socket.connect(order.to).map_err(EngineError::io("connect probe"))?;
+    if !wait_until(clock::monotonic_ns() + order.offset.as_ns(), stop) {
+        return Ok(Probed::default());
+    }
     let start = clock::monotonic_ns();
     let interval = order.interval.as_ns().max(10_000);
     let last_send = start + order.duration.as_ns();
@@ -63,7 +143,7 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError>
         }
         let wake = if sending { next_send } else { last_send + order.patience.as_ns() };
         // Bounded, so that a stop is seen.
-        let wait = wake.saturating_sub(now).clamp(1_000, 50_000_000);
+        let wait = wake.saturating_sub(now).clamp(1_000, STOP_CHECK_NS);
         bdp_sys::socket::set_receive_deadline(&socket, Duration::from_nanos(wait))?;
         if let Ok(PROBE_BYTES) = socket.recv(&mut room) {
             let arrived = clock::monotonic_ns();
@@ -79,20 +159,46 @@ mod tests {
 
     use super::*;
 
+    fn order(kind: ProbeKind, to: SocketAddr) -> ProbeOrder {
+        ProbeOrder {
+            kind,
+            to,
+            offset: Nanos::millis(2),
+            interval: Nanos::millis(1),
+            duration: Nanos::millis(20),
+            patience: Nanos::secs(5),
+        }
+    }
+
     #[test]
     fn every_probe_over_loopback_comes_back() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         std::thread::spawn(move || echo(&socket));
-        let order = ProbeOrder {
-            to,
-            interval: Nanos::millis(1),
-            duration: Nanos::millis(20),
-            patience: Nanos::secs(5),
-        };
-        let outcome = run(&order, &AtomicBool::new(false)).unwrap();
+        let outcome = run(&order(ProbeKind::Udp, to), &AtomicBool::new(false)).unwrap();
         assert_eq!(outcome.sent, 20);
         assert_eq!(outcome.rtt_ns.len(), 20);
         assert!(outcome.rtt_ns.iter().all(|&r| r > 0));
+    }
+
+    #[test]
+    fn every_connection_over_loopback_is_answered() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to = listener.local_addr().unwrap();
+        std::thread::spawn(move || take(&listener));
+        let outcome = run(&order(ProbeKind::TcpConnect, to), &AtomicBool::new(false)).unwrap();
+        // A busy machine may leave intervals out, and never sends one twice.
+        assert!((1..=20).contains(&outcome.sent), "{}", outcome.sent);
+        assert_eq!(outcome.rtt_ns.len() as u64, outcome.sent);
+        assert!(outcome.rtt_ns.iter().all(|&r| r > 0));
+    }
+
+    #[test]
+    fn a_refused_connection_counts_as_sent_and_a_stop_ends_the_flow() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let outcome = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(false)).unwrap();
+        assert!(outcome.sent >= 1 && outcome.rtt_ns.is_empty(), "{outcome:?}");
+        let stopped = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(true)).unwrap();
+        assert_eq!(stopped, Probed::default());
     }
 }

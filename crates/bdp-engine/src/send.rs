@@ -34,8 +34,16 @@ pub struct SendPlan {
     pub interval: Nanos,
 }
 
-/// Connects, then sends as [`over`] does.
+/// Connects when it is time, then sends as [`over`] does.
 pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
+    process::sharpen_timers();
+    let start = clock::monotonic_ns() + order.start.as_ns();
+    while let Some(left) = start.checked_sub(clock::monotonic_ns()).filter(|&left| left > 0) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Sent::default());
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(left.min(STOP_CHECK_NS)));
+    }
     let options = socket::TcpOptions {
         congestion: Some(order.congestion.clone()),
         mss: order.mss,

@@ -42,7 +42,7 @@ pub struct Record {
     pub expectation: Option<Expectation>,
     /// Smallest idle round trip of the probe flow.
     pub rtt_idle_ns: Option<u64>,
-    /// The probe flow's round trips.
+    /// Round trips between the hosts of the first flow; every flow has its own.
     pub rtt_ns: RttReport,
     /// The window: asked, granted, on the wire (of the first flow; every flow has its own).
     pub window: WindowReport,
@@ -132,6 +132,10 @@ pub struct FlowRecord {
     pub from: String,
     /// Name of the receiving host.
     pub to: String,
+    /// When its first byte was read, since the flows could start; when it was to start, where none came.
+    pub start_ns: u64,
+    /// Round trips between its hosts, probed beside it.
+    pub rtt_ns: RttReport,
     /// Goodput after omit, bit/s.
     pub goodput_bps: f64,
     /// Bytes read by the receiver, omit included.
@@ -163,7 +167,7 @@ pub struct FlowRecord {
 /// One reading at the receiver. Absent fields are ones that the kernel did not return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverSample {
-    /// Since the flow's first byte was read.
+    /// Since the flow's first byte was read, or since its connections were made where none came.
     pub at_ns: u64,
     /// Bytes read so far, all streams.
     pub bytes: u64,

@@ -10,8 +10,10 @@ mod capture;
 pub mod conduct;
 pub mod measure;
 pub mod schedule;
+mod share;
 mod stage;
 mod verdict;
+mod way;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};

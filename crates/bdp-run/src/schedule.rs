@@ -10,6 +10,7 @@ use bdp_model::units::Nanos;
 use bdp_store::Store;
 
 use crate::stage::{LabStage, Stage};
+use crate::way::Way;
 use crate::window::{self, Means};
 use crate::{Conductor, RunError};
 
@@ -135,22 +136,16 @@ pub(crate) enum Demand {
 impl Demand {
     /// By the path's round trip and by the most that the window lets through.
     fn of(case: &CaseSpec) -> Self {
-        let rtt = case
-            .links
-            .iter()
-            .map(|l| l.config.forward.delay + l.config.reverse.delay)
-            .min()
-            .unwrap_or_default();
+        let ways: Vec<Option<Way<'_>>> = case.flows.iter().map(|flow| Way::of(case, flow)).collect();
+        let rtt = ways.iter().flatten().map(Way::delay).min().unwrap_or_default();
         if rtt < SHORTEST_SHARED_RTT {
             return Self::Alone;
         }
         let mut segments = 0.0;
-        for flow in &case.flows {
+        for (flow, way) in case.flows.iter().zip(&ways) {
             let mss = window::planned_mss(case, flow) as f64;
-            let by_rate = window::link_of(case, flow).and_then(|l| {
-                let direction = if l.between[0] == flow.from { &l.config.forward } else { &l.config.reverse };
-                direction.rate.map(|r| r.as_bps() as f64 / 8.0 / mss)
-            });
+            let slowest = way.as_ref().and_then(|way| way.slowest(mss as u64));
+            let by_rate = slowest.map(|(_, rate)| rate.as_bps() as f64 / 8.0 / mss);
             let unscaled = case.hosts.iter().any(|h| {
                 h.name == flow.to && h.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
             });
@@ -160,7 +155,9 @@ impl Demand {
                 _ => unscaled.then_some(65_535.0),
             };
             let by_window = window.map(|w| w * f64::from(flow.streams) / rtt.as_secs_f64() / mss);
-            segments += by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));
+            // Each link that a segment crosses is work.
+            let links = way.as_ref().map_or(1, Way::length) as f64;
+            segments += links * by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));
         }
         // An acknowledgement for every other segment.
         let demand = segments * 1.5;
@@ -331,11 +328,10 @@ fn again(turn: Turn, now: Duration) -> Turn {
 
 /// Seconds that a case takes when nothing goes wrong.
 fn usual_seconds(case: &CaseSpec) -> f64 {
-    let longest = case.flows.iter().map(|f| f.duration).max().unwrap_or_default();
-    let rtt =
-        case.links.iter().map(|l| l.config.forward.delay + l.config.reverse.delay).max().unwrap_or_default();
+    let last_end = case.flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
+    let rtt = case.flows.iter().filter_map(|f| Some(Way::of(case, f)?.delay())).max().unwrap_or_default();
     let calibrating = case.flows.iter().filter(|f| f.window.is_some()).count() as f64 * 0.7;
-    (case.idle + longest).as_secs_f64() + 6.0 * rtt.as_secs_f64() + calibrating + 0.3
+    (case.idle + last_end).as_secs_f64() + 6.0 * rtt.as_secs_f64() + calibrating + 0.3
 }
 
 #[cfg(test)]

@@ -1,79 +1,72 @@
 //! What a case should have reached, and whether it did.
 
-use std::collections::BTreeMap;
-
 use bdp_model::path::window::{self, Congestion, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord};
-use bdp_model::scenario::{CaseSpec, Expect};
-use bdp_model::units::{Nanos, format_bps};
+use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
+use bdp_model::units::format_bps;
 
-use crate::window::{Means, header_bytes, link_of, planned_mss};
+use crate::conduct::probe_bytes;
+use crate::share::{self, Load};
+use crate::way::{Way, smallest};
+use crate::window::{Means, header_bytes, planned_mss};
 
-/// The model's goodput of the whole case and the terms that ruled.
-pub(crate) fn expected(
-    case: &CaseSpec,
-    means: &[Means],
-    flows: &[FlowRecord],
-    rtt: Option<Nanos>,
-) -> Option<(f64, String)> {
-    // The round trip was measured on the first flow's link: of another link it says nothing.
-    let probed = case.flows.first().and_then(|flow| link_of(case, flow));
+/// The model's goodput of the whole case and the terms that ruled. Each flow is held against its own way and its own round
+/// trip; flows that share a link share what it carries.
+pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<(f64, String)> {
     let mut terms = Vec::new();
-    // What the flows of each direction must reach by themselves, and the ceiling that they share.
-    let mut directions: BTreeMap<(&str, &str), (f64, Option<f64>)> = BTreeMap::new();
+    let mut loads = Vec::new();
     for ((flow, means), record) in case.flows.iter().zip(means).zip(flows) {
-        if link_of(case, flow) != probed {
-            return None;
-        }
-        let path = path(case, flow, record, rtt?)?;
-        let seen = record.window.on_the_wire_bytes;
-        let window = match (means, seen) {
-            (Means::Path { .. }, Some(bytes)) => WindowOnWire::PathClamp(bytes),
-            (Means::Receiver { .. }, Some(bytes)) => WindowOnWire::Receiver(bytes),
-            (Means::Autotuned, _) => {
-                record.window.on_the_wire_max_bytes.map_or(WindowOnWire::Autotuned, WindowOnWire::Receiver)
-            }
-            (_, None) => return None,
-        };
-        let expectation = window::expect_goodput(&path, &window, flow.streams)?;
-        let direction = directions.entry((&flow.from, &flow.to)).or_default();
-        direction.0 += expectation.bps;
-        direction.1 =
-            window::expect_goodput(&window::Path { loss: 0.0, ..path }, &WindowOnWire::Autotuned, 1)
-                .map(|ceiling| ceiling.bps);
-        terms.push(expectation.by);
+        let way = Way::of(case, flow)?;
+        let (bps, by) = of_flow(case, flow, &way, *means, record)?;
+        loads.push(Load::new(case, flow, &way, segment_bytes(case, flow, record), bps));
+        terms.push(by);
     }
-    let mut total = 0.0;
-    for (sum, ceiling) in directions.into_values() {
-        match ceiling {
-            Some(ceiling) if sum > ceiling * 1.000_001 => {
-                total += ceiling;
-                terms.push(format!("shared ceiling: {}", format_bps(ceiling)));
-            }
-            _ => total += sum,
-        }
-    }
+    let (total, shared) = share::total(&loads)?;
+    terms.extend(shared.into_iter().map(|bps| format!("shared ceiling: {}", format_bps(bps))));
     terms.dedup();
     (!terms.is_empty()).then(|| (total, terms.join("; ")))
 }
 
-fn path(
+/// What one flow must reach by itself.
+fn of_flow(
     case: &CaseSpec,
-    flow: &bdp_model::scenario::FlowSpec,
+    flow: &FlowSpec,
+    way: &Way<'_>,
+    means: Means,
     record: &FlowRecord,
-    rtt: Nanos,
-) -> Option<window::Path> {
-    let link = link_of(case, flow)?;
-    let direction = if link.between[0] == flow.from { &link.config.forward } else { &link.config.reverse };
-    Some(window::Path {
-        rate: direction.rate,
-        overhead_bytes: u64::from(direction.overhead_bytes),
-        mss_bytes: record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)),
-        header_bytes: header_bytes(case),
-        rtt,
-        loss: direction.loss.probability(),
+) -> Option<(f64, String)> {
+    let (mss, headers) = segment_bytes(case, flow, record);
+    if let Some((hop, most)) = way.black_hole(mss + headers) {
+        let by =
+            format!("black hole: {} lets {most} B through, a segment has {}", way.name(hop), mss + headers);
+        return Some((0.0, by));
+    }
+    let rtt = smallest(record.rtt_ns.idle)?;
+    let slowest = way.slowest(mss + headers);
+    let path = window::Path {
+        rate: slowest.map(|(_, rate)| rate),
+        overhead_bytes: slowest.map_or(0, |(hop, _)| u64::from(hop.direction(&case.links).overhead_bytes)),
+        mss_bytes: mss,
+        header_bytes: headers,
+        rtt: rtt + way.store_and_forward(mss + headers, probe_bytes(case, flow).0),
+        loss: way.loss(),
         congestion: Congestion::from_name(&record.congestion_control),
-    })
+    };
+    let seen = record.window.on_the_wire_bytes;
+    let window = match (means, seen) {
+        (Means::Path { .. }, Some(bytes)) => WindowOnWire::PathClamp(bytes),
+        (Means::Receiver { .. }, Some(bytes)) => WindowOnWire::Receiver(bytes),
+        (Means::Autotuned, _) => {
+            record.window.on_the_wire_max_bytes.map_or(WindowOnWire::Autotuned, WindowOnWire::Receiver)
+        }
+        (_, None) => return None,
+    };
+    window::expect_goodput(&path, &window, flow.streams).map(|e| (e.bps, e.by))
+}
+
+/// Payload and headers of a full segment.
+fn segment_bytes(case: &CaseSpec, flow: &FlowSpec, record: &FlowRecord) -> (u64, u64) {
+    (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
 }
 
 /// Holds a goodput against what was written down before the run; `None` where nothing was.
@@ -87,6 +80,8 @@ pub(crate) fn judge(
     if let Some(within) = expect.model_within {
         texts.push(format!("goodput within {within} of the model"));
         met &= match (goodput_bps, model_bps) {
+            // Of nothing there is no fraction.
+            (Some(got), Some(0.0)) => got == 0.0,
             (Some(got), Some(model)) => (got / model - 1.0).abs() <= within.fraction(),
             _ => false,
         };
@@ -108,6 +103,10 @@ mod tests {
 
     use super::*;
 
+    fn expect_nothing() -> Expect {
+        Expect { model_within: Probability::new(0.05), ..Default::default() }
+    }
+
     #[test]
     fn an_expectation_is_met_or_missed() {
         let expect =
@@ -116,6 +115,8 @@ mod tests {
         assert_eq!(judge(&expect, Some(94.0), Some(100.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, Some(89.0), Some(90.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, None, Some(90.0)).unwrap().met, Some(false));
+        assert_eq!(judge(&expect_nothing(), Some(0.0), Some(0.0)).unwrap().met, Some(true));
+        assert_eq!(judge(&expect_nothing(), Some(1.0), Some(0.0)).unwrap().met, Some(false));
         assert_eq!(judge(&Expect::default(), Some(1.0), None), None);
     }
 }

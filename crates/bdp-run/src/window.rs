@@ -1,7 +1,10 @@
 //! How a flow's window is brought about: by the receiver's buffer, by a clamp on the path, or not at all.
 
-use bdp_model::link::WindowScaleRewrite;
-use bdp_model::scenario::{CaseSpec, Family, FlowSpec, LinkSpec, WindowMethod};
+use bdp_model::link::{DirectionConfig, WindowScaleRewrite};
+use bdp_model::scenario::route::Hop;
+use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec, LinkSpec, WindowMethod};
+
+use crate::way::Way;
 
 /// What is to be done for one flow's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,31 +17,33 @@ pub(crate) enum Means {
     Path { clamp_bytes: u16 },
 }
 
-/// Bytes of IP and TCP headers of a full segment on a host with these sysctls.
-pub(crate) fn header_bytes(case: &CaseSpec) -> u64 {
-    let timestamps_off =
-        case.hosts.iter().any(|h| h.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v == "0"));
-    let ip = if case.family == Family::Ipv4 { 20 } else { 40 };
-    ip + 20 + if timestamps_off { 0 } else { 12 }
+/// Bytes of IP and TCP headers of a full segment between hosts with these sysctls.
+pub(crate) fn header_bytes(case: &CaseSpec, flow: &FlowSpec) -> u64 {
+    ip_header_bytes(case.family) + 20 + if both_use(case, flow, "tcp_timestamps") { 12 } else { 0 }
+}
+
+/// Bytes of an IP header without options.
+pub(crate) const fn ip_header_bytes(family: Family) -> u64 {
+    match family {
+        Family::Ipv4 => 20,
+        Family::Ipv6 => 40,
+    }
+}
+
+/// Whether both hosts of a flow leave an extension of TCP on, as Linux has it where nothing is set.
+pub(crate) fn both_use(case: &CaseSpec, flow: &FlowSpec, extension: &str) -> bool {
+    let name = format!("net.ipv4.{extension}");
+    let off = |h: &HostSpec| h.sysctls.get(&name).is_some_and(|v| v == "0");
+    !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 
 /// Payload of a full segment of this flow, before the kernel has said.
 pub(crate) fn planned_mss(case: &CaseSpec, flow: &FlowSpec) -> u64 {
-    let mtu = link_of(case, flow).map_or(1500, |l| u64::from(l.config.mtu));
-    let headers = header_bytes(case);
-    let options = headers - if case.family == Family::Ipv4 { 40 } else { 60 };
+    let mtu = Way::of(case, flow).map_or(1500, |way| u64::from(way.mtu()));
+    let headers = header_bytes(case, flow);
+    let options = headers - ip_header_bytes(case.family) - 20;
     let by_path = mtu.saturating_sub(headers);
     flow.mss.map_or(by_path, |mss| by_path.min(u64::from(mss).saturating_sub(options))).max(1)
-}
-
-/// The link between the flow's hosts.
-pub(crate) fn link_of<'a>(case: &'a CaseSpec, flow: &FlowSpec) -> Option<&'a LinkSpec> {
-    case.links.iter().find(|link| joins(link, flow))
-}
-
-fn joins(link: &LinkSpec, flow: &FlowSpec) -> bool {
-    link.between == [flow.from.clone(), flow.to.clone()]
-        || link.between == [flow.to.clone(), flow.from.clone()]
 }
 
 /// Chooses the means for a flow.
@@ -85,23 +90,28 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
     Ok(())
 }
 
-/// Puts the clamp into the link's configuration: scaling stripped both ways, so that the field is bytes, and the
-/// field bounded in what the receiver sends.
-pub(crate) fn clamp(link: &mut LinkSpec, flow: &FlowSpec, clamp_bytes: u16) {
-    link.config.forward.rewrite.window_scale = Some(WindowScaleRewrite::Strip);
-    link.config.reverse.rewrite.window_scale = Some(WindowScaleRewrite::Strip);
-    let towards_sender =
-        if link.between[0] == flow.from { &mut link.config.reverse } else { &mut link.config.forward };
+/// Puts the clamp into the links' configuration: scaling stripped from the SYN that reaches the receiver and from its
+/// answer, so that the field is bytes, and the field bounded in what the receiver sends, both on its own link.
+fn clamp(links: &mut [LinkSpec], last: Hop, first: Hop, clamp_bytes: u16) {
+    direction(links, last).rewrite.window_scale = Some(WindowScaleRewrite::Strip);
+    let towards_sender = direction(links, first);
+    towards_sender.rewrite.window_scale = Some(WindowScaleRewrite::Strip);
     towards_sender.rewrite.window_field_max = Some(clamp_bytes);
+}
+
+fn direction(links: &mut [LinkSpec], hop: Hop) -> &mut DirectionConfig {
+    let config = &mut links[hop.link].config;
+    if hop.forward { &mut config.forward } else { &mut config.reverse }
 }
 
 /// Applies every clamp of the case to its links.
 pub(crate) fn clamp_links(case: &CaseSpec, means: &[Means]) -> Vec<LinkSpec> {
     let mut links = case.links.clone();
     for (flow, means) in case.flows.iter().zip(means) {
-        if let (Means::Path { clamp_bytes }, Some(link)) = (means, links.iter_mut().find(|l| joins(l, flow)))
+        if let (Means::Path { clamp_bytes }, Some(way)) = (means, Way::of(case, flow))
+            && let (Some(&last), Some(&first)) = (way.there.last(), way.back.first())
         {
-            clamp(link, flow, *clamp_bytes);
+            clamp(&mut links, last, first, *clamp_bytes);
         }
     }
     links

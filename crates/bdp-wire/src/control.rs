@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bdp_model::record::{ReceiverSample, SenderSample};
+use bdp_model::scenario::ProbeKind;
 use bdp_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +22,13 @@ pub struct Numbered<T> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Answer UDP datagrams on this address with themselves, until the agent ends. -> [`Answer::Listening`]
+    /// Answer probes on this address until the agent ends: datagrams with themselves, connections by taking them.
+    /// -> [`Answer::Listening`]
     Echo {
         /// Where; port 0 lets the kernel choose.
         address: SocketAddr,
+        /// What the probes are made of.
+        kind: ProbeKind,
     },
     /// Send probes to an echo and time them. -> [`Answer::Probed`]
     Probe(ProbeOrder),
@@ -51,16 +55,20 @@ pub enum Request {
     },
 }
 
-/// Probes: small UDP datagrams at a steady rate, each echoed.
+/// Probes at a steady rate, each answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeOrder {
+    /// What they are made of.
+    pub kind: ProbeKind,
     /// The echo.
     pub to: SocketAddr,
+    /// When the first is sent, since the order came: probe flows side by side keep out of each other's way.
+    pub offset: Nanos,
     /// From one probe to the next.
     pub interval: Nanos,
     /// For how long probes are sent; answers are awaited longer.
     pub duration: Nanos,
-    /// How long after the last probe answers are awaited, unless all have come.
+    /// How long after the last probe answers are awaited, unless all have come; of connections, how long each may take.
     pub patience: Nanos,
 }
 
@@ -75,13 +83,13 @@ pub struct ListenOrder {
     pub tcp_rmem_bytes: Option<u64>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// End after this time since the first byte.
+    /// End after this time since the first byte, or since the connections were made where none comes.
     pub duration: Nanos,
     /// Beginning that does not count.
     pub omit: Nanos,
     /// From one sample to the next.
     pub interval: Nanos,
-    /// How long to wait for the connections and the first byte.
+    /// How long to wait for the connections.
     pub patience: Nanos,
 }
 
@@ -90,6 +98,8 @@ pub struct ListenOrder {
 pub struct SendOrder {
     /// The receiver.
     pub to: SocketAddr,
+    /// When to connect, since the order came.
+    pub start: Nanos,
     /// Connections.
     pub streams: u32,
     /// Bytes of one write.
@@ -159,6 +169,9 @@ pub struct Probed {
 /// Outcome of a flow at the receiver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
+    /// When the first byte was read, by the monotonic clock of the host; null where none was.
+    #[serde(default)]
+    pub first_byte_at_ns: Option<u64>,
     /// Bytes read, omit included.
     pub bytes: u64,
     /// From the first byte to the last sample.

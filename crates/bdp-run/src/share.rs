@@ -1,0 +1,142 @@
+//! What flows reach together: those that share a link share what it carries.
+
+use std::collections::BTreeMap;
+
+use bdp_model::link::Medium;
+use bdp_model::scenario::route::Hop;
+use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::units::Nanos;
+
+use crate::way::Way;
+
+/// One flow: what it would reach alone, when, and what each link on its way could carry of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Load {
+    /// Goodput alone, bit/s.
+    bps: f64,
+    /// Its span of time, from the start to the end.
+    span: (Nanos, Nanos),
+    /// The wires that it takes, with the goodput that each has room for.
+    wires: Vec<(Hop, f64)>,
+}
+
+impl Load {
+    /// Of a flow whose full segments have so many bytes of payload and of headers.
+    pub(crate) fn new(
+        case: &CaseSpec,
+        flow: &FlowSpec,
+        way: &Way<'_>,
+        (mss, headers): (u64, u64),
+        bps: f64,
+    ) -> Self {
+        let wires = way.there.iter().filter_map(|&hop| {
+            let direction = hop.direction(&case.links);
+            let wire_bytes = mss + headers + u64::from(direction.overhead_bytes);
+            let room = direction.rate?.as_bps() as f64 * mss as f64 / wire_bytes as f64;
+            // A half-duplex medium is one wire for both directions.
+            let shared = case.links[hop.link].config.medium != Medium::FullDuplex;
+            Some((if shared { Hop { forward: true, ..hop } } else { hop }, room))
+        });
+        Self { bps, span: (flow.start, flow.start + flow.duration), wires: wires.collect() }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.span.0 < other.span.1 && other.span.0 < self.span.1
+    }
+}
+
+/// Flows whose goodput together is known.
+struct Group {
+    flows: Vec<usize>,
+    bps: f64,
+}
+
+/// The goodput of all flows together, and the room of each wire that bounds some of them. `None` where it depends on how
+/// flows divide a wire: where a full wire is shared by part of the flows of another full one, or for part of the time.
+pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
+    let mut wires: BTreeMap<Hop, (Vec<usize>, f64)> = BTreeMap::new();
+    for (flow, load) in loads.iter().enumerate() {
+        for &(hop, room) in &load.wires {
+            let wire = wires.entry(hop).or_default();
+            wire.0.push(flow);
+            wire.1 = wire.1.max(room);
+        }
+    }
+    let mut wires: Vec<(Vec<usize>, f64)> =
+        wires.into_values().filter(|(flows, _)| flows.len() > 1).collect();
+    // The inner before the outer, of equals the narrower.
+    wires.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then(a.1.total_cmp(&b.1)));
+    let mut groups: Vec<Group> =
+        loads.iter().enumerate().map(|(flow, load)| Group { flows: vec![flow], bps: load.bps }).collect();
+    let mut bounds = Vec::new();
+    for (flows, room) in wires {
+        let touched = |group: &Group| group.flows.iter().any(|flow| flows.contains(flow));
+        let sum: f64 = groups.iter().filter(|g| touched(g)).map(|g| g.bps).sum();
+        // A flow that fills a wire alone meets its room to the last digit.
+        if sum <= room * 1.000_001 {
+            continue;
+        }
+        let whole = groups.iter().filter(|g| touched(g)).all(|g| g.flows.iter().all(|f| flows.contains(f)));
+        let pairs =
+            || flows.iter().enumerate().flat_map(|(i, &a)| flows[i + 1..].iter().map(move |&b| (a, b)));
+        if pairs().all(|(a, b)| !loads[a].overlaps(&loads[b])) {
+            continue;
+        }
+        if !whole || pairs().any(|(a, b)| loads[a].span != loads[b].span) {
+            return None;
+        }
+        groups.retain(|g| !touched(g));
+        groups.push(Group { flows, bps: room });
+        bounds.push(room);
+    }
+    Some((groups.iter().map(|g| g.bps).sum(), bounds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: (Nanos, Nanos) = (Nanos::ZERO, Nanos::secs(10));
+
+    /// Of so many Mbit/s, over wires given by link number and Mbit/s.
+    fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
+        let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room)).collect();
+        Load { bps, span: SPAN, wires }
+    }
+
+    #[test]
+    fn flows_apart_add_up_and_flows_together_share() {
+        let apart = [load(10.0, &[(0, 10.0)]), load(5.0, &[(1, 20.0)])];
+        assert_eq!(total(&apart), Some((15.0, vec![])));
+        let together = [load(10.0, &[(0, 100.0), (1, 10.0)]), load(10.0, &[(2, 100.0), (1, 10.0)])];
+        assert_eq!(total(&together), Some((10.0, vec![10.0])));
+        let below = [load(4.0, &[(0, 10.0)]), load(5.0, &[(0, 10.0)])];
+        assert_eq!(total(&below), Some((9.0, vec![])));
+        assert_eq!(total(&[load(3.0, &[])]), Some((3.0, vec![])));
+    }
+
+    #[test]
+    fn a_wire_within_another_bounds_first() {
+        // Two flows share 4, and a third joins them on 10.
+        let loads =
+            [load(4.0, &[(0, 4.0), (1, 10.0)]), load(4.0, &[(0, 4.0), (1, 10.0)]), load(10.0, &[(1, 10.0)])];
+        assert_eq!(total(&loads), Some((10.0, vec![4.0, 10.0])));
+        let third_is_small = [loads[0].clone(), loads[1].clone(), load(3.0, &[(1, 10.0)])];
+        assert_eq!(total(&third_is_small), Some((7.0, vec![4.0])));
+        // The same flows over two wires: the narrower rules.
+        let twice = [load(9.0, &[(0, 9.0), (1, 5.0)]), load(9.0, &[(0, 9.0), (1, 5.0)])];
+        assert_eq!(total(&twice), Some((5.0, vec![5.0])));
+    }
+
+    #[test]
+    fn what_depends_on_how_they_divide_is_not_known() {
+        // A parking lot: the long flow shares each of two full wires with another flow.
+        let loads = [load(10.0, &[(0, 10.0), (1, 10.0)]), load(10.0, &[(0, 10.0)]), load(10.0, &[(1, 10.0)])];
+        assert_eq!(total(&loads), None);
+        let mut late = [load(10.0, &[(0, 10.0)]), load(10.0, &[(0, 10.0)])];
+        late[1].span = (Nanos::secs(5), Nanos::secs(15));
+        assert_eq!(total(&late), None);
+        late[1].span = (Nanos::secs(10), Nanos::secs(15));
+        assert_eq!(total(&late), Some((20.0, vec![])), "one after the other");
+    }
+}

@@ -1,0 +1,139 @@
+//! The way of a flow through the links of its case: there, and back for what is acknowledged.
+
+use bdp_model::link::DirectionConfig;
+use bdp_model::record::RttSummary;
+use bdp_model::scenario::route::{Hop, Network};
+use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
+use bdp_model::units::{Nanos, Rate};
+
+/// Two paths between the same hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Way<'a> {
+    links: &'a [LinkSpec],
+    /// Hops of the data.
+    pub(crate) there: Vec<Hop>,
+    /// Hops of the acknowledgements.
+    pub(crate) back: Vec<Hop>,
+}
+
+impl<'a> Way<'a> {
+    /// Of a flow; `None` where no links and routers join its hosts, which a scenario that was read excludes.
+    pub(crate) fn of(case: &'a CaseSpec, flow: &FlowSpec) -> Option<Self> {
+        Self::between(case, &flow.from, &flow.to)
+    }
+
+    /// From one host to another and back.
+    pub(crate) fn between(case: &'a CaseSpec, from: &str, to: &str) -> Option<Self> {
+        let network = Network::new(&case.hosts, &case.links);
+        Some(Self {
+            links: &case.links,
+            there: network.path(from, to).ok()?,
+            back: network.path(to, from).ok()?,
+        })
+    }
+
+    /// Largest IP packet that every device on the way there takes.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.there.iter().map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
+    }
+
+    /// Propagation there and back.
+    pub(crate) fn delay(&self) -> Nanos {
+        self.hops().fold(Nanos::ZERO, |sum, hop| sum + hop.direction(self.links).delay)
+    }
+
+    /// Links that a packet crosses on the longer of the two paths.
+    pub(crate) fn length(&self) -> usize {
+        self.there.len().max(self.back.len())
+    }
+
+    /// What the links do to data, in order.
+    pub(crate) fn data(&self) -> impl Iterator<Item = &'a DirectionConfig> + '_ {
+        self.there.iter().map(|hop| hop.direction(self.links))
+    }
+
+    /// The hop that lets the fewest packets of so many bytes through, with its rate; `None` where no hop has one.
+    pub(crate) fn slowest(&self, ip_bytes: u64) -> Option<(Hop, Rate)> {
+        let time = |hop: Hop| serialisation(hop.direction(self.links), ip_bytes);
+        let rated = self.there.iter().filter_map(|&hop| Some((hop, hop.direction(self.links).rate?)));
+        // The first of equals: behind it nothing queues.
+        rated.min_by_key(|&(hop, _)| std::cmp::Reverse(time(hop)))
+    }
+
+    /// Probability that one of the links loses a data packet.
+    pub(crate) fn loss(&self) -> f64 {
+        1.0 - self.data().map(|d| 1.0 - d.loss.probability()).product::<f64>()
+    }
+
+    /// The first hop that swallows IP packets of so many bytes, and what it lets through.
+    pub(crate) fn black_hole(&self, ip_bytes: u64) -> Option<(Hop, u32)> {
+        let above =
+            |hop: &Hop| hop.direction(self.links).drop_above.filter(|&most| ip_bytes > u64::from(most));
+        self.there.iter().find_map(|hop| above(hop).map(|most| (*hop, most)))
+    }
+
+    /// Both delays and every serialisation of an IP packet of `there` bytes and of its answer.
+    pub(crate) fn round_trip(&self, there: u64, back: u64) -> Nanos {
+        let of = |hops: &[Hop], bytes: u64| {
+            hops.iter()
+                .map(|hop| hop.direction(self.links))
+                .fold(Nanos::ZERO, |sum, d| sum + d.delay + serialisation(d, bytes))
+        };
+        of(&self.there, there) + of(&self.back, back)
+    }
+
+    /// What a full segment takes longer than a probe on all links there but the slowest, which a model counts by itself.
+    pub(crate) fn store_and_forward(&self, segment_ip_bytes: u64, probe_ip_bytes: u64) -> Nanos {
+        let slowest = self.slowest(segment_ip_bytes).map(|(hop, _)| hop);
+        self.there.iter().filter(|&&hop| Some(hop) != slowest).fold(Nanos::ZERO, |sum, hop| {
+            let d = hop.direction(self.links);
+            sum + serialisation(d, segment_ip_bytes).saturating_sub(serialisation(d, probe_ip_bytes))
+        })
+    }
+
+    /// The names of a hop's hosts: `r1->r2`.
+    pub(crate) fn name(&self, hop: Hop) -> String {
+        format!("{}->{}", hop.from(self.links), hop.to(self.links))
+    }
+
+    fn hops(&self) -> impl Iterator<Item = Hop> + '_ {
+        self.there.iter().chain(&self.back).copied()
+    }
+}
+
+/// Time that an IP packet takes on the wire of a direction; none where it has no rate.
+pub(crate) fn serialisation(direction: &DirectionConfig, ip_bytes: u64) -> Nanos {
+    direction.rate.map_or(Nanos::ZERO, |r| r.serialisation(ip_bytes + u64::from(direction.overhead_bytes)))
+}
+
+/// Two hosts that flows run between, in either direction: what one probe flow measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// Where the probes come from: the sender of the first of the flows.
+    pub(crate) from: String,
+    /// Where they are answered.
+    pub(crate) to: String,
+}
+
+impl Pair {
+    /// Every pair of a case once, in the order of its flows.
+    pub(crate) fn all(case: &CaseSpec) -> Vec<Self> {
+        let mut pairs: Vec<Self> = Vec::new();
+        for flow in &case.flows {
+            if !pairs.iter().any(|pair| pair.joins(flow)) {
+                pairs.push(Self { from: flow.from.clone(), to: flow.to.clone() });
+            }
+        }
+        pairs
+    }
+
+    /// Whether a flow runs between the two. A round trip is the same from either end: it takes both paths.
+    pub(crate) fn joins(&self, flow: &FlowSpec) -> bool {
+        (&self.from, &self.to) == (&flow.from, &flow.to) || (&self.from, &self.to) == (&flow.to, &flow.from)
+    }
+}
+
+/// Smallest round trip of a summary.
+pub(crate) fn smallest(summary: Option<RttSummary>) -> Option<Nanos> {
+    summary.map(|s| Nanos(s.min))
+}

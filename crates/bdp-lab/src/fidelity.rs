@@ -60,16 +60,34 @@ pub struct Observation {
     pub lateness: Histogram,
     /// Each direction of each link.
     pub directions: Vec<DirectionFidelity>,
-    /// The round trip that the links were configured for, a probe's serialisation included.
-    pub rtt_configured: Option<Nanos>,
-    /// Median round trip while the flows ran, queueing included.
-    pub rtt_loaded: Option<Nanos>,
-    /// Smallest idle round trip measured.
-    pub rtt_idle: Option<Nanos>,
+    /// Each pair of hosts that flows run between, that of the first flow first.
+    pub loops: Vec<Loop>,
     /// Busy and stolen fractions of the host's processors.
     pub host_cpu: (f64, f64),
     /// Why a driver gave a link up.
     pub faults: Vec<String>,
+}
+
+/// The way from one host to another and back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Loop {
+    /// Its ends, for messages: `h1 and h2`.
+    pub ends: String,
+    /// Links on the longer of the two paths.
+    pub links: usize,
+    /// The round trip that the links were configured for, a probe's serialisation included.
+    pub rtt_configured: Nanos,
+    /// Median round trip while the flows ran, queueing included.
+    pub rtt_loaded: Option<Nanos>,
+    /// Smallest idle round trip measured.
+    pub rtt_idle: Option<Nanos>,
+}
+
+impl Loop {
+    /// How late a release may be: a part of the round trip `rtt`, divided among the links that it waits for.
+    fn lateness(&self, rtt: Nanos, bounds: &Bounds) -> Nanos {
+        part(rtt, bounds.lateness_of_rtt / self.links.max(1) as f64)
+    }
 }
 
 /// Judges a case.
@@ -82,11 +100,11 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
         max: seen.lateness.max(),
     };
     let mut broken = seen.faults.clone();
-    let rtt = seen.rtt_configured.unwrap_or_default();
-    let of_rtt = part(rtt, bounds.lateness_of_rtt);
-    let p99_bound = bounds.p99_lateness_floor.max(of_rtt);
-    // What a late release is part of is the loop as the flow sees it, a standing queue included.
-    let of_loop = part(rtt.max(seen.rtt_loaded.unwrap_or_default()), bounds.lateness_of_rtt);
+    // The shortest loop feels it first. What a late release is part of is the loop as the flow sees it, a standing queue
+    // included.
+    let shortest = |of: &dyn Fn(&Loop) -> Nanos| seen.loops.iter().map(of).min().unwrap_or_default();
+    let p99_bound = bounds.p99_lateness_floor.max(shortest(&|l| l.lateness(l.rtt_configured, bounds)));
+    let of_loop = shortest(&|l| l.lateness(l.rtt_configured.max(l.rtt_loaded.unwrap_or_default()), bounds));
     let mean_bound = bounds.mean_lateness_floor.max(of_loop);
     if lateness.p99 > p99_bound.as_ns() {
         let p99 = Nanos(lateness.p99);
@@ -95,14 +113,8 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
         let mean = Nanos(lateness.mean);
         broken.push(format!("packets were released {mean} late on average (bound {mean_bound})"));
     }
-    if let (Some(configured), Some(measured)) = (seen.rtt_configured, seen.rtt_idle) {
-        let bound = bounds.rtt_floor.max(part(configured, bounds.rtt_excess));
-        if measured > configured + bound {
-            let excess = measured - configured;
-            broken.push(format!("idle RTT {excess} above the configured {configured} (bound {bound})"));
-        } else if measured < configured.saturating_sub(Nanos::micros(1)) {
-            broken.push(format!("idle RTT {measured} below the configured {configured}"));
-        }
+    for one in &seen.loops {
+        judge_loop(one, seen.loops.len() > 1, bounds, &mut broken);
     }
     for direction in &seen.directions {
         judge_direction(direction, bounds, &mut broken);
@@ -119,11 +131,25 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
         valid: broken.is_empty(),
         broken,
         release_lateness_ns: lateness,
-        rtt_idle_configured_ns: seen.rtt_configured.map(Nanos::as_ns),
-        rtt_idle_measured_ns: seen.rtt_idle.map(Nanos::as_ns),
+        rtt_idle_configured_ns: seen.loops.first().map(|l| l.rtt_configured.as_ns()),
+        rtt_idle_measured_ns: seen.loops.first().and_then(|l| l.rtt_idle).map(Nanos::as_ns),
         directions: seen.directions,
         host_cpu_busy: busy,
         host_cpu_steal: steal,
+    }
+}
+
+fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<String>) {
+    let (Some(measured), configured) = (one.rtt_idle, one.rtt_configured) else { return };
+    let between = if several { format!("between {}: ", one.ends) } else { String::new() };
+    // Each link more is two wake-ups more.
+    let floor = Nanos(bounds.rtt_floor.as_ns() * one.links.max(1) as u64);
+    let bound = floor.max(part(configured, bounds.rtt_excess));
+    if measured > configured + bound {
+        let excess = measured - configured;
+        broken.push(format!("{between}idle RTT {excess} above the configured {configured} (bound {bound})"));
+    } else if measured < configured.saturating_sub(Nanos::micros(1)) {
+        broken.push(format!("{between}idle RTT {measured} below the configured {configured}"));
     }
 }
 
@@ -177,9 +203,13 @@ mod tests {
                 rate_achieved_bps: Some(1_001_000.0),
                 ..Default::default()
             }],
-            rtt_configured: Some(Nanos::millis(40)),
-            rtt_loaded: Some(Nanos(40_200_000)),
-            rtt_idle: Some(Nanos(40_100_000)),
+            loops: vec![Loop {
+                ends: "near and far".to_owned(),
+                links: 1,
+                rtt_configured: Nanos::millis(40),
+                rtt_loaded: Some(Nanos(40_200_000)),
+                rtt_idle: Some(Nanos(40_100_000)),
+            }],
             host_cpu: (0.5, 0.0),
             faults: Vec::new(),
         }
@@ -197,7 +227,8 @@ mod tests {
     #[test]
     fn a_case_alone_is_held_to_its_mean() {
         let stalled = |rtt: Nanos, rtt_loaded: Option<Nanos>| {
-            let mut seen = Observation { rtt_configured: Some(rtt), rtt_idle: None, rtt_loaded, ..good() };
+            let mut seen = good();
+            seen.loops[0] = Loop { rtt_configured: rtt, rtt_idle: None, rtt_loaded, ..seen.loops[0].clone() };
             (0..40).for_each(|_| seen.lateness.record(700_000));
             judge(seen, &Bounds::of(Pace::Spin)).broken
         };
@@ -210,12 +241,37 @@ mod tests {
     }
 
     #[test]
+    fn the_shortest_loop_decides_and_more_links_share_its_bound() {
+        let late = |other: Loop| {
+            let mut seen = good();
+            (0..1000).for_each(|_| seen.lateness.record(300_000));
+            seen.loops.push(other);
+            judge(seen, &Bounds::of(Pace::Share)).broken
+        };
+        let other = |ms: u64, links| Loop {
+            ends: "h1 and h2".to_owned(),
+            links,
+            rtt_configured: Nanos::millis(ms),
+            rtt_loaded: None,
+            rtt_idle: Some(Nanos::millis(ms)),
+        };
+        assert_eq!(late(other(100, 1)), [""; 0]);
+        assert!(late(other(20, 1))[0].contains("bound 200 us"));
+        assert!(late(other(100, 5))[0].contains("bound 200 us"));
+        let slow = Loop { rtt_idle: Some(Nanos(21_000_000)), ..other(20, 3) };
+        let mut seen = good();
+        seen.loops.push(slow);
+        let broken = judge(seen, &Bounds::of(Pace::Spin)).broken;
+        assert_eq!(broken, ["between h1 and h2: idle RTT 1 ms above the configured 20 ms (bound 600 us)"]);
+    }
+
+    #[test]
     fn each_bound_breaks_by_itself() {
         type Spoil = fn(&mut Observation);
         let spoils: [(&str, Spoil); 9] = [
             ("late", |o| (0..20).for_each(|_| o.lateness.record(500_000))),
-            ("above the configured", |o| o.rtt_idle = Some(Nanos(40_500_000))),
-            ("below the configured", |o| o.rtt_idle = Some(Nanos(39_900_000))),
+            ("above the configured", |o| o.loops[0].rtt_idle = Some(Nanos(40_500_000))),
+            ("below the configured", |o| o.loops[0].rtt_idle = Some(Nanos(39_900_000))),
             ("packets in", |o| o.directions[0].conserved = false),
             ("TUN devices", |o| {
                 o.directions[0].dropped.insert("device_in".to_owned(), 1);

@@ -199,6 +199,7 @@ impl Twin {
             expect_answer!(self.agents.call("far", listen, deadline)?, Answer::Listening { port } => port)?;
         let send = Request::Send(SendOrder {
             to: (to, port).into(),
+            start: Nanos::ZERO,
             streams: 1,
             length_bytes: 64 << 10,
             mss: self.conditions.mss_option,

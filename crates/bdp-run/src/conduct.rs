@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
-use bdp_lab::fidelity::{Bounds, Observation, judge as judge_fidelity};
+use bdp_lab::fidelity::{Bounds, Loop, Observation, judge as judge_fidelity};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::histogram::Histogram;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
-use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec, LinkSpec};
+use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
 use bdp_model::stats::median;
 use bdp_model::units::Nanos;
 
@@ -19,6 +19,7 @@ use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Reque
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, fits};
 use crate::capture::CaptureOrder;
+use crate::way::{Pair, Way, smallest};
 use crate::window::{self, Means};
 use crate::{RunError, verdict};
 
@@ -54,8 +55,9 @@ pub struct Conductor {
 
 /// What was measured, before it is judged.
 struct Measured {
-    idle: Probed,
-    loaded: Probed,
+    probed: Vec<PairProbed>,
+    /// When the flows could start, by the machine's monotonic clock.
+    begun_at_ns: u64,
     flows: Vec<(Received, Sent)>,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
     outcomes: Vec<LinkOutcome>,
@@ -121,7 +123,7 @@ impl Conductor {
             target_bytes,
             mss_bytes: window::planned_mss(plan.case, spec),
             mss_option: spec.mss,
-            mtu: window::link_of(plan.case, spec).map_or(1500, |l| l.config.mtu),
+            mtu: Way::of(plan.case, spec).map_or(1500, |way| way.mtu()),
             family: plan.case.family,
             receiver_sysctls: sysctls(&spec.to),
             sender_sysctls: sysctls(&spec.from),
@@ -146,9 +148,19 @@ impl Conductor {
         let agents = Agents::new(case.hosts.iter().map(|h| h.name.clone()).zip(streams))?;
         let mut session = Session { case, agents };
         let cpu_before = HostCpu::read();
-        let echo = session.start_echo(&testbed)?;
-        let idle = session.probe_idle(&echo)?;
-        let (flows, loaded) = session.run_flows(&testbed, calibrations, &echo)?;
+        let echoes = session.start_echoes(&testbed)?;
+        let idle = session.probe_idle(&echoes)?;
+        let begun_at_ns = machine::monotonic_ns();
+        let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
+        let probed = echoes
+            .into_iter()
+            .zip(idle)
+            .zip(loaded)
+            .map(|((echo, idle), loaded)| PairProbed {
+                pair: echo.pair,
+                rtt_ns: RttReport { idle: summarise(&idle), loaded: summarise(&loaded) },
+            })
+            .collect();
         let sysctls = session.read_sysctls()?;
         let mut outcomes = testbed.disconnect()?;
         let host_cpu = HostCpu::read().since(cpu_before);
@@ -160,7 +172,7 @@ impl Conductor {
             outcome.hold_against(readings);
         }
         let privilege = testbed.privilege().to_owned();
-        Ok(Measured { idle, loaded, flows, sysctls, outcomes, host_cpu, privilege })
+        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, host_cpu, privilege })
     }
 
     fn record(
@@ -173,9 +185,11 @@ impl Conductor {
         mut environment: Environment,
     ) -> Record {
         let case = plan.case;
-        let idle = summarise(&measured.idle);
-        let rtt_idle = idle.map(|r| Nanos(r.min));
-        let loaded = summarise(&measured.loaded);
+        let rtt_of = |flow: &FlowSpec| {
+            let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
+            probed.map(|p| p.rtt_ns.clone()).unwrap_or_default()
+        };
+        let first = case.flows.first().map(rtt_of).unwrap_or_default();
         let flows: Vec<FlowRecord> = case
             .flows
             .iter()
@@ -183,15 +197,17 @@ impl Conductor {
             .zip(calibrations)
             .zip(measured.flows)
             .map(|(((spec, means), calibration), (received, sent))| {
-                flow_record(case, spec, *means, *calibration, received, sent)
+                let start_ns = received
+                    .first_byte_at_ns
+                    .map_or(spec.start.as_ns(), |at| at.saturating_sub(measured.begun_at_ns));
+                let record = flow_record(case, spec, *means, *calibration, received, sent);
+                FlowRecord { start_ns, rtt_ns: rtt_of(spec), ..record }
             })
             .collect();
         let goodput = (!flows.is_empty()).then(|| flows.iter().map(|f| f.goodput_bps).sum());
-        let expected = verdict::expected(case, &plan.means, &flows, rtt_idle);
+        let expected = verdict::expected(case, &plan.means, &flows);
         let mut seen = Observation {
-            rtt_configured: configured_rtt(case),
-            rtt_loaded: loaded.map(|r| Nanos(r.p50)),
-            rtt_idle,
+            loops: measured.probed.iter().filter_map(|probed| probed.as_loop(case)).collect(),
             host_cpu: measured.host_cpu,
             ..Default::default()
         };
@@ -214,8 +230,8 @@ impl Conductor {
             expected_bps: expected.as_ref().map(|e| e.0),
             expected_by: expected.map(|e| e.1),
             expectation,
-            rtt_idle_ns: rtt_idle.map(Nanos::as_ns),
-            rtt_ns: RttReport { idle, loaded },
+            rtt_idle_ns: first.idle.map(|r| r.min),
+            rtt_ns: first,
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             ..blank(case, attempt, environment)
@@ -270,52 +286,106 @@ struct Session<'a> {
     agents: Agents,
 }
 
-/// The probe flow's way: from the first flow's sender to its receiver.
+/// A pair of hosts and where its probes are answered.
 struct Echo {
-    from: String,
+    pair: Pair,
     to: std::net::SocketAddr,
 }
 
+/// What was probed between two hosts.
+struct PairProbed {
+    pair: Pair,
+    rtt_ns: RttReport,
+}
+
+impl PairProbed {
+    fn as_loop(&self, case: &CaseSpec) -> Option<Loop> {
+        let way = Way::between(case, &self.pair.from, &self.pair.to)?;
+        Some(Loop {
+            ends: format!("{} and {}", self.pair.from, self.pair.to),
+            links: way.length(),
+            rtt_configured: configured_rtt(case, &self.pair)?,
+            rtt_loaded: self.rtt_ns.loaded.map(|r| Nanos(r.p50)),
+            rtt_idle: smallest(self.rtt_ns.idle),
+        })
+    }
+}
+
 impl Session<'_> {
-    /// How long after the last probe answers may come. One that the link lost is waited for all that time.
+    /// How long after the last probe answers may come. One that the link lost is waited for all that time. A connection is
+    /// given time for two more SYNs, which Linux sends after one second and after three.
     fn probe_patience(&self) -> Nanos {
-        configured_rtt(self.case).map_or(Nanos::ZERO, |rtt| rtt + rtt) + Nanos::secs(2)
-    }
-
-    fn start_echo(&mut self, testbed: &Testbed) -> Result<Echo, RunError> {
-        let [from, to] = match (self.case.flows.first(), self.case.links.first()) {
-            (Some(flow), _) => [flow.from.clone(), flow.to.clone()],
-            (None, Some(link)) => link.between.clone(),
-            (None, None) => return Err(RunError::Case("there is neither a flow nor a link".to_owned())),
+        let longest = Pair::all(self.case).iter().filter_map(|pair| configured_rtt(self.case, pair)).max();
+        let rtt = longest.unwrap_or_default();
+        let more = match self.case.probe {
+            ProbeKind::Udp => Nanos::secs(2),
+            ProbeKind::TcpConnect => Nanos::secs(5),
         };
-        let address = route(testbed, &from, &to)?.1;
-        let answer =
-            self.agents.call(&to, Request::Echo { address: (address, 0).into() }, PATIENCE.to_duration())?;
-        let port = expect_answer!(answer, Answer::Listening { port } => port)?;
-        Ok(Echo { from, to: (address, port).into() })
+        rtt + rtt + more
     }
 
-    fn probe_idle(&mut self, echo: &Echo) -> Result<Probed, RunError> {
-        let order = Request::Probe(ProbeOrder {
-            to: echo.to,
-            interval: IDLE_PROBE_INTERVAL,
-            duration: self.case.idle,
-            patience: self.probe_patience(),
-        });
-        let deadline = (self.case.idle + self.probe_patience() + PATIENCE).to_duration();
-        Ok(expect_answer!(self.agents.call(&echo.from, order, deadline)?, Answer::Probed(p) => p)?)
+    fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
+        let mut echoes = Vec::new();
+        for pair in Pair::all(self.case) {
+            let address = route(testbed, &pair.from, &pair.to)?.1;
+            let request = Request::Echo { address: (address, 0).into(), kind: self.case.probe };
+            let answer = self.agents.call(&pair.to, request, PATIENCE.to_duration())?;
+            let port = expect_answer!(answer, Answer::Listening { port } => port)?;
+            echoes.push(Echo { pair, to: (address, port).into() });
+        }
+        Ok(echoes)
+    }
+
+    /// Starts a probe flow for each pair, evenly spread over the interval, so that none waits behind another's probe.
+    fn start_probes(
+        &mut self,
+        echoes: &[Echo],
+        interval: Nanos,
+        duration: Nanos,
+    ) -> Result<Vec<Pending>, RunError> {
+        let mut probing = Vec::new();
+        for (echo, i) in echoes.iter().zip(0u64..) {
+            let order = Request::Probe(ProbeOrder {
+                kind: self.case.probe,
+                to: echo.to,
+                offset: Nanos(interval.as_ns() * i / echoes.len() as u64),
+                interval,
+                duration,
+                patience: self.probe_patience(),
+            });
+            probing.push(self.agents.ask(&echo.pair.from, order)?);
+        }
+        Ok(probing)
+    }
+
+    fn fetch_probes(
+        &mut self,
+        probing: Vec<Pending>,
+        deadline: std::time::Duration,
+    ) -> Result<Vec<Probed>, RunError> {
+        let mut probed = Vec::new();
+        for pending in probing {
+            let answer = self.agents.fetch(pending, deadline)?;
+            probed.push(expect_answer!(answer, Answer::Probed(p) => p)?);
+        }
+        Ok(probed)
+    }
+
+    fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
+        let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+        self.fetch_probes(probing, (self.case.idle + self.probe_patience() + PATIENCE).to_duration())
     }
 
     fn run_flows(
         &mut self,
         testbed: &Testbed,
         calibrations: &[Option<Calibration>],
-        echo: &Echo,
-    ) -> Result<(Vec<(Received, Sent)>, Probed), RunError> {
+        echoes: &[Echo],
+    ) -> Result<(Vec<(Received, Sent)>, Vec<Probed>), RunError> {
         let flows = &self.case.flows;
-        let longest = flows.iter().map(|f| f.duration).max().unwrap_or_default();
+        let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
-        let deadline = (longest + PATIENCE + PATIENCE + PATIENCE).to_duration();
+        let deadline = (last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
         let mut ports = Vec::new();
         for (flow, calibration) in flows.iter().zip(calibrations) {
             let address = route(testbed, &flow.from, &flow.to)?.1;
@@ -327,7 +397,7 @@ impl Session<'_> {
                 duration: flow.duration,
                 omit: flow.omit,
                 interval: SAMPLE_INTERVAL,
-                patience: PATIENCE,
+                patience: flow.start + PATIENCE,
             });
             let answer = self.agents.call(&flow.to, order, deadline)?;
             ports.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
@@ -338,6 +408,7 @@ impl Session<'_> {
             collecting.push(self.agents.ask(&flow.to, Request::Collect { port })?);
             let order = Request::Send(SendOrder {
                 to: (address, port).into(),
+                start: flow.start,
                 streams: flow.streams,
                 length_bytes: flow.length.as_bytes(),
                 mss: flow.mss,
@@ -350,13 +421,7 @@ impl Session<'_> {
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }
-        let probe = Request::Probe(ProbeOrder {
-            to: echo.to,
-            interval: LOADED_PROBE_INTERVAL,
-            duration: longest,
-            patience: self.probe_patience(),
-        });
-        let probing = self.agents.ask(&echo.from, probe)?;
+        let probing = self.start_probes(echoes, LOADED_PROBE_INTERVAL, last_end)?;
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;
@@ -375,8 +440,7 @@ impl Session<'_> {
             let answer = self.agents.fetch(pending, deadline)?;
             outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
         }
-        let probed = self.agents.fetch(probing, deadline)?;
-        Ok((outcome, expect_answer!(probed, Answer::Probed(p) => p)?))
+        Ok((outcome, self.fetch_probes(probing, deadline)?))
     }
 
     fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>, RunError> {
@@ -423,7 +487,7 @@ fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
 }
 
 fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr), RunError> {
-    testbed.route(from, to).ok_or_else(|| RunError::Case(format!("hosts '{from}' and '{to}' share no link")))
+    testbed.route(from, to).ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))
 }
 
 fn flow_record(
@@ -440,6 +504,8 @@ fn flow_record(
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),
+        start_ns: spec.start.as_ns(),
+        rtt_ns: RttReport::default(),
         goodput_bps: rate(received.bytes - received.counted_from.bytes),
         received_bytes: received.bytes,
         duration_ns: received.duration_ns,
@@ -510,15 +576,29 @@ fn window_report(
     }
 }
 
-/// The round trip that a probe finds on idle links: both delays and both serialisations.
-fn configured_rtt(case: &CaseSpec) -> Option<Nanos> {
-    let flow = case.flows.first()?;
-    let link = window::link_of(case, flow)?;
-    let probe = PROBE_UDP_BYTES + if case.family == Family::Ipv4 { 20 } else { 40 };
-    let one_way = |d: &bdp_model::link::DirectionConfig| {
-        d.delay + d.rate.map_or(Nanos::ZERO, |r| r.serialisation(probe + u64::from(d.overhead_bytes)))
+/// The round trip that a probe finds on idle links: both delays and every serialisation.
+fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+    let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
+    let (there, back) = probe_bytes(case, flow);
+    Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+}
+
+/// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
+pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
+    let ip = window::ip_header_bytes(case.family);
+    if case.probe == ProbeKind::Udp {
+        return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
+    }
+    // A SYN has what the host that sends it leaves on, its answer what both do. Linux puts the permission for SACK into the
+    // padding of timestamps, where there are any; the segment size takes 4 bytes, timestamps 12, the scale and SACK 4 each.
+    let options = |on: &dyn Fn(&str) -> bool| {
+        let sack = on("tcp_sack") && !on("tcp_timestamps");
+        4 + if on("tcp_timestamps") { 12 } else { 0 }
+            + if on("tcp_window_scaling") { 4 } else { 0 }
+            + if sack { 4 } else { 0 }
     };
-    Some(one_way(&link.config.forward) + one_way(&link.config.reverse))
+    let both = ip + 20 + options(&|extension| window::both_use(case, flow, extension));
+    (both, both)
 }
 
 fn summarise(probed: &Probed) -> Option<RttSummary> {

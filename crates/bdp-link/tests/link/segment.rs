@@ -145,3 +145,9 @@ pub fn sum(bytes: &[u8]) -> u16 {
     }
     sum as u16
 }
+
+/// Whether the checksum of an IPv4 header is right.
+pub fn ip_checksum_is_right(packet: &Packet) -> bool {
+    let header_len = usize::from(packet.data[0] & 0x0f) * 4;
+    sum(&packet.data[..header_len]) == 0xffff
+}

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use bdp_engine::remote::Agents;
 use bdp_engine::{EngineError, expect_answer};
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
-use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
+use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::{Answer, ListenOrder, Request, SendOrder, Sent};
@@ -35,12 +35,37 @@ pub struct Conditions {
     pub mss_option: Option<u32>,
     /// MTU of the path.
     pub mtu: u32,
+    /// How packets come to the receiver.
+    pub delivery: Delivered,
     /// IP version.
     pub family: Family,
     /// Sysctls of the receiver.
     pub receiver_sysctls: BTreeMap<String, String>,
     /// Sysctls of the sender.
     pub sender_sysctls: BTreeMap<String, String>,
+}
+
+/// How packets come to the receiver. A super-packet takes less of its buffer than its segments one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Delivered {
+    /// Each wire segment by itself.
+    Segments,
+    /// In runs, whose length goes by the rate.
+    SuperPackets {
+        /// Of the direction towards the receiver.
+        rate: Option<Rate>,
+    },
+}
+
+impl Delivered {
+    /// Over a link, in a direction of it.
+    pub(crate) fn over(link: &LinkConfig, direction: &DirectionConfig) -> Self {
+        if link.carries_super_packets() {
+            Self::SuperPackets { rate: direction.rate }
+        } else {
+            Self::Segments
+        }
+    }
 }
 
 /// A buffer and the window that it gave.
@@ -149,16 +174,17 @@ impl Twin {
             ..Default::default()
         };
         let hosts = [host("near", &conditions.sender_sysctls), host("far", &conditions.receiver_sysctls)];
-        // Fast enough to be short, slow enough for the reader to keep up on a busy machine.
-        let direction = DirectionConfig {
-            rate: Some(Rate::mbps(400)),
-            limit: QueueLimit::Unlimited,
-            ..Default::default()
+        let (rate, delivery) = match conditions.delivery {
+            // Fast enough to be short, slow enough for the reader to keep up on a busy machine.
+            Delivered::Segments => (Some(Rate::mbps(400)), Delivery::Segment),
+            Delivered::SuperPackets { rate } => (rate, Delivery::Super),
         };
+        let direction = DirectionConfig { rate, limit: QueueLimit::Unlimited, ..Default::default() };
         let config = LinkConfig {
             forward: direction.clone(),
             reverse: direction,
             mtu: conditions.mtu,
+            delivery,
             ..Default::default()
         };
         let links = [LinkSpec {

@@ -17,7 +17,7 @@ use bdp_model::units::Nanos;
 use bdp_lab::machine::{self, HostCpu};
 use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
 
-use crate::calibrate::{Calibration, Calibrator, Conditions, fits};
+use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
 use crate::way::{Pair, Way, smallest};
 use crate::window::{self, Means};
@@ -119,8 +119,14 @@ impl Conductor {
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
+        let delivery = window::link_of(plan.case, spec).map_or(Delivered::Segments, |link| {
+            let forward = link.between[0] == spec.from;
+            let direction = if forward { &link.config.forward } else { &link.config.reverse };
+            Delivered::over(&link.config, direction)
+        });
         let conditions = Conditions {
             target_bytes,
+            delivery,
             mss_bytes: window::planned_mss(plan.case, spec),
             mss_option: spec.mss,
             mtu: Way::of(plan.case, spec).map_or(1500, |way| way.mtu()),

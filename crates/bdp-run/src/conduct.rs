@@ -119,17 +119,14 @@ impl Conductor {
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
-        let delivery = window::link_of(plan.case, spec).map_or(Delivered::Segments, |link| {
-            let forward = link.between[0] == spec.from;
-            let direction = if forward { &link.config.forward } else { &link.config.reverse };
-            Delivered::over(&link.config, direction)
-        });
+        let way = Way::of(plan.case, spec);
+        let delivery = way.as_ref().and_then(Way::delivered).unwrap_or(Delivered::Segments);
         let conditions = Conditions {
             target_bytes,
             delivery,
             mss_bytes: window::planned_mss(plan.case, spec),
             mss_option: spec.mss,
-            mtu: Way::of(plan.case, spec).map_or(1500, |way| way.mtu()),
+            mtu: way.map_or(1500, |way| way.mtu()),
             family: plan.case.family,
             receiver_sysctls: sysctls(&spec.to),
             sender_sysctls: sysctls(&spec.from),

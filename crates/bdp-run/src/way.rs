@@ -6,6 +6,8 @@ use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
 use bdp_model::units::{Nanos, Rate};
 
+use crate::calibrate::Delivered;
+
 /// Two paths between the same hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Way<'a> {
@@ -35,6 +37,12 @@ impl<'a> Way<'a> {
     /// Largest IP packet that every device on the way there takes.
     pub(crate) fn mtu(&self) -> u32 {
         self.there.iter().map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
+    }
+
+    /// How its last link delivers data to the receiver.
+    pub(crate) fn delivered(&self) -> Option<Delivered> {
+        let last = *self.there.last()?;
+        Some(Delivered::over(&self.links[last.link].config, last.direction(self.links)))
     }
 
     /// Propagation there and back.

@@ -2,20 +2,26 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod csv;
 mod curves;
 mod grid;
+mod html;
 mod json;
 mod measurement;
+mod markup;
 mod notes;
 mod number;
 mod spark;
 mod style;
 mod summary;
+mod svg;
 mod sweep;
 mod table;
 mod varied;
 
+pub use csv::csv;
 pub use curves::curves;
+pub use html::{About, html};
 pub use json::{CASES_SCHEMA, json};
 pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text};
 pub use spark::spark;

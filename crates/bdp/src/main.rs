@@ -11,6 +11,7 @@ mod lab;
 mod measure;
 mod output;
 mod overview;
+mod report;
 mod runs;
 mod serve;
 mod show;
@@ -45,6 +46,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// List stored runs
     Runs(runs::RunsArgs),
+    /// Make an HTML page or CSV of a stored run
+    Report(report::ReportArgs),
     /// Show one stored run
     Show(show::ShowArgs),
 }
@@ -73,6 +76,7 @@ fn run() -> Exit {
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
+        Some(Command::Report(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| exit::report(&error))

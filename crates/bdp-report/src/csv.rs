@@ -1,0 +1,184 @@
+//! Comma-separated values (RFC 4180): one row for each attempt and flow. Columns are described in `docs/report.md`.
+
+use bdp_model::record::{Published, Record, RttSummary};
+
+use crate::summary::{Ending, ending};
+
+const HEADER: [&str; 40] = [
+    "scenario",
+    "params",
+    "repetition",
+    "attempt",
+    "seed",
+    "ended",
+    "reason",
+    "from",
+    "to",
+    "streams",
+    "goodput_bps",
+    "case_goodput_bps",
+    "expected_bps",
+    "published_low_bps",
+    "published_high_bps",
+    "expectation_met",
+    "received_bytes",
+    "duration_ns",
+    "omit_ns",
+    "retransmits",
+    "congestion_control",
+    "mss_bytes",
+    "window_asked_bytes",
+    "window_socket_buffer_bytes",
+    "window_on_the_wire_bytes",
+    "window_on_the_wire_max_bytes",
+    "rtt_idle_min_ns",
+    "rtt_idle_p50_ns",
+    "rtt_idle_p95_ns",
+    "rtt_idle_p99_ns",
+    "rtt_loaded_min_ns",
+    "rtt_loaded_p50_ns",
+    "rtt_loaded_p95_ns",
+    "rtt_loaded_p99_ns",
+    "sender_cpu",
+    "receiver_cpu",
+    "lateness_mean_ns",
+    "lateness_p99_ns",
+    "started_unix_ms",
+    "took_ms",
+];
+
+/// Header and rows, each with its line end; an empty field is a value that is not known. An attempt that ended before
+/// any flow did has a row of its own.
+pub fn csv(records: &[Record]) -> String {
+    let mut text = row(HEADER.map(str::to_owned));
+    for record in records {
+        let flows = record.flows.len().max(1);
+        for index in 0..flows {
+            text.push_str(&row(fields(record, index)));
+        }
+    }
+    text
+}
+
+fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
+    let flow = record.flows.get(index);
+    let spec = record.case.flows.get(index);
+    let window = flow.map(|f| &f.window);
+    let [published_low, published_high] = match record.published_bps {
+        None => [None, None],
+        Some(Published::Number(n)) => [Some(n), Some(n)],
+        Some(Published::Range([low, high])) => [Some(low), Some(high)],
+    };
+    let reason = match &record.error {
+        Some(error) => error.clone(),
+        None => record.fidelity.broken.join("; "),
+    };
+    let params = record.params.iter().map(|(path, value)| match value {
+        serde_json::Value::String(text) => format!("{path}={text}"),
+        other => format!("{path}={other}"),
+    });
+    let [idle, loaded] = [record.rtt_ns.idle, record.rtt_ns.loaded].map(quantiles);
+    let [idle_min, idle_p50, idle_p95, idle_p99] = idle;
+    let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = loaded;
+    [
+        word(&record.scenario),
+        word(&params.collect::<Vec<_>>().join(" ")),
+        record.repetition.to_string(),
+        record.attempt.to_string(),
+        record.seed.to_string(),
+        match ending(record) {
+            Ending::Valid => "valid",
+            Ending::Invalid => "INVALID",
+            Ending::Failed => "FAILED",
+        }
+        .to_owned(),
+        word(&reason),
+        word(flow.map(|f| f.from.as_str()).or(spec.map(|s| s.from.as_str())).unwrap_or_default()),
+        word(flow.map(|f| f.to.as_str()).or(spec.map(|s| s.to.as_str())).unwrap_or_default()),
+        spec.map(|s| s.streams.to_string()).unwrap_or_default(),
+        number(flow.map(|f| f.goodput_bps)),
+        number(record.goodput_bps),
+        number(record.expected_bps),
+        number(published_low),
+        number(published_high),
+        record.expectation.as_ref().and_then(|e| e.met).map(|met| met.to_string()).unwrap_or_default(),
+        count(flow.map(|f| f.received_bytes)),
+        count(flow.map(|f| f.duration_ns)),
+        count(flow.map(|f| f.omit_ns)),
+        count(flow.and_then(|f| f.retransmits)),
+        word(flow.map(|f| f.congestion_control.as_str()).unwrap_or_default()),
+        count(flow.and_then(|f| f.mss_bytes)),
+        count(window.and_then(|w| w.asked_bytes)),
+        count(window.and_then(|w| w.socket_buffer_bytes)),
+        count(window.and_then(|w| w.on_the_wire_bytes)),
+        count(window.and_then(|w| w.on_the_wire_max_bytes)),
+        idle_min,
+        idle_p50,
+        idle_p95,
+        idle_p99,
+        loaded_min,
+        loaded_p50,
+        loaded_p95,
+        loaded_p99,
+        number(flow.map(|f| f.sender_cpu)),
+        number(flow.map(|f| f.receiver_cpu)),
+        count(Some(record.fidelity.release_lateness_ns.mean).filter(|_| record.error.is_none())),
+        count(Some(record.fidelity.release_lateness_ns.p99).filter(|_| record.error.is_none())),
+        record.environment.started_unix_ms.to_string(),
+        record.environment.took_ms.to_string(),
+    ]
+}
+
+fn quantiles(summary: Option<RttSummary>) -> [String; 4] {
+    match summary {
+        Some(s) => [s.min, s.p50, s.p95, s.p99].map(|ns| ns.to_string()),
+        None => Default::default(),
+    }
+}
+
+/// The shortest text that reads back as the same number.
+fn number(value: Option<f64>) -> String {
+    value.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default()
+}
+
+fn count(value: Option<u64>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+/// Text as a field. A spreadsheet takes a field that begins with one of these signs as a formula, and would execute it:
+/// an apostrophe before it keeps it text (OWASP, "CSV Injection").
+fn word(text: &str) -> String {
+    let tame: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if tame.starts_with(['=', '+', '-', '@']) { format!("'{tame}") } else { tame }
+}
+
+fn row<const N: usize>(fields: [String; N]) -> String {
+    let quoted = fields.map(|field| {
+        if field.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field
+        }
+    });
+    quoted.join(",") + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_hold_separators_are_quoted() {
+        assert_eq!(
+            row(["a,b", "say \"x\"", "plain"].map(str::to_owned)),
+            "\"a,b\",\"say \"\"x\"\"\",plain\r\n"
+        );
+    }
+
+    #[test]
+    fn no_field_is_a_formula() {
+        assert_eq!(word("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+        assert_eq!(word("@x\ny"), "'@x y");
+        assert_eq!(word("near"), "near");
+    }
+}

@@ -1,0 +1,299 @@
+//! Under which conditions it ran, how well the emulator kept its promise, and the command that repeats it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
+use bdp_model::record::Record;
+use bdp_model::scenario::{Family, FlowSpec};
+
+use super::page::{About, facts, head, numbers, words};
+use crate::markup::Markup;
+use crate::number::{asked_size, percent, three_digits};
+use crate::summary::{Ending, Point, ending};
+use crate::varied::name;
+
+/// Attempts that don't count, named one by one at the most.
+const MOST_REASONS: usize = 60;
+
+/// The section of a lab run: conditions of each scenario, fidelity, commands.
+pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
+    m.leaf("h2", &[("id", "conditions")], "Conditions and fidelity");
+    m.line();
+    commands(m, records, about);
+    facts(m, "The machine", &machine(records));
+    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    for point in points {
+        if !shown.insert(point.scenario) {
+            continue;
+        }
+        if let Some(record) = point.records.first() {
+            let swept: Vec<&str> = point.params.keys().map(String::as_str).collect();
+            let caption = if swept.is_empty() {
+                point.scenario.to_owned()
+            } else {
+                format!("{}, its first point; varied: {}", point.scenario, swept.join(", "))
+            };
+            facts(m, &caption, &path(record));
+        }
+    }
+    fidelity(m, points);
+    excluded(m, points);
+}
+
+fn commands(m: &mut Markup, records: &[Record], about: &About<'_>) {
+    let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
+    if let Some(run) = about.run {
+        lines.push(format!("bdp show {run}"));
+    }
+    if lines.is_empty() {
+        let names: BTreeSet<&str> = records.iter().map(|r| r.scenario.as_str()).collect();
+        lines.push(format!("bdp lab run {}", names.into_iter().collect::<Vec<_>>().join(" ")));
+    }
+    m.leaf("p", &[("class", "note")], "To repeat it, and to see the stored records:");
+    m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
+    m.line();
+}
+
+fn distinct<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    let set: BTreeSet<&str> = values.into_iter().filter(|v| !v.is_empty()).collect();
+    set.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn machine(records: &[Record]) -> Vec<(String, String)> {
+    let each = |of: fn(&Record) -> &str| distinct(records.iter().map(of));
+    let cpus: BTreeSet<u32> = records.iter().map(|r| r.environment.cpus).collect();
+    let seeds: BTreeSet<u64> = records.iter().map(|r| r.seed).collect();
+    let took: u64 = records.iter().map(|r| r.environment.took_ms).sum();
+    let highest = |of: fn(&Record) -> f64| records.iter().map(of).fold(0.0, f64::max);
+    vec![
+        ("bdp".to_owned(), each(|r| &r.environment.bdp)),
+        ("kernel".to_owned(), each(|r| &r.environment.kernel)),
+        ("architecture".to_owned(), each(|r| &r.environment.arch)),
+        ("processors".to_owned(), cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        ("privilege".to_owned(), each(|r| &r.environment.privilege)),
+        (
+            "seed".to_owned(),
+            match seeds.first() {
+                Some(seed) if seeds.len() == 1 => seed.to_string(),
+                _ => "one for each case, in its record".to_owned(),
+            },
+        ),
+        ("attempts".to_owned(), format!("{}, {} s of machine time", records.len(), took / 1000)),
+        (
+            "busiest attempt".to_owned(),
+            format!(
+                "{} of all processors busy; most taken by a hypervisor {}",
+                percent(highest(|r| r.fidelity.host_cpu_busy)),
+                percent(highest(|r| r.fidelity.host_cpu_steal))
+            ),
+        ),
+    ]
+}
+
+fn path(record: &Record) -> Vec<(String, String)> {
+    let case = &record.case;
+    let mut rows = vec![("title".to_owned(), case.title.clone())];
+    for link in &case.links {
+        let [a, b] = &link.between;
+        let (forward, reverse) = (direction(&link.config.forward), direction(&link.config.reverse));
+        let medium = match link.config.medium {
+            Medium::FullDuplex => String::new(),
+            Medium::HalfDuplex(turns) => {
+                format!("; half duplex, {} guard, turns of {}", turns.guard, turns.turn)
+            }
+        };
+        let mtu = format!("; MTU {}", link.config.mtu);
+        if forward == reverse {
+            rows.push((format!("{a} – {b}"), format!("each way {forward}{mtu}{medium}")));
+        } else {
+            rows.push((format!("{a} → {b}"), format!("{forward}{mtu}{medium}")));
+            rows.push((format!("{b} → {a}"), reverse));
+        }
+    }
+    for (spec, i) in case.flows.iter().zip(0..) {
+        let used = record.flows.get(i).map(|f| f.congestion_control.as_str());
+        rows.push((format!("flow {} → {}", spec.from, spec.to), flow(spec, used)));
+    }
+    rows.push((
+        "IP".to_owned(),
+        match case.family {
+            Family::Ipv4 => "version 4".to_owned(),
+            Family::Ipv6 => "version 6".to_owned(),
+        },
+    ));
+    if let Some(expectation) = &record.expectation {
+        rows.push(("written down before the run".to_owned(), expectation.text.clone()));
+    }
+    for (host, values) in &record.environment.sysctls {
+        rows.push((format!("sysctls of {host}"), sysctls(values)));
+    }
+    rows
+}
+
+fn sysctls(values: &BTreeMap<String, String>) -> String {
+    let each = values.iter().map(|(k, v)| {
+        format!(
+            "{} = {}",
+            k.strip_prefix("net.ipv4.").unwrap_or(k),
+            v.split_whitespace().collect::<Vec<_>>().join(" ")
+        )
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// A direction of a link in words: what it does, and nothing of what it does not.
+fn direction(config: &DirectionConfig) -> String {
+    let mut parts = vec![match config.rate {
+        Some(rate) => format!("{rate} on the wire with {} B beside each packet", config.overhead_bytes),
+        None => "no rate".to_owned(),
+    }];
+    parts.push(format!("delay {}", config.delay));
+    match &config.loss {
+        Loss::None => {}
+        Loss::Independent(p) => parts.push(format!("loss {} each by itself", percent(p.fraction()))),
+        Loss::Periodic(n) => parts.push(format!("every {n}th packet lost")),
+        Loss::GilbertElliott { .. } => {
+            parts.push(format!(
+                "loss in bursts (Gilbert-Elliott), {} in all",
+                percent(config.loss.probability())
+            ));
+        }
+        Loss::List(list) => parts.push(format!("{} named packets lost", list.len())),
+    }
+    parts.push(match config.limit {
+        QueueLimit::Packets(n) => format!("queue of {n} packets"),
+        QueueLimit::Bytes(n) => format!("queue of {n}"),
+        QueueLimit::Unlimited => "queue without limit".to_owned(),
+    });
+    let more: [(bool, String); 8] = [
+        (!config.rewrite.is_none(), "TCP headers rewritten".to_owned()),
+        (config.drop_above.is_some(), format!("packets above {} B vanish", config.drop_above.unwrap_or(0))),
+        (config.corrupt.fraction() > 0.0, format!("{} corrupted", percent(config.corrupt.fraction()))),
+        (config.duplicate.fraction() > 0.0, format!("{} duplicated", percent(config.duplicate.fraction()))),
+        (config.policer.is_some(), "policed".to_owned()),
+        (config.ecn_threshold.is_some(), "ECN marks".to_owned()),
+        (config.jitter.is_some(), "jitter".to_owned()),
+        (config.reorder.is_some(), "reordering".to_owned()),
+    ];
+    parts.extend(more.into_iter().filter(|(there, _)| *there).map(|(_, text)| text));
+    parts.join(", ")
+}
+
+fn flow(spec: &FlowSpec, used: Option<&str>) -> String {
+    let mut parts = vec![match spec.window {
+        Some(window) => format!("window {} asked for on the wire", asked_size(window.as_bytes())),
+        None => "window autotuned".to_owned(),
+    }];
+    if spec.streams > 1 {
+        parts.push(format!("{} streams", spec.streams));
+    }
+    parts.push(used.unwrap_or(&spec.congestion).to_owned());
+    parts.push(format!("writes of {}", spec.length));
+    if let Some(mss) = spec.mss {
+        parts.push(format!("MSS {mss}"));
+    }
+    parts.push(format!("{} of which the first {} do not count", spec.duration, spec.omit));
+    parts.join(", ")
+}
+
+fn fidelity(m: &mut Markup, points: &[Point<'_>]) {
+    let valid: Vec<&Record> = points.iter().flat_map(Point::valid).collect();
+    if valid.is_empty() {
+        return;
+    }
+    let ms = |ns: u64| three_digits(ns as f64 / 1e6);
+    let range = |of: &dyn Fn(&Record) -> Option<f64>| -> [String; 3] {
+        match crate::summary::Spread::of(valid.iter().filter_map(|r| of(r))) {
+            Some(s) => [s.min, s.median, s.max].map(three_digits),
+            None => ["–", "–", "–"].map(str::to_owned),
+        }
+    };
+    let excess = |r: &Record| {
+        let configured = r.fidelity.rtt_idle_configured_ns? as f64;
+        Some((r.fidelity.rtt_idle_measured_ns? as f64 - configured) / 1e3)
+    };
+    let rows = [
+        ("packets late at the mean, µs", range(&|r| Some(r.fidelity.release_lateness_ns.mean as f64 / 1e3))),
+        ("99th percentile, µs", range(&|r| Some(r.fidelity.release_lateness_ns.p99 as f64 / 1e3))),
+        ("the latest packet, ms", range(&|r| ms(r.fidelity.release_lateness_ns.max).parse().ok())),
+        ("smallest idle round trip above the configured one, µs", range(&excess)),
+        ("processors busy, %", range(&|r| Some(r.fidelity.host_cpu_busy * 100.0))),
+    ];
+    let conserved = valid.iter().flat_map(|r| &r.fidelity.directions).all(|d| d.conserved);
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            m.leaf(
+                "caption",
+                &[],
+                &format!(
+                    "How well the emulator kept its promise in the {}{}",
+                    if valid.len() == 1 {
+                        "attempt that counts".to_owned()
+                    } else {
+                        format!("{} attempts that count", valid.len())
+                    },
+                    if conserved { "; every packet is accounted for" } else { "" }
+                ),
+            );
+            head(
+                m,
+                &[words("over the attempts"), numbers("smallest"), numbers("median"), numbers("largest")],
+            );
+            m.element("tbody", &[], |m| {
+                for (what, values) in rows {
+                    m.element("tr", &[], |m| {
+                        m.leaf("td", &[], what);
+                        for value in values {
+                            m.leaf("td", &[("class", "n")], &value);
+                        }
+                    });
+                }
+            });
+        });
+    });
+    m.line();
+}
+
+/// Every attempt that does not count, every expectation missed, with its reason.
+fn excluded(m: &mut Markup, points: &[Point<'_>]) {
+    let mut rows: Vec<(String, &str, String)> = Vec::new();
+    for point in points {
+        for record in &point.records {
+            let case = format!("{} #{} attempt {}", name(point, None), record.repetition, record.attempt);
+            match ending(record) {
+                Ending::Invalid => rows.push((case, "INVALID", record.fidelity.broken.join("; "))),
+                Ending::Failed => rows.push((case, "FAILED", record.error.clone().unwrap_or_default())),
+                Ending::Valid => {
+                    let missed = record.expectation.as_ref().filter(|e| e.met == Some(false));
+                    if let Some(expectation) = missed {
+                        rows.push((case, "MISSED", expectation.text.clone()));
+                    }
+                }
+            }
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let more = rows.len().saturating_sub(MOST_REASONS);
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            m.leaf("caption", &[], "Attempts that count for nothing, and expectations that were missed");
+            head(m, &[words("case"), words(""), words("why")]);
+            m.element("tbody", &[], |m| {
+                for (case, what, why) in rows.iter().take(MOST_REASONS) {
+                    m.element("tr", &[], |m| {
+                        m.leaf("td", &[], case);
+                        m.leaf("td", &[("class", if *what == "INVALID" { "w" } else { "bad" })], what);
+                        m.leaf("td", &[("class", "why")], why);
+                    });
+                    m.line();
+                }
+            });
+        });
+    });
+    if more > 0 {
+        m.leaf("p", &[("class", "note")], &format!("And {more} more, which the CSV lists."));
+    }
+    m.line();
+}

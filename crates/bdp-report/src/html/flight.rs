@@ -1,0 +1,125 @@
+//! Bytes in flight, receive window, congestion window, and a line at rate x RTT.
+
+use super::page::{Figure, Sign};
+use super::series::thin;
+use super::timeline::{MOST, plain};
+use super::transfer::Transfer;
+use crate::number::{size, three_digits};
+use crate::svg::{Axis, Drawing, Frame, Label, MARGIN, WIDTH, ticks_of_bytes};
+
+const PLOT: [f64; 2] = [196.0, 10.0];
+const HEIGHT: f64 = 218.0;
+/// Where the largest curve passes the smallest by more than this, a linear axis would flatten the small one.
+const LOGARITHMIC_FROM: f64 = 12.0;
+
+/// The figure; `None` where the sender told nothing of it.
+pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
+    let mss = transfer.mss_bytes.filter(|&m| m > 0)? as f64;
+    let readings = |value: &dyn Fn(&bdp_model::record::SenderSample) -> Option<f64>| -> Vec<[f64; 2]> {
+        transfer.sent.iter().filter_map(|s| Some([s.at_ns as f64 / 1e9, value(s)?])).collect()
+    };
+    let in_flight = readings(&|s| Some(f64::from(s.unacked?) * mss));
+    let receive = readings(&|s| s.snd_wnd_bytes.map(|b| b as f64));
+    // A congestion window that was never touched can stand at 2^31.
+    let congestion = readings(&|s| s.cwnd.filter(|&c| c < 1 << 30).map(|c| f64::from(c) * mss));
+    if in_flight.is_empty() && receive.is_empty() {
+        return None;
+    }
+    let product = transfer.product_bytes().filter(|&p| p > 0.0);
+
+    let last = transfer.sent.last()?.at_ns as f64 / 1e9;
+    let x = Axis::linear([0.0, last], [MARGIN, WIDTH - MARGIN]);
+    let largest_of = |points: &[[f64; 2]]| points.iter().map(|p| p[1]).fold(0.0, f64::max);
+    let mut largest: Vec<f64> = [&in_flight, &receive, &congestion].iter().map(|p| largest_of(p)).collect();
+    largest.extend(product);
+    largest.retain(|&l| l > 0.0);
+    let (low, high) = largest.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
+    let logarithmic = high > LOGARITHMIC_FROM * low;
+    let y = if logarithmic {
+        let smallest = in_flight.iter().map(|p| p[1]).filter(|&v| v > 0.0).fold(low, f64::min);
+        Axis::logarithmic([smallest.max(mss / 2.0).min(low), high], PLOT)
+    } else {
+        Axis::from_zero(high, PLOT)
+    };
+    let frame = Frame { x, y };
+
+    let mut drawing = Drawing::default();
+    let omit = transfer.omit_ns as f64 / 1e9;
+    if omit > 0.0 {
+        drawing.rect([x.at(0.0), PLOT[1]], [x.at(omit) - x.at(0.0), PLOT[0] - PLOT[1]], "shade");
+    }
+    let ticks = if logarithmic { ticks_of_bytes(&y, 6) } else { y.ticks_in(binary_unit(high), 4) };
+    frame.rules(&mut drawing, &ticks, "", size_label);
+    frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
+    if let Some(value) = product {
+        let share = if transfer.streams > 1 { " / streams" } else { "" };
+        let text = format!("rate × RTT{share} {}", size(value));
+        frame.levels(&mut drawing, vec![Label { value, text, class: "level" }]);
+    }
+    let mut keys = Vec::new();
+    let mut stride = 1;
+    for (points, class, meaning) in [
+        (&congestion, "third", "congestion window"),
+        (&receive, "model", "receive window, as the sender sees it"),
+        (&in_flight, "here", "in flight"),
+    ] {
+        if points.is_empty() {
+            continue;
+        }
+        let thinned = thin(points, MOST);
+        stride = stride.max(thinned.stride);
+        let visible = thinned
+            .points
+            .into_iter()
+            .map(|[at, bytes]| (bytes > 0.0 || !logarithmic).then(|| frame.at(at, bytes)));
+        drawing.polyline(visible, class);
+        keys.push((Sign::Line(class), meaning.to_owned()));
+    }
+    keys.reverse();
+    if product.is_some() {
+        keys.push((Sign::Line("level"), "rate × smallest idle round trip".to_owned()));
+    }
+    let mut notes = Vec::new();
+    if logarithmic {
+        notes.push("Logarithmic: equal steps are equal factors.".to_owned());
+    }
+    if transfer.streams > 1 {
+        notes.push(format!("Of the first of {} streams.", transfer.streams));
+    }
+    if let Some((share, n)) = transfer.window_full() {
+        notes.push(format!(
+            "In {} % of {n} readings after the start, what was in flight left no room for one more segment in the \
+             receive window.",
+            three_digits(share * 100.0)
+        ));
+    }
+    if stride > 1 {
+        notes.push(format!("Of each {stride} readings, the smallest and the largest."));
+    }
+    let description = format!(
+        "Largest in flight {}, largest receive window {}, largest congestion window {}.",
+        size(largest_of(&in_flight)),
+        size(largest_of(&receive)),
+        size(largest_of(&congestion))
+    );
+    let chart =
+        drawing.finish(HEIGHT, &format!("{title}: bytes in flight and windows over time"), &description);
+    Some(Figure { title: "In flight, and what allows it", keys, notes, chart })
+}
+
+/// The largest binary unit below a size.
+pub(crate) fn binary_unit(bytes: f64) -> f64 {
+    [1024f64.powi(3), 1024f64.powi(2), 1024.0].into_iter().find(|&u| bytes >= u).unwrap_or(1.0)
+}
+
+/// A round size without digits that say nothing: `64 KiB`, `1.5 MiB`.
+pub(crate) fn size_label(bytes: f64) -> String {
+    let unit = binary_unit(bytes);
+    let name = match unit {
+        u if u >= 1024f64.powi(3) => "GiB",
+        u if u >= 1024f64.powi(2) => "MiB",
+        u if u >= 1024.0 => "KiB",
+        _ => "B",
+    };
+    format!("{} {name}", plain((bytes / unit * 100.0).round() / 100.0))
+}

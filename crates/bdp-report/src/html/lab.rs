@@ -1,0 +1,301 @@
+//! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
+
+use bdp_model::record::Record;
+
+use super::conditions;
+use super::curve::{Curve, curves};
+use super::overview::{self, TEXT};
+use super::page::{About, page};
+use super::transfer::Transfer;
+use super::verdict::{self, Verdict};
+use super::{distribution, flight, repetitions, time_share, timeline};
+use crate::markup::Markup;
+use crate::number::percent;
+use crate::summary::{Ending, Point, Spread, points};
+use crate::varied::varied;
+
+/// Cases that are drawn one by one, in all and of one scenario that is swept.
+const MOST_CASES: usize = 12;
+const MOST_OF_A_SWEEP: usize = 3;
+/// Flows of a case that are drawn one by one.
+const MOST_FLOWS: usize = 4;
+/// Curves of one scenario.
+const MOST_CURVES: usize = 12;
+
+/// A page about `records`, whole in itself: HTML with style and drawings in it.
+pub fn html(records: &[Record], about: &About<'_>) -> String {
+    let points = points(records);
+    let title = title(records, about);
+    let mut m = Markup::default();
+    m.leaf("h1", &[], &title);
+    m.line();
+    m.leaf("p", &[("class", "facts")], &about.line(environment(records, about)));
+    m.line();
+    if records.is_empty() {
+        Verdict { headline: "No case has ended yet.".to_owned(), why: String::new() }.write(&mut m);
+        return page(&title, m);
+    }
+    match points.as_slice() {
+        [point] => one(&mut m, point),
+        _ => several(&mut m, &points),
+    }
+    conditions::section(&mut m, records, &points, about);
+    page(&title, m)
+}
+
+fn title(records: &[Record], about: &About<'_>) -> String {
+    let mut titles: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for record in records {
+        if !names.contains(&record.scenario.as_str()) {
+            names.push(&record.scenario);
+            titles.push(&record.title);
+        }
+    }
+    match (names.as_slice(), about.label) {
+        (_, Some(label)) => label.to_owned(),
+        ([name], None) => format!("{name}: {}", titles[0]),
+        (several, None) => format!("{} experiments: {}", several.len(), several.join(", ")),
+    }
+}
+
+fn environment(records: &[Record], about: &About<'_>) -> Vec<String> {
+    let mut line = Vec::new();
+    if let Some(record) = records.first() {
+        let e = &record.environment;
+        if !e.kernel.is_empty() {
+            line.push(format!("Linux {} {}", e.kernel, e.arch));
+        }
+        line.push(format!("bdp {}", e.bdp));
+    }
+    line.push("emulated path, kernel TCP".to_owned());
+    if let Some(planned) = about.planned {
+        let ended: std::collections::BTreeSet<String> =
+            records.iter().map(|r| format!("{} {}", r.scenario, r.case.key())).collect();
+        if ended.len() < planned {
+            line.push(format!("{} of {planned} cases so far", ended.len()));
+        }
+    }
+    line
+}
+
+/// A single point: the verdict on it, then everything about it.
+fn one(m: &mut Markup, point: &Point<'_>) {
+    match representative(point) {
+        Some(record) => {
+            let transfers: Vec<Transfer<'_>> = transfers(record);
+            let model = record.expected_bps.zip(record.expected_by.as_deref());
+            match transfers.as_slice() {
+                [transfer] => {
+                    verdict::of_transfer(transfer, model).write(m);
+                    m.append(verdict::bar(transfer, record.expected_bps));
+                }
+                _ => {
+                    summary(std::slice::from_ref(point)).write(m);
+                    for transfer in transfers.iter().take(MOST_FLOWS) {
+                        m.leaf("p", &[("class", "note")], &transfer.name());
+                        m.append(verdict::bar(transfer, None));
+                    }
+                }
+            }
+            if point.records.len() > 1 {
+                overview::table(m, std::slice::from_ref(point), "");
+            }
+            case(m, record, "");
+        }
+        None => {
+            summary(std::slice::from_ref(point)).write(m);
+            overview::table(m, std::slice::from_ref(point), "");
+        }
+    }
+    if let Some(figure) = repetitions::figure(std::slice::from_ref(point), point.scenario) {
+        m.leaf("h2", &[], "Repetitions");
+        figure.write(m);
+    }
+}
+
+/// Several points: a table of all first, then each scenario.
+fn several(m: &mut Markup, points: &[Point<'_>]) {
+    summary(points).write(m);
+    overview::table(m, points, "");
+    let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
+    if scenarios.len() > 2 {
+        m.element("nav", &[("aria-label", "Scenarios")], |m| {
+            m.element("ol", &[], |m| {
+                for (i, members) in scenarios.iter().enumerate() {
+                    let target = format!("#s{}", i + 1);
+                    m.element("li", &[], |m| m.leaf("a", &[("href", &target)], members[0].scenario));
+                }
+            });
+        });
+    }
+    let mut left = MOST_CASES;
+    for (i, members) in scenarios.iter().enumerate() {
+        let id = format!("s{}", i + 1);
+        let first = &members[0];
+        m.leaf("h2", &[("id", &id)], first.scenario);
+        let title = first.records.first().map_or("", |r| r.title.as_str());
+        m.leaf("p", &[("class", "lead")], title);
+        m.line();
+        scenario(m, members, &mut left, scenarios.len() - i - 1);
+    }
+}
+
+/// One scenario among others: its curves, its repetitions, some of its cases. Leaves room for those that follow.
+fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: usize) {
+    let curves = curves(points);
+    for curve in curves.iter().take(MOST_CURVES) {
+        if curves.len() > 1 {
+            m.leaf("h3", &[], &curve.name);
+        }
+        curve.goodput_figure().write(m);
+        if let Some(figure) = curve.delay_figure() {
+            figure.write(m);
+        }
+    }
+    if curves.len() > MOST_CURVES {
+        let more = curves.len() - MOST_CURVES;
+        m.leaf(
+            "p",
+            &[("class", "note")],
+            &format!("{more} more curves are in the table and in the CSV alone."),
+        );
+    }
+    if let Some(figure) = repetitions::figure(points, points[0].scenario) {
+        figure.write(m);
+    }
+    let chosen = chosen(points, &curves);
+    let room = left.saturating_sub(following).min(*left);
+    let shown = &chosen[..chosen.len().min(room)];
+    for point in shown {
+        let Some(record) = representative(point) else { continue };
+        let what = varied(point, &TEXT, Some("segment"));
+        if points.len() > 1 {
+            m.leaf("h3", &[], &what);
+        }
+        let model = record.expected_bps.zip(record.expected_by.as_deref());
+        if let [transfer] = transfers(record).as_slice() {
+            let verdict = verdict::of_transfer(transfer, model);
+            m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
+            m.append(verdict::bar(transfer, record.expected_bps));
+        }
+        case(m, record, &what);
+    }
+    *left -= shown.len();
+    if shown.len() < points.len() && points.len() > 1 {
+        let text = format!(
+            "{} of {} points are drawn one by one; the table and the CSV have all.",
+            shown.len(),
+            points.len()
+        );
+        m.leaf("p", &[("class", "note")], &text);
+        m.line();
+    }
+}
+
+/// Points worth a closer look: all where they are few; of a curve its ends and its middle.
+fn chosen<'p, 'a>(points: &'p [Point<'a>], curves: &[Curve<'p, 'a>]) -> Vec<&'p Point<'a>> {
+    let measured: Vec<&'p Point<'a>> = points.iter().filter(|p| p.goodput_bps().is_some()).collect();
+    match curves.first() {
+        None if measured.len() <= MOST_OF_A_SWEEP => measured,
+        None => spread(&measured),
+        Some(curve) => {
+            let members: Vec<&'p Point<'a>> =
+                curve.members.iter().map(|m| m.point).filter(|p| p.goodput_bps().is_some()).collect();
+            spread(&members)
+        }
+    }
+}
+
+fn spread<'p, 'a>(points: &[&'p Point<'a>]) -> Vec<&'p Point<'a>> {
+    match points.len() {
+        0..=MOST_OF_A_SWEEP => points.to_vec(),
+        n => vec![points[0], points[n / 2], points[n - 1]],
+    }
+}
+
+/// The valid record whose goodput is nearest to the median.
+fn representative<'a>(point: &Point<'a>) -> Option<&'a Record> {
+    let median = point.goodput_bps()?.median;
+    let distance = |r: &&Record| r.goodput_bps.map_or(f64::INFINITY, |g| (g - median).abs());
+    point.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+}
+
+fn transfers(record: &Record) -> Vec<Transfer<'_>> {
+    (0..record.flows.len()).filter_map(|i| Transfer::of_flow(record, i)).collect()
+}
+
+/// The charts of one case.
+fn case(m: &mut Markup, record: &Record, what: &str) {
+    let transfers = transfers(record);
+    for transfer in transfers.iter().take(MOST_FLOWS) {
+        let mut title = transfer.name();
+        if !what.is_empty() {
+            title = format!("{title}, {what}");
+        }
+        if transfers.len() > 1 {
+            m.leaf("h3", &[], &transfer.name());
+        }
+        charts(m, transfer, &title);
+    }
+    let title = if what.is_empty() { record.scenario.as_str() } else { what };
+    let rtt = &record.rtt_ns;
+    if let Some(figure) = distribution::figure(rtt.idle.as_ref(), rtt.loaded.as_ref(), title) {
+        figure.write(m);
+    }
+    if transfers.len() > MOST_FLOWS {
+        let more = transfers.len() - MOST_FLOWS;
+        m.leaf("p", &[("class", "note")], &format!("{more} more flows are not drawn."));
+    }
+}
+
+/// The charts of one transfer, but for the round trips' distribution, which belongs to the path.
+pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str) {
+    let figures = [
+        timeline::figure(transfer, title),
+        flight::figure(transfer, title),
+        time_share::figure(transfer, title),
+    ];
+    for figure in figures.into_iter().flatten() {
+        figure.write(m);
+    }
+}
+
+/// The verdict on many points: how many count, and how near to the model they came.
+fn summary(points: &[Point<'_>]) -> Verdict {
+    let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
+    let missed: usize = points.iter().map(|p| p.missed().count()).sum();
+    let valid: usize = points.iter().map(|p| p.count(Ending::Valid)).sum();
+    let noun = if points.len() == 1 { "point" } else { "points" };
+    let ratios = Spread::of(points.iter().filter_map(|p| p.model_ratio()).map(|r| r.median));
+    let headline = match (counting, ratios) {
+        (0, _) => format!("None of {} {noun} gave a figure that counts.", points.len()),
+        (_, Some(ratio)) => {
+            let range = match (percent(ratio.min), percent(ratio.max)) {
+                (low, high) if low == high => low,
+                (low, high) => format!("{} to {high}", low.trim_end_matches(" %")),
+            };
+            let all = if counting == points.len() { String::new() } else { format!("{counting} of ") };
+            format!("{all}{} {noun}: {range} of what the model gives.", points.len())
+        }
+        (_, None) => format!("{counting} of {} {noun} measured; no model applies.", points.len()),
+    };
+    let invalid: usize = points.iter().map(|p| p.count(Ending::Invalid)).sum();
+    let failed: usize = points.iter().map(|p| p.count(Ending::Failed)).sum();
+    let mut why = match missed {
+        0 if points.iter().flat_map(Point::valid).any(|r| r.expectation.is_some()) => {
+            "Every expectation that was written down before the run is met.".to_owned()
+        }
+        0 => "Nothing was expected of them beforehand.".to_owned(),
+        n => format!("{n} of {valid} attempts missed what was expected before the run."),
+    };
+    if invalid > 0 {
+        why.push_str(&format!(
+            " {invalid} INVALID attempts are left out: the emulator had not kept its promise."
+        ));
+    }
+    if failed > 0 {
+        why.push_str(&format!(" {failed} attempts FAILED."));
+    }
+    Verdict { headline, why }
+}

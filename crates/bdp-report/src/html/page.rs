@@ -1,0 +1,210 @@
+//! The page about the charts: head, style sheet, figures with their captions, tables.
+
+use crate::markup::Markup;
+use crate::svg::number;
+
+/// What is told of a run beside its records.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct About<'a> {
+    /// The run's id in the store.
+    pub run: Option<&'a str>,
+    /// What its owner calls it.
+    pub label: Option<&'a str>,
+    /// The command line that started it.
+    pub command: Option<&'a str>,
+    /// When it started, as text to be printed.
+    pub started: Option<&'a str>,
+    /// Cases that were planned; there may be fewer so far.
+    pub planned: Option<usize>,
+}
+
+impl About<'_> {
+    /// The facts in a line.
+    pub(crate) fn line(&self, further: impl IntoIterator<Item = String>) -> String {
+        let own = [
+            self.label.map(str::to_owned),
+            self.run.map(|run| format!("run {run}")),
+            self.started.map(str::to_owned),
+        ];
+        own.into_iter().flatten().chain(further).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// A whole page of its own: nothing in it is fetched from anywhere.
+pub(crate) fn page(title: &str, body: Markup) -> String {
+    let mut m = Markup::default();
+    m.verbatim("<!DOCTYPE html>\n");
+    m.element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], |m| {
+        m.line();
+        m.element("head", &[], |m| {
+            m.void("meta", &[("charset", "utf-8")]);
+            m.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+            m.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+            m.void(
+                "meta",
+                &[("name", "generator"), ("content", concat!("bdp ", env!("CARGO_PKG_VERSION")))],
+            );
+            // Whatever slipped through would still be loaded by nobody.
+            m.void(
+                "meta",
+                &[
+                    ("http-equiv", "Content-Security-Policy"),
+                    ("content", "default-src 'none'; style-src 'unsafe-inline'"),
+                ],
+            );
+            m.line();
+            m.leaf("title", &[], title);
+            m.line();
+            m.element("style", &[], |m| m.verbatim(include_str!("style.css")));
+            m.line();
+        });
+        m.line();
+        m.element("body", &[], |m| {
+            m.line();
+            m.append(body);
+            m.element("footer", &[], |m| {
+                m.text(concat!(
+                    "Written by bdp ",
+                    env!("CARGO_PKG_VERSION"),
+                    ". Rates in bit/s with decimal prefixes, sizes in bytes with binary ones (1 KiB = 1024). Medians \
+                     unless said otherwise; INVALID attempts enter none."
+                ));
+            });
+        });
+    });
+    m.line();
+    m.into_string()
+}
+
+/// The sign of a key, as the chart has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sign {
+    /// A line of this class.
+    Line(&'static str),
+    /// A dot of this class.
+    Dot(&'static str),
+    /// A dot on a line of these classes.
+    DotOnLine(&'static str, &'static str),
+    /// A filled field of this class.
+    Field(&'static str),
+    /// A cross.
+    Cross,
+    /// A short upright mark.
+    Tick(&'static str),
+}
+
+/// A chart with what it shows, the meaning of its signs, and notes.
+pub(crate) struct Figure<'a> {
+    pub title: &'a str,
+    pub keys: Vec<(Sign, String)>,
+    pub notes: Vec<String>,
+    pub chart: Markup,
+}
+
+impl Figure<'_> {
+    /// Writes it.
+    pub fn write(self, m: &mut Markup) {
+        m.element("figure", &[], |m| {
+            m.element("figcaption", &[], |m| {
+                m.leaf("h3", &[], self.title);
+                if !self.keys.is_empty() {
+                    m.element("ul", &[("class", "keys")], |m| {
+                        for (sign, meaning) in &self.keys {
+                            m.element("li", &[], |m| {
+                                sign.write(m);
+                                m.leaf("span", &[], meaning);
+                            });
+                        }
+                    });
+                }
+                for note in self.notes.iter().filter(|n| !n.is_empty()) {
+                    m.leaf("p", &[], note);
+                }
+            });
+            m.append(self.chart);
+        });
+        m.line();
+    }
+}
+
+impl Sign {
+    fn write(self, m: &mut Markup) {
+        let svg = [("viewBox", "0 0 24 12"), ("aria-hidden", "true")];
+        m.element("svg", &svg, |m| {
+            let dot = |m: &mut Markup, class| {
+                m.void("circle", &[("class", class), ("cx", "12"), ("cy", "6"), ("r", "3.2")]);
+            };
+            match self {
+                Self::Line(class) => m.void("path", &[("class", class), ("d", "M0 6H24")]),
+                Self::Dot(class) => dot(m, class),
+                Self::DotOnLine(line, class) => {
+                    m.void("path", &[("class", line), ("d", "M0 6H24")]);
+                    dot(m, class);
+                }
+                Self::Field(class) => m.void(
+                    "rect",
+                    &[("class", class), ("x", "2"), ("y", "1"), ("width", "20"), ("height", "10")],
+                ),
+                Self::Cross => m.void("path", &[("class", "cross"), ("d", "M8 2L16 10M8 10L16 2")]),
+                Self::Tick(class) => m.void("path", &[("class", class), ("d", "M12 1V11")]),
+            }
+        });
+    }
+}
+
+/// A column of a table.
+pub(crate) struct Heading {
+    pub text: String,
+    /// Whether the column holds numbers.
+    pub number: bool,
+}
+
+/// A heading over words.
+pub(crate) fn words(text: &str) -> Heading {
+    Heading { text: text.to_owned(), number: false }
+}
+
+/// A heading over numbers.
+pub(crate) fn numbers(text: impl Into<String>) -> Heading {
+    Heading { text: text.into(), number: true }
+}
+
+/// The head of a table.
+pub(crate) fn head(m: &mut Markup, headings: &[Heading]) {
+    m.element("thead", &[], |m| {
+        m.element("tr", &[], |m| {
+            for heading in headings {
+                let class = if heading.number { "n" } else { "w" };
+                m.leaf("th", &[("class", class), ("scope", "col")], &heading.text);
+            }
+        });
+    });
+    m.line();
+}
+
+/// A small drawing within a line or a cell.
+pub(crate) fn inline(m: &mut Markup, [width, height]: [f64; 2], label: &str, draw: impl FnOnce(&mut Markup)) {
+    let view = format!("0 0 {} {}", number(width), number(height));
+    m.element("svg", &[("viewBox", &view), ("role", "img"), ("aria-label", label)], draw);
+}
+
+/// Facts in two columns, name and value; those without a value are left out.
+pub(crate) fn facts(m: &mut Markup, caption: &str, rows: &[(String, String)]) {
+    if rows.iter().all(|(_, value)| value.is_empty()) {
+        return;
+    }
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[("class", "plain")], |m| {
+            m.leaf("caption", &[], caption);
+            m.element("tbody", &[], |m| {
+                for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+                    m.element("tr", &[], |m| {
+                        m.leaf("td", &[], name);
+                        m.leaf("td", &[], value);
+                    });
+                }
+            });
+        });
+    });
+    m.line();
+}

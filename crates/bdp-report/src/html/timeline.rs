@@ -1,0 +1,146 @@
+//! Goodput above the round trip on one time axis, retransmissions as ticks between them.
+
+use bdp_model::units::format_bps;
+
+use super::page::{Figure, Sign};
+use super::series::{Thinned, thin};
+use super::transfer::Transfer;
+use crate::number::{RateUnit, three_digits};
+use crate::svg::{Axis, Drawing, Frame, Label, MARGIN, WIDTH};
+
+/// Steps of the goodput, and readings of other curves, at the most.
+pub(crate) const MOST: usize = 360;
+
+const GOODPUT: [f64; 2] = [150.0, 8.0];
+const TICKS: [f64; 2] = [164.0, 174.0];
+const RTT: [f64; 2] = [290.0, 186.0];
+const HEIGHT: f64 = 312.0;
+
+/// The figure; `None` where there are no readings over time.
+pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
+    let (intervals, stride) = transfer.intervals(MOST);
+    let last = intervals.last()?[1];
+    let x = Axis::linear([0.0, last], [MARGIN, WIDTH - MARGIN]);
+    let mut drawing = Drawing::default();
+    let mut keys = vec![(Sign::Line("here"), "goodput".to_owned())];
+    let mut notes = Vec::new();
+
+    let omit = transfer.omit_ns as f64 / 1e9;
+    if omit > 0.0 {
+        drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), RTT[0] - GOODPUT[1]], "shade");
+        keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
+    }
+    goodput(&mut drawing, transfer, &intervals, x);
+    if stride > 1 {
+        let ms = (intervals[0][1] - intervals[0][0]) * 1e3;
+        notes.push(format!(
+            "Each step is the mean over {} ms, {stride} readings: shorter ones would show single windows come in, or \
+             be too many to draw.",
+            three_digits(ms)
+        ));
+    }
+
+    let retransmissions = retransmissions(transfer);
+    for &(at, _) in &retransmissions {
+        let at = x.at(at);
+        drawing.line([at, TICKS[0]], [at, TICKS[1]], "tick-mark");
+    }
+    match transfer.retransmits {
+        None => notes.push("Retransmissions: the sender's kernel did not tell.".to_owned()),
+        Some(0) => notes.push("Nothing was sent again.".to_owned()),
+        Some(n) => {
+            keys.push((Sign::Tick("tick-mark"), format!("interval with segments sent again ({n} in all)")))
+        }
+    }
+
+    round_trips(&mut drawing, transfer, x, &mut keys, &mut notes);
+
+    let title_of_chart = format!("{title}: goodput and round trip over time");
+    let description = format!(
+        "Goodput of {} in {} intervals over {} seconds, median {}; below it the round trip.",
+        transfer.name(),
+        intervals.len(),
+        three_digits(last),
+        format_bps(transfer.goodput_bps)
+    );
+    Some(Figure {
+        title: "Goodput above round trip",
+        keys,
+        notes,
+        chart: drawing.finish(HEIGHT, &title_of_chart, &description),
+    })
+}
+
+fn goodput(drawing: &mut Drawing, transfer: &Transfer<'_>, intervals: &[[f64; 3]], x: Axis) {
+    let largest = intervals.iter().map(|i| i[2]).fold(transfer.goodput_bps, f64::max);
+    // A level far above the curve would flatten it: the bar above shows that distance.
+    let near = |level: f64| level > 0.0 && level < largest * 1.6;
+    let levels: Vec<Label> = [
+        transfer.ceiling.as_ref().map(|(bps, _)| (*bps, "ceiling")),
+        transfer.window_bound_bps().map(|bps| (bps, "window / RTT")),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|(bps, _)| near(*bps))
+    .map(|(value, name)| Label { value, text: format!("{name} {}", format_bps(value)), class: "level" })
+    .collect();
+    let top = levels.iter().map(|l| l.value).fold(largest, f64::max);
+    let frame = Frame { x, y: Axis::from_zero(top, GOODPUT) };
+    let unit = RateUnit::fitting([top]);
+    frame.rules(drawing, &frame.y.ticks_in(unit.bps, 4), unit.name, |v| plain(v / unit.bps));
+    frame.levels(drawing, levels);
+    let steps = intervals.iter().flat_map(|&[from, to, bps]| [[from, bps], [to, bps]]);
+    drawing.polyline(steps.map(|[at, bps]| Some(frame.at(at, bps))), "here");
+}
+
+/// Middle of each interval in which segments were sent again, and how many.
+fn retransmissions(transfer: &Transfer<'_>) -> Vec<(f64, u64)> {
+    let counts: Vec<(u64, u64)> =
+        transfer.sent.iter().filter_map(|s| Some((s.at_ns, s.retransmits?))).collect();
+    counts
+        .windows(2)
+        .filter(|pair| pair[1].1 > pair[0].1)
+        .map(|pair| ((pair[0].0 + pair[1].0) as f64 / 2e9, pair[1].1 - pair[0].1))
+        .collect()
+}
+
+fn round_trips(
+    drawing: &mut Drawing,
+    transfer: &Transfer<'_>,
+    x: Axis,
+    keys: &mut Vec<(Sign, String)>,
+    notes: &mut Vec<String>,
+) {
+    let smoothed: Vec<[f64; 2]> = transfer
+        .sent
+        .iter()
+        .filter_map(|s| Some([s.at_ns as f64 / 1e9, s.srtt_ns.filter(|&ns| ns > 0)? as f64 / 1e6]))
+        .collect();
+    let idle = transfer.rtt_min_ns.map(|ns| ns as f64 / 1e6);
+    let largest = smoothed.iter().map(|p| p[1]).chain(idle).fold(0.0, f64::max);
+    let frame = Frame { x, y: Axis::from_zero(largest, RTT) };
+    if largest > 0.0 {
+        frame.rules(drawing, &frame.y.ticks(3), "ms", plain);
+    }
+    frame.bottom(drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
+    if let Some(value) = idle {
+        let text = format!("smallest idle {} ms", three_digits(value));
+        frame.levels(drawing, vec![Label { value, text, class: "level" }]);
+    }
+    let Thinned { points, stride } = thin(&smoothed, MOST);
+    drawing.polyline(points.into_iter().map(|[at, ms]| Some(frame.at(at, ms))), "third");
+    if smoothed.is_empty() {
+        notes.push("The sender's kernel told no round trips.".to_owned());
+    } else {
+        keys.push((Sign::Line("third"), "round trip as the sender smooths it (srtt)".to_owned()));
+    }
+    if stride > 1 {
+        notes.push(format!("Of each {stride} readings of the round trip, the smallest and the largest."));
+    }
+}
+
+/// A round value as it is: `0.5`, `20`, `1000`.
+pub(crate) fn plain(value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6;
+    format!("{rounded}")
+}

@@ -1,0 +1,253 @@
+//! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
+
+use bdp_model::units::format_bps;
+
+use super::transfer::Transfer;
+use crate::markup::Markup;
+use crate::number::{percent, size, three_digits};
+use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
+
+/// At or above this share a bound is what rules.
+const REACHED: f64 = 0.9;
+/// Goodput within this of the ceiling is at it.
+const AT_CEILING: f64 = 0.95;
+
+/// A verdict: what stands out, and why.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// In large type.
+    pub headline: String,
+    /// Below it, with the numbers.
+    pub why: String,
+}
+
+impl Verdict {
+    /// Writes it.
+    pub fn write(&self, m: &mut Markup) {
+        m.element("p", &[("class", "verdict")], |m| m.leaf("b", &[], &self.headline));
+        m.line();
+        if !self.why.is_empty() {
+            m.leaf("p", &[("class", "why")], &self.why);
+            m.line();
+        }
+    }
+}
+
+/// The verdict on one transfer of the lab, from the bounds that are known and the model's goodput with its terms.
+pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
+    let reached = transfer.goodput_bps;
+    let here = format_bps(reached);
+    let ceiling = transfer.ceiling.as_ref().map(|c| c.0);
+    let window = transfer.window_bound_bps();
+    if let Some((ceiling, by)) = transfer.ceiling.as_ref().filter(|c| reached >= AT_CEILING * c.0) {
+        return Verdict {
+            headline: format!("{here}: the medium is full."),
+            why: format!(
+                "{} of the {} that the path can carry ({by}). No setting of TCP can add to it.",
+                percent(reached / ceiling),
+                format_bps(*ceiling)
+            ),
+        };
+    }
+    let binds = window.filter(|&w| reached >= REACHED * w && ceiling.is_none_or(|c| w < c));
+    if let Some(window) = binds {
+        let mut why =
+            format!("{} and {} of it was reached.", allowance(transfer, window), percent(reached / window));
+        if let Some(ceiling) = ceiling {
+            why.push_str(&format!(
+                " The path could carry {}, {} times as much",
+                format_bps(ceiling),
+                three_digits(ceiling / reached)
+            ));
+            match transfer.product_bytes() {
+                Some(product) => why.push_str(&format!(", with a window of {}.", size(product))),
+                None => why.push('.'),
+            }
+        }
+        return Verdict { headline: format!("{here}: the receive window holds it there."), why };
+    }
+    if let Some((model, by)) = model.filter(|(bps, _)| *bps > 0.0 && reached >= REACHED * bps) {
+        return Verdict {
+            headline: format!("{here}: what the model gives for this path."),
+            why: format!("{} of {}, by {by}.", percent(reached / model), format_bps(model)),
+        };
+    }
+    let mut known = Vec::new();
+    if let Some(window) = window {
+        known.push(format!("the window allows {}", format_bps(window)));
+    }
+    if let Some(ceiling) = ceiling {
+        known.push(format!("the path could carry {}", format_bps(ceiling)));
+    }
+    if let Some((model, by)) = model {
+        known.push(format!("the model gives {} ({by})", format_bps(model)));
+    }
+    let why = if known.is_empty() {
+        "Neither the window on the wire nor the rate of the path is known.".to_owned()
+    } else {
+        let text = known.join("; ");
+        let mut letters = text.chars();
+        letters
+            .next()
+            .map(|c| c.to_uppercase().collect::<String>() + letters.as_str() + ".")
+            .unwrap_or_default()
+    };
+    Verdict { headline: format!("{here}; what holds it there is not known."), why }
+}
+
+/// What the window allows, in words: `45 segments (63.6 KiB) each 173 ms make 3.01 Mbit/s,`.
+fn allowance(transfer: &Transfer<'_>, bound_bps: f64) -> String {
+    let bytes = transfer.window.on_the_wire_max_bytes.or(transfer.window.on_the_wire_bytes).unwrap_or(0);
+    let rtt = three_digits(transfer.rtt_min_ns.unwrap_or(0) as f64 / 1e6);
+    let segments = match transfer.mss_bytes.filter(|&m| m > 0).map(|mss| bytes / mss) {
+        Some(1) => "1 segment".to_owned(),
+        Some(n) if n > 1 => format!("{n} segments"),
+        _ => "Less than a segment".to_owned(),
+    };
+    let streams = if transfer.streams > 1 {
+        format!(" in each of {} streams", transfer.streams)
+    } else {
+        String::new()
+    };
+    format!(
+        "A window of {} on the wire{streams} is {} each {rtt} ms: that makes {},",
+        size(bytes as f64),
+        segments.to_lowercase(),
+        format_bps(bound_bps)
+    )
+}
+
+/// The bar: reached as a field, bounds as upright marks with their names.
+pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
+    let mut marks: Vec<(f64, String)> = Vec::new();
+    if let Some(bps) = transfer.window_bound_bps() {
+        marks.push((bps, format!("window / RTT {}", format_bps(bps))));
+    }
+    if let Some((bps, _)) = &transfer.ceiling {
+        marks.push((*bps, format!("ceiling {}", format_bps(*bps))));
+    }
+    if marks.is_empty() {
+        marks.extend(model.map(|bps| (bps, format!("model {}", format_bps(bps)))));
+    }
+    draw(transfer.goodput_bps, &transfer.name(), marks)
+}
+
+/// A bar of what was reached beside marks for what is possible; linear from zero.
+pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) -> Markup {
+    marks.retain(|m| m.0.is_finite() && m.0 > 0.0);
+    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // A window that allows many times what the path carries would push everything else into a corner.
+    let solid = marks.iter().map(|m| m.0).fold(reached_bps, f64::max);
+    let least = marks.first().map_or(reached_bps, |m| m.0.max(reached_bps));
+    let top = if marks.len() > 1 && solid > 4.0 * least && solid > 4.0 * reached_bps {
+        marks.iter().map(|m| m.0).filter(|&m| m <= 4.0 * least.max(reached_bps)).fold(reached_bps, f64::max)
+    } else {
+        solid
+    };
+    let ceiling_matters = marks.iter().any(|m| m.1.starts_with("ceiling") && m.0 > top);
+    let top = if ceiling_matters { solid } else { top };
+
+    let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
+    let mut drawing = Drawing::default();
+    let (bar_top, bar_height) = (26.0, 20.0);
+    let middle = bar_top + bar_height / 2.0;
+    drawing.line([x.start, middle], [x.end, middle], "grid");
+    drawing.rect([x.at(0.0), bar_top], [x.at(reached_bps) - x.at(0.0), bar_height], "fill-here");
+    drawing.line([x.at(0.0), bar_top - 6.0], [x.at(0.0), bar_top + bar_height + 6.0], "axis");
+    let mut outside = Vec::new();
+    let mut description = vec![format!("reached {}", format_bps(reached_bps))];
+    // Names of neighbouring marks stand above and below the bar in turn.
+    let mut above = true;
+    for (bps, text) in &marks {
+        description.push(text.clone());
+        if *bps > x.high {
+            outside.push(text.clone());
+            continue;
+        }
+        let at = x.at(*bps);
+        drawing.line([at, bar_top - 6.0], [at, bar_top + bar_height + 6.0], "hollow-line");
+        let anchor = if at > WIDTH / 2.0 { Anchor::End } else { Anchor::Start };
+        let baseline = if above { bar_top - 11.0 } else { bar_top + bar_height + 20.0 };
+        drawing.text([at, baseline], anchor, "name", text);
+        above = !above;
+    }
+    if !outside.is_empty() {
+        drawing.text(
+            [x.end, bar_top + bar_height + 20.0],
+            Anchor::End,
+            "tick",
+            &format!("{} →", outside.join(", ")),
+        );
+    }
+    let baseline = bar_top + bar_height + 20.0;
+    drawing.text([x.start, baseline], Anchor::Start, "name", &format!("reached {}", format_bps(reached_bps)));
+    let chart =
+        drawing.finish(74.0, &format!("{name}: reached beside what is possible"), &description.join("; "));
+    let mut m = Markup::default();
+    m.element("div", &[("class", "bar")], |m| m.append(chart));
+    m
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bdp_model::record::WindowReport;
+
+    fn judge(
+        goodput_bps: f64,
+        window: Option<u64>,
+        ceiling: Option<f64>,
+        model: Option<(f64, &str)>,
+    ) -> String {
+        let window = WindowReport {
+            on_the_wire_bytes: window,
+            on_the_wire_max_bytes: window,
+            method: "tcp_rmem".to_owned(),
+            ..WindowReport::default()
+        };
+        let transfer = Transfer {
+            from: "a",
+            to: "b",
+            goodput_bps,
+            omit_ns: 0,
+            streams: 1,
+            mss_bytes: Some(1448),
+            retransmits: None,
+            window: &window,
+            received: &[],
+            sent: &[],
+            rtt_min_ns: Some(100_000_000),
+            ceiling: ceiling.map(|c| (c, "100 Mbit/s less headers".to_owned())),
+            rate_bps: Some(100e6),
+        };
+        let verdict = of_transfer(&transfer, model);
+        format!("{} {}", verdict.headline, verdict.why)
+    }
+
+    #[test]
+    fn the_bound_that_was_reached_is_named() {
+        // 10 segments of 1448 bytes each 100 ms: 1.158 Mbit/s.
+        let text = judge(1.15e6, Some(14_480), Some(94e6), None);
+        assert!(text.starts_with("1.15 Mbit/s: the receive window holds it there."), "{text}");
+        assert!(text.contains("10 segments each 100 ms") && text.contains("99 % of it"), "{text}");
+        assert!(text.contains("81.7 times as much, with a window of 1.19 MiB"), "{text}");
+        let text = judge(93e6, Some(6 << 20), Some(94e6), None);
+        assert!(text.contains("the medium is full. 99 % of the 94 Mbit/s"), "{text}");
+        let text = judge(0.5e6, Some(6 << 20), Some(94e6), Some((0.51e6, "loss: 5 %")));
+        assert!(
+            text.contains("what the model gives for this path. 98 % of 510 kbit/s, by loss: 5 %"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_no_bound_was_reached_nothing_is_made_up() {
+        let text = judge(10e6, Some(6 << 20), Some(94e6), None);
+        assert!(text.contains("what holds it there is not known. The window allows"), "{text}");
+        let text = judge(10e6, None, None, None);
+        assert!(
+            text.ends_with("Neither the window on the wire nor the rate of the path is known."),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Elements, attributes and text of HTML and SVG, written so that the result is also well-formed XML.
+
+use std::fmt::Write;
+
+/// Markup under construction. What is not written by [`Markup::element`] or its like is escaped.
+#[derive(Debug, Default)]
+pub(crate) struct Markup {
+    text: String,
+}
+
+/// Names and values; values are escaped.
+pub(crate) type Attributes<'a> = &'a [(&'a str, &'a str)];
+
+impl Markup {
+    /// `<name attributes>content</name>`.
+    pub fn element(&mut self, name: &str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
+        self.start(name, attributes);
+        self.text.push('>');
+        content(self);
+        self.text.push_str("</");
+        self.text.push_str(name);
+        self.text.push('>');
+    }
+
+    /// `<name attributes/>`.
+    pub fn void(&mut self, name: &str, attributes: Attributes<'_>) {
+        self.start(name, attributes);
+        self.text.push_str("/>");
+    }
+
+    /// An element that holds text alone.
+    pub fn leaf(&mut self, name: &str, attributes: Attributes<'_>, text: &str) {
+        self.element(name, attributes, |m| m.text(text));
+    }
+
+    /// Text, escaped.
+    pub fn text(&mut self, text: &str) {
+        escape_into(&mut self.text, text);
+    }
+
+    /// A line break in the source, where it keeps the page readable.
+    pub fn line(&mut self) {
+        self.text.push('\n');
+    }
+
+    /// Markup that this crate made.
+    pub fn append(&mut self, other: Markup) {
+        self.text.push_str(&other.text);
+    }
+
+    /// Text of ours that must not be escaped: a doctype, a style sheet.
+    pub fn verbatim(&mut self, text: &'static str) {
+        self.text.push_str(text);
+    }
+
+    /// What was written.
+    pub fn into_string(self) -> String {
+        self.text
+    }
+
+    fn start(&mut self, name: &str, attributes: Attributes<'_>) {
+        self.text.push('<');
+        self.text.push_str(name);
+        for (name, value) in attributes {
+            let _ = write!(self.text, " {name}=\"");
+            escape_into(&mut self.text, value);
+            self.text.push('"');
+        }
+    }
+}
+
+/// Text that stays text in an element and in a quoted attribute. Characters that XML 1.0 (section 2.2) leaves out, and
+/// those that turn the direction of writing (Unicode Technical Report 36, section 2.2), become U+FFFD.
+fn escape_into(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_deceptive(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+}
+
+fn is_deceptive(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_stays_text() {
+        let mut markup = Markup::default();
+        let hostile = "</p><script>alert('1')</script>\" onload=\"x\u{1b}[2J\u{202e}&amp;";
+        markup.element("p", &[("title", hostile)], |m| m.text(hostile));
+        let text = markup.into_string();
+        assert_eq!(text.matches('<').count(), 2, "{text}");
+        assert_eq!(text.matches('"').count(), 2, "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("&amp;amp;"), "{text}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Charts in SVG, drawn by hand: elements, axes, a frame. Colours are classes of the page's style sheet.
+
+mod axis;
+mod frame;
+
+pub(crate) use axis::{Axis, ticks_of_bytes};
+pub(crate) use frame::{Frame, Label, MARGIN};
+
+use crate::markup::Markup;
+
+/// Width of a chart in its own units; the page scales it to its column.
+pub(crate) const WIDTH: f64 = 720.0;
+
+/// A drawing.
+#[derive(Debug, Default)]
+pub(crate) struct Drawing {
+    body: Markup,
+    /// Text, above everything else.
+    over: Markup,
+}
+
+/// Where text stands to its point.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Drawing {
+    /// The drawing as an element, with what a reader who does not see it is told.
+    pub fn finish(self, height: f64, title: &str, description: &str) -> Markup {
+        let mut svg = Markup::default();
+        let view = format!("0 0 {} {}", number(WIDTH), number(height));
+        let attributes =
+            [("viewBox", view.as_str()), ("role", "img"), ("class", "chart"), ("aria-label", title)];
+        svg.element("svg", &attributes, |m| {
+            m.leaf("title", &[], title);
+            m.leaf("desc", &[], description);
+            m.append(self.body);
+            m.append(self.over);
+        });
+        svg.line();
+        svg
+    }
+
+    pub fn line(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], class: &str) {
+        let d = if (y1 - y2).abs() < 1e-9 {
+            format!("M{} {}H{}", number(x1), number(y1), number(x2))
+        } else {
+            format!("M{} {}L{} {}", number(x1), number(y1), number(x2), number(y2))
+        };
+        self.body.void("path", &[("class", class), ("d", &d)]);
+    }
+
+    pub fn path(&mut self, d: &str, class: &str) {
+        if !d.is_empty() {
+            self.body.void("path", &[("class", class), ("d", d)]);
+        }
+    }
+
+    /// Straight lines from point to point; a gap where a point is missing.
+    pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<[f64; 2]>>, class: &str) {
+        let mut d = String::new();
+        let mut drawing = false;
+        for point in points {
+            match point {
+                Some([x, y]) => {
+                    d.push_str(if drawing { "L" } else { "M" });
+                    d.push_str(&format!("{} {}", number(x), number(y)));
+                    drawing = true;
+                }
+                None => drawing = false,
+            }
+        }
+        self.path(&d, class);
+    }
+
+    pub fn rect(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2], class: &str) {
+        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(number);
+        self.body
+            .void("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)]);
+    }
+
+    pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, class: &str) {
+        let [x, y, radius] = [x, y, radius].map(number);
+        self.body.void("circle", &[("class", class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+    }
+
+    /// A cross, for what does not count.
+    pub fn cross(&mut self, [x, y]: [f64; 2], arm: f64, class: &str) {
+        let [left, right, top, bottom] = [x - arm, x + arm, y - arm, y + arm].map(number);
+        self.path(&format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"), class);
+    }
+
+    pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, class: &str, text: &str) {
+        let [x, y] = [x, y].map(number);
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let attributes = [("class", class), ("x", x.as_str()), ("y", y.as_str()), ("text-anchor", anchor)];
+        self.over.leaf("text", &attributes, text);
+    }
+}
+
+/// A coordinate to a tenth, without what says nothing.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "0".to_owned();
+    }
+    let tenths = (value * 10.0).round() as i64;
+    match (tenths / 10, (tenths % 10).abs()) {
+        (whole, 0) => whole.to_string(),
+        (0, tenth) if tenths < 0 => format!("-.{tenth}"),
+        (0, tenth) => format!(".{tenth}"),
+        (whole, tenth) => format!("{whole}.{tenth}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (12.04, "12"),
+            (12.06, "12.1"),
+            (-0.26, "-.3"),
+            (-3.25, "-3.3"),
+            (0.96, "1"),
+            (f64::NAN, "0"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn a_missing_point_is_a_gap() {
+        let mut drawing = Drawing::default();
+        drawing.polyline([Some([0.0, 1.0]), Some([1.0, 1.0]), None, Some([2.0, 1.0]), Some([3.0, 2.0])], "a");
+        let text = drawing.finish(10.0, "t", "d").into_string();
+        assert!(text.contains("d=\"M0 1L1 1M2 1L3 2\""), "{text}");
+    }
+}

@@ -1,14 +1,19 @@
 //! `bdp demo`: the main job on shipped scenarios, in two minutes.
 
+use std::path::PathBuf;
+
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
-use crate::lab::Work;
+use crate::lab::{Ending, Page, Work};
 use crate::output;
 use crate::store::StoreArgs;
 use crate::{Outcome, exit};
 
 /// Scenarios of the published experiments.
 const PUBLISHED: [&str; 5] = ["s3-noscale", "s3-30k", "s1-64k", "s1-128k", "s1-streams"];
+
+/// The page where `--report` names none.
+const DEFAULT_PAGE: &str = "bdp-demo.html";
 
 /// Arguments of `bdp demo`.
 #[derive(clap::Args)]
@@ -24,6 +29,10 @@ pub struct DemoArgs {
     /// Go on with the newest unfinished demonstration
     #[arg(long)]
     resume: bool,
+
+    /// Where the HTML page about it goes [default: bdp-demo.html here]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -54,13 +63,16 @@ impl DemoArgs {
             work.resume(store)?;
         }
         let outcome = work.run(None, store.as_mut());
-        let exit =
-            crate::lab::finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))?;
-        if !self.json {
-            output::print(
-                "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",
-            )?;
-        }
-        Ok(exit)
+        let ending = Ending {
+            as_json: self.json,
+            again: work.run_id().map(|run| self.store.show_command(run)),
+            next: "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",
+            page: Some(Page {
+                required: self.report.is_some(),
+                path: self.report.unwrap_or_else(|| DEFAULT_PAGE.into()),
+                run: work.run_id().map(str::to_owned),
+            }),
+        };
+        crate::lab::finish(outcome, &ending)
     }
 }

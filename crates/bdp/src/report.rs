@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 4 << 30;
 #[command(after_help = "Examples:\n  bdp report 7f3a\n  bdp report 7f3a --output - | less\n  \
     bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json")]
 pub struct ReportArgs {
-    /// The run, or the beginning of its name, as 'bdp runs' lists it; or a file that --json wrote
+    /// The run: its name or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json wrote
     run: String,
 
     /// Where the page goes; '-' is standard output [default: bdp-RUN.html here]
@@ -40,6 +40,7 @@ struct Found {
     /// For the file's name.
     name: String,
     run: Option<String>,
+    label: Option<String>,
     command: Option<String>,
     started: Option<String>,
     planned: Option<usize>,
@@ -55,7 +56,7 @@ impl ReportArgs {
             return match &self.output {
                 Some(path) if path.as_os_str() != "-" => {
                     write(path, &text)?;
-                    print(&format!("{}\n", path.display()))
+                    print(&format!("{}\n", shown(path)))
                 }
                 _ => print(&text),
             };
@@ -82,6 +83,7 @@ impl ReportArgs {
         Ok(Found {
             name: info.id.clone(),
             run: Some(info.id),
+            label: info.label,
             command: Some(info.command),
             started: Some(utc(info.started_unix_ms)),
             planned: usize::try_from(info.planned).ok(),
@@ -94,7 +96,7 @@ impl Found {
     fn about(&self) -> About<'_> {
         About {
             run: self.run.as_deref(),
-            label: None,
+            label: self.label.as_deref(),
             command: self.command.as_deref(),
             started: self.started.as_deref(),
             planned: self.planned,
@@ -131,7 +133,15 @@ fn read(path: &Path) -> anyhow::Result<Found> {
     }
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let started = document.cases.iter().map(|r| r.environment.started_unix_ms).min().map(utc);
-    Ok(Found { name: stem, run: None, command: None, started, planned: None, records: document.cases })
+    Ok(Found {
+        name: stem,
+        run: None,
+        label: None,
+        command: None,
+        started,
+        planned: None,
+        records: document.cases,
+    })
 }
 
 /// Writes a page about `records` to `path`.
@@ -143,7 +153,7 @@ pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow:
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(
-            "cannot write the report to {}: {error}; --output names another place",
+            "cannot write the report to {}: {error}; name another place for it",
             path.display()
         ))
     };

@@ -57,7 +57,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
 
     let title_of_chart = format!("{title}: goodput and round trip over time");
     let description = format!(
-        "Goodput of {} in {} intervals over {} seconds, median {}; below it the round trip.",
+        "Goodput of {} in {} intervals over {} seconds, {} in all; below it the round trip.",
         transfer.name(),
         intervals.len(),
         three_digits(last),

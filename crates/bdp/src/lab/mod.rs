@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use bdp_model::record::Record;
 use bdp_model::scenario::PlanOptions;
+use bdp_report::About;
 
 use crate::store::StoreArgs;
 use crate::{Outcome, exit};
@@ -139,6 +140,10 @@ struct RunArgs {
     #[arg(long)]
     json: bool,
 
+    /// Write an HTML page about the run to this file, too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -157,17 +162,44 @@ impl RunArgs {
         }
         work.capture(self.capture)?;
         let outcome = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
-        finish(outcome, self.json, work.run_id().map(|run| self.store.show_command(run)))
+        let ending = Ending {
+            as_json: self.json,
+            again: work.run_id().map(|run| self.store.show_command(run)),
+            next: "",
+            page: self.report.map(|path| Page {
+                path,
+                required: true,
+                run: work.run_id().map(str::to_owned),
+            }),
+        };
+        finish(outcome, &ending)
     }
 }
 
-/// Prints what was measured, also where an error ended the run, and gives what bdp ends with. `again` is the command
-/// that prints it again, where the run is stored.
-pub fn finish(
-    outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>,
-    as_json: bool,
-    again: Option<String>,
-) -> Outcome {
+/// What is done with the records when a run is over.
+pub struct Ending {
+    /// Whether JSON is printed instead of the table.
+    pub as_json: bool,
+    /// The command that prints it again, where the run is stored.
+    pub again: Option<String>,
+    /// Lines that follow the table.
+    pub next: &'static str,
+    /// The page to write.
+    pub page: Option<Page>,
+}
+
+/// A page to write about a run.
+pub struct Page {
+    /// Where it goes.
+    pub path: PathBuf,
+    /// Whether it was asked for: otherwise a folder that can't be written is no failure.
+    pub required: bool,
+    /// The run's id, where it is stored.
+    pub run: Option<String>,
+}
+
+/// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
+pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending: &Ending) -> Outcome {
     let (records, outcome) = match outcome {
         Ok(records) => {
             let exit = outcome_of(&records);
@@ -175,15 +207,45 @@ pub fn finish(
         }
         Err((records, error)) => (records, Err(error)),
     };
-    let printed = if records.is_empty() { Ok(()) } else { print(&records, as_json, again.as_deref()) };
-    let printed = printed.map_err(|error| match &again {
+    let again = ending.again.as_deref();
+    let printed = if records.is_empty() { Ok(()) } else { print(&records, ending.as_json, again) };
+    let printed = printed.map_err(|error| match &ending.again {
         Some(again) => {
             exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
         }
         None => error,
     });
+    let printed = printed.and_then(|()| match &ending.page {
+        _ if records.is_empty() => Ok(()),
+        page => close(&records, ending, page.as_ref()),
+    });
     // Of two errors the first one ended the run.
     outcome.and_then(|exit| printed.map(|()| exit))
+}
+
+/// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.
+fn close(records: &[Record], ending: &Ending, page: Option<&Page>) -> anyhow::Result<()> {
+    let mut text = if ending.as_json { String::new() } else { ending.next.to_owned() };
+    if let Some(page) = page {
+        let command = work::command_line();
+        let started = records.iter().map(|r| r.environment.started_unix_ms).min().map(crate::output::utc);
+        let about = About {
+            run: page.run.as_deref(),
+            command: Some(&command),
+            started: started.as_deref(),
+            ..About::default()
+        };
+        match crate::report::write_page(&page.path, records, &about) {
+            Ok(()) => text.push_str(&format!("report  {}\n", crate::report::shown(&page.path))),
+            Err(error) if page.required => return Err(error),
+            Err(error) => crate::output::note(&format!("note: {error:#}")),
+        }
+    }
+    if ending.as_json {
+        text.lines().for_each(crate::output::note);
+        return Ok(());
+    }
+    crate::output::print(&text).map(|_| ())
 }
 
 #[derive(clap::Args)]

@@ -204,7 +204,7 @@ impl Work {
 }
 
 /// The command that was typed; `--resume` is left out, as it is added again.
-fn command_line() -> String {
+pub fn command_line() -> String {
     let rest = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
     let rest = rest.filter(|a| a != "--resume").map(|a| output::quote(&a));
     std::iter::once("bdp".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")

@@ -1,0 +1,334 @@
+//! Pages: whole in themselves, well-formed, with the records' numbers in them.
+
+mod fixture;
+
+use std::time::{Duration, Instant};
+
+use bdp_model::record::{Published, ReceiverSample, Record, SenderSample};
+use bdp_report::{About, csv, html};
+use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
+use roxmltree::{Document, Node, ParsingOptions};
+
+const ABOUT: About<'static> = About {
+    run: Some("7f3a"),
+    label: None,
+    command: Some("bdp demo"),
+    started: Some("2026-01-01T00:00:00Z"),
+    planned: None,
+};
+
+fn parse(page: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(page, options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// All text below a node, in one line.
+fn text(node: Node<'_, '_>) -> String {
+    let all: String = node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
+    all.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn all<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
+    document.descendants().filter(|n| n.tag_name().name() == name).collect()
+}
+
+/// Samples as a run of so many seconds leaves them: ten a second, retransmissions now and then.
+fn sampled(mut record: Record, seconds: u64) -> Record {
+    let flow = &mut record.flows[0];
+    let each = (flow.goodput_bps / 80.0) as u64;
+    flow.received = (0..=seconds * 10)
+        .map(|i| ReceiverSample {
+            at_ns: i * 100_000_000,
+            bytes: i * each,
+            rcv_wnd_bytes: Some(65_536),
+            out_of_order: Some(i / 30),
+        })
+        .collect();
+    flow.sent = (0..=seconds * 10)
+        .map(|i| SenderSample {
+            at_ns: i * 100_000_000,
+            acked_bytes: Some(i * each),
+            unacked: Some(45),
+            cwnd: Some(64 + (i % 7) as u32),
+            snd_wnd_bytes: Some(65_160),
+            srtt_ns: Some(173_000_000 + i % 5 * 100_000),
+            retransmits: Some(i / 30),
+            busy_ns: Some(i * 100_000_000),
+            rwnd_limited_ns: Some(i * 75_000_000),
+            sndbuf_limited_ns: Some(i * 5_000_000),
+        })
+        .collect();
+    flow.retransmits = Some(seconds * 10 / 30);
+    record
+}
+
+/// Runs of every kind that a page is made of.
+fn runs() -> Vec<(&'static str, Vec<Record>)> {
+    let at = |repetition, attempt, here_bps| Recipe { repetition, attempt, here_bps, ..Recipe::default() };
+    vec![
+        ("nothing", Vec::new()),
+        ("one case", vec![sampled(record(&Recipe::default()), 12)]),
+        ("demonstration", demo()),
+        ("sweep", sweep()),
+        ("rarer forms", vec![elaborate()]),
+        (
+            "troubles",
+            vec![
+                record(&at(1, 1, 3.0e6)),
+                invalid(&at(2, 1, 0.7e6), "5.2 % released over 1 ms late (bound 1 %)"),
+                record(&at(2, 2, 2.99e6)),
+                missed(&at(3, 1, 2.71e6)),
+                failed(&at(4, 1, 0.0), "near: connect to far:5201: no answer within 3 s"),
+            ],
+        ),
+        ("failed alone", vec![failed(&at(1, 1, 0.0), "no answer")]),
+        ("INVALID alone", vec![invalid(&at(1, 1, 1e6), "late")]),
+    ]
+}
+
+#[test]
+fn pages_are_well_formed_and_fetch_nothing() {
+    for (what, records) in runs() {
+        let page = html(&records, &ABOUT);
+        let document = parse(&page);
+        for node in document.descendants().filter(|n| n.is_element()) {
+            let name = node.tag_name().name();
+            assert!(
+                !["script", "link", "img", "iframe", "object", "image", "use"].contains(&name),
+                "{what}: {name}"
+            );
+            for attribute in node.attributes() {
+                assert!(!attribute.name().starts_with("on"), "{what}: {attribute:?}");
+                if ["href", "src", "action", "data"].contains(&attribute.name()) {
+                    assert!(attribute.value().starts_with('#'), "{what}: {attribute:?}");
+                }
+            }
+        }
+        // The namespace of XHTML is a name and not fetched.
+        assert_eq!(page.matches("http").count() - page.matches("http-equiv").count(), 1, "{what}");
+        assert!(!page.contains("url(") && !page.contains("@import"), "{what}");
+        assert!(page.contains("default-src 'none'") || page.contains("default-src &#39;none&#39;"), "{what}");
+    }
+}
+
+#[test]
+fn every_chart_says_in_words_what_it_shows() {
+    for (what, records) in runs() {
+        let page = html(&records, &ABOUT);
+        let document = parse(&page);
+        for chart in all(&document, "svg").iter().filter(|n| n.attribute("class") == Some("chart")) {
+            let words =
+                |name| chart.children().find(|n| n.tag_name().name() == name).map(text).unwrap_or_default();
+            assert!(!words("title").is_empty() && !words("desc").is_empty(), "{what}: {chart:?}");
+        }
+        let ids: Vec<&str> = document.descendants().filter_map(|n| n.attribute("id")).collect();
+        let mut distinct = ids.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(ids.len(), distinct.len(), "{what}: {ids:?}");
+    }
+}
+
+#[test]
+fn coordinates_lie_in_their_chart() {
+    for (what, records) in runs() {
+        let page = html(&records, &ABOUT);
+        let document = parse(&page);
+        for chart in all(&document, "svg") {
+            let view: Vec<f64> =
+                chart.attribute("viewBox").unwrap().split(' ').map(|n| n.parse().unwrap()).collect();
+            for node in chart.descendants() {
+                for (name, limit) in [("x", view[2]), ("cx", view[2]), ("y", view[3]), ("cy", view[3])] {
+                    let Some(value) = node.attribute(name) else { continue };
+                    let value: f64 = value.parse().unwrap_or_else(|_| panic!("{what}: {name}={value}"));
+                    assert!(
+                        (-1.0..=limit + 1.0).contains(&value),
+                        "{what}: {name}={value} of {view:?}: {}",
+                        text(node)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_holds_the_records_numbers() {
+    let page = html(&demo(), &ABOUT);
+    let document = parse(&page);
+    let rows: Vec<String> = all(&document, "tr").into_iter().map(text).collect();
+    for (name, numbers) in [
+        ("s3-noscale", ["51.1", "63.6 KiB", "10.0 to 10.6", "10.2"]),
+        ("s1-64k", ["64 KiB = 45 segments", "2.77", "3.01", "3.00"]),
+        ("s1-streams", ["10 × 128 KiB", "47.8", "60.3", "59.7"]),
+    ] {
+        let row = rows.iter().find(|r| r.starts_with(name)).unwrap_or_else(|| panic!("{name}: {rows:#?}"));
+        for number in numbers {
+            assert!(row.contains(number), "{row}");
+        }
+    }
+}
+
+#[test]
+fn the_verdict_names_what_binds_with_its_numbers() {
+    let page = html(&[sampled(record(&Recipe::default()), 12)], &ABOUT);
+    let document = parse(&page);
+    let verdict =
+        text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("verdict")).unwrap());
+    assert_eq!(verdict, "3 Mbit/s: the receive window holds it there.");
+    let why = text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("why")).unwrap());
+    // 45 x 1448 x 8 / 0.173 s; 100 Mbit/s x 1448 / 1538; and 100 Mbit/s x 0.173 s / 8.
+    assert!(why.contains("45 segments each 173 ms: that makes 3.01 Mbit/s, and 100 % of it"), "{why}");
+    assert!(
+        why.contains("The path could carry 94.15 Mbit/s") && why.contains("a window of 2.06 MiB"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_is_invalid_is_crossed_and_counts_for_nothing() {
+    let valid = Recipe { here_bps: 3.0e6, ..Recipe::default() };
+    let alone = html(&[record(&valid)], &ABOUT);
+    let spoiled =
+        invalid(&Recipe { attempt: 1, repetition: 2, here_bps: 77.7e6, ..Recipe::default() }, "late");
+    let page = html(&[record(&valid), spoiled], &ABOUT);
+    let crosses = |page: &str| {
+        let document = parse(page);
+        all(&document, "path").iter().filter(|n| n.attribute("class") == Some("cross")).count()
+    };
+    assert_eq!(crosses(&alone), 0);
+    assert!(crosses(&page) > 0);
+    assert!(!page.contains("77.7 M") && !page.contains(">77.7<"), "an INVALID goodput is printed");
+    assert!(page.contains("INVALID"));
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let hostile =
+        "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{1b}[2J\u{0}\u{202e}&lt;";
+    let mut hurt = sampled(record(&Recipe::default()), 3);
+    hurt.scenario = hostile.to_owned();
+    hurt.title = hostile.to_owned();
+    hurt.case.title = hostile.to_owned();
+    hurt.params.insert(hostile.to_owned(), hostile.into());
+    hurt.flows[0].from = hostile.to_owned();
+    hurt.flows[0].to = hostile.to_owned();
+    hurt.flows[0].congestion_control = hostile.to_owned();
+    hurt.expected_by = Some(hostile.to_owned());
+    hurt.environment.kernel = hostile.to_owned();
+    hurt.environment
+        .sysctls
+        .entry(hostile.to_owned())
+        .or_default()
+        .insert(hostile.to_owned(), hostile.to_owned());
+    let mut broken = hurt.clone();
+    broken.attempt = 2;
+    broken.valid = false;
+    broken.fidelity.broken = vec![hostile.to_owned()];
+    let mut ended = hurt.clone();
+    ended.attempt = 3;
+    ended.valid = false;
+    ended.error = Some(hostile.to_owned());
+    let about = About { label: Some(hostile), command: Some(hostile), run: Some(hostile), ..ABOUT };
+    let page = html(&[hurt, broken, ended], &about);
+    let document = parse(&page);
+    assert!(all(&document, "script").is_empty() && all(&document, "img").is_empty());
+    assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
+    // It is there, as text.
+    assert!(text(document.root_element()).contains("<script>alert(1)</script>"));
+}
+
+#[test]
+fn numbers_that_are_none_do_no_harm() {
+    let mut record = sampled(record(&Recipe::default()), 2);
+    record.goodput_bps = Some(f64::NAN);
+    record.expected_bps = Some(f64::INFINITY);
+    record.flows[0].goodput_bps = f64::NAN;
+    record.flows[0].mss_bytes = Some(0);
+    record.rtt_idle_ns = Some(0);
+    for sample in &mut record.flows[0].received {
+        sample.at_ns = u64::MAX - sample.at_ns;
+        sample.bytes = u64::MAX - sample.bytes;
+    }
+    let page = html(&[record], &ABOUT);
+    parse(&page);
+    assert!(!page.contains("NaN") && !page.contains("\"inf"), "{page}");
+}
+
+#[test]
+fn a_long_run_is_drawn_with_few_points_and_says_so() {
+    let page = html(&[sampled(record(&Recipe::default()), 3600)], &ABOUT);
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert!(page.contains("Each step is the mean over"));
+    assert!(page.contains("the smallest and the largest"));
+}
+
+#[test]
+fn a_thousand_cases_are_quick_and_small() {
+    let mut records = Vec::new();
+    for i in 0..1000u64 {
+        let window = 512 + i * 4096;
+        records.push(sampled(
+            record(&Recipe {
+                scenario: "thousand",
+                params: vec![("flow.window", window.into())],
+                window: Some(window),
+                here_bps: (window as f64 * 8.0 / 0.173).min(94e6),
+                model_bps: Some((window as f64 * 8.0 / 0.173).min(94.1e6)),
+                published: (i % 10 == 0).then_some(Published::Number(50e6)),
+                ..Recipe::default()
+            }),
+            10,
+        ));
+    }
+    let started = Instant::now();
+    let page = html(&records, &ABOUT);
+    let took = started.elapsed();
+    parse(&page);
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+    // Under a second by far where nothing else runs; this bound is for a machine with others on it.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    println!("{} bytes in {took:?}", page.len());
+}
+
+/// Headings, captions and keys, without the numbers that fixtures share with other tests.
+#[test]
+fn outline() {
+    let page = html(&[sampled(record(&Recipe::default()), 12)], &ABOUT);
+    let document = parse(&page);
+    let mut lines = Vec::new();
+    for node in document.descendants() {
+        let name = node.tag_name().name();
+        if ["h1", "h2", "h3", "li", "caption", "figcaption", "title", "desc", "pre"].contains(&name) {
+            let text = if name == "figcaption" { String::new() } else { text(node) };
+            lines.push(format!("{name:<10} {text}").trim_end().to_owned());
+        } else if name == "p" {
+            lines.push(format!("{name:<10} {}", text(node)));
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn csv_has_a_row_for_each_attempt_and_flow() {
+    let mut two = elaborate();
+    two.flows.push(two.flows[0].clone());
+    two.case.flows.push(two.case.flows[0].clone());
+    let records = vec![
+        record(&Recipe::default()),
+        failed(&Recipe { attempt: 2, ..Recipe::default() }, "near: no answer, \"5201\"\nwithin 3 s"),
+        two,
+    ];
+    let text = csv(&records);
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 1 + 1 + 1 + 2);
+    let column = |name: &str| lines[0].split(',').position(|n| n == name).unwrap();
+    let fields: Vec<&str> = lines[1].split(',').collect();
+    assert_eq!(fields[column("goodput_bps")], "3004000");
+    assert_eq!(fields[column("published_low_bps")], "2770000");
+    assert_eq!(fields[column("rtt_idle_min_ns")], "173000000");
+    assert_eq!(fields[column("window_asked_bytes")], "65536");
+    assert_eq!(fields[column("ended")], "valid");
+    assert!(lines[2].contains("FAILED,\"near: no answer, \"\"5201\"\" within 3 s\""), "{}", lines[2]);
+    assert!(lines.iter().all(|l| l.split("\"").count() % 2 == 1));
+}

@@ -12,6 +12,11 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BDP := $(TARGET_DIR)/bdp
 
+MAN := $(PREFIX)/share/man/man1
+BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
+ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
+FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
+
 ##@ Use
 
 .PHONY: help
@@ -36,14 +41,20 @@ demo: build ## Build bdp and run its demonstration, about two minutes
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
-install: ## Install bdp below PREFIX (/usr/local); DESTDIR stages
+install: ## Install bdp, its manual pages and completions below PREFIX (/usr/local); DESTDIR stages
 	@test -x $(BDP) || $(MAKE) build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
+	$(BDP) man --dir "$(DESTDIR)$(MAN)"
+	install -d $(foreach script,$(BASH_SCRIPT) $(ZSH_SCRIPT) $(FISH_SCRIPT),"$(DESTDIR)$(dir $(script))")
+	$(BDP) completions bash > "$(DESTDIR)$(BASH_SCRIPT)"
+	$(BDP) completions zsh > "$(DESTDIR)$(ZSH_SCRIPT)"
+	$(BDP) completions fish > "$(DESTDIR)$(FISH_SCRIPT)"
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed
-	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1
+	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
 
 ##@ Contribute
 

@@ -22,6 +22,24 @@ pub enum Exit {
     Invalid = 5,
 }
 
+impl Exit {
+    /// Each of them, by code.
+    pub const ALL: [Self; 6] =
+        [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid];
+
+    /// What it says, in a sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "Done.",
+            Self::Missed => "A case missed its expectation, or a comparison regressed.",
+            Self::Usage => "The request was wrong.",
+            Self::Environment => "The environment refused, or a case could not run.",
+            Self::Bug => "A bug of bdp.",
+            Self::Invalid => "Every repetition of a case was INVALID.",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

@@ -4,11 +4,13 @@
 mod agent;
 mod arguments;
 mod calc;
+mod completions;
 mod demo;
 mod exit;
 mod interrupt;
 mod lab;
 mod measure;
+mod manual;
 mod output;
 mod overview;
 mod report;
@@ -50,6 +52,10 @@ enum Command {
     Report(report::ReportArgs),
     /// Show one stored run
     Show(show::ShowArgs),
+    /// Print the manual page, or write those of all subcommands
+    Man(manual::ManArgs),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +84,8 @@ fn run() -> Exit {
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
+        Some(Command::Man(args)) => args.run(),
+        Some(Command::Completions(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| exit::report(&error))
 }

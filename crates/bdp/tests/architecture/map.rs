@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Crates from outside that have one place each.
-const AT_HOME: [(&str, &str); 6] = [
+const AT_HOME: [(&str, &str); 8] = [
     ("anyhow", "bdp"),
     ("clap", "bdp"),
+    ("clap_complete", "bdp"),
+    ("clap_mangen", "bdp"),
     ("indicatif", "bdp"),
     ("libc", "bdp-sys"),
     ("socket2", "bdp-sys"),

@@ -133,8 +133,15 @@ mod tests {
             })
             .collect();
         assert!(expected.len() > 500);
-        assert_eq!(lost(loss, 5, End::A, 5_000), expected);
+        assert_eq!(lost(loss.clone(), 5, End::A, 5_000), expected);
+        // Computed apart, as the pins above.
+        assert_eq!(lost(loss, 1, End::A, 150), PINNED_BURSTS);
     }
+
+    const PINNED_BURSTS: &[usize] = &[
+        14, 20, 28, 29, 30, 31, 37, 49, 50, 51, 56, 59, 68, 78, 79, 84, 88, 89, 91, 92, 93, 94, 115, 116,
+        117, 118, 124,
+    ];
 
     #[test]
     fn more_loss_loses_the_same_packets_and_more() {

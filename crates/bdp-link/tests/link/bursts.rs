@@ -26,7 +26,9 @@ fn lost(loss: Loss, seed: u64) -> Vec<bool> {
 
 #[test]
 fn as_much_is_lost_as_both_states_lose() {
-    for parameters in [[0.01, 0.25, 0.0, 1.0], [0.002, 0.05, 0.001, 0.6], [0.5, 0.1, 0.1, 0.3], [0.3, 0.9, 0.0, 1.0]] {
+    for parameters in
+        [[0.01, 0.25, 0.0, 1.0], [0.002, 0.05, 0.001, 0.6], [0.5, 0.1, 0.1, 0.3], [0.3, 0.9, 0.0, 1.0]]
+    {
         let [to_bad, to_good, loss_good, loss_bad] = parameters;
         let loss = gilbert_elliott(parameters);
         let bad = to_bad / (to_bad + to_good);
@@ -37,11 +39,19 @@ fn as_much_is_lost_as_both_states_lose() {
         let memory = 1.0 - to_bad - to_good;
         let covariance = (loss_bad - loss_good).powi(2) * bad * (1.0 - bad) * memory / (1.0 - memory);
         let variance = PACKETS as f64 * (expected * (1.0 - expected) + 2.0 * covariance);
-        assert!((loss.deviation(PACKETS) / variance.sqrt() - 1.0).abs() < 0.01, "{}", loss.deviation(PACKETS));
+        assert!(
+            (loss.deviation(PACKETS) / variance.sqrt() - 1.0).abs() < 0.01,
+            "{}",
+            loss.deviation(PACKETS)
+        );
         for seed in 1..=3 {
             let count = lost(loss.clone(), seed).into_iter().filter(|lost| *lost).count() as f64;
             let off = (count - PACKETS as f64 * expected).abs();
-            assert!(off <= 5.0 * variance.sqrt(), "{parameters:?}: {count}, off by {off}, sd {}", variance.sqrt());
+            assert!(
+                off <= 5.0 * variance.sqrt(),
+                "{parameters:?}: {count}, off by {off}, sd {}",
+                variance.sqrt()
+            );
         }
     }
 }
@@ -51,14 +61,15 @@ fn bursts_are_as_long_as_the_bad_state_lasts() {
     for (to_bad, to_good) in [(0.01, 0.25), (0.001, 0.1), (0.2, 0.5), (0.05, 1.0)] {
         for seed in 1..=3 {
             let lost = lost(gilbert_elliott([to_bad, to_good, 0.0, 1.0]), seed);
-            let runs: Vec<(bool, usize)> = lost.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+            let runs: Vec<(bool, usize)> =
+                lost.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
             // Geometric: a state left with probability q lasts 1/q packets, with a deviation of sqrt(1 - q) / q.
             for (state, leave) in [(true, to_good), (false, to_bad)] {
                 let lengths: Vec<usize> = runs.iter().filter(|(s, _)| *s == state).map(|(_, n)| *n).collect();
                 let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
                 // The last run is cut off, which shifts the mean by no more than its share.
-                let bound =
-                    5.0 * (1.0f64 - leave).sqrt() / leave / (lengths.len() as f64).sqrt() + 1.0 / lengths.len() as f64;
+                let bound = 5.0 * (1.0f64 - leave).sqrt() / leave / (lengths.len() as f64).sqrt()
+                    + 1.0 / lengths.len() as f64;
                 assert!(
                     (mean - 1.0 / leave).abs() <= bound,
                     "{to_bad}, {to_good}, seed {seed}, lost {state}: {mean} of {}, bound {bound}",

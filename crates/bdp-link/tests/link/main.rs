@@ -2,9 +2,15 @@
 //! inputs of the properties are drawn anew in each run.
 
 mod arbitrary;
+mod bursts;
 mod conservation;
+mod copies;
+mod half_duplex;
+mod jitter;
 mod loss;
+mod marking;
 mod oracle;
+mod policing;
 mod queue;
 mod rewrite;
 mod segment;

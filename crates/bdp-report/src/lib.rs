@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod comparison;
 mod csv;
 mod curves;
 mod grid;
@@ -16,14 +17,17 @@ mod style;
 mod summary;
 mod svg;
 mod sweep;
+mod sweep_report;
 mod table;
 mod varied;
 
 pub use csv::csv;
+pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
 pub use curves::curves;
 pub use html::{About, html};
 pub use json::{CASES_SCHEMA, json};
 pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text};
 pub use spark::spark;
 pub use style::Style;
-pub use table::table;
+pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
+pub use table::{sweep_heading, table};

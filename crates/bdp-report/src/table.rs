@@ -33,6 +33,15 @@ pub fn table(records: &[Record], style: &Style) -> String {
     text
 }
 
+/// What stands above a sweep on the lab: facts about it, and what does not count.
+pub fn sweep_heading(records: &[Record], style: &Style) -> String {
+    let points = points(records);
+    let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
+    text.push_str(&notes(&points, style));
+    text.push('\n');
+    text
+}
+
 /// Kernel, congestion control, seed, version, fidelity.
 fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {

@@ -9,6 +9,7 @@ pub mod calibrate;
 mod capture;
 pub mod conduct;
 pub mod measure;
+pub mod refine;
 pub mod schedule;
 mod share;
 mod stage;

@@ -35,6 +35,9 @@ pub trait Store {
     /// A measurement that its JSON form cannot hold is [`Error::NotKept`], and nothing is added.
     fn append_measurement(&mut self, run: &str, kept: &StoredMeasurement) -> Result<()>;
 
+    /// Says anew how many cases the run's plan has: one that is asked for its next cases as it goes grows.
+    fn replan(&mut self, run: &str, planned: u32) -> Result<()>;
+
     /// Marks a run as gone to its end, at `at_unix_ms` (milliseconds since 1970).
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()>;
 
@@ -69,7 +72,7 @@ pub enum RunKind {
     Lab,
     /// One measurement between two machines, or several alike.
     Measure,
-    /// Measurements between two machines that differ in swept parameters.
+    /// Measurements between two machines, or cases on the lab, that differ in swept parameters.
     Sweep,
 }
 

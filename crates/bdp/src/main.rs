@@ -5,6 +5,7 @@ mod agent;
 mod arguments;
 mod calc;
 mod completions;
+mod compare;
 mod demo;
 mod exit;
 mod interrupt;
@@ -18,6 +19,7 @@ mod runs;
 mod serve;
 mod show;
 mod store;
+mod sweep;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -42,6 +44,8 @@ enum Command {
     Measure(Box<measure::MeasureArgs>),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
+    /// A curve over window, streams, write length, MSS or congestion control: its knee and what to choose
+    Sweep(sweep::SweepArgs),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
     /// Be the other end of measurements: one port, TCP and UDP
@@ -56,6 +60,8 @@ enum Command {
     Man(manual::ManArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
+    /// Hold one stored run against another, with intervals of confidence
+    Compare(compare::CompareArgs),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +85,7 @@ fn run() -> Exit {
         Some(Command::Demo(args)) => args.run(),
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
+        Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
@@ -86,6 +93,7 @@ fn run() -> Exit {
         Some(Command::Show(args)) => args.run(),
         Some(Command::Man(args)) => args.run(),
         Some(Command::Completions(args)) => args.run(),
+        Some(Command::Compare(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| exit::report(&error))
 }

@@ -37,14 +37,18 @@ impl ShowArgs {
             return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
         };
         let run = store.run(&self.run).map_err(refuse)?;
-        if run.kind != RunKind::Lab {
+        let all = store.records(&run.id).map_err(refuse)?;
+        if run.kind != RunKind::Lab && all.is_empty() {
             return self.show_measurements(&run, &store);
         }
-        let all = store.records(&run.id).map_err(refuse)?;
         let records = match &self.case {
             Some(filter) => select(all, filter, &run.id)?,
             None => all.into_iter().map(|(_, record)| record).collect(),
         };
+        if run.kind == RunKind::Sweep {
+            let document = crate::sweep::document(Some(&run.id), &records, self.json, None);
+            return print(&if self.json { document } else { format!("{}\n{document}", heading(&run)) });
+        }
         if self.json {
             print(&format!("{:#}\n", bdp_report::json(&records)))
         } else {

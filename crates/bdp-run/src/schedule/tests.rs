@@ -169,6 +169,9 @@ impl Store for Ledger {
     fn begin_run(&mut self, _: &NewRun) -> bdp_store::Result<String> {
         unreachable!()
     }
+    fn replan(&mut self, _: &str, _: u32) -> bdp_store::Result<()> {
+        unimplemented!()
+    }
     fn finish_run(&mut self, _: &str, _: u64) -> bdp_store::Result<()> {
         unreachable!()
     }

@@ -167,6 +167,14 @@ impl Store for SqliteStore {
         if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
     }
 
+    fn replan(&mut self, run: &str, planned: u32) -> Result<()> {
+        let changed = self
+            .db
+            .execute("UPDATE run SET planned = ?2 WHERE id = ?1", params![run, planned])
+            .map_err(self.failing_to("write"))?;
+        if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()> {
         let changed = self
             .db

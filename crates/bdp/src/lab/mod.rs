@@ -3,11 +3,11 @@
 mod claim;
 mod list;
 mod selftest;
-mod source;
+pub mod source;
 mod work;
 
-pub use work::Work;
 use work::{outcome_of, print};
+pub use work::{Follow, Work};
 
 use std::path::PathBuf;
 
@@ -91,7 +91,8 @@ impl PlanArgs {
     }
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+/// Reads `PATH=VALUE`.
+pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.trim().is_empty() => {
             Ok((path.trim().to_owned(), value.trim().to_owned()))
@@ -200,6 +201,18 @@ pub struct Page {
 
 /// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
 pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending: &Ending) -> Outcome {
+    let again = ending.again.as_deref();
+    finish_with(outcome, |records| {
+        print(records, ending.as_json, again).map_err(|error| kept(error, again))?;
+        close(records, ending, ending.page.as_ref())
+    })
+}
+
+/// As [`finish`], with a way of printing of one's own.
+pub fn finish_with(
+    outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>,
+    print: impl FnOnce(&[Record]) -> anyhow::Result<()>,
+) -> Outcome {
     let (records, outcome) = match outcome {
         Ok(records) => {
             let exit = outcome_of(&records);
@@ -207,20 +220,19 @@ pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending
         }
         Err((records, error)) => (records, Err(error)),
     };
-    let again = ending.again.as_deref();
-    let printed = if records.is_empty() { Ok(()) } else { print(&records, ending.as_json, again) };
-    let printed = printed.map_err(|error| match &ending.again {
+    let printed = if records.is_empty() { Ok(()) } else { print(&records) };
+    // Of two errors the first one ended the run.
+    outcome.and_then(|exit| printed.map(|()| exit))
+}
+
+/// An error in printing, with what prints it again.
+pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
+    match again {
         Some(again) => {
             exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
         }
         None => error,
-    });
-    let printed = printed.and_then(|()| match &ending.page {
-        _ if records.is_empty() => Ok(()),
-        page => close(&records, ending, page.as_ref()),
-    });
-    // Of two errors the first one ended the run.
-    outcome.and_then(|exit| printed.map(|()| exit))
+    }
 }
 
 /// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.

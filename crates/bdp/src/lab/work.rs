@@ -22,8 +22,14 @@ use crate::lab::{list::short_time, source};
 use crate::output;
 use crate::store::refuse;
 
+/// Given every record so far, the cases that are wanted beside those that were planned.
+pub type Follow = Box<dyn FnMut(&[Record]) -> anyhow::Result<Vec<CaseSpec>>>;
+
 /// Cases to run, and the run that they belong to.
 pub struct Work {
+    kind: RunKind,
+    label: Option<String>,
+    follow: Option<Follow>,
     scenarios: Vec<String>,
     texts: String,
     digest: String,
@@ -61,6 +67,9 @@ impl Work {
         shuffle(&mut cases, seed);
         let texts: Vec<&str> = scenarios.iter().map(Scenario::text).collect();
         Ok(Self {
+            kind: RunKind::Lab,
+            label: None,
+            follow: None,
             texts: texts.join("\n"),
             scenarios: scenarios.iter().map(|s| s.name.clone()).collect(),
             digest,
@@ -126,6 +135,13 @@ impl Work {
         Ok(())
     }
 
+    /// Makes it a sweep, with what is to follow on its outcomes.
+    pub fn as_sweep(&mut self, label: Option<String>, follow: Option<Follow>) {
+        self.kind = RunKind::Sweep;
+        self.label = label;
+        self.follow = follow;
+    }
+
     /// The run's id in the store.
     pub fn run_id(&self) -> Option<&str> {
         self.run.as_deref()
@@ -156,10 +172,20 @@ impl Work {
         let conductor = Arc::new(Conductor::new(command).capturing(self.capture.clone()));
         let mut progress = Progress::new(self.settled.len(), self.planned);
         let options = RunOptions { jobs, attempts: self.attempts, made: std::mem::take(&mut self.made) };
-        let (new, outcome) =
-            bdp_run::run(&conductor, &self.cases, &self.settled, &options, keep.as_mut(), &mut |e| {
-                progress.show(&e)
-            });
+        let mut follow = self.follow.take();
+        let (new, outcome) = bdp_run::refine::run_on(
+            &conductor,
+            &self.cases,
+            &self.settled,
+            &options,
+            keep.as_mut(),
+            &self.before,
+            &mut |records| match &mut follow {
+                Some(follow) => follow(records).map_err(|error| RunError::Case(format!("{error:#}"))),
+                None => Ok(Vec::new()),
+            },
+            &mut |e| progress.show(&e),
+        );
         progress.end();
         let finished = match (&outcome, &mut keep) {
             (Ok(()), Some(keep)) => keep.store.finish_run(&keep.run, machine::unix_ms()).map_err(refuse),
@@ -183,8 +209,8 @@ impl Work {
             Some(run) => run.clone(),
             None => store
                 .begin_run(&NewRun {
-                    kind: RunKind::Lab,
-                    label: None,
+                    kind: self.kind,
+                    label: self.label.clone(),
                     scenario: self.scenarios.join(" "),
                     scenario_text: self.texts.clone(),
                     plan_digest: self.digest.clone(),
@@ -258,6 +284,8 @@ struct Progress {
     bar: Option<ProgressBar>,
     done: usize,
     planned: usize,
+    /// Whether the first round began; what is planned after it comes on top.
+    began: bool,
 }
 
 impl Progress {
@@ -270,15 +298,23 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(500));
             bar
         });
-        Self { bar, done, planned }
+        Self { bar, done, planned, began: false }
     }
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Planned { cases, time } => match &self.bar {
-                Some(bar) => bar.set_prefix(format!("about {} left", short_time(*time))),
-                None => output::note(&format!("{cases} cases, about {}", short_time(*time))),
-            },
+            Event::Planned { cases, time } => {
+                if std::mem::replace(&mut self.began, true) {
+                    self.planned += cases;
+                }
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_length(self.planned as u64);
+                        bar.set_prefix(format!("about {} left", short_time(*time)));
+                    }
+                    None => output::note(&format!("{cases} cases, about {}", short_time(*time))),
+                }
+            }
             Event::Started { key, attempt } => {
                 if let Some(bar) = &self.bar {
                     let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };

@@ -1,0 +1,235 @@
+//! What a sweep comes to: curve, table, knee, what to choose and what it costs; as text and as JSON.
+
+use bdp_model::curve::{
+    Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_SHARE, Knee, LATENCY_SHARE, Memory, Need, Point, Range,
+};
+use bdp_model::measurement::Measurement;
+use bdp_model::record::Record;
+use bdp_model::units::format_bps;
+use serde_json::{Value, json};
+
+use crate::grid::{Align, Cell, Column, render, total_width, wrap};
+use crate::number::{RateUnit, percent, size, three_digits};
+use crate::style::{Style, Tint};
+use crate::sweep::{place, quantity, text as chart};
+
+/// Version of the document's shape; a reader refuses a larger major number.
+pub const SWEEP_SCHEMA: &str = "bdp.sweep/1";
+
+/// Every curve with its table, its knee and its recommended ranges, and then the memory that windows and streams need.
+pub fn sweep(curves: &[Curve], style: &Style) -> String {
+    let mut text = String::new();
+    for curve in curves.iter().filter(|c| !c.points.is_empty()) {
+        text.push_str(&chart(curve, style));
+        text.push('\n');
+        text.push_str(&table(curve, style));
+        text.push_str(&advice(curve, style));
+        text.push('\n');
+    }
+    if let Some(memory) = Memory::of(curves) {
+        text.push_str(&wrap("memory      ", Tint::Strong, &memory_words(&memory, style), style));
+    }
+    text
+}
+
+/// The document of `--json`: `docs/sweep.md`, `docs/sweep.schema.json`. `run` names the run in the store, where it is kept;
+/// the records or the measurements come along complete.
+pub fn sweep_json(
+    run: Option<&str>,
+    curves: &[Curve],
+    cases: &[Record],
+    measurements: &[Measurement],
+) -> Value {
+    json!({
+        "schema": SWEEP_SCHEMA,
+        "bdp": env!("CARGO_PKG_VERSION"),
+        "run": run,
+        "curves": curves.iter().map(curve_json).collect::<Vec<_>>(),
+        "memory": Memory::of(curves),
+        "cases": cases,
+        "measurements": measurements,
+    })
+}
+
+fn curve_json(curve: &Curve) -> Value {
+    let points = curve.points.iter().map(|point| {
+        let mut value = json!(point);
+        let (delay_ns, below) = match point.delivery_delay() {
+            None => (None, None),
+            Some(DeliveryDelay::Ns(ns)) => (Some(ns), Some(false)),
+            Some(DeliveryDelay::BelowResolution) => (None, Some(true)),
+        };
+        value["delivery_delay_ns"] = json!(delay_ns);
+        value["delivery_delay_below_resolution"] = json!(below);
+        value["memory_bytes"] = json!(point.memory_bytes());
+        value
+    });
+    let range = |range: Option<Range>| {
+        range.map(|r| json!({"from": curve.points[r.from].x, "to": curve.points[r.to].x}))
+    };
+    json!({
+        "name": curve.name,
+        "axis": curve.axis,
+        "rate_bps": curve.rate_bps,
+        "best_bps": curve.best_bps(),
+        "points": points.collect::<Vec<_>>(),
+        "knee": curve.knee().map(|knee| match knee {
+            Knee::At(index) => json!({"where": "at", "x": curve.points[index].x, "goodput_bps": curve.points[index].goodput_bps.p50}),
+            Knee::Below => json!({"where": "below", "x": null, "goodput_bps": null}),
+            Knee::Above => json!({"where": "above", "x": null, "goodput_bps": null}),
+        }),
+        "for_throughput": range(curve.for_throughput()),
+        "for_latency": range(curve.for_latency()),
+        "product_bytes": curve.product().map(|p| p.bytes),
+    })
+}
+
+fn table(curve: &Curve, style: &Style) -> String {
+    let points = &curve.points;
+    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.p95));
+    let each = |cell: &dyn Fn(&Point) -> Option<String>| -> Vec<Cell> {
+        points.iter().map(|p| Cell::plain(cell(p).unwrap_or_else(|| "-".to_owned()))).collect()
+    };
+    let bytes = |b: Option<u64>| b.map(|b| size(b as f64));
+    let ms = |ns: Option<u64>| ns.map(|ns| three_digits(ns as f64 / 1e6));
+    let several = points.iter().any(|p| p.goodput_bps.n > 1);
+    let window = curve.axis.is_window();
+    let best = curve.best_bps();
+    let asked = Column::new(
+        [quantity(curve.axis), if window { "asked" } else { "" }],
+        Align::Left,
+        each(&|p| Some(p.asked.clone())),
+    );
+    let optional = [
+        Column::new(["socket", "buffer"], Align::Point, each(&|p| bytes(p.socket_buffer_bytes))),
+        Column::new(["on the", "wire"], Align::Point, each(&|p| bytes(p.on_the_wire_bytes))),
+        Column::new(["goodput", unit.name], Align::Point, each(&|p| Some(unit.format(p.goodput_bps.p50)))),
+        Column::new(
+            ["p5..p95", unit.name],
+            Align::Point,
+            each(&|p| {
+                several
+                    .then(|| format!("{}..{}", unit.format(p.goodput_bps.p5), unit.format(p.goodput_bps.p95)))
+            }),
+        ),
+        Column::new(["", "n"], Align::Point, each(&|p| several.then(|| p.goodput_bps.n.to_string()))),
+        Column::new(
+            ["of", "best"],
+            Align::Point,
+            each(&|p| (best > 0.0).then(|| percent(p.goodput_bps.p50 / best))),
+        ),
+        Column::new(["model", unit.name], Align::Point, each(&|p| p.expected_bps.map(|e| unit.format(e)))),
+        Column::new(["RTT idle", "p95 ms"], Align::Point, each(&|p| ms(p.rtt_idle_p95_ns))),
+        Column::new(["loaded", "p95 ms"], Align::Point, each(&|p| ms(p.rtt_loaded_p95_ns))),
+        Column::new(
+            ["delivery", "delay ms"],
+            Align::Point,
+            each(&|p| {
+                p.delivery_delay().map(|delay| match delay {
+                    DeliveryDelay::Ns(ns) => three_digits(ns as f64 / 1e6),
+                    DeliveryDelay::BelowResolution => "below".to_owned(),
+                })
+            }),
+        ),
+    ];
+    let mut columns = vec![asked];
+    columns.extend(optional.into_iter().filter(|c| !c.is_blank()));
+    // What is given up first where columns are short.
+    for head in [
+        ["of", "best"],
+        ["p5..p95", unit.name],
+        ["RTT idle", "p95 ms"],
+        ["model", unit.name],
+        ["socket", "buffer"],
+    ] {
+        if total_width(&columns) > style.columns() {
+            columns.retain(|c| c.head != head);
+        }
+    }
+    let mut text = render(&columns, &[], style);
+    if points.iter().any(|p| p.delivery_delay() == Some(DeliveryDelay::BelowResolution)) {
+        let line =
+            format!("below: under {} of the idle RTT, which is below resolution", percent(DELAY_RESOLUTION));
+        text.push_str(&wrap("", Tint::Faint, &line, style));
+    }
+    let left_out: usize = points.iter().map(|p| p.not_counted).sum();
+    if left_out > 0 {
+        text.push_str(&wrap(
+            "",
+            Tint::Faint,
+            &format!("{left_out} INVALID or FAILED attempts do not count"),
+            style,
+        ));
+    }
+    text
+}
+
+fn advice(curve: &Curve, style: &Style) -> String {
+    let mut text = String::new();
+    let what = quantity(curve.axis);
+    let span = |r: Range| {
+        let kind = if curve.axis == bdp_model::curve::Axis::WindowOnTheWire { " on the wire" } else { "" };
+        if r.from == r.to {
+            format!("{}{kind}", place(curve, r.from))
+        } else {
+            format!("{} to {}{kind}", place(curve, r.from), place(curve, r.to))
+        }
+    };
+    let throughput = match (curve.knee(), curve.for_throughput()) {
+        (None, _) => curve
+            .points
+            .iter()
+            .max_by(|a, b| a.goodput_bps.p50.total_cmp(&b.goodput_bps.p50))
+            .map(|best| format!("most with {what} {}: {}", best.asked, format_bps(best.goodput_bps.p50))),
+        (Some(_), Some(range)) => Some(format!(
+            "{}: {} of the best goodput and more; beyond it nothing is gained",
+            span(range),
+            percent(KNEE_SHARE)
+        )),
+        (Some(_), None) => Some(format!("more {what} than was swept: goodput still rises at the largest")),
+    };
+    if let Some(line) = throughput {
+        text.push_str(&wrap("throughput  ", Tint::Strong, &line, style));
+    }
+    if curve.axis.is_window() && curve.points.len() > 1 {
+        let line = match curve.for_latency() {
+            Some(range) => format!(
+                "{}: the smallest window that holds a few packets, {}, gives {}; up to {} load adds under {} to the RTT; \
+                 parallel streams of small windows win back rate",
+                span(range),
+                place(curve, range.from),
+                format_bps(curve.points[range.from].goodput_bps.p50),
+                place(curve, range.to),
+                percent(LATENCY_SHARE)
+            ),
+            None if curve.points.iter().all(|p| p.rtt_loaded_p95_ns.is_none()) => {
+                "unknown: the loaded round trip was not measured".to_owned()
+            }
+            None => format!(
+                "no window of the sweep holds a few packets and leaves the loaded RTT within {} of the idle one",
+                percent(LATENCY_SHARE)
+            ),
+        };
+        text.push_str(&wrap("latency     ", Tint::Strong, &line, style));
+    }
+    text
+}
+
+fn memory_words(memory: &Memory, style: &Style) -> String {
+    let times = if style.unicode { "×" } else { "x" };
+    let side = |need: &Need| {
+        let shape = if need.streams == 1 {
+            format!("one window of {}", size(need.window_bytes as f64))
+        } else {
+            format!("{} streams {times} {}", need.streams, size(need.window_bytes as f64))
+        };
+        let cost = need.buffer_bytes.map_or_else(|| "unknown".to_owned(), |b| size(b as f64));
+        format!("{shape}: {cost} ({})", if need.measured { "measured" } else { "calculated" })
+    };
+    format!(
+        "of socket buffer for {} of the best goodput: {}; {}",
+        percent(KNEE_SHARE),
+        side(&memory.one),
+        side(&memory.parallel)
+    )
+}

@@ -1,0 +1,138 @@
+//! A plan that is asked for its next cases, given the outcomes so far: more points where a curve bends.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use bdp_model::curve::Curve;
+use bdp_model::record::Record;
+use bdp_model::scenario::CaseSpec;
+
+use crate::schedule::{Event, Keep, RunOptions, key, run};
+use crate::{Conductor, RunError};
+
+/// Rounds of one point for each curve.
+const ROUNDS: usize = 3;
+/// Neighbours whose ratio is no larger are close enough.
+const CLOSEST: f64 = 1.1;
+
+/// Points to add to a sweep, a round at a time.
+#[derive(Debug, Clone)]
+pub struct Refinement {
+    asked: BTreeSet<u64>,
+    rounds: usize,
+}
+
+impl Refinement {
+    /// Of a sweep that has these points.
+    pub fn of(asked: impl IntoIterator<Item = u64>) -> Self {
+        Self { asked: asked.into_iter().collect(), rounds: ROUNDS }
+    }
+
+    /// The next points: between the knee of each curve and the point before it. Empty where every knee is known well
+    /// enough, none lies in the sweep, or there were rounds enough.
+    pub fn next(&mut self, curves: &[Curve]) -> Vec<u64> {
+        if self.rounds == 0 {
+            return Vec::new();
+        }
+        self.rounds -= 1;
+        let bends = curves.iter().filter_map(|c| c.bend(CLOSEST)).map(|x| x as u64);
+        let new: BTreeSet<u64> = bends.filter(|x| !self.asked.contains(x)).collect();
+        self.asked.extend(&new);
+        new.into_iter().collect()
+    }
+}
+
+/// As [`run`], and then, as long as `next` asks for more given every record so far (those of `before` first), these
+/// cases too. Before each further round `more` is told how many cases came to the plan.
+#[allow(clippy::too_many_arguments)]
+pub fn run_on(
+    conductor: &Arc<Conductor>,
+    cases: &[CaseSpec],
+    settled: &HashSet<String>,
+    options: &RunOptions,
+    mut keep: Option<&mut Keep<'_>>,
+    before: &[Record],
+    next: &mut dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError>,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> (Vec<Record>, Result<(), RunError>) {
+    let mut planned = cases.len();
+    let (mut new, mut outcome) = run(conductor, cases, settled, options, keep.as_deref_mut(), tell);
+    let mut keys: HashSet<String> = cases.iter().map(key).collect();
+    while outcome.is_ok() {
+        let so_far: Vec<Record> = before.iter().chain(&new).cloned().collect();
+        let mut further = match next(&so_far) {
+            Ok(further) => further,
+            Err(error) => return (new, Err(error)),
+        };
+        further.retain(|case| keys.insert(key(case)));
+        if further.is_empty() {
+            break;
+        }
+        planned += further.len();
+        if let Some(keep) = keep.as_deref_mut()
+            && let Err(error) = keep.store.replan(&keep.run, u32::try_from(planned).unwrap_or(u32::MAX))
+        {
+            return (new, Err(error.into()));
+        }
+        let (made, result) = run(conductor, &further, settled, options, keep.as_deref_mut(), tell);
+        new.extend(made);
+        outcome = result;
+    }
+    (new, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::comparison::Values;
+    use bdp_model::curve::{Axis, Point};
+
+    use super::*;
+
+    /// What a path of 1 Gbit/s and 2.55 ms gives a window.
+    fn curve(windows: &BTreeSet<u64>) -> Curve {
+        let points = windows.iter().map(|&w| Point {
+            asked: w.to_string(),
+            x: w as f64,
+            goodput_bps: Values::of(&[(w as f64 * 8.0 / 2.55e-3).min(941.48e6)]).unwrap(),
+            not_counted: 0,
+            expected_bps: None,
+            streams: 1,
+            mss_bytes: Some(1448),
+            window_asked_bytes: Some(w),
+            socket_buffer_bytes: None,
+            on_the_wire_bytes: Some(w),
+            rtt_idle_ns: Some(2_550_000),
+            rtt_idle_p95_ns: None,
+            rtt_loaded_p95_ns: None,
+            retransmits: None,
+        });
+        Curve::new(String::new(), Axis::WindowOnTheWire, None, points.collect())
+    }
+
+    #[test]
+    fn the_knee_is_closed_in_on_and_then_left_alone() {
+        let mut windows: BTreeSet<u64> = (12..=26).map(|power| 1 << power).collect();
+        let mut refinement = Refinement::of(windows.clone());
+        let mut added = Vec::new();
+        loop {
+            let next = refinement.next(&[curve(&windows)]);
+            if next.is_empty() {
+                break;
+            }
+            windows.extend(&next);
+            added.extend(next);
+        }
+        // 95 % of the ceiling needs 285 kB, between 256 KiB and 512 KiB; each round halves the way.
+        assert_eq!(added, [370_728, 311_744, 285_868]);
+        let curve = curve(&windows);
+        let Some(bdp_model::curve::Knee::At(at)) = curve.knee() else { panic!("no knee") };
+        assert_eq!(curve.points[at].x, 285_868.0);
+        assert!(curve.points[at].x / curve.points[at - 1].x < 1.1);
+    }
+
+    #[test]
+    fn a_curve_without_a_knee_asks_for_nothing() {
+        let rising: BTreeSet<u64> = (10..=15).map(|power| 1 << power).collect();
+        assert!(Refinement::of(rising.clone()).next(&[curve(&rising)]).is_empty());
+    }
+}

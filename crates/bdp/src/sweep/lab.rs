@@ -1,0 +1,89 @@
+//! A sweep inside a scenario.
+
+use bdp_model::record::Record;
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
+use bdp_run::refine::Refinement;
+
+use super::SweepArgs;
+use super::varied::{Kind, Varied};
+use crate::lab::{Follow, Work, finish_with, kept, source};
+use crate::{Outcome, output};
+
+/// Runs it.
+pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
+    let scenario = source::load(scenario)?;
+    let mut options = PlanOptions {
+        seed: args.seed,
+        filter: None,
+        overrides: args.settings.clone(),
+        repetitions: Some(args.runs),
+        vary: varied.iter().map(|v| (v.kind.path().to_owned(), v.texts())).collect(),
+    };
+    if args.reverse || args.forward {
+        let direction = if args.reverse { "reverse" } else { "forward" };
+        options.overrides.push(("flow.direction".to_owned(), direction.to_owned()));
+    }
+    let omit = match args.omit {
+        Some(omit) => omit,
+        // The scenario's own: it knows how long its slow start lasts.
+        None => {
+            let cases = source::plan(&scenario, &options)?;
+            cases.iter().flat_map(|c| &c.flows).map(|f| f.omit).max().unwrap_or_default()
+        }
+    };
+    let nanoseconds = |time: bdp_model::Nanos| format!("{}ns", time.as_ns());
+    options.overrides.push(("flow.omit".to_owned(), nanoseconds(omit)));
+    options.overrides.push(("flow.duration".to_owned(), nanoseconds(omit + args.time)));
+
+    let follow = if args.no_refine { None } else { refinement(&scenario, &options, varied) };
+    let mut work = Work::plan(vec![scenario], &options)?;
+    work.as_sweep(args.label.clone(), follow);
+    let mut store = args.store.open()?;
+    if args.resume {
+        work.resume(&mut store)?;
+    }
+    let outcome = work.run(None, Some(&mut store));
+    let run = work.run_id().map(str::to_owned);
+    let again = run.as_deref().map(|run| args.store.show_command(run));
+    finish_with(outcome, |records| {
+        let text = document(run.as_deref(), records, args.json, again.as_deref());
+        output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))
+    })
+}
+
+/// The sweep as it is printed, and printed again.
+pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Option<&str>) -> String {
+    let curves = bdp_report::curves(records);
+    if as_json {
+        return format!("{:#}\n", bdp_report::sweep_json(run, &curves, records, &[]));
+    }
+    let style = output::style();
+    let mut text = bdp_report::sweep_heading(records, &style);
+    text.push_str(&bdp_report::sweep(&curves, &style));
+    if let (Some(run), Some(again)) = (run, again) {
+        text.push_str(&format!("next  {again} | {again} --json | bdp compare {run} RUN\n"));
+    }
+    text
+}
+
+/// Further points between the knee and the point before it; none where the first that is varied has no order.
+fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<Follow> {
+    let order = [Kind::Window, Kind::Streams, Kind::Length, Kind::Mss];
+    let along =
+        order.iter().find_map(|kind| varied.iter().find(|v| v.kind == *kind && v.values.len() > 1))?;
+    let (kind, scenario, options) = (along.kind, scenario.clone(), options.clone());
+    let mut refinement = Refinement::of(along.values.iter().map(|v| v.number));
+    Some(Box::new(move |records: &[Record]| -> anyhow::Result<Vec<CaseSpec>> {
+        let new = refinement.next(&bdp_report::curves(records));
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut options = options.clone();
+        for (path, values) in &mut options.vary {
+            if path == kind.path() {
+                *values = new.iter().map(u64::to_string).collect();
+            }
+        }
+        source::plan(&scenario, &options)
+    }))
+}

@@ -1,0 +1,155 @@
+//! `bdp sweep`: a curve over what is varied, its knee, and what to choose.
+
+mod lab;
+mod varied;
+
+use bdp_model::units::Nanos;
+
+use crate::store::StoreArgs;
+use crate::{Outcome, exit};
+pub use lab::document;
+use varied::Varied;
+
+/// Arguments of `bdp sweep`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp sweep --in s0-window-i --window 4K..4M\n  bdp sweep --in s1-64k --window 64K,128K --streams 1..16\n  \
+    bdp sweep --in s3-loss --congestion reno,cubic,bbr\n\nExit codes: 0 done; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
+    5 every repetition of a case was INVALID."
+)]
+pub struct SweepArgs {
+    /// Sweep inside this scenario: a name from 'bdp lab list', or the path of a TOML file (docs/scenario.md)
+    #[arg(long = "in", value_name = "SCENARIO")]
+    scenario: Option<String>,
+
+    #[command(flatten)]
+    varied: VariedArgs,
+
+    /// Points of a range, by factors from end to end [default: one for each doubling, 5 to 17]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    points: Option<u32>,
+
+    /// Seconds that each point counts, after what is omitted
+    #[arg(short = 't', long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    time: Nanos,
+
+    /// Seconds at the beginning of each point that do not count [default: the scenario's]
+    #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
+    omit: Option<Nanos>,
+
+    /// Runs of each point
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10000))]
+    runs: u32,
+
+    /// Only from far to near
+    #[arg(short = 'R', long, conflicts_with = "forward")]
+    reverse: bool,
+
+    /// Only from near to far
+    #[arg(long)]
+    forward: bool,
+
+    /// Add no points where the curve bends
+    #[arg(long)]
+    no_refine: bool,
+
+    /// Set any other parameter of the scenario by its path: --set link.delay=20ms
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
+    settings: Vec<(String, String)>,
+
+    /// Seed of every random stream and of the order, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// What to call the run
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+
+    /// Go on with the newest unfinished sweep of the same points
+    #[arg(long)]
+    resume: bool,
+
+    /// Print JSON (docs/sweep.md)
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// What is varied: one of these or two, each a list A,B,C or a range A..B.
+#[derive(clap::Args)]
+struct VariedArgs {
+    /// Window on the wire: 4K..64M, or 64K,128K,319kB
+    #[arg(short = 'w', long, value_name = "SIZES")]
+    window: Option<String>,
+
+    /// Parallel streams: 1..64, or 1,2,10
+    #[arg(short = 'P', long, value_name = "NUMBERS")]
+    streams: Option<String>,
+
+    /// Bytes of one write: 4K..1M
+    #[arg(short = 'l', long, value_name = "SIZES")]
+    length: Option<String>,
+
+    /// Maximum segment size: 536..8960
+    #[arg(short = 'M', long, value_name = "NUMBERS")]
+    mss: Option<String>,
+
+    /// Congestion control: reno,cubic,bbr
+    #[arg(short = 'C', long, value_name = "NAMES")]
+    congestion: Option<String>,
+}
+
+impl SweepArgs {
+    /// Sweeps.
+    pub fn run(self) -> Outcome {
+        let varied = self.varied.read(self.points)?;
+        match &self.scenario {
+            Some(scenario) => lab::run(&self, scenario, &varied),
+            None => Err(exit::usage(
+                "bdp sweep needs a host or a scenario to sweep: --in s0-window-i, for example; 'bdp lab list' names those",
+            )),
+        }
+    }
+}
+
+impl VariedArgs {
+    /// One or two parameters with more than one value; others hold theirs at one.
+    fn read(&self, points: Option<u32>) -> anyhow::Result<Vec<Varied>> {
+        let given = [
+            (varied::Kind::Window, &self.window),
+            (varied::Kind::Streams, &self.streams),
+            (varied::Kind::Length, &self.length),
+            (varied::Kind::Mss, &self.mss),
+            (varied::Kind::Congestion, &self.congestion),
+        ];
+        let mut all = Vec::new();
+        for (kind, text) in given {
+            if let Some(text) = text {
+                all.push(Varied::read(kind, text, points.map(|n| n as usize)).map_err(exit::usage)?);
+            }
+        }
+        match all.iter().filter(|v| v.values.len() > 1).count() {
+            1 | 2 => Ok(all),
+            0 => Err(exit::usage(
+                "nothing is varied: give a range or a list to one of --window, --streams, --length, --mss, --congestion, \
+                 such as --window 4K..64M",
+            )),
+            n => Err(exit::usage(format!(
+                "{n} parameters are varied, and a sweep draws one or two; hold the others at one value each"
+            ))),
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Nanos, String> {
+    let time = match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Nanos::from_secs_f64(seconds),
+        _ => text.parse::<Nanos>().map_err(|e| e.to_string())?,
+    };
+    if time > Nanos::secs(86_400) {
+        return Err(format!("'{text}' is more than a day"));
+    }
+    Ok(time)
+}

@@ -6,8 +6,8 @@ mod selftest;
 pub mod source;
 mod work;
 
-use work::{outcome_of, print};
 pub use work::{Follow, Work};
+use work::{outcome_of, print};
 
 use std::path::PathBuf;
 

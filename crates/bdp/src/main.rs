@@ -4,14 +4,14 @@
 mod agent;
 mod arguments;
 mod calc;
-mod completions;
 mod compare;
+mod completions;
 mod demo;
 mod exit;
 mod interrupt;
 mod lab;
-mod measure;
 mod manual;
+mod measure;
 mod output;
 mod overview;
 mod report;

@@ -53,6 +53,9 @@ pub struct Conductor {
     capture: Option<CaptureOrder>,
 }
 
+/// Both ends of each flow, and each probe flow under load.
+type Outcomes = (Vec<(Received, Sent)>, Vec<Probed>);
+
 /// What was measured, before it is judged.
 struct Measured {
     probed: Vec<PairProbed>,
@@ -384,7 +387,7 @@ impl Session<'_> {
         testbed: &Testbed,
         calibrations: &[Option<Calibration>],
         echoes: &[Echo],
-    ) -> Result<(Vec<(Received, Sent)>, Vec<Probed>), RunError> {
+    ) -> Result<Outcomes, RunError> {
         let flows = &self.case.flows;
         let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.

@@ -22,6 +22,9 @@ pub struct Refinement {
     rounds: usize,
 }
 
+/// Asked for more cases, given what came out so far; none ends the run.
+pub type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError> + 'a;
+
 impl Refinement {
     /// Of a sweep that has these points.
     pub fn of(asked: impl IntoIterator<Item = u64>) -> Self {
@@ -52,7 +55,7 @@ pub fn run_on(
     options: &RunOptions,
     mut keep: Option<&mut Keep<'_>>,
     before: &[Record],
-    next: &mut dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError>,
+    next: &mut Next<'_>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<(), RunError>) {
     let mut planned = cases.len();

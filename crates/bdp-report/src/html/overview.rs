@@ -138,7 +138,7 @@ fn strip(m: &mut Markup, point: &Point<'_>) {
         m.void("path", &[("class", "axis"), ("d", &format!("M{bar} 1V15"))]);
         for &(ratio, valid) in ratios.iter().take(MOST_DOTS) {
             let x = at(ratio);
-            let beyond = ratio < STRIP[0] || ratio > STRIP[1];
+            let beyond = !(STRIP[0]..=STRIP[1]).contains(&ratio);
             let [x_text, left, right] = [x, x - 3.0, x + 3.0].map(crate::svg::number);
             match (valid, beyond) {
                 (false, _) => {

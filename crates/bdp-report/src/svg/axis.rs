@@ -112,7 +112,7 @@ pub(crate) fn ticks_of_bytes(axis: &Axis, most: usize) -> Vec<f64> {
     let stride = powers.len().div_ceil(most.max(1)).max(1);
     // Whole units fall on tens: a stride of 1, 2, 5 or 10 keeps them among the labels.
     let stride = [1, 2, 5, 10, 20].into_iter().find(|&s| s >= stride).unwrap_or(20);
-    let ticks: Vec<f64> = powers.into_iter().filter(|p| p.log2() as usize % stride == 0).collect();
+    let ticks: Vec<f64> = powers.into_iter().filter(|p| (p.log2() as usize).is_multiple_of(stride)).collect();
     if ticks.len() < 2 { axis.ticks(most) } else { ticks }
 }
 

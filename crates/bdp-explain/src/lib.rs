@@ -1,6 +1,6 @@
 //! From what was measured to what limits it. Nothing here measures: a measurement goes in, findings come out.
 //!
-//! Each rule is one file under [`rule`] and either claims the limit, with its evidence, or does not; [`explain`] asks
+//! Each rule is one file under `rule` and either claims the limit, with its evidence, or does not; [`explain`] asks
 //! them in an order in which an earlier answer makes the later ones meaningless. What no rule claims is unknown, and
 //! said to be.
 #![forbid(unsafe_code)]

@@ -270,6 +270,7 @@ mod tests {
             ends: "h1 and h2".to_owned(),
             links,
             rtt_configured: Nanos::millis(ms),
+            rtt_least: Nanos::millis(ms),
             rtt_loaded: None,
             rtt_idle: Some(Nanos::millis(ms)),
         };

@@ -3,6 +3,7 @@
 //! The bounds are stated in `docs/fidelity.md`; a case past any of them is INVALID and enters no statistic.
 
 use bdp_model::histogram::Histogram;
+use bdp_model::link::Loss;
 use bdp_model::record::{DirectionFidelity, Fidelity, Lateness};
 use bdp_model::units::Nanos;
 
@@ -23,8 +24,6 @@ pub struct Bounds {
     pub rtt_floor: Nanos,
     /// Relative distance of the achieved rate from the configured one.
     pub rate: f64,
-    /// Distance of the achieved loss from the configured one, in standard deviations.
-    pub loss_sigmas: f64,
     /// Fraction of processor time that the hypervisor may take.
     pub steal: f64,
 }
@@ -47,7 +46,6 @@ impl Bounds {
             rtt_excess: 0.01,
             rtt_floor: Nanos::micros(200),
             rate: 0.005,
-            loss_sigmas: 5.0,
             steal: 0.10,
         }
     }
@@ -77,6 +75,8 @@ pub struct Loop {
     pub links: usize,
     /// The round trip that the links were configured for, a probe's serialisation included.
     pub rtt_configured: Nanos,
+    /// The least that jitter can make of it; the same where there is none.
+    pub rtt_least: Nanos,
     /// Median round trip while the flows ran, queueing included.
     pub rtt_loaded: Option<Nanos>,
     /// Smallest idle round trip measured.
@@ -148,8 +148,8 @@ fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Strin
     if measured > configured + bound {
         let excess = measured - configured;
         broken.push(format!("{between}idle RTT {excess} above the configured {configured} (bound {bound})"));
-    } else if measured < configured.saturating_sub(Nanos::micros(1)) {
-        broken.push(format!("{between}idle RTT {measured} below the configured {configured}"));
+    } else if measured < one.rtt_least.saturating_sub(Nanos::micros(1)) {
+        broken.push(format!("{between}idle RTT {measured} below the configured {}", one.rtt_least));
     }
 }
 
@@ -173,12 +173,26 @@ fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut 
             ));
         }
     }
-    let (n, p) = (direction.packets_in as f64, direction.loss_configured);
-    // One packet of slack: periodic loss is exact to one, and few packets make no distribution.
-    let bound = bounds.loss_sigmas * (n * p * (1.0 - p)).sqrt() + 1.0;
-    if (direction.loss_achieved * n - p * n).abs() > bound {
-        broken.push(format!("{name}: loss {:.4} where {p:.4} was configured", direction.loss_achieved));
+    let (configured, achieved) = (direction.loss_configured, direction.loss_achieved);
+    if (achieved - configured).abs() > direction.loss_tolerance {
+        broken.push(format!("{name}: loss {achieved:.4} where {configured:.4} was configured"));
     }
+}
+
+/// By how much the share lost of so many packets may differ from the configured one without anything being wrong: five
+/// standard deviations, and one packet because periodic loss is exact to one and few packets make no distribution. Where
+/// loss comes in bursts it is one burst of a length that a million don't exceed.
+pub(crate) fn loss_tolerance(loss: &Loss, packets: u64, dropped_before: u64) -> f64 {
+    const SIGMAS: f64 = 5.0;
+    let burst = match loss {
+        Loss::GilbertElliott { to_good, .. } if to_good.fraction() > 0.0 => {
+            6.0 * 10f64.ln() / to_good.fraction()
+        }
+        _ => 0.0,
+    };
+    // What a drop by size took may have been lost too, and is not counted as such.
+    let slack = 1.0 + burst + dropped_before as f64;
+    ((SIGMAS * loss.deviation(packets) + slack) / packets.max(1) as f64).min(1.0)
 }
 
 fn part(whole: Nanos, fraction: f64) -> Nanos {
@@ -187,6 +201,8 @@ fn part(whole: Nanos, fraction: f64) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::units::Probability;
+
     use super::*;
 
     fn good() -> Observation {
@@ -201,12 +217,14 @@ mod tests {
                 conserved: true,
                 rate_configured_bps: Some(1_000_000),
                 rate_achieved_bps: Some(1_001_000.0),
+                loss_tolerance: 0.001,
                 ..Default::default()
             }],
             loops: vec![Loop {
                 ends: "near and far".to_owned(),
                 links: 1,
                 rtt_configured: Nanos::millis(40),
+                rtt_least: Nanos::millis(40),
                 rtt_loaded: Some(Nanos(40_200_000)),
                 rtt_idle: Some(Nanos(40_100_000)),
             }],
@@ -252,6 +270,7 @@ mod tests {
             ends: "h1 and h2".to_owned(),
             links,
             rtt_configured: Nanos::millis(ms),
+            rtt_least: Nanos::millis(ms),
             rtt_loaded: None,
             rtt_idle: Some(Nanos::millis(ms)),
         };
@@ -263,6 +282,36 @@ mod tests {
         seen.loops.push(slow);
         let broken = judge(seen, &Bounds::of(Pace::Spin)).broken;
         assert_eq!(broken, ["between h1 and h2: idle RTT 1 ms above the configured 20 ms (bound 600 us)"]);
+    }
+
+    #[test]
+    fn jitter_may_shorten_the_round_trip_by_what_it_has() {
+        let mut seen = good();
+        seen.loops[0].rtt_idle = Some(Nanos::millis(37));
+        assert!(judge(seen.clone(), &Bounds::of(Pace::Share)).broken[0].contains("below the configured"));
+        seen.loops[0].rtt_least = Nanos::millis(36);
+        assert_eq!(judge(seen.clone(), &Bounds::of(Pace::Share)).broken, [""; 0]);
+        seen.loops[0].rtt_idle = Some(Nanos::millis(35));
+        assert!(judge(seen, &Bounds::of(Pace::Share)).broken[0].contains("below the configured 36 ms"));
+    }
+
+    #[test]
+    fn loss_in_bursts_is_held_to_wider_bounds() {
+        let share = |p| Probability::new(p).unwrap();
+        let independent = Loss::Independent(share(0.04));
+        let bursts = Loss::GilbertElliott {
+            to_bad: share(0.01),
+            to_good: share(0.24),
+            loss_good: share(0.0),
+            loss_bad: share(1.0),
+        };
+        let [alone, together] =
+            [&independent, &bursts].map(|loss| loss_tolerance(loss, 100_000, 0) * 100_000.0);
+        // 5 x sqrt(100,000 x 0.04 x 0.96) + 1; the variance of bursts is (1 + 2 x 0.75 / 0.25) times as large.
+        assert!((alone - 310.8).abs() < 0.1, "{alone}");
+        assert!((together - (1.0 + 309.84 * 7f64.sqrt() + 57.6)).abs() < 0.2, "{together}");
+        assert_eq!(loss_tolerance(&Loss::List(vec![3]), 1000, 2), 0.003);
+        assert_eq!(loss_tolerance(&independent, 0, 0), 1.0);
     }
 
     #[test]

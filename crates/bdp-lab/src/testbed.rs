@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bdp_link::{DropCause, End};
 use bdp_model::histogram::Histogram;
-use bdp_model::link::DirectionConfig;
+use bdp_model::link::{DirectionConfig, Loss};
 use bdp_model::record::DirectionFidelity;
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
@@ -18,6 +18,7 @@ use crate::LabError;
 use crate::agent::addresses;
 use crate::capture::Captures;
 use crate::driver::{Driven, DrivenLink, Driver};
+use crate::fidelity;
 use crate::host::{AgentCommand, Host};
 
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
@@ -277,7 +278,8 @@ fn direction(
         dropped,
         queued,
         rate_configured_bps: config.rate.map(|r| r.as_bps()),
-        loss_configured: config.loss.probability(),
+        loss_configured: loss_configured(&config.loss, counters.packets_in),
+        loss_tolerance: fidelity::loss_tolerance(&config.loss, counters.packets_in, counters.size_dropped),
         loss_achieved: if counters.packets_in == 0 {
             0.0
         } else {
@@ -285,6 +287,15 @@ fn direction(
         },
         queueing_max_ns: counters.queueing_max.as_ns(),
         rate_achieved_bps: driven.meters[i].achieved_bps(),
+    }
+}
+
+/// The share of so many packets that is lost on average: that of a list, and of a model that begins in a state of its
+/// own, depends on how many they are.
+fn loss_configured(loss: &Loss, packets: u64) -> f64 {
+    match loss {
+        Loss::List(_) | Loss::GilbertElliott { .. } if packets > 0 => loss.expected(packets) / packets as f64,
+        _ => loss.probability(),
     }
 }
 

@@ -291,8 +291,11 @@ pub struct DirectionFidelity {
     /// Wire rate by actual releases over the longest stretch, a tenth of a second at least, in which the link was never idle;
     /// null where there was none.
     pub rate_achieved_bps: Option<f64>,
-    /// Configured loss probability.
+    /// Configured loss probability; of a list, and of losses with memory, the share of so many packets that it means.
     pub loss_configured: f64,
+    /// How far the share lost may be from it by chance.
+    #[serde(default)]
+    pub loss_tolerance: f64,
     /// Lost by the loss model / packets in.
     pub loss_achieved: f64,
     /// Longest time from a packet's arrival to the end of its serialisation.

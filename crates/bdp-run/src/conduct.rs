@@ -311,6 +311,7 @@ impl PairProbed {
             ends: format!("{} and {}", self.pair.from, self.pair.to),
             links: way.length(),
             rtt_configured: configured_rtt(case, &self.pair)?,
+            rtt_least: least_rtt(case, &self.pair)?,
             rtt_loaded: self.rtt_ns.loaded.map(|r| Nanos(r.p50)),
             rtt_idle: smallest(self.rtt_ns.idle),
         })
@@ -587,6 +588,13 @@ fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
     Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+}
+
+/// The least that jitter can make of it.
+fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+    let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
+    let (there, back) = probe_bytes(case, flow);
+    Some(Way::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
 }
 
 /// Bytes of a probe between a flow's hosts and of its answer, as IP packets.

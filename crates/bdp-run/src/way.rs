@@ -1,6 +1,6 @@
 //! The way of a flow through the links of its case: there, and back for what is acknowledged.
 
-use bdp_model::link::DirectionConfig;
+use bdp_model::link::{DirectionConfig, Medium};
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
@@ -80,14 +80,24 @@ impl<'a> Way<'a> {
         self.there.iter().find_map(|hop| above(hop).map(|most| (*hop, most)))
     }
 
-    /// Both delays and every serialisation of an IP packet of `there` bytes and of its answer.
+    /// Both delays and every serialisation of an IP packet of `there` bytes and of its answer, the median of the jitter, and
+    /// what an answer waits where it comes back over a half-duplex medium sooner than its guard ends.
     pub(crate) fn round_trip(&self, there: u64, back: u64) -> Nanos {
-        let of = |hops: &[Hop], bytes: u64| {
-            hops.iter()
-                .map(|hop| hop.direction(self.links))
-                .fold(Nanos::ZERO, |sum, d| sum + d.delay + serialisation(d, bytes))
-        };
-        of(&self.there, there) + of(&self.back, back)
+        let plain =
+            one_way(self.links, &self.there, there, usual) + one_way(self.links, &self.back, back, usual);
+        self.there.iter().enumerate().fold(plain, |sum, (i, hop)| {
+            let Medium::HalfDuplex(turns) = self.links[hop.link].config.medium else { return sum };
+            let Some(j) = self.back.iter().position(|answer| answer.link == hop.link) else { return sum };
+            let elapsed = usual(hop.direction(self.links))
+                + one_way(self.links, &self.there[i + 1..], there, usual)
+                + one_way(self.links, &self.back[..j], back, usual);
+            sum + turns.guard.saturating_sub(elapsed)
+        })
+    }
+
+    /// The same where all jitter is the least that there is.
+    pub(crate) fn least_round_trip(&self, there: u64, back: u64) -> Nanos {
+        one_way(self.links, &self.there, there, least) + one_way(self.links, &self.back, back, least)
     }
 
     /// What a full segment takes longer than a probe on all links there but the slowest, which a model counts by itself.
@@ -107,6 +117,27 @@ impl<'a> Way<'a> {
     fn hops(&self) -> impl Iterator<Item = Hop> + '_ {
         self.there.iter().chain(&self.back).copied()
     }
+}
+
+/// What an IP packet takes over some hops, with this reading of their delays.
+fn one_way(links: &[LinkSpec], hops: &[Hop], bytes: u64, delay: fn(&DirectionConfig) -> Nanos) -> Nanos {
+    hops.iter()
+        .map(|hop| hop.direction(links))
+        .fold(Nanos::ZERO, |sum, d| sum + delay(d) + serialisation(d, bytes))
+}
+
+/// The delay with the median of its jitter.
+fn usual(direction: &DirectionConfig) -> Nanos {
+    shifted(direction.delay, direction.jitter.as_ref().map_or(0, |jitter| jitter.least_and_median_ns().1))
+}
+
+/// The delay with the least of its jitter.
+fn least(direction: &DirectionConfig) -> Nanos {
+    shifted(direction.delay, direction.jitter.as_ref().map_or(0, |jitter| jitter.least_and_median_ns().0))
+}
+
+fn shifted(delay: Nanos, by_ns: i64) -> Nanos {
+    Nanos(delay.as_ns().saturating_add_signed(by_ns))
 }
 
 /// Time that an IP packet takes on the wire of a direction; none where it has no rate.

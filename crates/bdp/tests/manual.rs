@@ -29,6 +29,7 @@ fn every_subcommand_has_its_page_and_no_page_has_a_flaw() {
     subcommands(&bench, "", &mut commands);
     assert!(commands.len() > 15 && commands.contains("bdp lab run"), "{commands:?}");
     assert_eq!(bench.run("man --dir pages/man1").code(), 0);
+    let groff = has("groff", &["--version"]);
     let mut files: BTreeSet<String> = fs::read_dir(bench.path("pages/man1"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -45,21 +46,17 @@ fn every_subcommand_has_its_page_and_no_page_has_a_flaw() {
         }
         let printed = bench.run(&format!("man {}", command.trim_start_matches("bdp").trim()));
         assert_eq!(printed.out, page, "printed as it is written: {command}");
-        check(&bench, &file);
+        if groff {
+            check(&bench, &file);
+        }
     }
     assert!(files.is_empty(), "pages of nothing: {files:?}");
-    if !has("groff", &["--version"]) {
-        println!("SKIPPED the look for warnings in every_subcommand_has_its_page: groff is not installed");
-    }
 }
 
 /// groff renders the page, warns of nothing, and shows its headings.
 fn check(bench: &Bench, file: &str) {
-    if !has("groff", &["--version"]) {
-        return;
-    }
     let output = Command::new("groff")
-        .args(["-man", "-Tascii", "-ww"])
+        .args(["-man", "-Tascii", "-P-cbou", "-ww"])
         .arg(bench.path("pages/man1").join(file))
         .output()
         .unwrap();
@@ -98,7 +95,6 @@ fn shells_take_their_scripts() {
         let script = bench.run(&format!("completions {shell}")).out;
         assert!(script.contains("selftest") && script.contains("capture"), "{shell}: {script}");
         if !has(shell, &["--version"]) {
-            println!("SKIPPED {shell} in shells_take_their_scripts: it is not installed");
             continue;
         }
         let mut child = Command::new(shell)
@@ -119,7 +115,6 @@ fn shells_take_their_scripts() {
 #[test]
 fn bash_completes_a_subcommand() {
     if !has("bash", &["--version"]) {
-        println!("SKIPPED bash_completes_a_subcommand: bash is not installed");
         return;
     }
     let bench = Bench::new();

@@ -1,0 +1,159 @@
+//! The JSON of measurements against its schema: what is written passes, and whatever is spoiled does not.
+
+use bdp_explain::{ceiling, explain};
+use bdp_model::measurement::{Measurement, Way};
+use bdp_report::measurements_json;
+use jsonschema::Validator;
+use serde_json::{Value, json as value};
+
+const SCHEMA: &str = include_str!("../../../docs/measurement.schema.json");
+
+fn schema() -> Value {
+    serde_json::from_str(SCHEMA).unwrap()
+}
+
+fn validator() -> Validator {
+    jsonschema::draft202012::new(&schema()).unwrap()
+}
+
+/// A measurement with every optional member there.
+fn full() -> Measurement {
+    let text = include_str!("../../bdp-store/tests/it/measurement.json");
+    let mut m: Measurement = serde_json::from_str(text).unwrap();
+    m.request.family = Some(bdp_model::scenario::Family::Ipv6);
+    m.ceiling = ceiling(&m);
+    let mut back = m.directions[0].clone();
+    back.direction = Way::From;
+    m.directions.push(back);
+    m.directions[1].findings = explain(Way::From, &m);
+    m
+}
+
+/// One with none of them.
+fn bare() -> Measurement {
+    let mut m = full();
+    m.label = None;
+    m.request.family = None;
+    m.near.device = None;
+    m.ceiling = None;
+    m.rtt_idle_ns = None;
+    m.path = Default::default();
+    let d = &mut m.directions[0];
+    d.spread = None;
+    d.rtt_ns = Default::default();
+    d.retransmits = None;
+    d.mss_bytes = None;
+    d.send_buffer_bytes = None;
+    d.sent.clear();
+    m.directions[0].findings = explain(Way::To, &m);
+    m
+}
+
+fn failed() -> Measurement {
+    Measurement { error: Some("it went away".into()), directions: Vec::new(), ..bare() }
+}
+
+#[test]
+fn what_is_written_passes() {
+    assert!(jsonschema::meta::is_valid(&schema()));
+    let validator = validator();
+    let several = [full(), bare(), failed()];
+    let mut documents: Vec<Value> = several.iter().map(|m| serde_json::to_value(m).unwrap()).collect();
+    documents.extend([measurements_json(&several, Some("7f3a")), measurements_json(&[failed()], None)]);
+    for document in documents {
+        let complaints: Vec<String> =
+            validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert_eq!(complaints, Vec::<String>::new());
+    }
+}
+
+/// Every object in the document, by its JSON pointer, but those whose keys are data.
+fn objects(document: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
+    match document {
+        Value::Object(members) if !at.ends_with("/sysctls") => {
+            found.push((at.to_owned(), members.keys().cloned().collect()));
+            for (key, member) in members {
+                objects(member, &format!("{at}/{key}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                objects(item, &format!("{at}/{i}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn whatever_is_spoiled_fails_wherever_it_is() {
+    let validator = validator();
+    let document = measurements_json(&[full()], Some("7f3a"));
+    let mut found = Vec::new();
+    objects(&document, "", &mut found);
+    assert!(found.len() > 30, "the walk must reach samples and findings: {}", found.len());
+    for (pointer, keys) in found {
+        let object = |spoiled: &mut Value, change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            change(spoiled.pointer_mut(&pointer).and_then(Value::as_object_mut).unwrap());
+        };
+        let mut spoiled = document.clone();
+        object(&mut spoiled, &|o| drop(o.insert("x".into(), 1.into())));
+        assert!(!validator.is_valid(&spoiled), "{pointer} with a member x passes");
+        for key in keys {
+            let mut spoiled = document.clone();
+            object(&mut spoiled, &|o| drop(o.remove(&key)));
+            assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");
+            let mut spoiled = document.clone();
+            object(&mut spoiled, &|o| drop(o.insert(key.clone(), value!([[[]]]))));
+            assert!(!validator.is_valid(&spoiled), "{pointer}/{key} as a list of lists passes");
+        }
+    }
+}
+
+#[test]
+fn a_summary_leaves_failed_runs_out() {
+    let mut runs = [full(), full(), full(), failed()];
+    for (m, goodput) in runs.iter_mut().zip([1e6, 5e6, 3e6]) {
+        m.directions[0].goodput_bps = goodput;
+    }
+    runs[3].rtt_idle_ns = None;
+    let document = measurements_json(&runs, None);
+    let summary = &document["summary"];
+    assert_eq!((&summary["n"], &summary["n_failed"]), (&value!(3), &value!(1)));
+    assert_eq!(summary["rtt_idle_ns"]["p50"], value!(24.2e6));
+    let to = &summary["directions"][0];
+    assert_eq!(
+        (
+            &to["direction"],
+            &to["n"],
+            &to["goodput_median_bps"],
+            &to["goodput_min_bps"],
+            &to["goodput_max_bps"]
+        ),
+        (&value!("to"), &value!(3), &value!(3e6), &value!(1e6), &value!(5e6))
+    );
+    assert_eq!(to["limits"], value!([{ "limit": "receive_window", "n": 3 }]));
+    let back: Vec<Measurement> = serde_json::from_value(document["runs"].clone()).unwrap();
+    assert_eq!(back, runs);
+}
+
+#[test]
+fn the_text_explains_every_member_of_the_schema() {
+    fn members(schema: &Value, found: &mut Vec<String>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            found.extend(properties.keys().cloned());
+        }
+        match schema {
+            Value::Object(all) => all.values().for_each(|v| members(v, found)),
+            Value::Array(all) => all.iter().for_each(|v| members(v, found)),
+            _ => {}
+        }
+    }
+    let text = include_str!("../../../docs/measurement.md");
+    let mut found = Vec::new();
+    members(&schema(), &mut found);
+    assert!(found.len() > 100, "{}", found.len());
+    for member in found {
+        assert!(text.contains(&format!("`{member}`")), "docs/measurement.md does not mention {member}");
+    }
+}

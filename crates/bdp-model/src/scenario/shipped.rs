@@ -19,6 +19,8 @@ macro_rules! files {
 }
 
 const SHIPPED: &[(&str, &str)] = files![
+    "fast-delay",
+    "fast-lossy",
     "s0-window-i",
     "s0-window-ii",
     "s1-64k",

@@ -53,12 +53,15 @@ pub struct Conductor {
     capture: Option<CaptureOrder>,
 }
 
+/// What a flow's two ends saw of it.
+type Ends = (Received, Sent);
+
 /// What was measured, before it is judged.
 struct Measured {
     probed: Vec<PairProbed>,
     /// When the flows could start, by the machine's monotonic clock.
     begun_at_ns: u64,
-    flows: Vec<(Received, Sent)>,
+    flows: Vec<Ends>,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
     outcomes: Vec<LinkOutcome>,
     host_cpu: (f64, f64),
@@ -207,7 +210,8 @@ impl Conductor {
                 FlowRecord { start_ns, rtt_ns: rtt_of(spec), ..record }
             })
             .collect();
-        let goodput = (!flows.is_empty()).then(|| flows.iter().map(|f| f.goodput_bps).sum());
+        let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
+        let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
         let expected = verdict::expected(case, &plan.means, &flows);
         let mut seen = Observation {
             loops: measured.probed.iter().filter_map(|probed| probed.as_loop(case)).collect(),
@@ -384,7 +388,7 @@ impl Session<'_> {
         testbed: &Testbed,
         calibrations: &[Option<Calibration>],
         echoes: &[Echo],
-    ) -> Result<(Vec<(Received, Sent)>, Vec<Probed>), RunError> {
+    ) -> Result<(Vec<Ends>, Vec<Probed>), RunError> {
         let flows = &self.case.flows;
         let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.

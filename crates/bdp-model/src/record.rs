@@ -30,7 +30,8 @@ pub struct Record {
     pub valid: bool,
     /// How well the emulator kept its promise.
     pub fidelity: Fidelity,
-    /// Bytes read by the receiving applications x 8 / time, after omit, all flows together; null if the case failed.
+    /// Bytes read by the receiving applications x 8 / time, after omit, all flows together but those in the background; null if the case
+    /// failed.
     pub goodput_bps: Option<f64>,
     /// The model's goodput for the window that was on the wire and the idle RTT that was measured.
     pub expected_bps: Option<f64>,

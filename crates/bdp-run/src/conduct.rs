@@ -53,15 +53,18 @@ pub struct Conductor {
     capture: Option<CaptureOrder>,
 }
 
+/// What a flow's two ends saw of it.
+type Ends = (Received, Sent);
+
 /// Both ends of each flow, and each probe flow under load.
-type Outcomes = (Vec<(Received, Sent)>, Vec<Probed>);
+type Outcomes = (Vec<Ends>, Vec<Probed>);
 
 /// What was measured, before it is judged.
 struct Measured {
     probed: Vec<PairProbed>,
     /// When the flows could start, by the machine's monotonic clock.
     begun_at_ns: u64,
-    flows: Vec<(Received, Sent)>,
+    flows: Vec<Ends>,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
     outcomes: Vec<LinkOutcome>,
     host_cpu: (f64, f64),
@@ -210,7 +213,8 @@ impl Conductor {
                 FlowRecord { start_ns, rtt_ns: rtt_of(spec), ..record }
             })
             .collect();
-        let goodput = (!flows.is_empty()).then(|| flows.iter().map(|f| f.goodput_bps).sum());
+        let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
+        let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
         let expected = verdict::expected(case, &plan.means, &flows);
         let mut seen = Observation {
             loops: measured.probed.iter().filter_map(|probed| probed.as_loop(case)).collect(),

@@ -16,6 +16,8 @@ pub(crate) struct Load {
     bps: f64,
     /// Its span of time, from the start to the end.
     span: (Nanos, Nanos),
+    /// Whether it is in the sum, or in the background.
+    counted: bool,
     /// The wires that it takes, with the goodput that each has room for.
     wires: Vec<(Hop, f64)>,
 }
@@ -37,7 +39,12 @@ impl Load {
             let shared = case.links[hop.link].config.medium != Medium::FullDuplex;
             Some((if shared { Hop { forward: true, ..hop } } else { hop }, room))
         });
-        Self { bps, span: (flow.start, flow.start + flow.duration), wires: wires.collect() }
+        Self {
+            bps,
+            span: (flow.start, flow.start + flow.duration),
+            counted: !flow.background,
+            wires: wires.collect(),
+        }
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -51,8 +58,9 @@ struct Group {
     bps: f64,
 }
 
-/// The goodput of all flows together, and the room of each wire that bounds some of them. `None` where it depends on how
-/// flows divide a wire: where a full wire is shared by part of the flows of another full one, or for part of the time.
+/// The goodput of all flows together but those in the background, and the room of each wire that bounds some of them.
+/// `None` where it depends on how flows divide a wire: where a full wire is shared by part of the flows of another full
+/// one, with the background, or for part of the time.
 pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     let mut wires: BTreeMap<Hop, (Vec<usize>, f64)> = BTreeMap::new();
     for (flow, load) in loads.iter().enumerate() {
@@ -82,14 +90,18 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
         if pairs().all(|(a, b)| !loads[a].overlaps(&loads[b])) {
             continue;
         }
-        if !whole || pairs().any(|(a, b)| loads[a].span != loads[b].span) {
+        let apart = flows.iter().any(|&f| loads[f].counted != loads[flows[0]].counted);
+        if apart || !whole || pairs().any(|(a, b)| loads[a].span != loads[b].span) {
             return None;
         }
         groups.retain(|g| !touched(g));
+        if loads[flows[0]].counted {
+            bounds.push(room);
+        }
         groups.push(Group { flows, bps: room });
-        bounds.push(room);
     }
-    Some((groups.iter().map(|g| g.bps).sum(), bounds))
+    let counted = |group: &&Group| group.flows.iter().all(|&flow| loads[flow].counted);
+    Some((groups.iter().filter(counted).map(|g| g.bps).sum(), bounds))
 }
 
 #[cfg(test)]
@@ -101,7 +113,7 @@ mod tests {
     /// Of so many Mbit/s, over wires given by link number and Mbit/s.
     fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
         let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room)).collect();
-        Load { bps, span: SPAN, wires }
+        Load { bps, span: SPAN, counted: true, wires }
     }
 
     #[test]
@@ -126,6 +138,17 @@ mod tests {
         // The same flows over two wires: the narrower rules.
         let twice = [load(9.0, &[(0, 9.0), (1, 5.0)]), load(9.0, &[(0, 9.0), (1, 5.0)])];
         assert_eq!(total(&twice), Some((5.0, vec![5.0])));
+    }
+
+    #[test]
+    fn the_background_is_not_in_the_sum() {
+        let mut loads = [load(10.0, &[(0, 10.0)]), load(7.0, &[(1, 10.0)])];
+        loads[1].counted = false;
+        assert_eq!(total(&loads), Some((10.0, vec![])));
+        loads[1].wires = loads[0].wires.clone();
+        assert_eq!(total(&loads), None, "it takes its part of the wire");
+        loads[0].counted = false;
+        assert_eq!(total(&loads), Some((0.0, vec![])));
     }
 
     #[test]

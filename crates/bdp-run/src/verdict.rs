@@ -10,7 +10,7 @@ use crate::share::{self, Load};
 use crate::way::{Way, smallest};
 use crate::window::{Means, header_bytes, planned_mss};
 
-/// The model's goodput of the whole case and the terms that ruled. Each flow is held against its own way and its own round
+/// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
 /// trip; flows that share a link share what it carries.
 pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<(f64, String)> {
     let mut terms = Vec::new();
@@ -19,7 +19,9 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
         let way = Way::of(case, flow)?;
         let (bps, by) = of_flow(case, flow, &way, *means, record)?;
         loads.push(Load::new(case, flow, &way, segment_bytes(case, flow, record), bps));
-        terms.push(by);
+        if !flow.background {
+            terms.push(by);
+        }
     }
     let (total, shared) = share::total(&loads)?;
     terms.extend(shared.into_iter().map(|bps| format!("shared ceiling: {}", format_bps(bps))));

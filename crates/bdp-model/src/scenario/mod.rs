@@ -183,6 +183,9 @@ pub struct FlowSpec {
     pub bytes: Option<ByteCount>,
     /// Beginning that does not count.
     pub omit: Nanos,
+    /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
+    #[serde(default)]
+    pub background: bool,
 }
 
 /// How a window is brought about.

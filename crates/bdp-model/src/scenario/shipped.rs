@@ -21,6 +21,9 @@ macro_rules! files {
 const SHIPPED: &[(&str, &str)] = files![
     "fast-delay",
     "fast-lossy",
+    "s0-delay",
+    "s0-latency",
+    "s0-streams",
     "s0-window-i",
     "s0-window-ii",
     "s1-64k",
@@ -28,9 +31,12 @@ const SHIPPED: &[(&str, &str)] = files![
     "s1-cdn",
     "s1-scale",
     "s1-streams",
+    "s2-length",
+    "s2-mss",
     "s3-30k",
     "s3-base",
     "s3-loss",
     "s3-noscale",
     "s3-oneway",
+    "s4-reverse",
 ];

@@ -164,6 +164,7 @@ start = 0
 duration = "10s"
 omit = "2s"
 bytes = "none"
+background = false
 "#;
     let short = "title = 't'\n[link]\nbetween = ['near', 'far']\n[flow]\n";
     assert_eq!(plan(spelled_out), plan(short));

@@ -118,6 +118,11 @@ fn what_can_not_be_reached_is_refused() {
             "s.toml:28: flow.1.start = 5: expected a time up to 24h since the flows could start, such as \"5s\" or 0",
         ),
         ("\"tcp-connect\"", "\"icmp\"", "s.toml:2: probe = \"icmp\": expected \"udp\" or \"tcp-connect\""),
+        (
+            "from = \"h1\"\nto = \"h2\"\n[[flow]]",
+            "from = \"h1\"\nto = \"h2\"\nbackground = true\n[[flow]]\nbackground = true",
+            "s.toml:25: flow.0.background = true: expected false for one of the flows at least: what all flows are background to is no experiment",
+        ),
         // The narrowest link of the way decides.
         (
             "start = \"5s\"",

@@ -100,3 +100,92 @@ fn the_middlebox_is_judged_only_where_both_sides_agree() {
     assert_eq!(judged, [None, Some(WindowScaleRewrite::Strip)]);
     assert_eq!(all[2].links[0].config.reverse.rewrite.window_scale, Some(WindowScaleRewrite::Set(0)));
 }
+
+#[test]
+fn connects_are_timed_below_and_above_what_the_path_holds() {
+    let all = cases("s0-latency");
+    assert_eq!(all.len(), 4);
+    for case in &all {
+        assert_eq!(case.probe, ProbeKind::TcpConnect);
+        let rate = case.links[0].config.forward.rate.unwrap();
+        let expected = if rate == Rate::mbps(1000) { 2.55 } else { 2.45 };
+        assert_eq!(rtt(case).as_millis_f64(), expected);
+        let held = rate.as_bps() as f64 * rtt(case).as_secs_f64() / 8.0;
+        let window = case.flows[0].window.unwrap().as_bytes() as f64;
+        assert!(window <= held / 1.6 || window >= 2.0 * held, "{window} of {held}");
+        assert_eq!(case.expect.model_within.is_some(), window < held);
+    }
+}
+
+#[test]
+fn streams_are_judged_up_to_twenty() {
+    for case in cases("s0-streams") {
+        let streams = case.flows[0].streams;
+        assert_eq!(case.flows[0].window, Some(ByteCount::bytes(56_000)));
+        assert_eq!(
+            case.expect != Default::default(),
+            streams <= 3 || (10..=20).contains(&streams),
+            "{streams}"
+        );
+        let published = match streams {
+            1 => Some(Published::Number(2e8)),
+            10..=20 => Some(Published::Number(9e8)),
+            _ => None,
+        };
+        assert_eq!(case.published_bps, published);
+    }
+}
+
+#[test]
+fn lengths_have_the_published_means_beside_them() {
+    let all = cases("s2-length");
+    let means = |rate: u64| -> Vec<(u64, f64)> {
+        all.iter()
+            .filter(|c| c.links[0].config.forward.rate == Some(Rate::mbps(rate)))
+            .filter_map(|c| match c.published_bps {
+                Some(Published::Number(bps)) => Some((c.flows[0].length.as_bytes() / 1024, bps / 1e3)),
+                _ => None,
+            })
+            .collect()
+    };
+    let wan =
+        [(4, 1244.0), (8, 1420.0), (16, 2587.0), (32, 2641.0), (64, 2777.0), (128, 2781.0), (512, 2725.0)];
+    assert_eq!(means(3), wan);
+    let lan = [135_804.0, 174_218.0, 216_412.0, 277_207.0, 276_555.0, 277_591.0, 278_917.0];
+    assert_eq!(means(300), wan.iter().zip(lan).map(|(&(length, _), bps)| (length, bps)).collect::<Vec<_>>());
+    for case in &all {
+        assert_eq!(case.expect != Default::default(), case.published_bps.is_some());
+        assert_eq!(case.flows[0].nodelay, case.published_bps.is_none());
+    }
+}
+
+#[test]
+fn of_a_black_hole_nothing_is_expected() {
+    let all = cases("s2-mss");
+    for case in &all {
+        let swallows = case.links[1].config.forward.drop_above == Some(1500);
+        let jumbo = case.flows[0].mss.is_none_or(|mss| mss > 1460) && case.links[1].config.mtu == 9000;
+        let probes = !case.hosts[0].sysctls.is_empty();
+        let nothing = case.expect.goodput_max_bps == Some(0);
+        assert_eq!(nothing, swallows && jumbo && !probes, "{}", case.key());
+        assert_eq!(case.expect.model_within.is_some(), !(swallows && jumbo), "{}", case.key());
+    }
+    assert_eq!(all.iter().filter(|c| c.expect.goodput_max_bps == Some(0)).count(), 1);
+}
+
+#[test]
+fn the_reverse_flow_is_background_between_two_routers() {
+    for case in cases("s4-reverse") {
+        let line = &case.links[2].config;
+        for direction in [&line.forward, &line.reverse] {
+            assert_eq!((direction.rate, direction.delay), (Some(Rate::mbps(2)), Nanos::millis(50)));
+            assert_eq!(direction.limit, QueueLimit::Packets(8));
+        }
+        let routers: Vec<&str> = case.hosts.iter().filter(|h| h.router).map(|h| h.name.as_str()).collect();
+        assert_eq!(routers, ["r1", "r2"]);
+        let flows: Vec<_> =
+            case.flows.iter().map(|f| (f.from.as_str(), f.to.as_str(), f.background)).collect();
+        assert_eq!(flows, [("h1", "h2", false), ("h4", "h3", true)]);
+        assert_eq!(case.published_bps, Some(Published::Range([1.22e6, 1.375e6])));
+    }
+}

@@ -44,6 +44,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             duration: Nanos::secs(1),
             bytes: None,
             omit: Nanos::ZERO,
+            background: false,
         }],
         idle: Nanos::millis(100),
         probe: Default::default(),

@@ -11,7 +11,7 @@ use super::host::{congestion, host_named};
 use super::{Result, list, place, refused, time};
 use crate::units::{ByteCount, Nanos};
 
-const FLOW_KEYS: [&str; 14] = [
+const FLOW_KEYS: [&str; 15] = [
     "from",
     "to",
     "direction",
@@ -26,6 +26,7 @@ const FLOW_KEYS: [&str; 14] = [
     "duration",
     "bytes",
     "omit",
+    "background",
 ];
 /// 65535 << 14, RFC 7323, section 2.3.
 const WINDOW_MAX_BYTES: u64 = 1_073_725_440;
@@ -60,6 +61,7 @@ pub(super) fn flows(
             duration: Nanos::secs(10),
             bytes: None,
             omit: Nanos::secs(2),
+            background: false,
         };
         workload(table, &at, &mut flow)?;
         if let Some(n) = table.get("mss") {
@@ -86,7 +88,14 @@ pub(super) fn flows(
         }
         Ok(flow)
     };
-    all.iter().enumerate().map(build).collect()
+    let flows = all.iter().enumerate().map(build).collect::<Result<Vec<FlowSpec>>>()?;
+    if let (true, Some(n)) = (flows.iter().all(|f| f.background), all.first()) {
+        let expected =
+            "false for one of the flows at least: what all flows are background to is no experiment";
+        let node = n.as_table("flow")?.get("background").unwrap_or(n);
+        return Err(node.unexpected(&format!("{}.background", place("flow", 0, all.len())), expected));
+    }
+    Ok(flows)
 }
 
 /// The two ends, swapped where the direction is `reverse`.
@@ -167,6 +176,9 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     }
     if let Some(n) = table.get("nodelay") {
         flow.nodelay = n.as_bool(&format!("{at}.nodelay"))?;
+    }
+    if let Some(n) = table.get("background") {
+        flow.background = n.as_bool(&format!("{at}.background"))?;
     }
     if let Some(n) = table.get("start") {
         let expected = "a time up to 24h since the flows could start, such as \"5s\" or 0";

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod device;
 pub mod echo;
+pub mod names;
 pub mod namespace;
 pub mod netlink;
 pub mod passing;

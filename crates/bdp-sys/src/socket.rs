@@ -95,6 +95,13 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, text)
 }
 
+/// Whether sockets of this process may use a congestion control; says what there is instead.
+pub fn check_congestion(name: &str) -> Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .map_err(|e| SysError::new("create", "socket", e))?;
+    TcpOptions { congestion: Some(name.to_owned()), ..Default::default() }.apply(&socket)
+}
+
 /// A listener with the options in force before it listens, so that they shape the handshake.
 pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);

@@ -29,6 +29,9 @@ pub const LONGEST_GREETING: usize = 4 << 10;
 /// Longest frame that a server reads.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
+/// Samples of one flow that are kept at most: more would not fit into a frame.
+pub const MOST_SAMPLES: u64 = 200_000;
+
 /// Random bytes that stand for a session.
 pub type Key = [u8; 16];
 

@@ -20,6 +20,7 @@ mod serve;
 mod show;
 mod store;
 mod sweep;
+mod token;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;

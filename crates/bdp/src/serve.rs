@@ -1,6 +1,5 @@
 //! `bdp serve`: the other end of measurements.
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::thread;
@@ -15,7 +14,7 @@ use bdp_wire::session::{Limits, PORT};
 use clap::Args;
 
 use crate::exit::{self, Exit};
-use crate::{Outcome, output};
+use crate::{Outcome, output, token};
 
 /// Limits with a token, and with --open.
 const TRUSTED: Granted = Granted { duration: Nanos::secs(24 * 3600), streams: 4096, sessions: 16 };
@@ -62,7 +61,7 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// Serves until a signal, or one session with `-1`.
     pub fn run(self) -> Outcome {
-        let token = self.find_token()?;
+        let secret = self.find_token()?;
         let granted = if self.open { OPEN } else { TRUSTED };
         let limits = Limits {
             duration: self.max_duration.unwrap_or(granted.duration),
@@ -70,7 +69,7 @@ impl ServeArgs {
         };
         let options = ServerOptions {
             listen: listen_address(&self.listen)?,
-            token: token.clone(),
+            token: secret.clone(),
             limits,
             sessions: self.max_sessions.unwrap_or(granted.sessions),
             once: self.once,
@@ -78,7 +77,7 @@ impl ServeArgs {
         // Before the first thread, so that none of them is interrupted.
         let held = signal::hold();
         let server = Server::bind(options, |event| output::note(&describe(event))).map_err(refused)?;
-        introduce(server.address(), token.as_deref());
+        introduce(server.address(), secret.as_deref());
         let stopper = server.stopper();
         thread::Builder::new()
             .name("bdp-signals".to_owned())
@@ -98,7 +97,7 @@ impl ServeArgs {
         if self.open {
             return Ok(None);
         }
-        match read_token(self.token.as_deref(), self.token_file.as_deref())? {
+        match token::find(self.token.as_deref(), self.token_file.as_deref())? {
             Some(token) => Ok(Some(token)),
             None => {
                 let bytes: [u8; 12] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
@@ -106,27 +105,6 @@ impl ServeArgs {
             }
         }
     }
-}
-
-/// The token that was given: by option, by file, or by `BDP_TOKEN`, in this order.
-pub fn read_token(option: Option<&str>, file: Option<&std::path::Path>) -> anyhow::Result<Option<String>> {
-    let (token, whence) = if let Some(token) = option {
-        (token.to_owned(), "--token".to_owned())
-    } else if let Some(path) = file {
-        let whence = format!("--token-file {}", path.display());
-        let text = fs::read_to_string(path).map_err(|e| exit::environment(format!("read {whence}: {e}")))?;
-        (text.lines().next().unwrap_or_default().to_owned(), whence)
-    } else if let Some(token) = std::env::var_os("BDP_TOKEN") {
-        let token = token.into_string().map_err(|_| exit::usage("BDP_TOKEN is not UTF-8 text"))?;
-        (token, "BDP_TOKEN".to_owned())
-    } else {
-        return Ok(None);
-    };
-    let token = token.trim();
-    if token.is_empty() {
-        return Err(exit::usage(format!("{whence} holds no token; leave it out, or give one")));
-    }
-    Ok(Some(token.to_owned()))
 }
 
 /// `PORT`, `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.

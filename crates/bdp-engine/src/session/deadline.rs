@@ -25,6 +25,10 @@ impl Read for Until<'_> {
         }
         // Of less than a microsecond the kernel would make for ever.
         self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        (&mut &*self.stream).read(room)
+        match (&mut &*self.stream).read(room) {
+            // ETIMEDOUT: the kernel has given the peer up. The end of our own patience is EAGAIN.
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => Err(io::ErrorKind::ConnectionReset.into()),
+            other => other,
+        }
     }
 }

@@ -1,33 +1,36 @@
 //! From a host's name to connections, each within its deadline.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::scenario::Family;
 use bdp_model::units::Nanos;
-use bdp_sys::SysError;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::{SysError, names};
 
 use super::SessionError;
 
 /// How long one connection may take.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
+/// How long the resolver may take.
+const RESOLVE_DEADLINE: Duration = Duration::from_secs(10);
 /// Connections under way at once: fewer than a listener's queue holds by default.
 const AT_ONCE: usize = 64;
 /// Longest wait before a raised cancel flag is seen.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
 /// The addresses of the requested host, in the resolver's order, as far as the request allows them.
-pub fn resolve(request: &MeasureRequest) -> Result<Vec<SocketAddr>, SessionError> {
+pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<SocketAddr>, SessionError> {
     let failed = |cause: String| SessionError::NoSuchHost { host: request.host.clone(), cause };
     let literal = request.host.trim_start_matches('[').trim_end_matches(']');
     let mut found: Vec<SocketAddr> = match literal.parse::<IpAddr>() {
         Ok(address) => vec![(address, request.port).into()],
-        Err(_) => (literal, request.port).to_socket_addrs().map_err(|e| failed(plain(&e)))?.collect(),
+        Err(_) => look_up(literal, request.port, cancel)?.map_err(failed)?,
     };
     let any = !found.is_empty();
     let wanted = match request.family {
@@ -47,10 +50,25 @@ pub fn resolve(request: &MeasureRequest) -> Result<Vec<SocketAddr>, SessionError
     }
 }
 
-/// The resolver's answer without the words that the standard library puts before it.
-fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned()
+/// The resolver's answer, or why there is none. It waits as long as it likes, and so it is asked on a thread.
+fn look_up(
+    host: &str,
+    port: u16,
+    cancel: &AtomicBool,
+) -> Result<Result<Vec<SocketAddr>, String>, SessionError> {
+    let (give, take) = mpsc::channel();
+    let name = host.to_owned();
+    crate::agent::start(move || drop(give.send(names::look_up(&name, port).map_err(|e| e.to_string()))))?;
+    let until = Instant::now() + RESOLVE_DEADLINE;
+    while Instant::now() < until {
+        if let Ok(answer) = take.recv_timeout(CANCEL_CHECK) {
+            return Ok(answer);
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(SessionError::Cancelled);
+        }
+    }
+    Ok(Err(format!("the resolver did not answer within {}", Nanos::from(RESOLVE_DEADLINE))))
 }
 
 /// The address that the near end is to send from.
@@ -94,7 +112,7 @@ pub fn connect_all(
     address: SocketAddr,
     count: u32,
     request: &MeasureRequest,
-    first_port: Option<u16>,
+    first_port: Option<u32>,
     options: &TcpOptions,
     open: impl Fn(u32, &TcpStream) -> std::io::Result<()>,
     cancel: &AtomicBool,
@@ -141,17 +159,16 @@ pub fn connect_all(
 fn local_end(
     to: SocketAddr,
     local: Option<IpAddr>,
-    first_port: Option<u16>,
+    first_port: Option<u32>,
     index: u32,
 ) -> Result<Option<SocketAddr>, SessionError> {
     let port = match first_port {
         None => 0,
-        Some(first) => u32::from(first)
-            .checked_add(index)
-            .and_then(|port| u16::try_from(port).ok())
-            .ok_or_else(|| {
+        Some(first) => {
+            first.checked_add(index).and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
                 SessionError::Request(format!("local ports from {first} on do not suffice for all streams"))
-            })?,
+            })?
+        }
     };
     if local.is_none() && port == 0 {
         return Ok(None);
@@ -164,7 +181,17 @@ fn local_end(
 }
 
 fn failure(address: SocketAddr, error: SysError) -> SessionError {
-    if error.operation == "connect to" { failure_by(address, error.source) } else { error.into() }
+    let kind = error.source.kind();
+    match error.operation {
+        "connect to" => failure_by(address, error.source),
+        "bind to" if kind == ErrorKind::AddrNotAvailable => SessionError::Request(format!(
+            "{error}; this machine has no such address for {address} ('ip address' lists those that it has)"
+        )),
+        "bind to" if kind == ErrorKind::AddrInUse => {
+            SessionError::Request(format!("{error}; choose other local ports with --cport, or leave it out"))
+        }
+        _ => error.into(),
+    }
 }
 
 fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {

@@ -1,13 +1,14 @@
 //! What goes wrong, at either end: one error that tells what, and a server that goes on.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_engine::session::server::{Event, ServerOptions};
 use bdp_engine::session::{Credentials, SessionError, measure};
+use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_wire::session::{
     Kind, Limits, MAGIC, PREAMBLE_BYTES, Preamble, Refusal, TICKET_BYTES, Ticket, VERSION,
@@ -90,6 +91,28 @@ fn a_wrong_token_is_refused_and_the_right_one_is_not() {
     assert!(matches!(&events[0], Event::TurnedAway { why, .. } if why.contains("token")), "{events:?}");
 }
 
+/// An address of this machine that is not of the loopback device: a server sees it as another machine's.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|a| a.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+}
+
+#[test]
+fn other_machines_need_the_token() {
+    let Some(own) = own_address() else { return };
+    let server = Serving::start();
+    let mut request = server.request();
+    request.host = own.to_string();
+    let error = run(&request).unwrap_err();
+    assert!(matches!(error, SessionError::Denied { refusal: Refusal::TokenNeeded, .. }), "{error}");
+    assert!(error.to_string().contains("--token"), "{error}");
+    run_with(&request, Some(TOKEN)).unwrap();
+    let open = Serving::with(ServerOptions { token: None, ..options() });
+    request.port = open.address.port();
+    run(&request).unwrap();
+}
+
 #[test]
 fn what_a_server_does_not_grant_is_refused_with_its_limit() {
     let limits = Limits { duration: Nanos::millis(100), streams: 2 };
@@ -100,6 +123,64 @@ fn what_a_server_does_not_grant_is_refused_with_its_limit() {
     (wide.streams, wide.duration) = (3, Nanos::millis(100));
     let error = run(&wide).unwrap_err().to_string();
     assert!(error.contains("grants 2 streams") && error.contains("--max-streams"), "{error}");
+}
+
+#[test]
+fn bytes_give_way_to_the_longest_flow_and_say_so() {
+    let limits = Limits { duration: Nanos::millis(200), streams: 2 };
+    let server = Serving::with(ServerOptions { limits, ..options() });
+    let mut request = server.request();
+    (request.bytes, request.duration) = (Some("1T".parse().unwrap()), Nanos::secs(3600));
+    let measurement = run(&request).unwrap();
+    assert_eq!(measurement.request.duration, Nanos::secs(3600));
+    assert!(
+        measurement.caveats.iter().any(|c| c.contains("of 1 TiB passed in the 2")),
+        "{:?}",
+        measurement.caveats
+    );
+}
+
+#[test]
+fn a_congestion_control_that_an_end_lacks_is_named_at_once() {
+    let server = Serving::start();
+    for way in [Way::To, Way::From] {
+        let mut request = server.request();
+        (request.directions, request.congestion) = (vec![way], Some("no_such_cc".to_owned()));
+        let started = Instant::now();
+        let error = run(&request).unwrap_err().to_string();
+        assert!(error.contains("no_such_cc") && error.contains("modprobe"), "{error}");
+        assert!(started.elapsed().as_secs() < 5, "{error}");
+    }
+    server.assert_unharmed();
+}
+
+/// Passes TCP connections on, and no datagrams.
+fn tcp_only(to: std::net::SocketAddr) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pass = |mut from: TcpStream, mut to: TcpStream| {
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+        });
+    };
+    std::thread::spawn(move || {
+        while let Ok((near, _)) = listener.accept() {
+            let far = TcpStream::connect(("127.0.0.1", to.port())).unwrap();
+            pass(near.try_clone().unwrap(), far.try_clone().unwrap());
+            pass(far, near);
+        }
+    });
+    port
+}
+
+#[test]
+fn where_no_datagram_passes_round_trips_are_those_of_tcp() {
+    let server = Serving::start();
+    let measurement = run(&request("127.0.0.1", tcp_only(server.address))).unwrap();
+    assert!(measurement.caveats.iter().any(|c| c.contains("UDP")), "{:?}", measurement.caveats);
+    assert!(measurement.rtt_idle_ns.is_some_and(|r| r.received >= 2 && r.min > 0));
+    assert!(measurement.directions[0].rtt_ns.loaded.is_some_and(|r| r.received >= 1));
 }
 
 #[test]

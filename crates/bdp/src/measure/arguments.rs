@@ -10,8 +10,8 @@ use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 
 use super::target;
-use crate::exit;
 use crate::store::StoreArgs;
+use crate::{exit, token};
 
 /// Where `-n` alone ends a direction, it ends here at the latest.
 const LONGEST: Nanos = Nanos::secs(3600);
@@ -155,7 +155,9 @@ impl MeasureArgs {
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
         Ok(MeasurePlan {
             request: self.request()?,
-            credentials: Credentials { token: self.token()? },
+            credentials: Credentials {
+                token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
+            },
             label: self.label.clone(),
             runs: self.runs,
         })
@@ -230,25 +232,6 @@ impl MeasureArgs {
             }
         };
         self.expect.iter().map(read).collect()
-    }
-
-    fn token(&self) -> anyhow::Result<Option<String>> {
-        let from_file = |path: &PathBuf| {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| exit::environment(format!("read token file {}: {e}", path.display())))?;
-            match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
-                Some(line) => Ok(line.to_owned()),
-                None => Err(exit::environment(format!(
-                    "token file {} has no token in its first line",
-                    path.display()
-                ))),
-            }
-        };
-        match (&self.token, &self.token_file) {
-            (Some(token), _) => Ok(Some(token.clone())),
-            (None, Some(path)) => from_file(path).map(Some),
-            (None, None) => Ok(std::env::var("BDP_TOKEN").ok().filter(|token| !token.is_empty())),
-        }
     }
 }
 

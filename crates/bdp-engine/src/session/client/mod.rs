@@ -15,7 +15,7 @@ use bdp_model::measurement::{
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
-use bdp_wire::session::{Answer, Kind, Request, Ticket};
+use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
 
 use super::{Credentials, Progress, SessionError, Stage, dial};
 use crate::host::Baseline;
@@ -46,12 +46,13 @@ pub(super) fn measure(
     reporter.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), None)?;
     let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
     let connecting = Instant::now();
-    let (stream, address) = dial::connect_any(&dial::resolve(request)?, request, &options, cancel)?;
+    let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
     let round_trip = connecting.elapsed();
     let control = Control::greet(stream, address, credentials)?;
     let local = control.local_address().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip());
+    let granted = grant(request, &control)?;
     let mut session = Session {
-        request,
+        request: &granted,
         control,
         near: Baseline::take(local),
         prober: None,
@@ -60,7 +61,6 @@ pub(super) fn measure(
         next_flow: 1,
         caveats: Vec::new(),
     };
-    session.check_limits()?;
     let idle = session.probe_idle(local)?;
     let mut directions = Vec::new();
     let mut path = PathFacts::default();
@@ -69,7 +69,7 @@ pub(super) fn measure(
     }
     let far = session.far_facts()?;
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
-    outcome::add_caveats(&directions, &mut session.caveats);
+    outcome::add_caveats(request, &directions, &mut session.caveats);
     Ok(Measurement {
         schema: MEASUREMENT_SCHEMA.to_owned(),
         label: None,
@@ -109,10 +109,36 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     if request.window.is_some_and(|w| w.as_bytes() == 0 || w.as_bytes() > 1 << 30) {
         return wrong("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323)");
     }
+    if request.duration.as_ns() / request.interval.as_ns() > MOST_SAMPLES {
+        return Err(SessionError::Request(format!(
+            "one sample each {} for {} are more than the {MOST_SAMPLES} that are kept; set a longer interval",
+            request.interval, request.duration
+        )));
+    }
     if request.dscp.is_some_and(|dscp| dscp > 63) {
         return wrong("a differentiated services code point is 0 to 63");
     }
     Ok(())
+}
+
+/// The request as far as the server grants it. Where bytes end a direction its duration is only a bound, and gives way.
+fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, SessionError> {
+    let (address, limits) = (control.address, control.limits);
+    if request.duration > limits.duration && request.bytes.is_none() {
+        return Err(SessionError::Request(format!(
+            "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
+             larger --max-duration",
+            limits.duration, request.duration
+        )));
+    }
+    if request.streams > limits.streams {
+        return Err(SessionError::Request(format!(
+            "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
+             larger --max-streams",
+            limits.streams, request.streams
+        )));
+    }
+    Ok(MeasureRequest { duration: request.duration.min(limits.duration), ..request.clone() })
 }
 
 /// Progress and cancellation.
@@ -165,26 +191,6 @@ impl Session<'_> {
             return vec![vec![Way::To, Way::From]];
         }
         self.request.directions.iter().map(|&way| vec![way]).collect()
-    }
-
-    fn check_limits(&self) -> Result<(), SessionError> {
-        let limits = self.control.limits;
-        let address = self.control.address;
-        if self.request.duration > limits.duration {
-            return Err(SessionError::Request(format!(
-                "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
-                 larger --max-duration",
-                limits.duration, self.request.duration
-            )));
-        }
-        if self.request.streams > limits.streams {
-            return Err(SessionError::Request(format!(
-                "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
-                 larger --max-streams",
-                limits.streams, self.request.streams
-            )));
-        }
-        Ok(())
     }
 
     /// Starts the probe flow and lets it run alone for a while.
@@ -317,8 +323,7 @@ impl Session<'_> {
         }
         let address = self.control.address;
         // Each flow has ports of its own: those of the one before may linger.
-        let first_port =
-            request.client_port.map(|port| port.saturating_add(((number - 1) * request.streams) as u16));
+        let first_port = request.client_port.map(|port| u32::from(port) + (number - 1) * request.streams);
         let key = self.control.key;
         let streams = dial::connect_all(
             address,

@@ -137,7 +137,11 @@ pub(super) fn note_path(path: &mut PathFacts, way: Way, received: &Received, sen
 }
 
 /// What a reader should know of the results.
-pub(super) fn add_caveats(directions: &[DirectionResult], caveats: &mut Vec<String>) {
+pub(super) fn add_caveats(
+    request: &MeasureRequest,
+    directions: &[DirectionResult],
+    caveats: &mut Vec<String>,
+) {
     for result in directions {
         let way = result.direction.name();
         for (end, cpu) in [("sending", result.sender_cpu), ("receiving", result.receiver_cpu)] {
@@ -147,6 +151,13 @@ pub(super) fn add_caveats(directions: &[DirectionResult], caveats: &mut Vec<Stri
                     cpu * 100.0
                 ));
             }
+        }
+        if let ("duration", Some(bytes)) = (result.ended.as_str(), request.bytes) {
+            caveats.push(format!(
+                "direction '{way}': {} of {bytes} passed in the {} that were granted",
+                bdp_model::units::ByteCount::bytes(result.bytes),
+                bdp_model::units::Nanos(result.duration_ns)
+            ));
         }
         if matches!(result.ended.as_str(), "reset" | "stopped" | "closed") {
             caveats.push(format!("direction '{way}' ended early: the connections were {}", result.ended));

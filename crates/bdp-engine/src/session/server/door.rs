@@ -122,8 +122,8 @@ impl Door<'_> {
             Err(error) => {
                 let why = format!("{error} ({})", legible(arrived));
                 if let Some(Pending { peer, stream, .. }) = self.take(token) {
-                    socket::close_hard(stream);
                     self.shared.tell(&Event::TurnedAway { peer, why });
+                    socket::close_hard(stream);
                 }
             }
             Ok(Some(preamble @ Preamble { kind: Kind::Control, .. })) => {

@@ -37,6 +37,8 @@ struct State {
     /// Requests that wait for their answer.
     begin: Option<u64>,
     collect: Option<u64>,
+    /// Why a stream could not be taken in.
+    failure: Option<String>,
     /// The session is over: nobody will ask any more.
     abandoned: bool,
 }
@@ -50,6 +52,7 @@ impl Flow {
             missing: count,
             begin: None,
             collect: None,
+            failure: None,
             abandoned: false,
         };
         let flow = Arc::new(Self {
@@ -90,11 +93,16 @@ impl Flow {
         let mut state = self.state();
         match state.streams.get_mut(index as usize) {
             Some(place @ None) => {
-                options.apply_to(&stream).map_err(|e| e.to_string())?;
-                *place = Some(stream);
-                state.missing -= 1;
+                let applied = options.apply_to(&stream).map_err(|e| e.to_string());
+                match &applied {
+                    Ok(()) => {
+                        *place = Some(stream);
+                        state.missing -= 1;
+                    }
+                    Err(why) => state.failure = Some(why.clone()),
+                }
                 self.changed.notify_all();
-                Ok(())
+                applied
             }
             _ => Err(format!("flow {} has no place for stream {index}", self.order.flow)),
         }
@@ -130,12 +138,15 @@ impl Flow {
     }
 
     fn live(&self, answers: &Answers) {
-        let state = self.wait(ARRIVAL_DEADLINE, |state| state.missing == 0 && state.begin.is_some());
-        let (begin, missing) = (state.begin, state.missing);
+        let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
+            (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
+        });
+        let (begin, missing, failure) = (state.begin, state.missing, state.failure.take());
         drop(state);
         if missing > 0 || begin.is_none() {
             if let Some(id) = begin {
-                answers.give(id, Err(self.incomplete(missing)));
+                let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
+                answers.give(id, Err(why));
             }
             return;
         }

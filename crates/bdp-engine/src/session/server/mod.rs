@@ -113,6 +113,8 @@ impl Server {
     ) -> Result<Self, EngineError> {
         // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
         let _ = process::raise_descriptor_limit();
+        let sessions = if options.once { 1 } else { options.sessions };
+        let options = ServerOptions { sessions, ..options };
         let listener = listen(options.listen)?;
         listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
         let address = listener.local_addr().map_err(EngineError::io("listen"))?;

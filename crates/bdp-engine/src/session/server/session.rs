@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
+use bdp_sys::socket;
 use bdp_wire::control::Numbered;
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::session::{
-    Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, PROBE_BYTES, Probe, Refusal, Request, Ticket,
+    Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Request,
+    Role, Ticket,
 };
 
 use super::flow::Flow;
@@ -23,7 +25,7 @@ use crate::session::deadline::Until;
 /// How long a client may ask nothing, beyond the time that its flows take.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Flows of one session that have not been collected.
-const MOST_FLOWS: usize = 8;
+const MOST_FLOWS: usize = 4;
 /// Probe connections of one session.
 const MOST_PROBES: usize = 4;
 /// Longest interval, omit and write that are taken.
@@ -184,10 +186,18 @@ impl Session {
                 order.streams
             ));
         }
+        if order.interval < SHORTEST_INTERVAL
+            || order.duration.as_ns() / order.interval.as_ns() > MOST_SAMPLES
+        {
+            return Err(format!("it keeps {MOST_SAMPLES} samples of a flow at most; set a longer interval"));
+        }
+        if let (Some(name), Role::Send) = (&order.congestion, order.role) {
+            socket::check_congestion(name).map_err(|e| e.to_string())?;
+        }
         let whole = order.streams > 0
             && order.length_bytes > 0
             && order.length_bytes <= LONGEST_WRITE
-            && (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&order.interval)
+            && order.interval <= LONGEST_INTERVAL
             && order.omit <= order.duration
             && order.dscp.is_none_or(|dscp| dscp < 64);
         if whole { Ok(()) } else { Err("the flow's order is out of range".to_owned()) }

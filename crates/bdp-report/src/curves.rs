@@ -185,9 +185,9 @@ pub fn curves_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measur
     };
     let Some((params, _)) = measurements.first() else { return Vec::new() };
     let order = [Axis::WindowOnTheWire, Axis::Streams, Axis::Length, Axis::Mss, Axis::Congestion];
-    let swept = order
-        .iter()
-        .find_map(|axis| params.keys().find(|path| axis_of(path) == Some(*axis) && several(path)).map(|p| (p, *axis)));
+    let swept = order.iter().find_map(|axis| {
+        params.keys().find(|path| axis_of(path) == Some(*axis) && several(path)).map(|p| (p, *axis))
+    });
     let Some((path, axis)) = swept else { return Vec::new() };
     type Members<'a> = Vec<(&'a Value, Vec<(&'a Measurement, &'a DirectionResult)>)>;
     let mut groups: Vec<(String, Members<'_>)> = Vec::new();

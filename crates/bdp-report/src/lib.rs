@@ -22,7 +22,7 @@ mod table;
 mod varied;
 
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
-pub use csv::csv;
+pub use csv::{csv, csv_of_measurements};
 pub use curves::{curves, curves_of_measurements};
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use json::{CASES_SCHEMA, json};

@@ -69,11 +69,17 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
             count(Shown::TooFewRuns)
         ),
     };
-    Verdict { headline, why: compared.sentences(threshold).iter().map(|l| format!("{l}.")).collect::<Vec<_>>().join(" ") }
+    Verdict {
+        headline,
+        why: compared.sentences(threshold).iter().map(|l| format!("{l}.")).collect::<Vec<_>>().join(" "),
+    }
 }
 
 fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {
-    let values = || rows.iter().flat_map(|r| [r.comparison.a.p95, r.comparison.b.p95, r.comparison.a.p50, r.comparison.b.p50]);
+    let values = || {
+        rows.iter()
+            .flat_map(|r| [r.comparison.a.p95, r.comparison.b.p95, r.comparison.a.p50, r.comparison.b.p50])
+    };
     let largest = values().fold(0.0, f64::max);
     m.leaf("h2", &[], &heading(metric));
     m.element("div", &[("class", "scroll")], |m| {

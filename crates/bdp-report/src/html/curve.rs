@@ -139,8 +139,8 @@ pub(crate) fn curves<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Curve<'p, 'a>> {
 
 fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'a>)]) -> Curve<'p, 'a> {
     let wire = |p: &Point<'_>| p.on_the_wire_bytes().map(|w| w.median).filter(|&w| w > 0.0);
-    let on_the_wire =
-        axis.kind == Kind::Window && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
+    let on_the_wire = axis.kind == Kind::Window
+        && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
     let all: Vec<&Point<'_>> = members.iter().map(|(_, p)| *p).collect();
     let known = axis_of(&axis.path).map(|kind| crate::curves::curve(name.clone(), &axis.path, kind, &all));
     let mut members: Vec<Member<'p, 'a>> = members
@@ -233,7 +233,10 @@ impl Curve<'_, '_> {
         if self.members.iter().any(|m| m.expected_bps.is_some()) {
             let model = self.members.iter().map(|m| m.expected_bps.map(|bps| frame.at(m.at, bps)));
             drawing.polyline(model, "model");
-            keys.push((Sign::Line("model"), "model, for the window and round trip that were there".to_owned()));
+            keys.push((
+                Sign::Line("model"),
+                "model, for the window and round trip that were there".to_owned(),
+            ));
         }
         let medians = self.members.iter().filter_map(|m| Some(Some(frame.at(m.at, m.goodput?.median))));
         drawing.polyline(medians, "here");
@@ -367,7 +370,8 @@ impl Curve<'_, '_> {
             (from, to) if from == to => from,
             (from, to) => format!("{from} to {to}"),
         };
-        let throughput = known.for_throughput().map(|range| format!("For throughput choose {}.", span(range)));
+        let throughput =
+            known.for_throughput().map(|range| format!("For throughput choose {}.", span(range)));
         let latency = known.for_latency().map(|range| {
             format!("For latency choose {}: a few packets and more, and load adds little.", span(range))
         });
@@ -418,7 +422,8 @@ impl Curve<'_, '_> {
         let (low, high) = delays.iter().fold((f64::INFINITY, 0.0f64), |(l, h), d| (l.min(d.1), h.max(d.1)));
         let description =
             format!("{} points, {} to {} ms.", delays.len(), three_digits(low), three_digits(high));
-        let chart = drawing.finish(DELAY_HEIGHT, &format!("{}: equivalent delivery delay", self.name), &description);
+        let chart =
+            drawing.finish(DELAY_HEIGHT, &format!("{}: equivalent delivery delay", self.name), &description);
         Some(Figure { title: "Equivalent delivery delay", keys, notes, chart })
     }
 

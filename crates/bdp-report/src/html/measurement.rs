@@ -9,12 +9,12 @@ use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
 use super::curve;
+use super::distribution;
 use super::lab::charts;
 use super::page::{About, facts, head, numbers, page, words};
 use super::repetitions::{self, Row};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
-use super::distribution;
 use crate::markup::Markup;
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
@@ -241,7 +241,8 @@ fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
                 for &way in ways {
                     for run in runs {
                         let Some(direction) = of(run, way) else { continue };
-                        let number = if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
+                        let number =
+                            if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
                         row(m, &format!("{}{number}", arrow(run, way)), None, run, direction, unit);
                     }
                 }
@@ -249,7 +250,11 @@ fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
         });
     });
     if let Some(ceiling) = runs.iter().find_map(|r| r.ceiling.as_ref()) {
-        let text = format!("Ceiling {} from {}; the path may allow less.", format_bps(ceiling.goodput_bps), ceiling.by);
+        let text = format!(
+            "Ceiling {} from {}; the path may allow less.",
+            format_bps(ceiling.goodput_bps),
+            ceiling.by
+        );
         m.leaf("p", &[("class", "note")], &text);
     }
     m.line();
@@ -344,7 +349,8 @@ fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>
             head(m, &headings(unit, true));
             m.element("tbody", &[], |m| {
                 for (params, runs) in groups {
-                    let params: Vec<String> = params.iter().map(|(k, v)| format!("{k} {}", plain(v))).collect();
+                    let params: Vec<String> =
+                        params.iter().map(|(k, v)| format!("{k} {}", plain(v))).collect();
                     for run in runs {
                         for direction in &run.directions {
                             let name = arrow(run, direction.direction);
@@ -415,11 +421,8 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         r.bind_device.as_ref().map(|d| format!("through {d}")),
     ];
     flow.extend(options.into_iter().flatten());
-    let used: Vec<String> = m
-        .directions
-        .iter()
-        .map(|d| format!("{} {}", arrow(m, d.direction), d.congestion_control))
-        .collect();
+    let used: Vec<String> =
+        m.directions.iter().map(|d| format!("{} {}", arrow(m, d.direction), d.congestion_control)).collect();
     vec![
         ("peer".to_owned(), format!("{} port {}", r.host, r.port)),
         ("flow".to_owned(), flow.join(", ")),
@@ -438,7 +441,8 @@ fn host(host: &HostFacts) -> Vec<(String, String)> {
         parts.join(", ")
     });
     let cpu = host.cpu_busy.map(|busy| {
-        let steal = host.cpu_steal.map(|s| format!(", {} taken by a hypervisor", percent(s))).unwrap_or_default();
+        let steal =
+            host.cpu_steal.map(|s| format!(", {} taken by a hypervisor", percent(s))).unwrap_or_default();
         format!("{} processors, {} busy{steal}", host.cpus, percent(busy))
     });
     let sysctls = host.sysctls.iter().map(|(k, v)| {

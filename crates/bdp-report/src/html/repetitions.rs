@@ -58,7 +58,8 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     let unit = RateUnit::fitting([high]);
     let frame = Frame { x, y: Axis::linear([0.0, 1.0], [bottom, 0.0]) };
     let mut drawing = Drawing::default();
-    frame.bottom(&mut drawing, &x.ticks_in(unit.bps, 6), |v| format!("{} {}", plain(v / unit.bps), unit.name));
+    frame
+        .bottom(&mut drawing, &x.ticks_in(unit.bps, 6), |v| format!("{} {}", plain(v / unit.bps), unit.name));
     let (mut crossed, mut modelled) = (false, false);
     for (i, row) in shown.iter().enumerate() {
         let y = i as f64 * ROW + 26.0;
@@ -94,7 +95,11 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     }
     let mut notes = Vec::new();
     if rows.len() > shown.len() {
-        notes.push(format!("The first {} of {} repeated points; the table has all.", shown.len(), rows.len()));
+        notes.push(format!(
+            "The first {} of {} repeated points; the table has all.",
+            shown.len(),
+            rows.len()
+        ));
     }
     let description = shown.iter().map(|row| {
         let spread = Spread::of(row.values_bps.iter().filter(|v| v.1).map(|v| v.0));

@@ -48,7 +48,7 @@ impl Metric {
     }
 
     /// In the unit of [`Metric::name`].
-    fn printed(self, value: f64) -> String {
+    pub(crate) fn printed(self, value: f64) -> String {
         match self {
             Self::GoodputBps => three_digits(value / 1e6),
             Self::RttIdleNs | Self::RttLoadedP95Ns => three_digits(value / 1e6),
@@ -253,7 +253,7 @@ impl Compared {
         text
     }
 
-    fn sentences(&self, threshold: f64) -> Vec<String> {
+    pub(crate) fn sentences(&self, threshold: f64) -> Vec<String> {
         let mut lines = Vec::new();
         let worse: Vec<&Row> = self.rows.iter().filter(|r| r.regressed).collect();
         match worse.len() {
@@ -305,7 +305,7 @@ impl Compared {
 }
 
 /// `-12.3 % (-14 to -10)`, with the confidence where it is not 95 %.
-fn effect(row: &Row) -> String {
+pub(crate) fn effect(row: &Row) -> String {
     let c = &row.comparison;
     let sure = |i: &Interval| match i.confidence {
         confidence if confidence < 0.949 => format!(", {:.0} % sure", confidence * 100.0),

@@ -1,6 +1,10 @@
 //! Comma-separated values (RFC 4180): one row for each attempt and flow. Columns are described in `docs/report.md`.
 
+use std::collections::BTreeMap;
+
+use bdp_model::measurement::Measurement;
 use bdp_model::record::{Published, Record, RttSummary};
+use serde_json::Value;
 
 use crate::summary::{Ending, ending};
 
@@ -47,6 +51,111 @@ const HEADER: [&str; 40] = [
     "took_ms",
 ];
 
+const MEASURED: [&str; 33] = [
+    "label",
+    "near",
+    "far",
+    "params",
+    "repetition",
+    "direction",
+    "error",
+    "streams",
+    "goodput_bps",
+    "goodput_p5_bps",
+    "goodput_p50_bps",
+    "goodput_p95_bps",
+    "ceiling_bps",
+    "limit",
+    "confidence",
+    "bytes",
+    "duration_ns",
+    "omit_ns",
+    "retransmits",
+    "congestion_control",
+    "mss_bytes",
+    "window_asked_bytes",
+    "window_socket_buffer_bytes",
+    "window_on_the_wire_bytes",
+    "rtt_idle_min_ns",
+    "rtt_idle_p50_ns",
+    "rtt_idle_p95_ns",
+    "rtt_idle_p99_ns",
+    "rtt_loaded_min_ns",
+    "rtt_loaded_p50_ns",
+    "rtt_loaded_p95_ns",
+    "rtt_loaded_p99_ns",
+    "started_unix_ms",
+];
+
+/// Header and rows of measurements with what was varied: one for each direction, and one for a measurement that failed
+/// before any.
+pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> String {
+    let mut text = row(MEASURED.map(str::to_owned));
+    for (params, measurement) in measurements {
+        for index in 0..measurement.directions.len().max(1) {
+            text.push_str(&row(measured(params, measurement, index)));
+        }
+    }
+    text
+}
+
+fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> [String; MEASURED.len()] {
+    let d = m.directions.get(index);
+    let spread = d.and_then(|d| d.spread);
+    let finding = d.and_then(|d| d.findings.first());
+    // As the JSON has them: `receive_window`, `high`.
+    let name = |value: Option<Value>| match value {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    let [idle_min, idle_p50, idle_p95, idle_p99] = quantiles(d.and_then(|d| d.rtt_ns.idle).or(m.rtt_idle_ns));
+    let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = quantiles(d.and_then(|d| d.rtt_ns.loaded));
+    [
+        word(m.label.as_deref().unwrap_or_default()),
+        word(&m.near.name),
+        word(if m.far.name.is_empty() { &m.request.host } else { &m.far.name }),
+        word(&assignments(params)),
+        m.repetition.to_string(),
+        d.map(|d| d.direction.name().to_owned()).unwrap_or_default(),
+        word(m.error.as_deref().unwrap_or_default()),
+        m.request.streams.to_string(),
+        number(d.map(|d| d.goodput_bps)),
+        number(spread.map(|s| s.p5)),
+        number(spread.map(|s| s.p50)),
+        number(spread.map(|s| s.p95)),
+        number(m.ceiling.as_ref().map(|c| c.goodput_bps)),
+        name(finding.and_then(|f| serde_json::to_value(f.limit).ok())),
+        name(finding.and_then(|f| serde_json::to_value(f.confidence).ok())),
+        count(d.map(|d| d.bytes)),
+        count(d.map(|d| d.duration_ns)),
+        count(d.map(|d| d.omit_ns)),
+        count(d.and_then(|d| d.retransmits)),
+        word(d.map(|d| d.congestion_control.as_str()).unwrap_or_default()),
+        count(d.and_then(|d| d.mss_bytes)),
+        count(d.and_then(|d| d.window.asked_bytes)),
+        count(d.and_then(|d| d.window.socket_buffer_bytes)),
+        count(d.and_then(|d| d.window.on_the_wire_bytes)),
+        idle_min,
+        idle_p50,
+        idle_p95,
+        idle_p99,
+        loaded_min,
+        loaded_p50,
+        loaded_p95,
+        loaded_p99,
+        m.started_unix_ms.to_string(),
+    ]
+}
+
+/// `path=value`, separated by blanks.
+fn assignments(params: &BTreeMap<String, Value>) -> String {
+    let each = params.iter().map(|(path, value)| match value {
+        Value::String(text) => format!("{path}={text}"),
+        other => format!("{path}={other}"),
+    });
+    each.collect::<Vec<_>>().join(" ")
+}
+
 /// Header and rows, each with its line end; an empty field is a value that is not known. An attempt that ended before
 /// any flow did has a row of its own.
 pub fn csv(records: &[Record]) -> String {
@@ -73,16 +182,12 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
         Some(error) => error.clone(),
         None => record.fidelity.broken.join("; "),
     };
-    let params = record.params.iter().map(|(path, value)| match value {
-        serde_json::Value::String(text) => format!("{path}={text}"),
-        other => format!("{path}={other}"),
-    });
     let [idle, loaded] = [record.rtt_ns.idle, record.rtt_ns.loaded].map(quantiles);
     let [idle_min, idle_p50, idle_p95, idle_p99] = idle;
     let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = loaded;
     [
         word(&record.scenario),
-        word(&params.collect::<Vec<_>>().join(" ")),
+        word(&assignments(&record.params)),
         record.repetition.to_string(),
         record.attempt.to_string(),
         record.seed.to_string(),

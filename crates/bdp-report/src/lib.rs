@@ -22,9 +22,9 @@ mod table;
 mod varied;
 
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
-pub use csv::csv;
-pub use curves::curves;
-pub use html::{About, html};
+pub use csv::{csv, csv_of_measurements};
+pub use curves::{curves, curves_of_measurements};
+pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use json::{CASES_SCHEMA, json};
 pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text};
 pub use spark::spark;

@@ -215,7 +215,8 @@ fn advice(curve: &Curve, style: &Style) -> String {
     text
 }
 
-fn memory_words(memory: &Memory, style: &Style) -> String {
+/// What one fitting window and parallel streams need, in words.
+pub(crate) fn memory_words(memory: &Memory, style: &Style) -> String {
     let times = if style.unicode { "×" } else { "x" };
     let side = |need: &Need| {
         let shape = if need.streams == 1 {

@@ -1,5 +1,7 @@
 //! `bdp compare`: two stored runs, point by point, with intervals of confidence.
 
+use std::path::PathBuf;
+
 use bdp_model::Probability;
 use bdp_report::{Compared, Metric, Outcomes};
 use bdp_store::{RunInfo, SqliteStore, Store};
@@ -39,6 +41,10 @@ pub struct CompareArgs {
     /// Print JSON (docs/compare.md)
     #[arg(long)]
     json: bool,
+
+    /// Write an HTML page about it to this file, too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -105,6 +111,9 @@ impl CompareArgs {
             let style = output::style();
             let heading = format!("A  {}\nB  {}\n\n", line(&a), line(&b));
             output::print(&(heading + &compared.table(threshold, &style)))?;
+        }
+        if let Some(path) = &self.report {
+            crate::report::write_comparison(path, &compared, [&a, &b], threshold)?;
         }
         Ok(if compared.regressed() { Exit::Missed } else { Exit::Done })
     }

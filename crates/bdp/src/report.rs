@@ -1,12 +1,15 @@
 //! `bdp report`: a stored run as an HTML page or as CSV.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
 use bdp_model::record::Record;
 use bdp_report::About;
-use bdp_store::Store;
+use bdp_store::{RunInfo, RunKind, SqliteStore, Store, StoredMeasurement};
+use serde_json::Value;
 
 use crate::output::{self, print, utc};
 use crate::store::{StoreArgs, refuse};
@@ -44,7 +47,13 @@ struct Found {
     command: Option<String>,
     started: Option<String>,
     planned: Option<usize>,
-    records: Vec<Record>,
+    kept: Kept,
+}
+
+/// What a run consists of.
+enum Kept {
+    Records(Vec<Record>),
+    Measurements(Vec<StoredMeasurement>),
 }
 
 impl ReportArgs {
@@ -52,7 +61,7 @@ impl ReportArgs {
     pub fn run(self) -> Outcome {
         let found = self.find()?;
         if self.csv {
-            let text = bdp_report::csv(&found.records);
+            let text = found.csv();
             return match &self.output {
                 Some(path) if path.as_os_str() != "-" => {
                     write(path, &text)?;
@@ -61,7 +70,7 @@ impl ReportArgs {
                 _ => print(&text),
             };
         }
-        let text = bdp_report::html(&found.records, &found.about());
+        let text = found.page();
         let path = self.output.unwrap_or_else(|| format!("bdp-{}.html", found.name).into());
         if path.as_os_str() == "-" {
             return print(&text);
@@ -78,21 +87,45 @@ impl ReportArgs {
         let Some(store) = self.store.open_to_read()? else {
             return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
         };
-        let info = store.run(&self.run).map_err(refuse)?;
-        let records = store.records(&info.id).map_err(refuse)?;
-        Ok(Found {
-            name: info.id.clone(),
-            run: Some(info.id),
-            label: info.label,
-            command: Some(info.command),
-            started: Some(utc(info.started_unix_ms)),
-            planned: usize::try_from(info.planned).ok(),
-            records: records.into_iter().map(|(_, record)| record).collect(),
-        })
+        stored(&self.run, &store)
     }
 }
 
+/// A stored run, by its id, the beginning of it, or its label.
+fn stored(run: &str, store: &SqliteStore) -> anyhow::Result<Found> {
+    let info = store.run(run).map_err(refuse)?;
+    let records = store.records(&info.id).map_err(refuse)?;
+    let kept = if records.is_empty() && info.kind != RunKind::Lab {
+        Kept::Measurements(store.measurements(&info.id).map_err(refuse)?)
+    } else {
+        Kept::Records(records.into_iter().map(|(_, record)| record).collect())
+    };
+    Ok(Found {
+        name: info.id.clone(),
+        run: Some(info.id),
+        label: info.label,
+        command: Some(info.command),
+        started: Some(utc(info.started_unix_ms)),
+        planned: usize::try_from(info.planned).ok(),
+        kept,
+    })
+}
+
 impl Found {
+    fn page(&self) -> String {
+        match &self.kept {
+            Kept::Records(records) => bdp_report::html(records, &self.about()),
+            Kept::Measurements(kept) => bdp_report::html_of_measurements(&varied(kept), &self.about()),
+        }
+    }
+
+    fn csv(&self) -> String {
+        match &self.kept {
+            Kept::Records(records) => bdp_report::csv(records),
+            Kept::Measurements(kept) => bdp_report::csv_of_measurements(&varied(kept)),
+        }
+    }
+
     fn about(&self) -> About<'_> {
         About {
             run: self.run.as_deref(),
@@ -104,7 +137,11 @@ impl Found {
     }
 }
 
-/// The records of a document that `--json` wrote.
+fn varied(kept: &[StoredMeasurement]) -> Vec<(&BTreeMap<String, Value>, &Measurement)> {
+    kept.iter().map(|k| (&k.params, &k.measurement)).collect()
+}
+
+/// What a document that `--json` wrote holds.
 fn read(path: &Path) -> anyhow::Result<Found> {
     let operand = path.display();
     let refused =
@@ -116,37 +153,85 @@ fn read(path: &Path) -> anyhow::Result<Found> {
         )));
     }
     let text = fs::read_to_string(path).map_err(|e| refused(&e))?;
+    let wrong = |error: serde_json::Error| {
+        exit::usage(format!("{operand} is not what --json writes: {error}; see docs/record.md"))
+    };
     #[derive(serde::Deserialize)]
-    struct Document {
+    struct Named {
         schema: String,
-        cases: Vec<Record>,
     }
-    let document: Document = serde_json::from_str(&text).map_err(|e| {
-        exit::usage(format!("{operand} is not what 'bdp lab run --json' writes: {e}; see docs/record.md"))
-    })?;
-    if document.schema != bdp_report::CASES_SCHEMA {
-        return Err(exit::usage(format!(
-            "{operand} has the schema '{}', and this bdp reads '{}'; a newer bdp may read it",
-            document.schema,
-            bdp_report::CASES_SCHEMA
-        )));
-    }
+    let schema = serde_json::from_str::<Named>(&text).map_err(wrong)?.schema;
+    let kept = match schema.as_str() {
+        bdp_report::CASES_SCHEMA | bdp_report::SWEEP_SCHEMA => {
+            #[derive(serde::Deserialize)]
+            struct Document {
+                cases: Vec<Record>,
+            }
+            Kept::Records(serde_json::from_str::<Document>(&text).map_err(wrong)?.cases)
+        }
+        bdp_report::MEASUREMENTS_SCHEMA => {
+            #[derive(serde::Deserialize)]
+            struct Document {
+                measurements: Vec<Measurement>,
+            }
+            let document: Document = serde_json::from_str(&text).map_err(wrong)?;
+            Kept::Measurements(document.measurements.into_iter().map(alone).collect())
+        }
+        MEASUREMENT_SCHEMA => Kept::Measurements(vec![alone(serde_json::from_str(&text).map_err(wrong)?)]),
+        other => {
+            return Err(exit::usage(format!(
+                "{operand} has the schema '{}', and this bdp reads {}, {}, {} and {MEASUREMENT_SCHEMA}; a newer bdp may \
+                 read it",
+                output::tame(other),
+                bdp_report::CASES_SCHEMA,
+                bdp_report::SWEEP_SCHEMA,
+                bdp_report::MEASUREMENTS_SCHEMA
+            )));
+        }
+    };
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    let started = document.cases.iter().map(|r| r.environment.started_unix_ms).min().map(utc);
-    Ok(Found {
-        name: stem,
-        run: None,
-        label: None,
-        command: None,
-        started,
-        planned: None,
-        records: document.cases,
-    })
+    let started = match &kept {
+        Kept::Records(records) => records.iter().map(|r| r.environment.started_unix_ms).min(),
+        Kept::Measurements(kept) => kept.iter().map(|k| k.measurement.started_unix_ms).min(),
+    };
+    let started = started.map(utc);
+    Ok(Found { name: stem, run: None, label: None, command: None, started, planned: None, kept })
+}
+
+fn alone(measurement: Measurement) -> StoredMeasurement {
+    StoredMeasurement { case_key: String::new(), params: BTreeMap::new(), measurement }
 }
 
 /// Writes a page about `records` to `path`.
 pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow::Result<()> {
     write(path, &bdp_report::html(records, about))
+}
+
+/// Makes the page of a stored run, writes it to `path` and says where on standard error.
+pub fn write_stored(path: &Path, run: &str, store: &SqliteStore) -> anyhow::Result<()> {
+    write(path, &stored(run, store)?.page())?;
+    output::note(&format!("report  {}", shown(path)));
+    Ok(())
+}
+
+/// Writes the page of a comparison.
+pub fn write_comparison(
+    path: &Path,
+    compared: &bdp_report::Compared,
+    [a, b]: [&RunInfo; 2],
+    threshold: f64,
+) -> anyhow::Result<()> {
+    let started = [a, b].map(|run| utc(run.started_unix_ms));
+    let [about_a, about_b] = [(a, &started[0]), (b, &started[1])].map(|(run, started)| About {
+        run: Some(&run.id),
+        label: run.label.as_deref(),
+        command: Some(&run.command),
+        started: Some(started),
+        planned: None,
+    });
+    write(path, &bdp_report::html_of_comparison(compared, &about_a, &about_b, threshold))?;
+    output::note(&format!("report  {}", shown(path)));
+    Ok(())
 }
 
 /// Writes a file whole or not at all: whoever reads it never finds half of it.

@@ -95,7 +95,7 @@ fn what_json_wrote_is_read_back() {
 #[test]
 fn what_is_wrong_is_said_in_a_line() {
     let (bench, id) = bench();
-    refused(&run(&bench, "report ffff"), 2, &["ffff", "bdp runs"]);
+    refused(&run(&bench, "report ffff"), 2, &["ffff", "the newest are"]);
     refused(&run(&bench, "report missing.json"), 3, &["missing.json"]);
     bench.write("other.json", "{\"a\": 1}");
     refused(&run(&bench, "report other.json"), 2, &["other.json", "docs/record.md"]);

@@ -1,5 +1,6 @@
 //! A sweep as curves: goodput against what was varied, the model beside it, and what the window costs in delay below.
 
+use bdp_model::curve::{self as model, DeliveryDelay, Knee};
 use bdp_model::record::Published;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_model::{ByteCount, Probability, Rate};
@@ -8,19 +9,18 @@ use serde_json::Value;
 use super::flight::size_label;
 use super::page::{Figure, Sign};
 use super::timeline::plain;
-use super::transfer::slowest_bps;
-use crate::number::{size, three_digits};
-use crate::summary::{Ending, Point, ending};
+use crate::curves::axis_of;
+use crate::number::{percent, size, three_digits};
+use crate::summary::{Ending, Point, Spread, ending};
 use crate::svg::{Anchor, Axis, Drawing, Frame, MARGIN, WIDTH, ticks_of_bytes};
+use crate::sweep::place;
 use crate::varied::name;
 
 /// A curve needs so many points.
 const LEAST_POINTS: usize = 3;
 /// Values further apart than this are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 8.0;
-/// Of an equivalent delay below this share of the idle round trip nothing can be said.
-const RESOLUTION: f64 = 0.05;
-const PLOT: [f64; 2] = [300.0, 12.0];
+const PLOT: [f64; 2] = [300.0, 16.0];
 const HEIGHT: f64 = 324.0;
 const DELAY_PLOT: [f64; 2] = [150.0, 12.0];
 const DELAY_HEIGHT: f64 = 174.0;
@@ -28,16 +28,27 @@ const DELAY_HEIGHT: f64 = 174.0;
 /// Points that differ in one quantity alone, in ascending order of it.
 pub(crate) struct Curve<'p, 'a> {
     pub name: String,
-    pub axis: Quantity,
+    axis: Quantity,
     /// Whether `at` is the window on the wire, as far as known, and not what was asked for.
-    pub on_the_wire: bool,
+    on_the_wire: bool,
     pub members: Vec<Member<'p, 'a>>,
+    /// Knee and ranges, where the quantity is one that has them.
+    pub known: Option<model::Curve>,
+    /// What the short thick lines span.
+    range: &'static str,
 }
 
 /// A point of a curve.
 pub(crate) struct Member<'p, 'a> {
-    pub at: f64,
-    pub point: &'p Point<'a>,
+    at: f64,
+    /// The records behind it, where it is of the lab.
+    pub point: Option<&'p Point<'a>>,
+    goodput: Option<Spread>,
+    expected_bps: Option<f64>,
+    published: Option<Published>,
+    /// Goodput of INVALID attempts.
+    invalid_bps: Vec<f64>,
+    failed: bool,
 }
 
 /// What was varied.
@@ -122,18 +133,64 @@ pub(crate) fn curves<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Curve<'p, 'a>> {
     groups
         .into_iter()
         .filter(|(_, members)| members.iter().filter(|(_, p)| measured(p)).count() >= LEAST_POINTS)
-        .map(|(name, members)| {
-            let wire = |p: &Point<'_>| p.on_the_wire_bytes().map(|w| w.median).filter(|&w| w > 0.0);
-            let on_the_wire =
-                axis.kind == Kind::Window && members.iter().all(|(_, p)| wire(p).is_some() || !measured(p));
-            let mut members: Vec<Member<'p, 'a>> = members
-                .into_iter()
-                .map(|(at, point)| Member { at: wire(point).filter(|_| on_the_wire).unwrap_or(at), point })
-                .collect();
-            members.sort_by(|a, b| a.at.total_cmp(&b.at));
-            Curve { name, axis: axis.clone(), on_the_wire, members }
-        })
+        .map(|(name, members)| of_points(name, &axis, &members))
         .collect()
+}
+
+fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'a>)]) -> Curve<'p, 'a> {
+    let wire = |p: &Point<'_>| p.on_the_wire_bytes().map(|w| w.median).filter(|&w| w > 0.0);
+    let on_the_wire = axis.kind == Kind::Window
+        && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
+    let all: Vec<&Point<'_>> = members.iter().map(|(_, p)| *p).collect();
+    let known = axis_of(&axis.path).map(|kind| crate::curves::curve(name.clone(), &axis.path, kind, &all));
+    let mut members: Vec<Member<'p, 'a>> = members
+        .iter()
+        .map(|&(at, point)| Member {
+            at: wire(point).filter(|_| on_the_wire).unwrap_or(at),
+            point: Some(point),
+            goodput: point.goodput_bps().filter(|g| g.median > 0.0),
+            expected_bps: point.expected_bps().map(|e| e.median).filter(|&e| e > 0.0),
+            published: point.published_bps(),
+            invalid_bps: point
+                .records
+                .iter()
+                .filter(|r| ending(r) == Ending::Invalid)
+                .filter_map(|r| r.goodput_bps.filter(|&g| g > 0.0))
+                .collect(),
+            failed: point.count(Ending::Failed) > 0,
+        })
+        .collect();
+    members.sort_by(|a, b| a.at.total_cmp(&b.at));
+    Curve { name, axis: axis.clone(), on_the_wire, members, known, range: "smallest to largest" }
+}
+
+/// A curve that was made elsewhere; `None` where its places have no order or are too few.
+pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
+    let path = match curve.axis {
+        model::Axis::WindowOnTheWire | model::Axis::WindowAsked => "window",
+        model::Axis::Streams => "streams",
+        model::Axis::Length => "length",
+        model::Axis::Mss => "mss",
+        model::Axis::Congestion => return None,
+    };
+    let members = curve.points.iter().map(|p| Member {
+        at: p.x,
+        point: None,
+        goodput: Some(Spread { median: p.goodput_bps.p50, min: p.goodput_bps.p5, max: p.goodput_bps.p95 }),
+        expected_bps: p.expected_bps.filter(|&e| e > 0.0),
+        published: None,
+        invalid_bps: Vec::new(),
+        failed: false,
+    });
+    let members: Vec<Member<'static, 'static>> = members.collect();
+    (members.len() >= LEAST_POINTS).then(|| Curve {
+        name: curve.name.clone(),
+        axis: Quantity::of(path),
+        on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
+        members,
+        known: Some(curve),
+        range: "5th to 95th percentile of the runs",
+    })
 }
 
 fn axis(points: &[Point<'_>]) -> Option<Quantity> {
@@ -160,76 +217,33 @@ impl Curve<'_, '_> {
     /// Goodput against what was varied.
     pub fn goodput_figure(&self) -> Figure<'static> {
         let axis = self.axis.words(self.on_the_wire);
-        let x = self.x_axis();
-        let y = self.y_axis();
+        let (x, y) = (self.x_axis(), self.y_axis());
         let frame = Frame { x, y };
         let mut drawing = Drawing::default();
+        let mut keys = Vec::new();
+        let mut notes = vec![format!("Goodput against {axis}.")];
+        self.ranges(&mut drawing, &frame, &mut keys);
         frame.rules(&mut drawing, &y.ticks(6), "", format_bps);
         frame.bottom(&mut drawing, &self.x_ticks(&x), |v| self.axis.label(v));
-
-        let mut keys =
-            vec![(Sign::DotOnLine("here", "here-dot"), "here: median, smallest to largest".to_owned())];
-        let mut notes = vec![format!("Goodput against {axis}.")];
         if let Some(product) = self.product().filter(|p| x.holds(p.bytes)) {
-            let at = x.at(product.bytes);
-            drawing.line([at, y.end], [at, y.start], "level");
-            let right = at > WIDTH * 0.7;
-            let (anchor, at) = if right { (Anchor::End, at - 5.0) } else { (Anchor::Start, at + 5.0) };
-            drawing.text([at, y.start - 6.0], anchor, "name", &format!("rate × RTT {}", size(product.bytes)));
+            upright(&mut drawing, &frame, product.bytes, &format!("rate × RTT {}", size(product.bytes)), 6.0);
             notes.push(format!("rate × RTT = {}.", product.terms));
         }
-        let model = self
-            .members
-            .iter()
-            .map(|m| m.point.expected_bps().filter(|e| e.median > 0.0).map(|e| frame.at(m.at, e.median)));
-        if self.members.iter().any(|m| m.point.expected_bps().is_some()) {
+        keys.insert(0, (Sign::DotOnLine("here", "here-dot"), "here: median".to_owned()));
+        if self.members.iter().any(|m| m.expected_bps.is_some()) {
+            let model = self.members.iter().map(|m| m.expected_bps.map(|bps| frame.at(m.at, bps)));
             drawing.polyline(model, "model");
             keys.push((
                 Sign::Line("model"),
                 "model, for the window and round trip that were there".to_owned(),
             ));
         }
-        let medians = self
-            .members
-            .iter()
-            .map(|m| m.point.goodput_bps().filter(|g| g.median > 0.0).map(|g| frame.at(m.at, g.median)));
-        drawing.polyline(medians.filter(Option::is_some), "here");
-        let (mut hollow, mut crossed) = (false, false);
-        let dot = if self.members.len() > 120 { 1.8 } else { 3.2 };
-        for member in &self.members {
-            if let Some(spread) = member.point.goodput_bps().filter(|g| g.median > 0.0) {
-                if spread.max > spread.min {
-                    drawing.line(frame.at(member.at, spread.min), frame.at(member.at, spread.max), "range");
-                }
-                drawing.dot(frame.at(member.at, spread.median), dot, "here-dot");
-            }
-            match member.point.published_bps() {
-                Some(Published::Number(bps)) => {
-                    hollow = true;
-                    drawing.dot(frame.at(member.at, bps), 4.2, "hollow");
-                }
-                Some(Published::Range([low, high])) => {
-                    hollow = true;
-                    drawing.line(frame.at(member.at, low), frame.at(member.at, high), "hollow-line");
-                    drawing.dot(frame.at(member.at, low), 3.2, "hollow");
-                    drawing.dot(frame.at(member.at, high), 3.2, "hollow");
-                }
-                None => {}
-            }
-            for record in member.point.records.iter().filter(|r| ending(r) == Ending::Invalid) {
-                if let Some(goodput) = record.goodput_bps.filter(|&g| g > 0.0) {
-                    crossed = true;
-                    drawing.cross(frame.at(member.at, goodput), 4.0, "cross");
-                }
-            }
-        }
-        if hollow {
-            keys.push((Sign::Dot("hollow"), "published".to_owned()));
-        }
-        if crossed {
-            keys.push((Sign::Cross, "INVALID attempt: counts for nothing".to_owned()));
-        }
-        let failed = self.members.iter().filter(|m| m.point.count(Ending::Failed) > 0).count();
+        let medians = self.members.iter().filter_map(|m| Some(Some(frame.at(m.at, m.goodput?.median))));
+        drawing.polyline(medians, "here");
+        self.marks(&mut drawing, &frame, &mut keys);
+        notes.extend(self.knee_words());
+        notes.extend(self.advice());
+        let failed = self.members.iter().filter(|m| m.failed).count();
         if failed > 0 {
             notes.push(format!("{failed} points with FAILED attempts: see the table."));
         }
@@ -245,26 +259,141 @@ impl Curve<'_, '_> {
         Figure { title: "Goodput", keys, notes, chart }
     }
 
-    /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
-    /// varied.
-    pub fn delay_figure(&self) -> Option<Figure<'static>> {
-        if self.axis.kind != Kind::Window || !self.on_the_wire {
-            return None;
+    /// The recommended ranges as fields, and the knee.
+    fn ranges(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
+        let Some(known) = &self.known else { return };
+        let ranges = [
+            (known.for_throughput(), "shade", "to choose for throughput", 12.0),
+            (known.for_latency(), "hatch", "to choose for latency", 0.0),
+        ];
+        for (range, class, meaning, lift) in ranges {
+            let Some(range) = range else { continue };
+            let [from, to] = [range.from, range.to].map(|i| frame.x.at(known.points[i].x));
+            // A range of one point is still to be seen.
+            let (from, to) = ((from - 5.0).max(frame.x.start), (to + 5.0).min(frame.x.end));
+            let top = frame.y.end - 12.0 + lift;
+            drawing.rect([from, top], [to - from, frame.y.start - top], class);
+            keys.push((Sign::Field(class), meaning.to_owned()));
         }
-        let delays: Vec<(f64, f64, bool)> = self
-            .members
+        if let Some(Knee::At(index)) = known.knee() {
+            let point = &known.points[index];
+            drawing.dot(frame.at(point.x, point.goodput_bps.p50), 8.0, "ring");
+            keys.push((Sign::Dot("ring"), format!("knee: {}", place(known, index))));
+        }
+    }
+
+    /// Dots with their range, published figures hollow, INVALID attempts crossed.
+    fn marks(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
+        let (mut hollow, mut crossed, mut ranged) = (false, false, false);
+        let dot = if self.members.len() > 120 { 1.8 } else { 3.2 };
+        for member in &self.members {
+            if let Some(spread) = member.goodput {
+                if spread.max > spread.min {
+                    ranged = true;
+                    drawing.line(frame.at(member.at, spread.min), frame.at(member.at, spread.max), "range");
+                }
+                drawing.dot(frame.at(member.at, spread.median), dot, "here-dot");
+            }
+            let published = match member.published {
+                Some(Published::Number(bps)) => vec![bps],
+                Some(Published::Range([low, high])) => {
+                    drawing.line(frame.at(member.at, low), frame.at(member.at, high), "hollow-line");
+                    vec![low, high]
+                }
+                None => Vec::new(),
+            };
+            for bps in published {
+                hollow = true;
+                drawing.dot(frame.at(member.at, bps), 4.0, "hollow");
+            }
+            for &bps in &member.invalid_bps {
+                crossed = true;
+                drawing.cross(frame.at(member.at, bps), 4.0, "cross");
+            }
+        }
+        if ranged {
+            keys.push((Sign::Line("range"), self.range.to_owned()));
+        }
+        if hollow {
+            keys.push((Sign::Dot("hollow"), "published".to_owned()));
+        }
+        if crossed {
+            keys.push((Sign::Cross, "INVALID attempt: counts for nothing".to_owned()));
+        }
+    }
+
+    /// Where the curve stops to rise, in a sentence.
+    pub fn knee_words(&self) -> Option<String> {
+        let known = self.known.as_ref()?;
+        let what = crate::sweep::quantity(known.axis);
+        let best = known.best_bps();
+        let goodput = |index: usize| known.points[index].goodput_bps.p50;
+        let last = known.points.len().checked_sub(1)?;
+        Some(match known.knee()? {
+            Knee::At(index) => format!(
+                "At {} it reaches {}, {} of the best: more {what} gains little.",
+                place(known, index),
+                format_bps(goodput(index)),
+                percent(goodput(index) / best)
+            ),
+            Knee::Below => format!(
+                "The smallest {what}, {}, already gives {} of the best, {}.",
+                place(known, 0),
+                percent(goodput(0) / best),
+                format_bps(best)
+            ),
+            Knee::Above => format!(
+                "It still rises at the largest {what}, {}: {}.",
+                place(known, last),
+                format_bps(goodput(last))
+            ),
+        })
+    }
+
+    /// The same for a verdict: what the reader of a sweep wants to know first.
+    pub fn headline(&self) -> Option<String> {
+        let known = self.known.as_ref()?;
+        let Knee::At(index) = known.knee()? else { return self.knee_words() };
+        let kind = if self.on_the_wire { " on the wire" } else { "" };
+        let direction = self.name.split_once(' ').map(|(_, rest)| format!("{rest}: ")).unwrap_or_default();
+        Some(format!(
+            "{direction}{} from {}{kind} on.",
+            format_bps(known.points[index].goodput_bps.p50),
+            place(known, index)
+        ))
+    }
+
+    /// The ranges to choose, in sentences.
+    fn advice(&self) -> Vec<String> {
+        let Some(known) = &self.known else { return Vec::new() };
+        let span = |range: model::Range| match (place(known, range.from), place(known, range.to)) {
+            (from, to) if from == to => from,
+            (from, to) => format!("{from} to {to}"),
+        };
+        let throughput =
+            known.for_throughput().map(|range| format!("For throughput choose {}.", span(range)));
+        let latency = known.for_latency().map(|range| {
+            format!("For latency choose {}: a few packets and more, and load adds little.", span(range))
+        });
+        throughput.into_iter().chain(latency).collect()
+    }
+
+    /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
+    /// varied, or nothing of it can be told.
+    pub fn delay_figure(&self) -> Option<Figure<'static>> {
+        let known = self.known.as_ref().filter(|_| self.axis.kind == Kind::Window && self.on_the_wire)?;
+        let delays: Vec<(f64, f64, bool)> = known
+            .points
             .iter()
-            .filter_map(|m| {
-                let rtt = m.point.rtt_idle_min_ns()? as f64 / 1e6;
-                let goodput = m.point.goodput_bps().filter(|g| g.median > 0.0)?.median;
-                // Every stream has a window of its own.
-                let streams = m.point.valid().next()?.flows.first()?.stream_goodput_bps.len().max(1);
-                let delay = m.at * streams as f64 * 8e3 / goodput - rtt;
-                let resolution = RESOLUTION * rtt;
-                Some(if delay < resolution { (m.at, resolution, false) } else { (m.at, delay, true) })
+            .filter_map(|p| {
+                let resolution = model::DELAY_RESOLUTION * p.rtt_idle_ns? as f64 / 1e6;
+                Some(match p.delivery_delay()? {
+                    DeliveryDelay::Ns(ns) => (p.x, ns as f64 / 1e6, true),
+                    DeliveryDelay::BelowResolution => (p.x, resolution, false),
+                })
             })
             .collect();
-        if delays.len() < LEAST_POINTS {
+        if delays.iter().filter(|d| d.2).count() < LEAST_POINTS {
             return None;
         }
         let x = self.x_axis();
@@ -288,15 +417,18 @@ impl Curve<'_, '_> {
             "8 × window / goodput − idle round trip: how much longer a window takes to be delivered than an empty path \
              needs. Beyond rate × RTT more window only waits."
                 .to_owned(),
+            "Logarithmic upwards.".to_owned(),
         ];
-        let description = format!("{} points on logarithmic axes.", delays.len());
+        let (low, high) = delays.iter().fold((f64::INFINITY, 0.0f64), |(l, h), d| (l.min(d.1), h.max(d.1)));
+        let description =
+            format!("{} points, {} to {} ms.", delays.len(), three_digits(low), three_digits(high));
         let chart =
             drawing.finish(DELAY_HEIGHT, &format!("{}: equivalent delivery delay", self.name), &description);
         Some(Figure { title: "Equivalent delivery delay", keys, notes, chart })
     }
 
     fn best_bps(&self) -> f64 {
-        self.members.iter().filter_map(|m| m.point.goodput_bps()).map(|g| g.median).fold(0.0, f64::max)
+        self.members.iter().filter_map(|m| m.goodput).map(|g| g.median).fold(0.0, f64::max)
     }
 
     fn x_axis(&self) -> Axis {
@@ -306,15 +438,14 @@ impl Curve<'_, '_> {
 
     fn y_axis(&self) -> Axis {
         let rates = self.members.iter().flat_map(|m| {
-            let published = match m.point.published_bps() {
+            let published = match m.published {
                 Some(Published::Number(n)) => [Some(n), None],
                 Some(Published::Range([low, high])) => [Some(low), Some(high)],
                 None => [None, None],
             };
-            let goodput = m.point.goodput_bps();
-            let own =
-                [goodput.map(|g| g.min), goodput.map(|g| g.max), m.point.expected_bps().map(|e| e.median)];
-            own.into_iter().chain(published).flatten().filter(|&bps| bps > 0.0)
+            let own = [m.goodput.map(|g| g.min), m.goodput.map(|g| g.max), m.expected_bps];
+            let all = own.into_iter().chain(published).flatten().chain(m.invalid_bps.iter().copied());
+            all.filter(|&bps| bps > 0.0).collect::<Vec<_>>()
         });
         spread_over(rates, PLOT, true)
     }
@@ -333,19 +464,24 @@ impl Curve<'_, '_> {
 
     /// Rate x smallest idle round trip, for a sweep of windows.
     fn product(&self) -> Option<Product> {
-        if self.axis.kind != Kind::Window {
-            return None;
-        }
-        let rtt = Nanos(self.members.iter().filter_map(|m| m.point.rtt_idle_min_ns()).min()?);
-        let record = self.members.iter().find_map(|m| m.point.valid().next())?;
-        let (bps, what) = match slowest_bps(&record.case, record.case.flows.first()?) {
-            Some(bps) => (bps, format_bps(bps)),
-            None => (self.best_bps(), format!("best goodput {}", format_bps(self.best_bps()))),
+        let known = self.known.as_ref().filter(|_| self.axis.kind == Kind::Window)?;
+        let product = known.product()?;
+        let rate = match known.rate_bps {
+            Some(bps) => format_bps(bps as f64),
+            None => format!("best goodput {}", format_bps(product.rate_bps)),
         };
-        let bytes = bps * rtt.as_secs_f64() / 8.0;
-        let ms = three_digits(rtt.as_ns() as f64 / 1e6);
-        Some(Product { bytes, terms: format!("{what} × {ms} ms = {}", size(bytes)) })
+        let ms = three_digits(product.rtt.as_ns() as f64 / 1e6);
+        Some(Product { bytes: product.bytes, terms: format!("{rate} × {ms} ms = {}", size(product.bytes)) })
     }
+}
+
+/// A dotted upright line with its name at the foot.
+fn upright(drawing: &mut Drawing, frame: &Frame, value: f64, name: &str, above: f64) {
+    let at = frame.x.at(value);
+    drawing.line([at, frame.y.end], [at, frame.y.start], "level");
+    let right = at > WIDTH * 0.7;
+    let (anchor, at) = if right { (Anchor::End, at - 5.0) } else { (Anchor::Start, at + 5.0) };
+    drawing.text([at, frame.y.start - above], anchor, "name", name);
 }
 
 struct Product {

@@ -116,7 +116,16 @@ fn one(m: &mut Markup, point: &Point<'_>) {
 
 /// Several points: a table of all first, then each scenario.
 fn several(m: &mut Markup, points: &[Point<'_>]) {
-    summary(points).write(m);
+    let mut verdict = summary(points);
+    if points.iter().all(|p| p.scenario == points[0].scenario) {
+        // Of a sweep, where its curve stops to rise is what one wants to know first.
+        let words: Vec<String> = curves(points).iter().filter_map(Curve::headline).take(2).collect();
+        if !words.is_empty() {
+            verdict.why = format!("{} {}", verdict.headline, verdict.why);
+            verdict.headline = words.join(" ");
+        }
+    }
+    verdict.write(m);
     overview::table(m, points, "");
     let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
     if scenarios.len() > 2 {
@@ -152,6 +161,12 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
         if let Some(figure) = curve.delay_figure() {
             figure.write(m);
         }
+    }
+    let known: Vec<bdp_model::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
+    if let Some(memory) = bdp_model::curve::Memory::of(&known) {
+        let text = format!("Memory {}.", crate::sweep_report::memory_words(&memory, &TEXT));
+        m.leaf("p", &[("class", "note")], &text);
+        m.line();
     }
     if curves.len() > MOST_CURVES {
         let more = curves.len() - MOST_CURVES;
@@ -201,7 +216,7 @@ fn chosen<'p, 'a>(points: &'p [Point<'a>], curves: &[Curve<'p, 'a>]) -> Vec<&'p 
         None => spread(&measured),
         Some(curve) => {
             let members: Vec<&'p Point<'a>> =
-                curve.members.iter().map(|m| m.point).filter(|p| p.goodput_bps().is_some()).collect();
+                curve.members.iter().filter_map(|m| m.point).filter(|p| p.goodput_bps().is_some()).collect();
             spread(&members)
         }
     }

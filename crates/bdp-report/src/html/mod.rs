@@ -1,10 +1,12 @@
 //! Reports as HTML pages that are whole in themselves: style and drawings inside, nothing fetched, no script.
 
+mod comparison;
 mod conditions;
 mod curve;
 mod distribution;
 mod flight;
 mod lab;
+mod measurement;
 mod overview;
 mod page;
 mod repetitions;
@@ -14,5 +16,7 @@ mod timeline;
 mod transfer;
 mod verdict;
 
+pub use comparison::html_of_comparison;
 pub use lab::html;
+pub use measurement::html_of_measurements;
 pub use page::About;

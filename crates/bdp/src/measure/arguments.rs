@@ -146,6 +146,10 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub(super) json: bool,
 
+    /// Write an HTML page about it to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<std::path::PathBuf>,
+
     #[command(flatten)]
     pub(super) store: StoreArgs,
 }

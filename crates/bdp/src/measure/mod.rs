@@ -43,6 +43,9 @@ impl MeasureArgs {
                 None => error,
             })?;
         }
+        if let (Some(path), Some(run)) = (&self.report, &run) {
+            crate::report::write_stored(path, run, &store)?;
+        }
         if cancel.load(Ordering::Relaxed) {
             if measured.is_empty() {
                 output::note("bdp: ended before anything was measured");

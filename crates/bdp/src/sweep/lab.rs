@@ -47,7 +47,11 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     let again = run.as_deref().map(|run| args.store.show_command(run));
     finish_with(outcome, |records| {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
-        output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))
+        output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))?;
+        match (&args.report, &run) {
+            (Some(path), Some(run)) => crate::report::write_stored(path, run, &store),
+            _ => Ok(()),
+        }
     })
 }
 

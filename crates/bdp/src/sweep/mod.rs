@@ -73,6 +73,10 @@ pub struct SweepArgs {
     #[arg(long)]
     json: bool,
 
+    /// Write an HTML page about the sweep to this file, too
+    #[arg(long, value_name = "FILE")]
+    report: Option<std::path::PathBuf>,
+
     #[command(flatten)]
     store: StoreArgs,
 }

@@ -1,0 +1,163 @@
+//! Two runs held against each other: for each point the medians with their spread, the difference with its interval.
+
+use bdp_model::comparison::{Interval, Values, Verdict as Shown};
+
+use super::page::{About, head, inline, numbers, page, words};
+use super::verdict::Verdict;
+use crate::comparison::{Compared, Metric, Row, effect};
+use crate::markup::Markup;
+use crate::number::percent;
+use crate::svg::number;
+
+/// A drawing in a cell.
+const SIZE: [f64; 2] = [150.0, 16.0];
+
+/// A page about a comparison, whole in itself. `threshold` is the share that a change must pass to be a regression.
+pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, threshold: f64) -> String {
+    let name = |about: &About<'_>| about.label.or(about.run).unwrap_or("run").to_owned();
+    let title = format!("{} against {}", name(b), name(a));
+    let mut m = Markup::default();
+    m.leaf("h1", &[], &title);
+    m.line();
+    for (letter, about) in [("A", a), ("B", b)] {
+        let command = about.command.map(str::to_owned);
+        m.leaf("p", &[("class", "facts")], &format!("{letter}  {}", about.line(command)));
+    }
+    verdict(compared, threshold).write(&mut m);
+    // Each metric has scales of its own: what can't be compared does not stand on one axis.
+    let metrics = [Metric::GoodputBps, Metric::RttIdleNs, Metric::RttLoadedP95Ns, Metric::Retransmits];
+    for metric in metrics {
+        let rows: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == metric).collect();
+        if !rows.is_empty() {
+            table(&mut m, metric, &rows);
+        }
+    }
+    m.leaf("h2", &[], "How to read it");
+    let text = "Thin lines span the 5th to the 95th percentile of the runs, upright marks are medians: A above, B below. The \
+                interval of the difference is the percentile bootstrap of the two medians (Efron and Tibshirani 1993); where it \
+                leaves no difference out, a change is shown. Few runs make no sure interval: 3 on each side give 90 %, 4 give 95 %.";
+    m.leaf("p", &[], text);
+    for (points, which) in [(&compared.only_a, "A"), (&compared.only_b, "B")] {
+        if !points.is_empty() {
+            m.leaf("p", &[("class", "note")], &format!("Only in {which}: {}.", points.join("; ")));
+        }
+    }
+    if let (Some(a), Some(b)) = (a.run, b.run) {
+        m.element("pre", &[], |m| m.leaf("code", &[], &format!("bdp compare {a} {b}")));
+    }
+    page(&title, m)
+}
+
+fn verdict(compared: &Compared, threshold: f64) -> Verdict {
+    let goodput: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == Metric::GoodputBps).collect();
+    let count = |shown: Shown| goodput.iter().filter(|r| r.comparison.verdict == shown).count();
+    let headline = match (goodput.as_slice(), compared.regressed()) {
+        ([only], _) => {
+            let what = if only.regressed { "REGRESSED" } else { only.comparison.verdict.words() };
+            format!("Goodput of B against A: {}, {what}.", effect(only))
+        }
+        (_, true) => {
+            let n = compared.rows.iter().filter(|r| r.regressed).count();
+            format!("{n} of {} rows REGRESSED beyond {}.", compared.rows.len(), percent(threshold))
+        }
+        (rows, false) => format!(
+            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} of too few runs.",
+            rows.len(),
+            count(Shown::Better),
+            count(Shown::Worse),
+            count(Shown::NoDifferenceShown),
+            count(Shown::TooFewRuns)
+        ),
+    };
+    Verdict {
+        headline,
+        why: compared.sentences(threshold).iter().map(|l| format!("{l}.")).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {
+    let values = || {
+        rows.iter()
+            .flat_map(|r| [r.comparison.a.p95, r.comparison.b.p95, r.comparison.a.p50, r.comparison.b.p50])
+    };
+    let largest = values().fold(0.0, f64::max);
+    m.leaf("h2", &[], &heading(metric));
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            let range = format!("0 to {}", metric.printed(largest));
+            head(
+                m,
+                &[
+                    words("case"),
+                    numbers("A, median"),
+                    numbers("B, median"),
+                    numbers("runs, A / B"),
+                    words(&range),
+                    words("B against A, interval"),
+                    words(""),
+                ],
+            );
+            m.element("tbody", &[], |m| {
+                for row in rows {
+                    let c = &row.comparison;
+                    m.element("tr", &[], |m| {
+                        m.leaf("td", &[], &row.point);
+                        m.leaf("td", &[("class", "n")], &metric.printed(c.a.p50));
+                        m.leaf("td", &[("class", "n strong")], &metric.printed(c.b.p50));
+                        m.leaf("td", &[("class", "n")], &format!("{} / {}", c.a.n, c.b.n));
+                        m.element("td", &[], |m| ranges(m, &c.a, &c.b, largest));
+                        m.element("td", &[], |m| {
+                            m.text(&effect(row));
+                            if let (Some(share), Some(interval)) = (c.effect, c.effect_interval) {
+                                difference(m, share, &interval);
+                            }
+                        });
+                        let (class, text) =
+                            if row.regressed { ("bad", "REGRESSED") } else { ("w", c.verdict.words()) };
+                        m.leaf("td", &[("class", class)], text);
+                    });
+                    m.line();
+                }
+            });
+        });
+    });
+    m.line();
+}
+
+fn heading(metric: Metric) -> String {
+    match metric {
+        Metric::GoodputBps => "Goodput, Mbit/s",
+        Metric::RttIdleNs => "Round trip, idle, median, ms",
+        Metric::RttLoadedP95Ns => "Round trip, loaded, 95th percentile, ms",
+        Metric::Retransmits => "Segments sent again",
+    }
+    .to_owned()
+}
+
+/// Both sides' spread and median, A above B, from zero.
+fn ranges(m: &mut Markup, a: &Values, b: &Values, largest: f64) {
+    let at = |value: f64| number(3.0 + 144.0 * (value / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
+    inline(m, SIZE, "A above, B below", |m| {
+        m.void("path", &[("class", "axis"), ("d", "M3 0V16")]);
+        for (values, y, line, mark) in [(a, 4.5, "third-range", "third"), (b, 11.5, "range", "here")] {
+            let [top, middle, bottom] = [y - 3.5, y, y + 3.5].map(number);
+            let range = format!("M{} {middle}H{}", at(values.p5), at(values.p95));
+            m.void("path", &[("class", line), ("d", &range)]);
+            let median = format!("M{} {top}V{bottom}", at(values.p50));
+            m.void("path", &[("class", mark), ("d", &median)]);
+        }
+    });
+}
+
+/// The effect with its interval, no difference in the middle; what passes 20 % stands at the end.
+fn difference(m: &mut Markup, effect: f64, interval: &Interval) {
+    const FULL: f64 = 0.2;
+    let at = |share: f64| number(75.0 + 70.0 * (share / FULL).clamp(-1.0, 1.0));
+    inline(m, SIZE, "difference, no change in the middle, ends at 20 %", |m| {
+        m.void("path", &[("class", "grid"), ("d", "M5 8H145")]);
+        m.void("path", &[("class", "axis"), ("d", "M75 1V15")]);
+        let range = format!("M{} 8H{}", at(interval.low), at(interval.high));
+        m.void("path", &[("class", "range"), ("d", &range)]);
+        m.void("circle", &[("class", "here-dot"), ("cx", &at(effect)), ("cy", "8"), ("r", "3")]);
+    });
+}

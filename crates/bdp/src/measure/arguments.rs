@@ -155,7 +155,7 @@ impl MeasureArgs {
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
         Ok(MeasurePlan {
             request: self.request()?,
-            credentials: Credentials { token: self.token()? },
+            credentials: Credentials { token: token(self.token.as_ref(), self.token_file.as_ref())? },
             label: self.label.clone(),
             runs: self.runs,
         })
@@ -231,24 +231,25 @@ impl MeasureArgs {
         };
         self.expect.iter().map(read).collect()
     }
+}
 
-    fn token(&self) -> anyhow::Result<Option<String>> {
-        let from_file = |path: &PathBuf| {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| exit::environment(format!("read token file {}: {e}", path.display())))?;
-            match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
-                Some(line) => Ok(line.to_owned()),
-                None => Err(exit::environment(format!(
-                    "token file {} has no token in its first line",
-                    path.display()
-                ))),
-            }
-        };
-        match (&self.token, &self.token_file) {
-            (Some(token), _) => Ok(Some(token.clone())),
-            (None, Some(path)) => from_file(path).map(Some),
-            (None, None) => Ok(std::env::var("BDP_TOKEN").ok().filter(|token| !token.is_empty())),
+/// The token: as given, from the first line of a file, or from `BDP_TOKEN`.
+pub fn token(given: Option<&String>, file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
+    let from_file = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| exit::environment(format!("read token file {}: {e}", path.display())))?;
+        match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
+            Some(line) => Ok(line.to_owned()),
+            None => Err(exit::environment(format!(
+                "token file {} has no token in its first line",
+                path.display()
+            ))),
         }
+    };
+    match (given, file) {
+        (Some(token), _) => Ok(Some(token.clone())),
+        (None, Some(path)) => from_file(path).map(Some),
+        (None, None) => Ok(std::env::var("BDP_TOKEN").ok().filter(|token| !token.is_empty())),
     }
 }
 

@@ -45,6 +45,11 @@ impl Kind {
         }
     }
 
+    /// The option without its dashes, which names the parameter of a measurement.
+    pub fn name(self) -> &'static str {
+        self.option().trim_start_matches('-')
+    }
+
     /// The parameter of a scenario.
     pub const fn path(self) -> &'static str {
         match self {

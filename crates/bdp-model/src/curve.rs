@@ -71,6 +71,8 @@ impl Axis {
 pub struct Curve {
     /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
     pub name: String,
+    /// The path that it was measured over: curves over the same one differ in window, streams and the like alone.
+    pub path: String,
     /// What it is drawn over.
     pub axis: Axis,
     /// Bit rate of the path where it is known: configured in a lab, the slower device elsewhere.
@@ -187,11 +189,17 @@ pub struct Range {
 
 impl Curve {
     /// The points in ascending order; those without an order keep theirs.
-    pub fn new(name: String, axis: Axis, rate_bps: Option<u64>, mut points: Vec<Point>) -> Self {
+    pub fn new(
+        name: String,
+        path: String,
+        axis: Axis,
+        rate_bps: Option<u64>,
+        mut points: Vec<Point>,
+    ) -> Self {
         if axis != Axis::Congestion {
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
-        Self { name, axis, rate_bps, points }
+        Self { name, path, axis, rate_bps, points }
     }
 
     /// The best median goodput, bit/s; 0 of no points.
@@ -291,7 +299,19 @@ pub struct Need {
 }
 
 impl Memory {
-    /// Of all curves over the same path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
+    /// Of each path that has curves, by its name; see [`Memory::of`].
+    pub fn by_path(curves: &[Curve]) -> Vec<(String, Self)> {
+        let mut paths: Vec<&str> = Vec::new();
+        for curve in curves {
+            if !paths.contains(&curve.path.as_str()) {
+                paths.push(&curve.path);
+            }
+        }
+        let of = |path: &str| -> Vec<Curve> { curves.iter().filter(|c| c.path == path).cloned().collect() };
+        paths.into_iter().filter_map(|path| Some((path.to_owned(), Self::of(&of(path))?))).collect()
+    }
+
+    /// Of all curves over one path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
     /// best goodput of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
     /// window that holds a few packets as make up the one that fits. `None` where the windows are not known.
     pub fn of(curves: &[Curve]) -> Option<Self> {

@@ -36,7 +36,7 @@ fn windows() -> Curve {
     let points =
         [16_777_216, 576, 1000, 2896, 8192, 32_768, 131_072, 262_144, 319_000, 409_600, 655_360, 4_194_304];
     let points = points.into_iter().map(|w| point(w, 1)).collect();
-    Curve::new("set-up I".into(), Axis::WindowOnTheWire, Some(1_000_000_000), points)
+    Curve::new("set-up I".into(), String::new(), Axis::WindowOnTheWire, Some(1_000_000_000), points)
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn latency_wants_a_few_packets_and_no_queue() {
     assert_eq!(slow.for_latency(), None);
     slow.points.iter_mut().for_each(|p| p.rtt_loaded_p95_ns = None);
     assert_eq!(slow.for_latency(), None);
-    let streams = Curve::new(String::new(), Axis::Streams, None, windows().points);
+    let streams = Curve::new(String::new(), String::new(), Axis::Streams, None, windows().points);
     assert_eq!(streams.for_latency(), None);
 }
 
@@ -97,7 +97,7 @@ fn the_ends_of_a_sweep_are_no_knee() {
             p.goodput_bps = Values::of(&[g]).unwrap();
             p
         });
-        Curve::new(String::new(), Axis::WindowAsked, None, points.collect())
+        Curve::new(String::new(), String::new(), Axis::WindowAsked, None, points.collect())
     };
     assert_eq!(of(&[25e6, 50e6, 94.9e6, 95e6, 100e6]).knee(), Some(Knee::At(3)));
     assert_eq!(of(&[25e6, 100e6, 60e6, 100e6]).knee(), Some(Knee::At(1)));
@@ -116,6 +116,7 @@ fn the_ends_of_a_sweep_are_no_knee() {
 fn the_memory_of_one_fitting_window_stands_beside_that_of_parallel_streams() {
     // Measured, both: 319 kB against 6 streams of 57344 (JPerf's 56 KiB) on the wire.
     let streams = Curve::new(
+        String::new(),
         String::new(),
         Axis::Streams,
         None,
@@ -142,6 +143,12 @@ fn the_memory_of_one_fitting_window_stands_beside_that_of_parallel_streams() {
     assert!(!memory.one.measured && memory.parallel.measured);
     assert_eq!(memory.one.window_bytes, 300_096);
     assert_eq!(Memory::of(&[]), None);
+    // A path that is slower has needs of its own.
+    let mut slow = windows();
+    slow.path = "slow".into();
+    slow.points.iter_mut().for_each(|p| p.goodput_bps = Values::of(&[p.goodput_bps.p50.min(90e6)]).unwrap());
+    let both = Memory::by_path(&[windows(), slow]);
+    assert_eq!((both[0].1.one.window_bytes, both[1].1.one.window_bytes), (319_000, 32_768));
 }
 
 #[test]

@@ -107,7 +107,17 @@ pub(crate) fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]
         }
     }
     let rate = members.iter().find_map(|p| p.valid().next()).and_then(configured_bps);
-    Curve::new(name, axis, rate, places)
+    let path = members.first().map(|p| over(p)).unwrap_or_default();
+    Curve::new(name, path, axis, rate, places)
+}
+
+/// The scenario with what makes its path another one: not windows, streams and the like.
+fn over(point: &Point<'_>) -> String {
+    let mut path = crate::grid::tame(point.scenario);
+    for (name, value) in point.params.iter().filter(|(name, _)| axis_of(name).is_none()) {
+        path.push_str(&format!(" {}={}", crate::grid::tame(name), words(value)));
+    }
+    path
 }
 
 /// The valid records of a point as a place on a curve; `None` where none has a goodput.
@@ -229,7 +239,8 @@ pub fn curves_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measur
                 axis = Axis::WindowAsked;
             }
         }
-        Curve::new(name, axis, rate_bps, places)
+        let direction = members.iter().flat_map(|(_, runs)| runs).next().map(|(_, d)| d.direction.name());
+        Curve::new(name, direction.unwrap_or_default().to_owned(), axis, rate_bps, places)
     };
     groups.into_iter().map(curve).collect()
 }

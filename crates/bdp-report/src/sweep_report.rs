@@ -1,7 +1,7 @@
 //! What a sweep comes to: curve, table, knee, what to choose and what it costs; as text and as JSON.
 
 use bdp_model::curve::{
-    Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_SHARE, Knee, LATENCY_SHARE, Memory, Need, Point, Range,
+    Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_SHARE, Knee, LATENCY_SHARE, Memory, Need, Point, Range,
 };
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
@@ -26,8 +26,10 @@ pub fn sweep(curves: &[Curve], style: &Style) -> String {
         text.push_str(&advice(curve, style));
         text.push('\n');
     }
-    if let Some(memory) = Memory::of(curves) {
-        text.push_str(&wrap("memory      ", Tint::Strong, &memory_words(&memory, style), style));
+    let memory = Memory::by_path(curves);
+    for (path, of_it) in &memory {
+        let path = if memory.len() > 1 { format!("{path}: ") } else { String::new() };
+        text.push_str(&wrap("memory      ", Tint::Strong, &(path + &memory_words(of_it, style)), style));
     }
     text
 }
@@ -45,7 +47,10 @@ pub fn sweep_json(
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": run,
         "curves": curves.iter().map(curve_json).collect::<Vec<_>>(),
-        "memory": Memory::of(curves),
+        "memory": Memory::by_path(curves)
+            .iter()
+            .map(|(path, memory)| json!({"path": path, "one": memory.one, "parallel": memory.parallel}))
+            .collect::<Vec<_>>(),
         "cases": cases,
         "measurements": measurements,
     })
@@ -69,6 +74,7 @@ fn curve_json(curve: &Curve) -> Value {
     };
     json!({
         "name": curve.name,
+        "path": curve.path,
         "axis": curve.axis,
         "rate_bps": curve.rate_bps,
         "best_bps": curve.best_bps(),
@@ -168,7 +174,7 @@ fn advice(curve: &Curve, style: &Style) -> String {
     let mut text = String::new();
     let what = quantity(curve.axis);
     let span = |r: Range| {
-        let kind = if curve.axis == bdp_model::curve::Axis::WindowOnTheWire { " on the wire" } else { "" };
+        let kind = if curve.axis == Axis::WindowOnTheWire { " on the wire" } else { "" };
         if r.from == r.to {
             format!("{}{kind}", place(curve, r.from))
         } else {
@@ -176,6 +182,7 @@ fn advice(curve: &Curve, style: &Style) -> String {
         }
     };
     let throughput = match (curve.knee(), curve.for_throughput()) {
+        (None, _) if curve.points.len() < 2 => None,
         (None, _) => curve
             .points
             .iter()

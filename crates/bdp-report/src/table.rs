@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bdp_model::curve::{self, DeliveryDelay};
 use bdp_model::record::{Published, Record};
 
 use crate::curves::window_curves;
@@ -11,7 +12,7 @@ use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points};
 use crate::sweep::sweeps;
-use crate::varied::varied;
+use crate::varied::{varied, window};
 
 /// Facts about the lab, one row for each point, notes on whatever does not count or was missed, and for each sweep
 /// of windows its curve and knee. Ends with a newline. Goodput is the median of the valid repetitions, with its
@@ -110,6 +111,7 @@ struct Shape {
     segment: Option<&'static str>,
     fidelity: bool,
     rtt: bool,
+    delay: bool,
     wire: bool,
     spread: bool,
     published: bool,
@@ -121,6 +123,7 @@ const FULL: Shape = Shape {
     segment: Some("segment"),
     fidelity: true,
     rtt: true,
+    delay: true,
     wire: true,
     spread: true,
     published: true,
@@ -130,7 +133,8 @@ const FULL: Shape = Shape {
 
 /// What is given up, one after the other, where columns are short; the flag says that every attempt was valid, so
 /// that the heading has already told what the fidelity column tells.
-const CONCESSIONS: [fn(&mut Shape, bool); 10] = [
+const CONCESSIONS: [fn(&mut Shape, bool); 11] = [
+    |s, _| s.delay = false,
     |s, _| s.segment = Some("seg"),
     |s, all_valid| s.fidelity &= !all_valid,
     |s, _| s.segment = None,
@@ -144,7 +148,7 @@ const CONCESSIONS: [fn(&mut Shape, bool); 10] = [
 ];
 
 /// So many of the concessions cost nothing that is not said elsewhere, and come before any text is cut.
-const PAINLESS: usize = 3;
+const PAINLESS: usize = 4;
 /// Columns of words by index, and to how many characters they are cut before a column of numbers is given up: what
 /// varies, then the name.
 const CUT_FIRST: [(usize, usize); 2] = [(1, 24), (0, 20)];
@@ -207,6 +211,7 @@ fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> 
         (!shape.spread && there(["min..max", unit.name]), "min..max"),
         (!shape.wire && there(["on the", "wire"]), "on the wire"),
         (!shape.rtt && there(["RTT", "ms"]), "RTT"),
+        (!shape.delay && there(DELAY), "delivery delay"),
         (!shape.published && there(["published", unit.name]), "published"),
         (!shape.model && there(["model", unit.name]), "model"),
         (!shape.ratio && there(["here/", "model"]), "here/model"),
@@ -303,9 +308,34 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
             each(&|p| number(p.model_ratio().map(|r| percent(r.median)))),
         ),
     );
+    let delays =
+        if shape.delay && is_window_sweep(points) { each(&delivery_delay) } else { each(&|_| number(None)) };
+    optional(shape.delay, Column::new(DELAY, Align::Point, delays));
     optional(shape.fidelity, Column::new(["", "fidelity"], Align::Left, each(&kept)));
     optional(true, Column::new(["", ""], Align::Left, each(&met)));
     columns
+}
+
+/// Heading of the equivalent delivery delay.
+const DELAY: [&str; 2] = ["delivery", "delay ms"];
+
+/// Whether all that there is to show is sweeps of the window: the column would be empty noise beside anything else.
+fn is_window_sweep(points: &[Point<'_>]) -> bool {
+    let swept = |p: &Point<'_>| p.params.iter().any(|(path, value)| window(path, value).is_some());
+    points.iter().all(swept) && !window_curves(points).is_empty()
+}
+
+fn delivery_delay(point: &Point<'_>) -> Cell {
+    let streams = point.valid().next().and_then(|r| r.case.flows.first()).map_or(1, |f| f.streams.max(1));
+    let delay = || {
+        let window = point.on_the_wire_bytes()?.median * f64::from(streams);
+        curve::delivery_delay(window, point.goodput_bps()?.median, point.rtt_idle_min_ns()?)
+    };
+    Cell::plain(match delay() {
+        None => "-".to_owned(),
+        Some(DeliveryDelay::Ns(ns)) => three_digits(ns as f64 / 1e6),
+        Some(DeliveryDelay::BelowResolution) => "below".to_owned(),
+    })
 }
 
 /// The goodput, or in a word why there is none.

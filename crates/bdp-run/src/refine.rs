@@ -109,7 +109,7 @@ mod tests {
             rtt_loaded_p95_ns: None,
             retransmits: None,
         });
-        Curve::new(String::new(), Axis::WindowOnTheWire, None, points.collect())
+        Curve::new(String::new(), String::new(), Axis::WindowOnTheWire, None, points.collect())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `bdp show`: the records or measurements of one stored run.
 
 use bdp_model::record::Record;
-use bdp_store::{RunInfo, RunKind, SqliteStore, Store, StoredMeasurement};
+use bdp_store::{RunInfo, RunKind, SqliteStore, Store};
 
 use crate::output::{print, style, tame, utc};
 use crate::runs::{resumption, state};
@@ -67,6 +67,10 @@ impl ShowArgs {
                 return Err(exit::usage(format!("no case of run {} matches '{filter}'", run.id)));
             }
         }
+        if run.kind == RunKind::Sweep {
+            let document = crate::sweep::measured_document(Some(&run.id), &all, self.json, None);
+            return print(&if self.json { document } else { format!("{}\n{document}", heading(run)) });
+        }
         let measurements = || all.iter().map(|kept| kept.measurement.clone()).collect::<Vec<_>>();
         if self.json {
             return print(&match &all[..] {
@@ -74,18 +78,9 @@ impl ShowArgs {
                 _ => format!("{:#}\n", bdp_report::measurements_json(&measurements(), Some(&run.id))),
             });
         }
-        let text = match run.kind {
-            RunKind::Sweep => all.iter().map(point).collect::<Vec<_>>().join("\n"),
-            _ => bdp_report::measurements_text(&measurements(), Some(&run.id), &style()),
-        };
+        let text = bdp_report::measurements_text(&measurements(), Some(&run.id), &style());
         print(&format!("{}\n{text}", heading(run)))
     }
-}
-
-/// One point of a sweep between two machines.
-fn point(kept: &StoredMeasurement) -> String {
-    let text = bdp_report::measurements_text(std::slice::from_ref(&kept.measurement), None, &style());
-    format!("{}\n{text}", tame(&kept.case_key))
 }
 
 /// The run in a line, and in another how to go on with it.

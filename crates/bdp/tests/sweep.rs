@@ -6,7 +6,7 @@ use bdp_model::record::Record;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store};
 use serde_json::Value;
 use support::scenario::Scenario;
-use support::{Bench, machine};
+use support::{Bench, machine, start};
 
 /// Stores a sweep over 1 Gbit/s and 2.55 ms: W/RTT up to the ceiling, and beyond it a queue; below a segment 50 kbit/s.
 fn stored(bench: &Bench) -> String {
@@ -95,7 +95,12 @@ fn the_json_of_a_sweep_fits_its_schema() {
 fn wrong_requests_are_refused_in_a_line() {
     let bench = Bench::new();
     for (line, part) in [
-        ("sweep --window 4K..64K", "needs a host or a scenario"),
+        ("sweep --window 4K..64K", "HOST[:PORT]"),
+        ("sweep ams1 --in s1-64k --window 4K..64K", "cannot be used with"),
+        ("sweep ams1:x --window 4K..64K", "'x' is not a port"),
+        ("sweep ams1 --window 4K..64K --resume", "go with --in SCENARIO"),
+        ("sweep --in s1-64k --window 4K..64K --bidir", "cannot be used with"),
+        ("sweep ams1 --window 4K..64K -t 0", "-t 0 measures nothing"),
         ("sweep --in s1-64k", "nothing is varied"),
         ("sweep --in s1-64k --window 64K", "nothing is varied"),
         ("sweep --in s1-64k --window 4K..64K --streams 1..4 --mss 536..1448", "3 parameters are varied"),
@@ -138,6 +143,48 @@ fn a_sweep_on_the_lab_is_stored_and_refined_and_finds_the_knee() {
         // 3 K, 12 K, 48 K, 192 K, and at least one between 12 and 48.
         assert!(cases > 4, "{curve:#}");
     }
+}
+
+/// Over loopback no figure is judged: it has no knee that would be the path's.
+#[test]
+fn a_sweep_to_a_server_is_stored_point_by_point() {
+    let bench = Bench::new();
+    let mut server = start(bench.bdp("serve --listen 127.0.0.1:0"));
+    let address = |said: &str| {
+        let (_, rest) = said.split_once("listening on ")?;
+        Some(rest.split(',').next()?.to_owned())
+    };
+    server.wait_until("it listens", |server| {
+        address(&server.err()).or_else(|| address(&server.out())).is_some()
+    });
+    let at = address(&server.err()).or_else(|| address(&server.out())).unwrap();
+
+    let line = format!(
+        "sweep {at} --window 16K,64K,256K,1M --streams 1,2 -t 0.2 -O 0.1 --idle 0.1 --no-refine --label there --json"
+    );
+    let swept = bench.run(&line);
+    assert_eq!(swept.code(), 0, "{}", swept.err);
+    let document = swept.json();
+    assert_eq!(complaints(&document), Vec::<String>::new());
+    // Two directions, one and two streams.
+    let curves = document["curves"].as_array().unwrap();
+    assert_eq!(curves.len(), 4, "{document:#}");
+    assert!(curves.iter().all(|c| c["points"].as_array().unwrap().len() == 4), "{document:#}");
+    assert_eq!(document["measurements"].as_array().unwrap().len(), 8);
+    assert_eq!(curves[0]["points"][0]["window_asked_bytes"], 16_384);
+    assert_eq!(bench.run("show there --json").json(), document);
+    let shown = bench.run("show there");
+    assert!(shown.out.contains("-> 127.0.0.1 streams 2"), "{}", shown.out);
+    let same = bench.run("compare there there");
+    assert_eq!(same.code(), 0, "{}", same.err);
+    assert!(same.out.contains("from streams=2 window=64K"), "{}", same.out);
+
+    // What can't be done at a point is refused in a line, after what could be.
+    let refused = bench.run(&format!("sweep {at} --congestion reno,nosuch -t 0.2 -O 0 --idle 0.1 --forward"));
+    assert_eq!(refused.code(), 3, "{}", refused.err);
+    assert!(refused.last_line().contains("nosuch"), "{}", refused.err);
+    let gone = bench.run("sweep 127.0.0.1:9 --window 16K,64K --forward");
+    assert!(gone.refusal(3).contains("127.0.0.1:9"), "{}", gone.err);
 }
 
 fn complaints(document: &Value) -> Vec<String> {

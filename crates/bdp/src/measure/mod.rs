@@ -4,7 +4,7 @@ mod arguments;
 mod baseline;
 mod judgement;
 mod live;
-mod target;
+pub mod target;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -129,7 +129,7 @@ fn new_run(plan: &MeasurePlan, first: &Measurement) -> NewRun {
 }
 
 /// The command that was typed, without the token, which is nobody else's.
-fn command_line() -> String {
+pub fn command_line() -> String {
     let mut words = vec!["bdp".to_owned()];
     let mut arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
     while let Some(argument) = arguments.next() {
@@ -142,7 +142,8 @@ fn command_line() -> String {
     words.join(" ")
 }
 
-fn refusal(error: RunError, host: &str) -> anyhow::Error {
+/// A measurement's error with its exit code.
+pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
     match error {
         RunError::Session(error) if error.is_request() => exit::usage(error.to_string()),
         RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),

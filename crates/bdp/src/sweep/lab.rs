@@ -64,9 +64,7 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
     let style = output::style();
     let mut text = bdp_report::sweep_heading(records, &style);
     text.push_str(&bdp_report::sweep(&curves, &style));
-    if let (Some(run), Some(again)) = (run, again) {
-        text.push_str(&format!("next  {again} | {again} --json | bdp compare {run} RUN\n"));
-    }
+    text.push_str(&super::next(run, again));
     text
 }
 

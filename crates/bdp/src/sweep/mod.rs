@@ -1,23 +1,31 @@
 //! `bdp sweep`: a curve over what is varied, its knee, and what to choose.
 
+mod host;
 mod lab;
 mod varied;
+
+use std::path::PathBuf;
 
 use bdp_model::units::Nanos;
 
 use crate::store::StoreArgs;
 use crate::{Outcome, exit};
+pub use host::document as measured_document;
 pub use lab::document;
 use varied::Varied;
 
 /// Arguments of `bdp sweep`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp sweep --in s0-window-i --window 4K..4M\n  bdp sweep --in s1-64k --window 64K,128K --streams 1..16\n  \
+    after_help = "Examples:\n  bdp sweep ams1 --window 4K..64M\n  bdp sweep --in s0-window-i --window 4K..4M\n  bdp sweep --in s1-64k --window 64K,128K --streams 1..16\n  \
     bdp sweep --in s3-loss --congestion reno,cubic,bbr\n\nExit codes: 0 done; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
     5 every repetition of a case was INVALID."
 )]
 pub struct SweepArgs {
+    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "scenario", conflicts_with = "scenario")]
+    target: Option<String>,
+
     /// Sweep inside this scenario: a name from 'bdp lab list', or the path of a TOML file (docs/scenario.md)
     #[arg(long = "in", value_name = "SCENARIO")]
     scenario: Option<String>,
@@ -33,7 +41,7 @@ pub struct SweepArgs {
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     time: Nanos,
 
-    /// Seconds at the beginning of each point that do not count [default: the scenario's]
+    /// Seconds at the beginning of each point that do not count [default: the scenario's; of a host 1]
     #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
     omit: Option<Nanos>,
 
@@ -48,6 +56,34 @@ pub struct SweepArgs {
     /// Only from near to far
     #[arg(long)]
     forward: bool,
+
+    /// Both directions at once
+    #[arg(long, conflicts_with_all = ["forward", "reverse", "scenario"])]
+    bidir: bool,
+
+    /// The server's port [default: 5201]
+    #[arg(short, long, value_name = "PORT", conflicts_with = "scenario", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// Only IPv4
+    #[arg(short = '4', long = "version4", conflicts_with_all = ["version6", "scenario"])]
+    version4: bool,
+
+    /// Only IPv6
+    #[arg(short = '6', long = "version6", conflicts_with = "scenario")]
+    version6: bool,
+
+    /// How long the idle round trip of a host is measured before each point
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    idle: Nanos,
+
+    /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "scenario"])]
+    token: Option<String>,
+
+    /// A file whose first line is the token
+    #[arg(long, value_name = "PATH", conflicts_with = "scenario")]
+    token_file: Option<PathBuf>,
 
     /// Add no points where the curve bends
     #[arg(long)]
@@ -109,11 +145,10 @@ impl SweepArgs {
     /// Sweeps.
     pub fn run(self) -> Outcome {
         let varied = self.varied.read(self.points)?;
-        match &self.scenario {
-            Some(scenario) => lab::run(&self, scenario, &varied),
-            None => Err(exit::usage(
-                "bdp sweep needs a host or a scenario to sweep: --in s0-window-i, for example; 'bdp lab list' names those",
-            )),
+        match (&self.scenario, &self.target) {
+            (Some(scenario), _) => lab::run(&self, scenario, &varied),
+            (None, Some(host)) => host::run(&self, host, &varied),
+            (None, None) => Err(exit::usage("bdp sweep needs a host, or a scenario by --in")),
         }
     }
 }
@@ -144,6 +179,14 @@ impl VariedArgs {
                 "{n} parameters are varied, and a sweep draws one or two; hold the others at one value each"
             ))),
         }
+    }
+}
+
+/// The line that ends a sweep: what can be done with it.
+fn next(run: Option<&str>, again: Option<&str>) -> String {
+    match (run, again) {
+        (Some(run), Some(again)) => format!("next  {again} | {again} --json | bdp compare {run} RUN\n"),
+        _ => String::new(),
     }
 }
 

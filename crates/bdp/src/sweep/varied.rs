@@ -45,6 +45,11 @@ impl Kind {
         }
     }
 
+    /// The option without its dashes, which names the parameter of a measurement.
+    pub fn name(self) -> &'static str {
+        self.option().trim_start_matches('-')
+    }
+
     /// The parameter of a scenario.
     pub const fn path(self) -> &'static str {
         match self {
@@ -156,7 +161,7 @@ mod tests {
             (Kind::Window, "319kB, 64K,64KiB", None, "319kB 64K"),
             (Kind::Window, "1000,4K..16K", Some(2), "1000 4K 16K"),
             (Kind::Streams, "1..8", None, "1 2 3 5 8"),
-            (Kind::Mss, "536..8960", None, "536 1084 2191 4431 8960"),
+            (Kind::Mss, "536..8960", None, "536 941 1654 2904 5101 8960"),
             (Kind::Congestion, "reno,cubic,reno", None, "reno cubic"),
         ] {
             assert_eq!(read(kind, text, points).as_deref(), Ok(expected), "{text}");

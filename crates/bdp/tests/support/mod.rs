@@ -159,6 +159,11 @@ impl Running {
         self.err.so_far()
     }
 
+    /// Standard output so far.
+    pub fn out(&self) -> String {
+        self.out.so_far()
+    }
+
     /// Waits until the condition holds, for as long as the process runs.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {

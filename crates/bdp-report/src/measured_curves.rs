@@ -1,0 +1,162 @@
+//! Curves out of measurements between two machines: those of one direction that differ in one parameter.
+
+use std::collections::BTreeMap;
+
+use bdp_model::ByteCount;
+use bdp_model::comparison::Values;
+use bdp_model::curve::{Axis, Curve, Point};
+use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::record::RttSummary;
+use bdp_model::stats::median;
+use serde_json::Value;
+
+use crate::grid::tame;
+use crate::number::asked_size;
+
+/// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
+pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
+
+/// The curves of a sweep: for each direction and each value of its other parameters, goodput over the parameter that is
+/// swept, which is the window where that is one of several.
+pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
+    let Some((name, axis)) = swept(all) else { return Vec::new() };
+    let mut curves = Vec::new();
+    for way in [Way::To, Way::From] {
+        let mut groups: Vec<(String, Vec<Varied<'_>>)> = Vec::new();
+        for &(params, measurement) in all {
+            if !measurement.request.directions.contains(&way) {
+                continue;
+            }
+            let title = title(way, params, measurement, name);
+            match groups.iter_mut().find(|(t, _)| *t == title) {
+                Some((_, members)) => members.push((params, measurement)),
+                None => groups.push((title, vec![(params, measurement)])),
+            }
+        }
+        curves.extend(groups.into_iter().map(|(title, members)| curve(title, name, axis, way, &members)));
+    }
+    curves
+}
+
+const AXES: [(&str, Axis); 5] = [
+    ("window", Axis::WindowOnTheWire),
+    ("streams", Axis::Streams),
+    ("length", Axis::Length),
+    ("mss", Axis::Mss),
+    ("congestion", Axis::Congestion),
+];
+
+fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
+    let first = all.first()?.0;
+    AXES.into_iter().find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))
+}
+
+/// `-> ams1`
+fn toward(way: Way, measurement: &Measurement) -> String {
+    let host = tame(&measurement.request.host);
+    match way {
+        Way::To => format!("-> {host}"),
+        Way::From => format!("<- {host}"),
+    }
+}
+
+fn title(way: Way, params: &BTreeMap<String, Value>, measurement: &Measurement, except: &str) -> String {
+    let mut title = toward(way, measurement);
+    for (name, value) in params.iter().filter(|(name, _)| *name != except) {
+        title.push_str(&format!(" {} {}", tame(name), words(value)));
+    }
+    title
+}
+
+fn curve(title: String, name: &str, axis: Axis, way: Way, members: &[Varied<'_>]) -> Curve {
+    let mut asked: Vec<&Value> = Vec::new();
+    for (params, _) in members {
+        if let Some(value) = params.get(name).filter(|v| !asked.contains(v)) {
+            asked.push(value);
+        }
+    }
+    let mut points: Vec<Point> = asked
+        .iter()
+        .enumerate()
+        .filter_map(|(index, value)| {
+            let these: Vec<&Measurement> =
+                members.iter().filter(|(p, _)| p.get(name) == Some(value)).map(|&(_, m)| m).collect();
+            point(value, axis, index, way, &these)
+        })
+        .collect();
+    let mut axis = axis;
+    if axis == Axis::WindowOnTheWire {
+        if points.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
+            points.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
+        } else {
+            axis = Axis::WindowAsked;
+        }
+    }
+    let rate = members.iter().find_map(|(_, m)| slower_device_bps(m));
+    let path = members.first().map(|(_, m)| toward(way, m)).unwrap_or_default();
+    Curve::new(title, path, axis, rate, points)
+}
+
+fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measurement]) -> Option<Point> {
+    let whole: Vec<(&Measurement, &DirectionResult)> = these
+        .iter()
+        .filter(|m| m.error.is_none())
+        .filter_map(|m| Some((*m, m.directions.iter().find(|d| d.direction == way)?)))
+        .collect();
+    let goodputs: Vec<f64> = whole.iter().map(|(_, d)| d.goodput_bps).collect();
+    let goodput_bps = Values::of(&goodputs).filter(|g| g.p50 > 0.0)?;
+    let middle = |of: &dyn Fn(&Measurement, &DirectionResult) -> Option<u64>| {
+        let mut all: Vec<f64> = whole.iter().filter_map(|(m, d)| of(m, d)).map(|v| v as f64).collect();
+        median(&mut all).map(|m| m as u64)
+    };
+    let text = words(asked);
+    let (x, text) = match axis {
+        Axis::Congestion => ((index + 1) as f64, text),
+        Axis::Streams | Axis::Mss => (text.parse().ok()?, text),
+        _ => {
+            let bytes = text.parse::<ByteCount>().ok()?.as_bytes();
+            (bytes as f64, asked_size(bytes))
+        }
+    };
+    let (first, direction) = whole.first()?;
+    let rtt_idle_ns = whole.iter().filter_map(|(m, d)| smallest(m, d)).min();
+    let on_the_wire_bytes = middle(&|_, d| d.window.on_the_wire_bytes);
+    let streams = first.request.streams;
+    // Window / RTT, which can't pass the ceiling; without a known ceiling there is no model of what lies above the knee.
+    let expected_bps =
+        first.ceiling.as_ref().zip(on_the_wire_bytes).zip(rtt_idle_ns).map(|((ceiling, window), rtt)| {
+            let by_window = window as f64 * 8.0 * f64::from(streams) / (rtt as f64 / 1e9);
+            by_window.min(ceiling.goodput_bps)
+        });
+    let p95 = |summary: &Option<RttSummary>| summary.as_ref().map(|s| s.p95);
+    Some(Point {
+        asked: text,
+        x,
+        goodput_bps,
+        not_counted: these.len() - whole.len(),
+        expected_bps,
+        streams,
+        mss_bytes: direction.mss_bytes,
+        window_asked_bytes: direction.window.asked_bytes,
+        socket_buffer_bytes: middle(&|_, d| d.window.socket_buffer_bytes),
+        on_the_wire_bytes,
+        rtt_idle_ns,
+        rtt_idle_p95_ns: middle(&|m, d| p95(&d.rtt_ns.idle).or(p95(&m.rtt_idle_ns))),
+        rtt_loaded_p95_ns: middle(&|_, d| p95(&d.rtt_ns.loaded)),
+        retransmits: middle(&|_, d| d.retransmits),
+    })
+}
+
+fn smallest(measurement: &Measurement, direction: &DirectionResult) -> Option<u64> {
+    direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref()).map(|s| s.min)
+}
+
+/// Speed of the slower of the devices that told theirs; unknown where neither did.
+fn slower_device_bps(measurement: &Measurement) -> Option<u64> {
+    let speed = |facts: &bdp_model::measurement::HostFacts| facts.device.as_ref().and_then(|d| d.speed_bps);
+    [speed(&measurement.near), speed(&measurement.far)].into_iter().flatten().min()
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| tame(&value.to_string()), tame)
+}

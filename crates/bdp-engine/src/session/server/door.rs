@@ -93,24 +93,33 @@ impl Door<'_> {
         }
         self.pending.insert(token, Pending { stream, peer, arrived: [0; TICKET_BYTES], length: 0 });
         self.order.insert(token, Instant::now() + PREAMBLE_DEADLINE);
+        // What it is for has mostly come with it; only those that are silent then are kept waiting.
+        self.read(token);
     }
 
     /// Reads what has come of a connection's beginning, and no byte more.
     fn read(&mut self, token: u64) {
-        let Some(pending) = self.pending.get_mut(&token) else { return };
+        while self.read_on(token) {}
+    }
+
+    /// Whether more may have come.
+    fn read_on(&mut self, token: u64) -> bool {
+        let Some(pending) = self.pending.get_mut(&token) else { return false };
         let wanted = match Preamble::decode(&pending.arrived[..pending.length]) {
             Ok(Some(Preamble { kind: Kind::Data | Kind::Probe, .. })) => TICKET_BYTES,
             _ => PREAMBLE_BYTES,
         };
         match pending.stream.read(&mut pending.arrived[pending.length..wanted]) {
-            Ok(0) => drop(self.take(token)),
-            Ok(length) => {
+            Ok(length @ 1..) => {
                 pending.length += length;
                 self.sort(token);
+                return true;
             }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => drop(self.take(token)),
+            Err(e) if e.kind() == ErrorKind::Interrupted => return true,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => drop(self.take(token)),
         }
+        false
     }
 
     /// Hands a connection on once it has said what it is for.
@@ -162,9 +171,14 @@ impl Door<'_> {
         Some(pending)
     }
 
+    /// Drops whoever has been silent longest, unless what it is for came meanwhile. Whether there was one.
     fn drop_oldest(&mut self) -> bool {
-        let oldest = self.order.keys().next().copied();
-        oldest.and_then(|token| self.take(token)).map(|pending| socket::close_hard(pending.stream)).is_some()
+        let Some(oldest) = self.order.keys().next().copied() else { return false };
+        self.read(oldest);
+        if let Some(pending) = self.take(oldest) {
+            socket::close_hard(pending.stream);
+        }
+        true
     }
 
     fn drop_late(&mut self) {

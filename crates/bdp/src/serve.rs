@@ -35,6 +35,9 @@ pub struct ServeArgs {
     /// Where to listen: an address, a port, or both; every address of IPv4 and IPv6 if no address is given
     #[arg(long, value_name = "ADDR:PORT", default_value = "5201")]
     listen: String,
+    /// The port alone, on every address
+    #[arg(short, long, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// The token that clients need, instead of a new one [env: BDP_TOKEN]
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
     token: Option<String>,
@@ -68,7 +71,10 @@ impl ServeArgs {
             streams: self.max_streams.unwrap_or(granted.streams),
         };
         let options = ServerOptions {
-            listen: listen_address(&self.listen)?,
+            listen: match self.port {
+                Some(port) => (IpAddr::from([0u16; 8]), port).into(),
+                None => listen_address(&self.listen)?,
+            },
             token: secret.clone(),
             limits,
             sessions: self.max_sessions.unwrap_or(granted.sessions),

@@ -1,11 +1,12 @@
 //! The sending end of bulk TCP: one thread, all streams in one poll loop, `TCP_INFO` read as it goes.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::record::SenderSample;
 use bdp_model::units::Nanos;
+use bdp_sys::payload::Payload;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
@@ -32,6 +33,8 @@ pub struct SendPlan {
     pub bytes: Option<u64>,
     /// From one sample to the next.
     pub interval: Nanos,
+    /// Whether the kernel may take the bytes by reference, without copying them first.
+    pub by_reference: bool,
 }
 
 /// Connects when it is time, then sends as [`over`] does.
@@ -59,6 +62,7 @@ pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
         longest: order.duration + order.patience,
         bytes: order.bytes,
         interval: order.interval,
+        by_reference: false,
     };
     over(streams, &plan, stop, &Meter::default())
 }
@@ -84,7 +88,7 @@ pub fn over(
         open: vec![true; streams.len()],
         open_count: streams.len(),
         streams,
-        block: vec![0; plan.length_bytes.clamp(1, LONGEST_WRITE) as usize],
+        payload: Payload::new(plan.length_bytes.clamp(1, LONGEST_WRITE) as usize, plan.by_reference),
         written: 0,
         samples: Vec::new(),
         retransmits: 0,
@@ -101,7 +105,7 @@ struct Sending<'a> {
     streams: Vec<TcpStream>,
     open: Vec<bool>,
     open_count: usize,
-    block: Vec<u8>,
+    payload: Payload,
     written: u64,
     samples: Vec<SenderSample>,
     retransmits: u64,
@@ -148,6 +152,7 @@ impl Sending<'_> {
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             send_buffer_bytes: send_buffer,
             path_mtu: self.first.pmtu,
+            method: self.payload.method().to_owned(),
         })
     }
 
@@ -160,14 +165,14 @@ impl Sending<'_> {
         if !self.open.get(token).copied().unwrap_or(false) {
             return Ok(());
         }
-        let Some(mut stream) = self.streams.get(token) else { return Ok(()) };
+        let Some(stream) = self.streams.get(token) else { return Ok(()) };
         for _ in 0..TURN {
             let left = self.plan.bytes.map_or(u64::MAX, |total| total.saturating_sub(self.written));
             if left == 0 {
                 return self.finish(token);
             }
-            let length = self.block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            match stream.write(&self.block[..length]) {
+            let length = self.payload.length().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match self.payload.send(stream, length) {
                 Ok(accepted) => self.written += accepted as u64,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {

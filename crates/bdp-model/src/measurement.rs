@@ -208,6 +208,12 @@ pub struct DirectionResult {
     pub sender_cpu: f64,
     /// CPU time of the receiving process / wall clock.
     pub receiver_cpu: f64,
+    /// How the sender gave bytes to its kernel: `write` copies them, `sendfile` does not.
+    #[serde(default)]
+    pub send_method: String,
+    /// How the receiver read: `MSG_TRUNC`, by which the kernel counts bytes without copying them to the process.
+    #[serde(default)]
+    pub receive_method: String,
     /// Why it ended: `duration`, `bytes`, `closed`, `reset`, `stopped`.
     pub ended: String,
     /// Readings at the receiver.

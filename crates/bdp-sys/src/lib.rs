@@ -10,6 +10,7 @@ pub mod names;
 pub mod namespace;
 pub mod netlink;
 pub mod passing;
+pub mod payload;
 pub mod poll;
 pub mod process;
 pub mod random;

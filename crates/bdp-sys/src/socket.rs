@@ -194,6 +194,16 @@ pub fn watch_peer(socket: impl AsFd, patience: Duration) -> Result<()> {
     socket.set_tcp_user_timeout(Some(patience)).map_err(failed)
 }
 
+/// Takes up to `room` bytes out of a stream's receive queue without their being copied (`MSG_TRUNC`): the kernel counts
+/// and frees them, acknowledges and opens the window as after a read. A kernel that knows no such flag copies to `room`.
+pub fn discard(stream: &TcpStream, room: &mut [u8]) -> std::io::Result<usize> {
+    // SAFETY: `room` is writable for its whole length for the time of the call, and the descriptor is open.
+    let got = unsafe {
+        libc::recv(stream.as_fd().as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC)
+    };
+    usize::try_from(got).map_err(|_| std::io::Error::last_os_error())
+}
+
 /// Closes at once with a reset, so that no state lingers.
 pub fn close_hard(socket: TcpStream) {
     // Where it can't be set the kernel closes in order.

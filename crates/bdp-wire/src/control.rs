@@ -186,6 +186,9 @@ pub struct Received {
     pub receive_buffer_bytes: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
+    /// How bytes were read: `MSG_TRUNC` counts them without copying.
+    #[serde(default)]
+    pub method: String,
     /// Why the flow ended: `duration`, `closed`, `reset`, `stopped`.
     pub ended: String,
     /// MTU of the first stream's path as this end's kernel knows it.
@@ -217,6 +220,9 @@ pub struct Sent {
     pub retransmits: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
+    /// How bytes were given to the kernel: `write` copies them, `sendfile` does not.
+    #[serde(default)]
+    pub method: String,
     /// `SO_SNDBUF` of the first stream, at the end.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,

@@ -136,6 +136,7 @@ impl Flow {
             longest: request.duration + Nanos::from(PATIENCE),
             bytes: request.bytes.map(|b| b.as_bytes()),
             interval: request.interval,
+            by_reference: true,
         };
         self.start(move |streams, stop, meter| send::over(streams, &plan, stop, meter).map(End::Sent))
     }

@@ -46,6 +46,8 @@ pub(super) fn result(
         send_buffer_bytes: sent.send_buffer_bytes,
         sender_cpu: sent.cpu,
         receiver_cpu: received.cpu,
+        send_method: sent.method.clone(),
+        receive_method: received.method.clone(),
         ended: if all_sent && received.ended == "closed" { "bytes".to_owned() } else { received.ended },
         received: received.samples,
         sent: sent.samples,

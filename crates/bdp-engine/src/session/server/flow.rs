@@ -189,6 +189,7 @@ impl Flow {
                     longest: self.order.duration + PATIENCE,
                     bytes: self.order.bytes,
                     interval: self.order.interval,
+                    by_reference: true,
                 };
                 send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
             }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod coalesce;
 pub mod host;
 pub mod meter;
 pub mod probe;

@@ -12,6 +12,7 @@ use bdp_sys::{clock, process, socket, tcp_info, window};
 use bdp_wire::control::{ListenOrder, Mark, Received};
 
 use crate::EngineError;
+use crate::coalesce::Coalescing;
 use crate::meter::Meter;
 
 /// Bytes of one read.
@@ -58,6 +59,7 @@ impl Receiver {
             interval: self.order.interval,
             patience: self.order.duration,
             window_bytes: None,
+            coalesce: false,
         };
         match over(streams, &plan, stop, &Meter::default()) {
             // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
@@ -121,6 +123,8 @@ pub struct ReceivePlan {
     pub patience: Nanos,
     /// Window that is held on the wire of each stream ([`window::hold`]).
     pub window_bytes: Option<u32>,
+    /// Whether bytes of fast streams may come together before they are read, where no window is set by buffers.
+    pub coalesce: bool,
 }
 
 /// Reads connected streams until the plan's duration has passed since the first byte, until all have closed, or until
@@ -154,6 +158,7 @@ struct Reading<'a> {
     counted_from: Option<Mark>,
     samples: Vec<ReceiverSample>,
     open: usize,
+    coalescing: Option<Coalescing>,
     /// What the window is held by.
     clamp: Option<u32>,
     /// When the window is looked at again.
@@ -171,6 +176,7 @@ impl<'a> Reading<'a> {
                 .zip(streams.first())
                 .map(|(window, stream)| window::clamp_for(stream, window)),
             next_hold: 0,
+            coalescing: plan.coalesce.then(|| Coalescing::new(streams.len())),
             streams,
             read: vec![0; streams.len()],
             total: 0,
@@ -193,6 +199,9 @@ impl<'a> Reading<'a> {
         while self.open > 0 {
             let now = clock::monotonic_ns();
             self.hold_window(now);
+            if let Some(coalescing) = &mut self.coalescing {
+                coalescing.fit(now, self.streams, &self.read);
+            }
             if let Some(first) = first_byte {
                 last = Mark { at_ns: now - first, bytes: self.total };
                 self.meter.set(self.total);

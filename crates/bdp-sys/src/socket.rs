@@ -215,6 +215,12 @@ pub fn send_buffer(socket: impl AsFd) -> Result<usize> {
     SockRef::from(&socket).send_buffer_size().map_err(|e| SysError::new("read", "SO_SNDBUF", e))
 }
 
+/// Has a reader be woken by so many bytes (`SO_RCVLOWAT`).
+pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_number(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes, "SO_RCVLOWAT")
+}
+
 /// Sets an option that is a C `int`.
 pub(crate) fn set_number(
     socket: impl AsFd,

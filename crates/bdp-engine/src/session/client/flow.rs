@@ -122,6 +122,7 @@ impl Flow {
             // The server may wait for streams, and then the first byte has its way.
             patience: Nanos::from(3 * PATIENCE),
             window_bytes: window(request),
+            coalesce: request.window.is_none() && request.socket_buffer.is_none(),
         };
         self.start(move |streams, stop, meter| receive::over(streams, &plan, stop, meter).map(End::Received))
     }

@@ -180,6 +180,7 @@ impl Flow {
                     interval: self.order.interval,
                     patience: PATIENCE,
                     window_bytes: self.window(),
+                    coalesce: self.order.window_bytes.is_none() && self.order.socket_buffer_bytes.is_none(),
                 };
                 receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
             }

@@ -373,7 +373,7 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
     let Some((_, first)) = measurements.first() else { return };
     m.leaf("h2", &[("id", "conditions")], "Conditions");
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
-    lines.extend(about.run.map(|run| format!("bdp measure {} --baseline {run}", first.request.host)));
+    lines.extend(about.run.map(|run| crate::measurement::against(first, run)));
     if !lines.is_empty() {
         m.leaf("p", &[("class", "note")], "To repeat it, and to hold another run against it:");
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));

@@ -6,6 +6,7 @@ mod json;
 mod text;
 
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
+pub(crate) use text::against;
 pub use text::measurements_text;
 
 use bdp_model::measurement::{Measurement, Way};

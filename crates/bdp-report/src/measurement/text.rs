@@ -253,12 +253,16 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     text
 }
 
+/// The command that measures again and holds it against this run.
+pub(crate) fn against(m: &Measurement, run: &str) -> String {
+    let port = if m.request.port == 5201 { String::new() } else { format!(" --port {}", m.request.port) };
+    format!("bdp measure {}{port} --baseline {run}", tame(&m.request.host))
+}
+
 /// Commands to go on with.
 fn next(m: &Measurement, runs: usize, run: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
-    let host = tame(&m.request.host);
-    let target = if m.request.port == 5201 { host } else { format!("{} --port {}", host, m.request.port) };
-    let mut commands = vec![format!("bdp show {run}"), format!("bdp measure {target} --baseline {run}")];
+    let mut commands = vec![format!("bdp report {run}"), against(m, run)];
     if runs == 1 {
         commands.push("--runs 5".to_owned());
     }

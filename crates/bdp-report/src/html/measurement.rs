@@ -314,12 +314,31 @@ fn quantiles(summary: &RttSummary) -> String {
     format!("{} / {} / {}", ms(summary.p50), ms(summary.p95), ms(summary.p99))
 }
 
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+}
+
 /// Measurements that differ in what was varied: a curve for each direction, and the table of all.
 fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>, Vec<&Measurement>)]) {
     let curves: Vec<curve::Curve<'_, '_>> =
         crate::curves::curves_of_measurements(all).into_iter().filter_map(curve::of_known).collect();
     let failed = all.iter().filter(|(_, m)| m.error.is_some()).count();
-    let mut headline: Vec<String> = curves.iter().filter_map(curve::Curve::headline).take(2).collect();
+    // A curve's name begins with its direction, which reads better as an arrow to or from the far end.
+    let pointed = |name: &str| {
+        let (way, rest) = name.split_once(' ').unwrap_or((name, ""));
+        let far = all.first().zip([Way::To, Way::From].into_iter().find(|w| w.name() == way));
+        far.map_or_else(
+            || name.to_owned(),
+            |((_, m), way)| format!("{} {rest}", arrow(m, way)).trim_end().to_owned(),
+        )
+    };
+    let direction = |name: &str| pointed(name.split(' ').next().unwrap_or_default());
+    let mut headline: Vec<String> = curves
+        .iter()
+        .filter_map(|drawn| Some(format!("{}: {}", direction(&drawn.name), lower_first(&drawn.headline()?))))
+        .take(2)
+        .collect();
     if headline.is_empty() {
         let goodputs = all.iter().flat_map(|(_, m)| &m.directions).map(|d| d.goodput_bps);
         headline.push(match Spread::of(goodputs) {
@@ -331,7 +350,7 @@ fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>
     Verdict { headline: headline.join(" "), why }.write(m);
     for drawn in &curves {
         if curves.len() > 1 {
-            m.leaf("h3", &[], &drawn.name);
+            m.leaf("h3", &[], &pointed(&drawn.name));
         }
         drawn.goodput_figure().write(m);
         if let Some(figure) = drawn.delay_figure() {

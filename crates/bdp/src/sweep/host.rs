@@ -50,6 +50,9 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
     if !kept.is_empty() {
         let text = document(run.as_deref(), &kept, args.json, again.as_deref());
         output::print(&text).map_err(|error| crate::lab::kept(error, again.as_deref()))?;
+        if let (Some(path), Some(run)) = (&args.report, &run) {
+            crate::report::write_stored(path, run, &store)?;
+        }
     }
     if cancel.load(Ordering::Relaxed) {
         interrupt::carry_out();

@@ -215,18 +215,19 @@ fn has_ipv6() -> bool {
 /// Sends back what holds the key of a session.
 fn answer_probes(echo: &EchoSocket, shared: &Shared) {
     process::sharpen_timers();
-    let mut room = [0; PROBE_BYTES];
+    // One byte more, so that what is longer than a probe is told from one.
+    let mut room = [0; PROBE_BYTES + 1];
     while !shared.is_ending() {
         match echo.receive(&mut room) {
-            Ok((PROBE_BYTES, way)) => {
+            Ok((length, way)) => {
+                let bytes = &room[..length];
                 let known =
-                    Probe::decode(&room).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
+                    Probe::decode(bytes).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
                 if known {
                     // A full queue or an unreachable client shows there as a probe without answer.
-                    let _ = echo.answer(&room, &way);
+                    let _ = echo.answer(bytes, &way);
                 }
             }
-            Ok(_) => {}
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
             // A refused datagram (ICMP) is reported here and concerns only its sender.
             Err(_) => thread::sleep(Duration::from_millis(1)),

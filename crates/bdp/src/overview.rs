@@ -13,14 +13,14 @@ pub fn print() -> Outcome {
     output::print(&format!(
         "bdp {version}: why is this network path slower than it should be?
 
-  bdp demo                                 published experiments repeated here, in two minutes
-  bdp lab run s3-30k                       one experiment on the emulated lab
-  bdp lab list                             all that ship
-  bdp calc bdp --rate 1G --rtt 2.55ms      the window that a path needs
-  bdp runs                                 what was run before
+  bdp demo                            published experiments repeated here, in two minutes
+  bdp serve                           be the far end; it prints the line to run at the near one
+  bdp measure HOST                    throughput and latency both ways, and what limits them
+  bdp sweep HOST --window 4K..64M     which window to choose, and what it costs
+  bdp lab list                        experiments for the emulated lab, and paths to start from
 
 lab on this machine: {lab}
-bdp --help lists everything
+measuring needs no privilege; bdp --help lists everything
 ",
         version = env!("CARGO_PKG_VERSION"),
     ))

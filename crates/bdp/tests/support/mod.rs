@@ -57,6 +57,17 @@ impl Bench {
         command
     }
 
+    /// A line for the shell, in which `bdp` is the binary under test.
+    pub fn shell(&self, line: &str) -> Command {
+        let folder = Path::new(BDP).parent().unwrap().display().to_string();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        self.prepare(&mut command);
+        command.env("PATH", format!("{folder}:{path}")).env("LC_ALL", "C.UTF-8");
+        command
+    }
+
     /// A shell script that finds the binary in `$BDP`; it runs in a mount namespace of its own, so that what it mounts
     /// is its own. Needs root.
     pub fn isolated(&self, script: &str) -> Command {

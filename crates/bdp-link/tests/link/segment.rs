@@ -115,6 +115,28 @@ pub fn offloaded(mut packet: Packet, segment: &Segment, size: u16) -> Packet {
     packet
 }
 
+/// Datagrams of up to `size` bytes as a device gets them that cuts and sums them, in one IPv4 packet.
+pub fn offloaded_datagrams(payload: &[u8], size: u16) -> Packet {
+    let mut data = vec![0x45, 0, 0, 0, 0xff, 0xff, 0x40, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2];
+    data.extend([0x13, 0x88, 0x14, 0x51, 0, 0, 0, 0]);
+    data.extend(payload);
+    let length = data.len() as u16;
+    data[2..4].copy_from_slice(&length.to_be_bytes());
+    let ip_checksum = !sum(&data[..20]);
+    data[10..12].copy_from_slice(&ip_checksum.to_be_bytes());
+    let udp_len = length - 20;
+    data[24..26].copy_from_slice(&udp_len.to_be_bytes());
+    let pseudo = sum(&[&data[12..20], &[0, 17], &udp_len.to_be_bytes()[..]].concat());
+    data[26..28].copy_from_slice(&pseudo.to_be_bytes());
+    Packet {
+        data,
+        offload: Offload {
+            segmentation: Some(Segmentation { transport: Transport::Udp, size }),
+            checksum: Some(PartialChecksum { start: 20, offset: 6 }),
+        },
+    }
+}
+
 /// Whether the TCP checksum is right, computed in full (RFC 9293, section 3.1; RFC 8200, section 8.1).
 ///
 /// Counts from the packet's end, where hand-made packets have their TCP segment.

@@ -18,8 +18,9 @@ pub(crate) struct Load {
     span: (Nanos, Nanos),
     /// Whether it is in the sum, or in the background.
     counted: bool,
-    /// The wires that it takes, with the goodput that each has room for.
-    wires: Vec<(Hop, f64)>,
+    /// The wires that it takes, with the goodput that each has room for, and whether it takes them forward: a half-duplex
+    /// medium is one wire for both directions.
+    wires: Vec<(Hop, f64, bool)>,
 }
 
 impl Load {
@@ -31,13 +32,9 @@ impl Load {
         (mss, headers): (u64, u64),
         bps: f64,
     ) -> Self {
-        let wires = way.there.iter().filter_map(|&hop| {
-            let direction = hop.direction(&case.links);
-            let wire_bytes = mss + headers + u64::from(direction.overhead_bytes);
-            let room = direction.rate?.as_bps() as f64 * mss as f64 / wire_bytes as f64;
-            // A half-duplex medium is one wire for both directions.
+        let wires = way.rooms(mss, headers).map(|(hop, room, _)| {
             let shared = case.links[hop.link].config.medium != Medium::FullDuplex;
-            Some((if shared { Hop { forward: true, ..hop } } else { hop }, room))
+            (if shared { Hop { forward: true, ..hop } } else { hop }, room, hop.forward)
         });
         Self {
             bps,
@@ -58,26 +55,41 @@ struct Group {
     bps: f64,
 }
 
+/// One wire, or one half-duplex medium.
+#[derive(Default)]
+struct Wire {
+    flows: Vec<usize>,
+    /// The goodput that it has room for.
+    room: f64,
+    /// Whether some of them take it in reverse, and whether some forward.
+    ways: [bool; 2],
+}
+
 /// The goodput of all flows together but those in the background, and the room of each wire that bounds some of them.
 /// `None` where it depends on how flows divide a wire: where a full wire is shared by part of the flows of another full
-/// one, with the background, or for part of the time.
+/// one, with the background, for part of the time, or by data both ways on a half-duplex medium.
 pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
-    let mut wires: BTreeMap<Hop, (Vec<usize>, f64)> = BTreeMap::new();
+    let mut wires: BTreeMap<Hop, Wire> = BTreeMap::new();
     for (flow, load) in loads.iter().enumerate() {
-        for &(hop, room) in &load.wires {
+        let mut rooms: BTreeMap<Hop, (f64, bool)> = BTreeMap::new();
+        for &(hop, room, forward) in &load.wires {
+            let least = rooms.get(&hop).map_or(room, |(other, _)| other.min(room));
+            rooms.insert(hop, (least, forward));
+        }
+        for (hop, (room, forward)) in rooms {
             let wire = wires.entry(hop).or_default();
-            wire.0.push(flow);
-            wire.1 = wire.1.max(room);
+            wire.flows.push(flow);
+            wire.room = wire.room.max(room);
+            wire.ways[usize::from(forward)] = true;
         }
     }
-    let mut wires: Vec<(Vec<usize>, f64)> =
-        wires.into_values().filter(|(flows, _)| flows.len() > 1).collect();
+    let mut wires: Vec<Wire> = wires.into_values().filter(|wire| wire.flows.len() > 1).collect();
     // The inner before the outer, of equals the narrower.
-    wires.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then(a.1.total_cmp(&b.1)));
+    wires.sort_by(|a, b| a.flows.len().cmp(&b.flows.len()).then(a.room.total_cmp(&b.room)));
     let mut groups: Vec<Group> =
         loads.iter().enumerate().map(|(flow, load)| Group { flows: vec![flow], bps: load.bps }).collect();
     let mut bounds = Vec::new();
-    for (flows, room) in wires {
+    for Wire { flows, room, ways } in wires {
         let touched = |group: &Group| group.flows.iter().any(|flow| flows.contains(flow));
         let sum: f64 = groups.iter().filter(|g| touched(g)).map(|g| g.bps).sum();
         // A flow that fills a wire alone meets its room to the last digit.
@@ -91,7 +103,8 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
             continue;
         }
         let apart = flows.iter().any(|&f| loads[f].counted != loads[flows[0]].counted);
-        if apart || !whole || pairs().any(|(a, b)| loads[a].span != loads[b].span) {
+        // Data both ways over one medium: how long each one's turns are depends on both.
+        if ways == [true, true] || apart || !whole || pairs().any(|(a, b)| loads[a].span != loads[b].span) {
             return None;
         }
         groups.retain(|g| !touched(g));
@@ -112,7 +125,7 @@ mod tests {
 
     /// Of so many Mbit/s, over wires given by link number and Mbit/s.
     fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
-        let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room)).collect();
+        let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room, true)).collect();
         Load { bps, span: SPAN, counted: true, wires }
     }
 
@@ -149,6 +162,18 @@ mod tests {
         assert_eq!(total(&loads), None, "it takes its part of the wire");
         loads[0].counted = false;
         assert_eq!(total(&loads), Some((0.0, vec![])));
+    }
+
+    #[test]
+    fn both_ways_over_one_medium_is_not_known_where_it_is_full() {
+        let mut loads = [load(8.0, &[(0, 8.0)]), load(8.0, &[(0, 8.0)])];
+        assert_eq!(total(&loads), Some((8.0, vec![8.0])));
+        loads[1].wires[0].2 = false;
+        assert_eq!(total(&loads), None);
+        for load in &mut loads {
+            load.bps = 4.0;
+        }
+        assert_eq!(total(&loads), Some((8.0, vec![])));
     }
 
     #[test]

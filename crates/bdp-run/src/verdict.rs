@@ -63,7 +63,13 @@ fn of_flow(
         }
         (_, None) => return None,
     };
-    window::expect_goodput(&path, &window, flow.streams).map(|e| (e.bps, e.by))
+    let rooms = way.rooms(mss, headers).map(|(_, bps, by)| (bps, format!("{by}: {}", format_bps(bps))));
+    // Of equals the first: a plain ceiling is the model's own.
+    window::expect_goodput(&path, &window, flow.streams)
+        .map(|e| (e.bps, e.by))
+        .into_iter()
+        .chain(rooms)
+        .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// Payload and headers of a full segment.

@@ -1,6 +1,7 @@
 //! The way of a flow through the links of its case: there, and back for what is acknowledged.
 
 use bdp_model::link::{DirectionConfig, Medium};
+use bdp_model::path::turns;
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
@@ -68,9 +69,48 @@ impl<'a> Way<'a> {
         rated.min_by_key(|&(hop, _)| std::cmp::Reverse(time(hop)))
     }
 
-    /// Probability that one of the links loses a data packet.
+    /// Probability that a data packet does not reach the receiver, or reaches it with a wrong checksum.
     pub(crate) fn loss(&self) -> f64 {
-        1.0 - self.data().map(|d| 1.0 - d.loss.probability()).product::<f64>()
+        let passes = |d: &DirectionConfig| (1.0 - d.loss.probability()) * (1.0 - d.corrupt.fraction());
+        1.0 - self.data().map(passes).product::<f64>()
+    }
+
+    /// What each hop leaves of its rate to full segments of `mss` and `headers` bytes: the hop, payload bits a second, and
+    /// what bounds them there. Hops without a rate and without a policer are not in it.
+    pub(crate) fn rooms(
+        &self,
+        mss: u64,
+        headers: u64,
+    ) -> impl Iterator<Item = (Hop, f64, &'static str)> + '_ {
+        self.there.iter().flat_map(move |&hop| {
+            let direction = hop.direction(self.links);
+            let wire = self.wire_room(hop, mss, headers).map(|(bps, by)| (hop, bps, by));
+            let policed = direction.policer.map(|policer| {
+                let bps = policer.rate.as_bps() as f64 * mss as f64 / (mss + headers) as f64;
+                (hop, bps / copies(direction), "policer")
+            });
+            wire.into_iter().chain(policed)
+        })
+    }
+
+    /// What the wire of a hop leaves, its medium's turns and the copies that the link makes considered.
+    fn wire_room(&self, hop: Hop, mss: u64, headers: u64) -> Option<(f64, &'static str)> {
+        let direction = hop.direction(self.links);
+        let on_wire = mss + headers + u64::from(direction.overhead_bytes);
+        let bps = direction.rate?.as_bps() as f64 * mss as f64 / on_wire as f64 / copies(direction);
+        let Medium::HalfDuplex(medium) = self.links[hop.link].config.medium else {
+            let by = if copies(direction) > 1.0 { "ceiling with its copies" } else { "ceiling" };
+            return Some((bps, by));
+        };
+        let secs = |d: &DirectionConfig, bytes| serialisation(d, bytes).as_secs_f64();
+        let back = Hop { forward: !hop.forward, ..hop };
+        // Where acknowledgements come back another way, the medium is the data's alone.
+        if !self.back.contains(&back) {
+            return Some((bps, "ceiling"));
+        }
+        let share =
+            turns::share(medium, secs(direction, mss + headers), secs(back.direction(self.links), headers));
+        Some((bps * share, "half-duplex ceiling"))
     }
 
     /// The first hop that swallows IP packets of so many bytes, and what it lets through.
@@ -117,6 +157,11 @@ impl<'a> Way<'a> {
     fn hops(&self) -> impl Iterator<Item = Hop> + '_ {
         self.there.iter().chain(&self.back).copied()
     }
+}
+
+/// Packets on the wire for each that enters.
+fn copies(direction: &DirectionConfig) -> f64 {
+    1.0 + direction.duplicate.fraction()
 }
 
 /// What an IP packet takes over some hops, with this reading of their delays.
@@ -175,4 +220,51 @@ impl Pair {
 /// Smallest round trip of a summary.
 pub(crate) fn smallest(summary: Option<RttSummary>) -> Option<Nanos> {
     summary.map(|s| Nanos(s.min))
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::scenario::Scenario;
+
+    use super::*;
+
+    fn case(text: &str) -> CaseSpec {
+        Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0)
+    }
+
+    /// What full segments of 1448 bytes find on the way of the first flow of a scenario with this link.
+    fn rooms(link: &str) -> Vec<(String, f64, &'static str)> {
+        let text = format!("title = 't'\n[link]\nbetween = ['near', 'far']\n{link}\n[flow]\n");
+        let case = case(&text);
+        let way = Way::of(&case, &case.flows[0]).unwrap();
+        way.rooms(1448, 52).map(|(hop, bps, by)| (way.name(hop), (bps / 1e3).round() / 1e3, by)).collect()
+    }
+
+    #[test]
+    fn each_impairment_that_takes_room_is_considered() {
+        let near = "near->far".to_owned();
+        assert_eq!(rooms(""), []);
+        assert_eq!(rooms("rate = '20M'"), [(near.clone(), 18.83, "ceiling")]);
+        assert_eq!(
+            rooms("rate = '20M'\nforward.policer = { rate = '5M', burst = '32K' }"),
+            [(near.clone(), 18.83, "ceiling"), (near.clone(), 4.827, "policer")]
+        );
+        assert_eq!(
+            rooms("rate = '20M'\nduplicate = '2%'"),
+            [(near.clone(), 18.46, "ceiling with its copies")]
+        );
+        // 4 segments of 615.2 us, 2 acknowledgements of 36 us, 2 guards of 500 us: 2460.8 / 3532.8.
+        assert_eq!(
+            rooms("rate = '20M'\nhalf_duplex = { guard = '500us', turn = '2ms' }"),
+            [(near, 13.116, "half-duplex ceiling")]
+        );
+    }
+
+    #[test]
+    fn what_is_corrupted_is_lost_too() {
+        let text = "title = 't'\n[link]\nbetween = ['a', 'b']\nloss = '10%'\ncorrupt = '10%'\n[flow]\n";
+        let case = case(text);
+        let loss = Way::of(&case, &case.flows[0]).unwrap().loss();
+        assert!((loss - 0.19).abs() < 1e-12, "{loss}");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod arbitrary;
 mod bursts;
+mod closed_loop;
 mod conservation;
 mod copies;
 mod half_duplex;

@@ -95,8 +95,8 @@ type Arrival = (Packet, End, Nanos);
 /// Mostly of ECN-capable TCP, sometimes of datagrams.
 fn arrival() -> impl Strategy<Value = Arrival> {
     let gap = prop_oneof![2 => Just(0), 4 => 0..200_000u64, 1 => 0..2_000_000u64].prop_map(Nanos);
-    let tcp = (1..40_000usize, prop_oneof![Just(1448u16), 500..2000u16], any::<bool>(), any::<u8>()).prop_map(
-        |(payload, size, ipv6, first)| {
+    let tcp = (1..40_000usize, prop_oneof![Just(1448u16), 500..2000u16], any::<bool>(), any::<u8>())
+        .prop_map(|(payload, size, ipv6, first)| {
             let segment = Segment::new(ACK | PSH, 100, &[]).with_payload(&bytes(payload, first));
             let mut packet = segment.enveloped().swap_remove(if ipv6 { 3 } else { 0 });
             if ipv6 {
@@ -108,8 +108,7 @@ fn arrival() -> impl Strategy<Value = Arrival> {
                 packet.data[10..12].copy_from_slice(&sum.to_be_bytes());
             }
             offloaded(packet, &segment, size)
-        },
-    );
+        });
     let udp = (1..40_000usize, 500..2000u16, any::<u8>())
         .prop_map(|(payload, size, first)| offloaded_datagrams(&bytes(payload, first), size));
     (prop_oneof![4 => tcp, 1 => udp], end(), gap)

@@ -7,6 +7,7 @@
 //! | [`overhead`] | what headers leave of a link's rate |
 //! | [`slow_start`] | how long a connection takes to fill its window |
 //! | [`persist`] | rate of a window too small for one segment |
+//! | [`turns`] | what a half-duplex medium leaves of its rate |
 
 pub mod cubic;
 pub mod mathis;
@@ -15,6 +16,7 @@ pub mod persist;
 pub mod pftk;
 pub mod slow_start;
 pub mod tfrc;
+pub mod turns;
 pub mod window;
 
 use crate::units::Nanos;

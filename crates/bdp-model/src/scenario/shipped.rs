@@ -22,6 +22,7 @@ const SHIPPED: &[(&str, &str)] = files![
     "fast-delay",
     "fast-lossy",
     "s0-delay",
+    "s0-distance",
     "s0-latency",
     "s0-streams",
     "s0-window-i",

@@ -206,7 +206,9 @@ impl<'a> Reading<'a> {
                 last = Mark { at_ns: now - first, bytes: self.total };
                 self.meter.set(self.total);
                 if self.counted_from.is_none() && last.at_ns >= self.plan.omit.as_ns() {
-                    self.counted_from = Some(last);
+                    // Without omit it is the first read that counting begins with.
+                    let at_ns = if self.plan.omit == Nanos::ZERO { 0 } else { last.at_ns };
+                    self.counted_from = Some(Mark { at_ns, ..last });
                     self.read_before.clone_from(&self.read);
                 }
                 let over = last.at_ns >= self.plan.duration.as_ns();

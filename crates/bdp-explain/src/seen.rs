@@ -121,7 +121,12 @@ impl<'a> Seen<'a> {
     /// Whether an end's process has used up the processor that it runs on.
     pub fn busy_process(&self) -> Option<(&'static str, f64)> {
         const BUSY: f64 = 0.9;
+        /// A shorter flow has waited for nothing yet.
+        const LONG_ENOUGH_NS: u64 = 100_000_000;
         let d = self.direction;
+        if d.duration_ns < LONG_ENOUGH_NS {
+            return None;
+        }
         [("sending", d.sender_cpu), ("receiving", d.receiver_cpu)].into_iter().find(|&(_, cpu)| cpu >= BUSY)
     }
 

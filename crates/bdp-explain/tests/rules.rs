@@ -131,6 +131,16 @@ fn each_shape_has_its_limit() {
         retransmits: 240,
         ..WINDOW_BOUND
     };
+    // A buffer of tcp_wmem's largest, of which writes take exactly what is free.
+    let used_up = Shape {
+        goodput_mbps: 728.0,
+        in_flight: 21 * MIB / 10,
+        cwnd: 4 * MIB,
+        sndbuf_limited: Some(0.01),
+        send_buffer: 4 * MIB,
+        ..buffer.clone()
+    };
+    let tiny = Shape { goodput_mbps: 0.1, in_flight: 0, receive_window: 1152, ..WINDOW_BOUND };
     let full = Shape { goodput_mbps: 934.0, rtt_loaded: 72 * MS, ..window.clone() };
     let queue = Shape { goodput_mbps: 95.0, rtt_loaded: 88 * MS, receive_window: MIB, ..window.clone() };
     let cases: &[(&str, Shape, Limit, Confidence)] = &[
@@ -154,6 +164,10 @@ fn each_shape_has_its_limit() {
         ("buffer", buffer.clone(), SendBuffer, High),
         ("buffer, the kernel is silent", Shape { sndbuf_limited: None, ..buffer.clone() }, SendBuffer, Low),
         ("buffer, the kernel denies it", Shape { sndbuf_limited: Some(0.0), ..buffer.clone() }, Unknown, Low),
+        ("buffer used up, the kernel denies it", used_up.clone(), SendBuffer, Low),
+        ("buffer that grows, the kernel denies it", Shape { send_buffer: 3 * MIB, ..used_up }, Unknown, Low),
+        ("window under a segment", tiny.clone(), ReceiveWindow, High),
+        ("window under a segment, seldom full", Shape { share: 0.5, receive_window: 8192, ..tiny }, Unknown, Low),
         ("buffer of unknown room", Shape { send_buffer: 64 * MIB, ..buffer.clone() }, SendBuffer, Medium),
         ("buffer full beside the congestion window", Shape { cwnd: MIB / 2, ..buffer.clone() }, Unknown, Low),
         ("buffer, goodput elsewhere", Shape { goodput_mbps: 50.0, ..buffer.clone() }, Unknown, Low),
@@ -244,6 +258,47 @@ fn of_several_streams_the_one_that_was_sampled_is_judged() {
     let finding = explain(Way::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow);
     assert!(finding.evidence[1].contains("needs 1.36 MiB"), "half of it each: {:?}", finding.evidence);
+}
+
+#[test]
+fn segments_that_a_pacer_holds_are_not_laid_to_the_buffer() {
+    let mut m = Shape {
+        goodput_mbps: 728.0,
+        in_flight: 21 * MIB / 10,
+        cwnd: 4 * MIB,
+        receive_window: 8 * MIB,
+        sndbuf_limited: Some(0.0),
+        ..WINDOW_BOUND
+    }
+    .measurement();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::SendBuffer);
+    m.directions[0].congestion_control = "bbr".to_owned();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
+    let tiny = Shape { goodput_mbps: 0.1, in_flight: 0, receive_window: 1152, ..WINDOW_BOUND };
+    let finding = tiny.finding();
+    assert!(finding.evidence.iter().any(|e| e.contains("persist timer")), "{finding:?}");
+    assert!(!WINDOW_BOUND.finding().evidence.iter().any(|e| e.contains("persist timer")));
+}
+
+#[test]
+fn what_was_asked_for_is_not_laid_to_the_system() {
+    let mut m = WINDOW_BOUND.measurement();
+    assert!(explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+    m.request.window = Some(bdp_model::units::ByteCount::kib(1024));
+    assert!(!explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+}
+
+#[test]
+fn a_flow_too_short_to_wait_is_not_laid_to_the_processor() {
+    let mut m = Shape { cpu: 0.99, share: 0.2, ..WINDOW_BOUND }.measurement();
+    let blames = |m: &Measurement| explain(Way::To, m)[0].evidence.iter().any(|e| e.contains("processor"));
+    assert!(blames(&m));
+    m.directions[0].duration_ns = 3 * MS;
+    assert!(!blames(&m));
 }
 
 #[test]

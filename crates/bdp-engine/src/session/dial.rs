@@ -32,6 +32,15 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
         Ok(address) => vec![(address, request.port).into()],
         Err(_) => look_up(literal, request.port, cancel)?.map_err(failed)?,
     };
+    if let (Ok(literal), Some(family)) = (literal.parse::<IpAddr>(), request.family)
+        && literal.is_ipv4() != (family == Family::Ipv4)
+    {
+        return Err(SessionError::Request(format!(
+            "{literal} is an {} address, and {} asks for the other version; leave that out",
+            if literal.is_ipv4() { "IPv4" } else { "IPv6" },
+            if literal.is_ipv4() { "-6" } else { "-4" },
+        )));
+    }
     let any = !found.is_empty();
     let wanted = match request.family {
         Some(family) => Some(family),
@@ -39,6 +48,12 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
     };
     if let Some(family) = wanted {
         found.retain(|a| a.is_ipv4() == (family == Family::Ipv4));
+    }
+    if let (true, true, None, Some(bind)) = (found.is_empty(), any, request.family, &request.bind_address) {
+        return Err(SessionError::Request(format!(
+            "'{literal}' can't be reached from {bind}: the two are not of the same IP version; give another address \
+             to send from, or leave it out"
+        )));
     }
     match (found.is_empty(), any) {
         (false, _) => Ok(found),
@@ -187,6 +202,9 @@ fn failure(address: SocketAddr, error: SysError) -> SessionError {
         "bind to" if kind == ErrorKind::AddrNotAvailable => SessionError::Request(format!(
             "{error}; this machine has no such address for {address} ('ip address' lists those that it has)"
         )),
+        "set" if error.operand.starts_with("SO_BINDTODEVICE") && kind != ErrorKind::PermissionDenied => {
+            SessionError::Request(format!("{error}; 'ip link' lists the devices of this machine"))
+        }
         "bind to" if kind == ErrorKind::AddrInUse => {
             SessionError::Request(format!("{error}; choose other local ports with --cport, or leave it out"))
         }
@@ -198,9 +216,12 @@ fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {
     match cause.kind() {
         ErrorKind::ConnectionRefused => SessionError::Refused { address },
         ErrorKind::TimedOut => SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) },
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
-            SessionError::NoRoute { address, cause: cause.to_string() }
-        }
+        // The last two: a route of type blackhole or prohibit, or a firewall of this machine.
+        ErrorKind::HostUnreachable
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::NetworkDown
+        | ErrorKind::InvalidInput
+        | ErrorKind::PermissionDenied => SessionError::NoRoute { address, cause: cause.to_string() },
         _ => SessionError::Near(crate::EngineError::Sys(SysError {
             operation: "connect to",
             operand: address.to_string(),

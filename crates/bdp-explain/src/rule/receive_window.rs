@@ -20,11 +20,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL)?;
     let carried = seen.rate_bps(window.receive_bytes)?;
     let reached = seen.stream_bps / carried;
-    if !(REACHED..=ABOVE).contains(&reached) {
+    if !(REACHED..=ABOVE).contains(&reached) && !holds_no_segment(seen, window, reached) {
         return None;
     }
     let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
-    let confidence = match window.receive_full >= FULL_ALWAYS && reached >= REACHED_WELL {
+    let explained = reached >= REACHED_WELL || reached < REACHED;
+    let confidence = match window.receive_full >= FULL_ALWAYS && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
         false if kernel_denies => Confidence::Low,
@@ -47,6 +48,14 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     })
 }
 
+/// Whether the window is smaller than a segment. Then the sender waits before it sends part of one, until its persist
+/// timer ends (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1), and goodput is far below window / round trip.
+fn holds_no_segment(seen: &Seen<'_>, window: &WindowUse, reached: f64) -> bool {
+    window.receive_full >= FULL_ALWAYS
+        && reached < REACHED
+        && seen.direction.mss_bytes.is_some_and(|mss| window.receive_bytes < mss as f64)
+}
+
 fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64) -> Vec<String> {
     let streams = if seen.measurement.request.streams > 1 { ", each stream" } else { "" };
     let mut all = Vec::new();
@@ -60,9 +69,18 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
             percent(window.receive_full),
         ));
     }
-    let name = &seen.receiver_name;
-    let ends_at =
-        maximum(seen.receiver, RMEM).map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
+    if holds_no_segment(seen, window, reached) {
+        let mss = seen.direction.mss_bytes.map_or(0.0, |mss| mss as f64);
+        all.push(format!(
+            "the window holds no whole segment of {}: the sender waits for its persist timer before it sends less",
+            size(mss)
+        ));
+    }
+    let (name, request) = (&seen.receiver_name, &seen.measurement.request);
+    // Where the window was asked for, the system's largest has no part in it.
+    let ends_at = maximum(seen.receiver, RMEM)
+        .filter(|_| request.window.is_none() && request.socket_buffer.is_none())
+        .map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
     let needs = seen.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
         let ceiling = seen.measurement.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
         format!("{} needs {} on the wire", rate(ceiling), size(needed))

@@ -10,6 +10,10 @@ const LIMITED: f64 = 0.3;
 const LIMITED_MOSTLY: f64 = 0.5;
 /// In flight / `SO_SNDBUF`: the buffer counts the memory of whole packets, of which this much at least is payload.
 const PAYLOAD_ROOM: f64 = 0.35;
+/// Payload in flight / `SO_SNDBUF` of a buffer that has no room: the rest is headers and the memory that packets take.
+const PAYLOAD_HALF: f64 = 0.5;
+/// The congestion window is full in fewer of the samples: it holds nothing back.
+const CWND_FREE: f64 = 0.1;
 /// Goodput / (in flight / round trip): what is in flight explains the goodput.
 const REACHED: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 /// A window that is full in more of the samples is the limit itself.
@@ -27,8 +31,10 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     let counted = seen.sndbuf_limited.is_some_and(|share| share >= LIMITED);
     let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= PAYLOAD_ROOM);
     let explained = REACHED.contains(&reached);
-    // The kernel knows best; without its word the other two must agree, and it must not say the opposite.
-    let denied = seen.sndbuf_limited.is_some_and(|share| share < 0.05);
+    // The kernel knows best; without its word the other two must agree, and it must not say the opposite. It counts only
+    // where a write had failed before the last segment left: a write that fits the room exactly it does not see.
+    let denied =
+        seen.sndbuf_limited.is_some_and(|share| share < 0.05) && !is_used_up(seen, window, buffer);
     if !explained || denied || !(counted || full) {
         return None;
     }
@@ -56,6 +62,18 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
             Some(_) => Vec::new(),
         },
     })
+}
+
+/// Whether payload in flight takes half a buffer that can't grow, and no pacer holds segments back.
+fn is_used_up(seen: &Seen<'_>, window: &WindowUse, buffer: Option<u64>) -> bool {
+    let largest = maximum(seen.sender, WMEM);
+    let fixed = seen.measurement.request.socket_buffer.is_some();
+    let paced = seen.direction.congestion_control.starts_with("bbr");
+    buffer.is_some_and(|b| {
+        window.in_flight_bytes >= PAYLOAD_HALF * b as f64 && (fixed || largest.is_some_and(|max| b >= max))
+    }) && window.congestion_full < CWND_FREE
+        && seen.busy_process().is_none()
+        && !paced
 }
 
 fn evidence(
@@ -87,8 +105,9 @@ fn evidence(
     });
     all.extend(holds);
     let name = &seen.sender_name;
-    let ends_at =
-        maximum(seen.sender, WMEM).map(|max| format!("tcp_wmem max on {name} is {}", size(max as f64)));
+    let ends_at = maximum(seen.sender, WMEM)
+        .filter(|_| seen.measurement.request.socket_buffer.is_none())
+        .map(|max| format!("tcp_wmem max on {name} is {}", size(max as f64)));
     let needs = seen.needed_bytes().filter(|&needed| needed > window.in_flight_bytes).map(|needed| {
         let ceiling = seen.measurement.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
         format!("{} needs {} in flight", rate(ceiling), size(needed))

@@ -74,7 +74,11 @@ fn total(seen: &Seen<'_>) -> u64 {
 
 /// A share that may be far below one in a hundred.
 fn small(share: f64) -> String {
-    if share < 0.001 { format!("{:.0} in a million", share * 1e6) } else { percent(share) }
+    match share * 1e6 {
+        millionths if millionths < 1.0 => "fewer than 1 in a million".to_owned(),
+        millionths if millionths < 1000.0 => format!("{millionths:.0} in a million"),
+        _ => percent(share),
+    }
 }
 
 fn missing(seen: &Seen<'_>) -> Vec<String> {

@@ -9,6 +9,8 @@ use crate::EngineError;
 
 /// Fraction of a processor from which the process may be what limits.
 const BUSY: f64 = 0.95;
+/// A flow that was shorter tells nothing of it: it has not waited for anything yet.
+const LONG_ENOUGH_NS: u64 = 100_000_000;
 
 /// One direction's result; findings are for others to add.
 pub(super) fn result(
@@ -55,16 +57,21 @@ pub(super) fn result(
     })
 }
 
-/// Goodput of the intervals after omit. The last one is left out where it is much shorter than the others.
+/// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late
+/// sample left of its interval.
 fn spread(received: &Received) -> Option<Spread> {
     let counted: Vec<_> =
         received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
-    let longest = counted.windows(2).map(|w| w[1].at_ns - w[0].at_ns).max()?;
-    let mut goodput: Vec<f64> = counted
+    let intervals: Vec<(u64, u64)> = counted
         .windows(2)
         .map(|w| (w[1].at_ns - w[0].at_ns, w[1].bytes.saturating_sub(w[0].bytes)))
-        .filter(|&(ns, _)| ns * 2 > longest)
-        .map(|(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
+        .collect();
+    // Not the longest: a single one during which an end did not run would leave out all the others.
+    let usual = median(&mut intervals.iter().map(|&(ns, _)| ns as f64).collect::<Vec<_>>())?;
+    let mut goodput: Vec<f64> = intervals
+        .iter()
+        .filter(|&&(ns, _)| ns as f64 * 2.0 > usual)
+        .map(|&(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
         .collect();
     Some(Spread {
         intervals: goodput.len() as u64,
@@ -83,21 +90,15 @@ fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowR
         .filter(|&w| w > 0)
         .map(|w| w as f64)
         .collect();
+    // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
+    let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     let asked = request.window.map(|w| w.as_bytes());
     let reached =
         asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
     let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
         None => "the sender's kernel does not tell the window that it sees (Linux 5.4 does)".to_owned(),
-        Some(seen) if seen > asked => format!(
-            "{seen} bytes were on the wire: the receiver's kernel lowers no window that is open (Linux 6.9 does), or \
-             the flow was too short for that"
-        ),
-        Some(seen) => format!(
-            "{seen} bytes were on the wire: the receiver's buffer is {} bytes (net.core.rmem_max bounds it), and the \
-             window's scale was fixed by the handshake",
-            received.receive_buffer_bytes.unwrap_or(0)
-        ),
+        Some(seen) => format!("{seen} bytes were on the wire: {}", why_not(seen, asked, unit, received)),
     });
     let method = match (request.window, request.socket_buffer) {
         (Some(_), _) => "socket clamp",
@@ -112,6 +113,31 @@ fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowR
         method: method.to_owned(),
         reached,
         note,
+    }
+}
+
+/// What keeps a window from what was asked, as far as it shows.
+fn why_not(seen: u64, asked: u64, unit: u64, received: &Received) -> String {
+    if seen > asked && seen - asked <= 2 * unit {
+        return format!(
+            "the window's scale was fixed by the handshake, and the receiver's kernel rounds up in units of {unit} bytes"
+        );
+    }
+    if seen > asked {
+        return "the receiver's kernel lowers no window that is open (Linux 6.9 does), or the flow was too short for \
+                that"
+            .to_owned();
+    }
+    match received.receive_buffer_bytes {
+        // Of a buffer at least half is window.
+        Some(buffer) if buffer >= 2 * asked => {
+            format!("the receiver's buffer of {buffer} bytes has room for it, and its kernel offered no more")
+        }
+        buffer => format!(
+            "the receiver's buffer is {} bytes (net.core.rmem_max bounds it), and the window's scale was fixed by \
+             the handshake",
+            buffer.unwrap_or(0)
+        ),
     }
 }
 
@@ -147,7 +173,7 @@ pub(super) fn add_caveats(
     for result in directions {
         let way = result.direction.name();
         for (end, cpu) in [("sending", result.sender_cpu), ("receiving", result.receiver_cpu)] {
-            if cpu >= BUSY {
+            if cpu >= BUSY && result.duration_ns >= LONG_ENOUGH_NS {
                 caveats.push(format!(
                     "direction '{way}': the {end} process used {:.0} % of a processor; the path may carry more",
                     cpu * 100.0
@@ -201,5 +227,33 @@ mod tests {
         };
         let spread = spread(&received).unwrap();
         assert_eq!((spread.intervals, spread.p50), (2, 120_000.0));
+    }
+
+    #[test]
+    fn one_long_interval_leaves_the_others_in_the_spread() {
+        let at = [0, 100, 200, 300, 650, 700, 800, 900];
+        let received = Received {
+            samples: at
+                .map(|ms| ReceiverSample { at_ns: ms * 1_000_000, bytes: ms * 1000, ..Default::default() })
+                .to_vec(),
+            ..Default::default()
+        };
+        let spread = spread(&received).unwrap();
+        assert_eq!((spread.intervals, spread.p5, spread.p95), (6, 8e6, 8e6));
+    }
+
+    #[test]
+    fn a_window_that_is_not_reached_says_why() {
+        let received = |buffer| Received { receive_buffer_bytes: Some(buffer), ..Default::default() };
+        for (seen, asked, unit, buffer, why) in [
+            (1152, 1024, 128, 262_144, "units of 128 bytes"),
+            (2048, 1000, 1024, 262_144, "units of 1024 bytes"),
+            (131_072, 65_536, 1024, 524_288, "lowers no window"),
+            (212_992, 1 << 20, 1024, 425_984, "net.core.rmem_max"),
+            (1024, 65_536, 1024, 524_288, "has room for it"),
+        ] {
+            let told = why_not(seen, asked, unit, &received(buffer));
+            assert!(told.contains(why), "{told}");
+        }
     }
 }

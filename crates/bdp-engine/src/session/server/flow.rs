@@ -64,9 +64,13 @@ impl Flow {
         });
         let on_thread = Arc::clone(&flow);
         crate::agent::start(move || {
-            on_thread.live(&answers);
+            let outcome = on_thread.live(&answers);
+            // Before the client has the outcome and leaves: that is no flight from a running flow.
             on_thread.over.store(true, Ordering::Relaxed);
             on_thread.state().streams.clear();
+            if let Some((id, outcome)) = outcome {
+                answers.give(id, outcome);
+            }
         })?;
         Ok(flow)
     }
@@ -137,7 +141,8 @@ impl Flow {
         Some(u32::try_from(window).unwrap_or(u32::MAX))
     }
 
-    fn live(&self, answers: &Answers) {
+    /// The flow from its streams' arrival to its outcome, with the request that waits for that.
+    fn live(&self, answers: &Answers) -> Option<(u64, Result<Answer, EngineError>)> {
         let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
             (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
         });
@@ -148,17 +153,15 @@ impl Flow {
                 let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
                 answers.give(id, Err(why));
             }
-            return;
+            return None;
         }
         let streams: Vec<TcpStream> = self.state().streams.drain(..).flatten().collect();
         if let Some(id) = begin {
             answers.give(id, Ok(Answer::Done));
         }
         let outcome = self.run(streams);
-        let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect;
-        if let Some(id) = collect {
-            answers.give(id, outcome);
-        }
+        let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect?;
+        Some((collect, outcome))
     }
 
     fn incomplete(&self, missing: usize) -> EngineError {

@@ -25,7 +25,8 @@ pub struct Seen<'a> {
     pub rwnd_limited: Option<f64>,
     /// Time limited by the send buffer / busy time, as the kernel counts it.
     pub sndbuf_limited: Option<f64>,
-    /// Median round trip under load: of the probe flow, or as the sender's kernel smoothed it.
+    /// Median round trip under load, of the probe flow or as the sender's kernel smoothed it, whichever is less: an end
+    /// that is late to answer lengthens either of them.
     pub rtt_loaded: Option<Nanos>,
     /// Median round trip before the load.
     pub rtt_idle: Option<Nanos>,
@@ -58,6 +59,7 @@ impl<'a> Seen<'a> {
         };
         let samples: Vec<&SenderSample> =
             direction.sent.iter().filter(|s| s.at_ns >= direction.omit_ns).collect();
+        let probed = direction.rtt_ns.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.p50));
         Some(Self {
             measurement,
             direction,
@@ -68,12 +70,7 @@ impl<'a> Seen<'a> {
             window: WindowUse::of(&samples, direction.mss_bytes),
             rwnd_limited: share_of_busy(&samples, |s| s.rwnd_limited_ns),
             sndbuf_limited: share_of_busy(&samples, |s| s.sndbuf_limited_ns),
-            rtt_loaded: direction
-                .rtt_ns
-                .loaded
-                .filter(|rtt| rtt.received > 0)
-                .map(|rtt| Nanos(rtt.p50))
-                .or_else(|| smoothed(&samples)),
+            rtt_loaded: probed.into_iter().chain(smoothed(&samples)).min(),
             rtt_idle: idle(measurement, direction).map(|rtt| Nanos(rtt.p50)),
             stream_bps: direction.stream_goodput_bps.first().copied().unwrap_or(direction.goodput_bps),
         })
@@ -104,10 +101,11 @@ impl<'a> Seen<'a> {
         const NOISE: Nanos = Nanos::millis(2);
         /// Less than this share of the idle round trip doesn't change what a window reaches.
         const SHARE: f64 = 0.2;
-        let (idle, loaded) = (self.rtt_idle?, self.direction.rtt_ns.loaded?);
-        let added = Nanos(loaded.p50).saturating_sub(idle);
-        (loaded.received > 0 && added > NOISE && added.as_secs_f64() > SHARE * idle.as_secs_f64())
-            .then_some(added)
+        let idle = self.rtt_idle?;
+        // Without probes nobody has seen how others fare.
+        self.direction.rtt_ns.loaded.filter(|rtt| rtt.received > 0)?;
+        let added = self.rtt_loaded?.saturating_sub(idle);
+        (added > NOISE && added.as_secs_f64() > SHARE * idle.as_secs_f64()).then_some(added)
     }
 
     /// What load adds at the 95th percentile, as a sentence; nothing where it adds less than one notices.

@@ -167,7 +167,12 @@ fn each_shape_has_its_limit() {
         ("buffer used up, the kernel denies it", used_up.clone(), SendBuffer, Low),
         ("buffer that grows, the kernel denies it", Shape { send_buffer: 3 * MIB, ..used_up }, Unknown, Low),
         ("window under a segment", tiny.clone(), ReceiveWindow, High),
-        ("window under a segment, seldom full", Shape { share: 0.5, receive_window: 8192, ..tiny }, Unknown, Low),
+        (
+            "window under a segment, seldom full",
+            Shape { share: 0.5, receive_window: 8192, ..tiny },
+            Unknown,
+            Low,
+        ),
         ("buffer of unknown room", Shape { send_buffer: 64 * MIB, ..buffer.clone() }, SendBuffer, Medium),
         ("buffer full beside the congestion window", Shape { cwnd: MIB / 2, ..buffer.clone() }, Unknown, Low),
         ("buffer, goodput elsewhere", Shape { goodput_mbps: 50.0, ..buffer.clone() }, Unknown, Low),
@@ -274,6 +279,17 @@ fn segments_that_a_pacer_holds_are_not_laid_to_the_buffer() {
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::SendBuffer);
     m.directions[0].congestion_control = "bbr".to_owned();
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn probes_that_an_end_answers_late_are_no_queue() {
+    let mut m = WINDOW_BOUND.measurement();
+    let loaded = m.directions[0].rtt_ns.loaded.as_mut().unwrap();
+    (loaded.p50, loaded.p95) = (40 * MS, 75 * MS);
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(finding.limit, Limit::ReceiveWindow, "the flow's own round trip is what it was: {finding:?}");
+    m.directions[0].sent.iter_mut().for_each(|s| s.srtt_ns = Some(40 * MS));
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
 }
 
 #[test]

@@ -7,39 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Bench, Running, start};
-
-/// A server on a port that was free, and what it says once it listens.
-struct Serving {
-    process: Running,
-    port: u16,
-}
-
-/// A port that nothing listens on.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-fn serve(bench: &Bench, options: &str) -> Serving {
-    let port = free_port();
-    let mut process = start(bench.bdp(&format!("serve --listen {port} {options}")));
-    process.wait_until("it listens", |p| p.err().contains("listening on"));
-    Serving { process, port }
-}
-
-/// A short measurement in one direction.
-fn measure(port: u16) -> String {
-    format!("measure 127.0.0.1:{port} --forward -t 0.3 --idle 0.1 --json")
-}
-
-impl Serving {
-    #[track_caller]
-    fn assert_unharmed(&self, bench: &Bench) {
-        let ended = bench.run(&measure(self.port));
-        assert_eq!(ended.code(), 0, "{}", ended.err);
-        assert!(ended.json()["directions"][0]["goodput_bps"].as_f64().unwrap() > 0.0);
-    }
-}
+use support::serving::{free_port, measure, serve};
+use support::{Bench, start};
 
 #[test]
 fn a_server_tells_what_to_run_at_the_other_end_and_ends_cleanly() {
@@ -201,12 +170,49 @@ fn strangers_do_no_harm() {
 }
 
 #[test]
-fn an_idle_server_is_small() {
+fn an_idle_server_is_small_and_stays_so() {
     let bench = Bench::new();
     let server = serve(&bench, "");
-    server.assert_unharmed(&bench);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.pid())).unwrap();
-    let resident = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
-    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(kib < 15 * 1024, "{kib} KiB");
+    let line = format!("measure 127.0.0.1:{} --bidir -P 3 -t 0.02 -i 10ms --idle 0 --json", server.port);
+    let session = || assert_eq!(bench.run(&line).code(), 0);
+    (0..5).for_each(|_| session());
+    let before = Held::by(server.process.pid());
+    (0..20).for_each(|_| session());
+    // What a session has goes a moment after it.
+    let since = Instant::now();
+    let mut after = Held::by(server.process.pid());
+    while (after.threads, after.descriptors) != (before.threads, before.descriptors)
+        && since.elapsed() < Duration::from_secs(5)
+    {
+        thread::sleep(Duration::from_millis(20));
+        after = Held::by(server.process.pid());
+    }
+    assert_eq!((after.threads, after.descriptors), (before.threads, before.descriptors));
+    assert!(after.resident_kib < 15 * 1024, "{} KiB", after.resident_kib);
+    assert!(
+        after.resident_kib < before.resident_kib + 1024,
+        "{} KiB, then {}",
+        before.resident_kib,
+        after.resident_kib
+    );
+}
+
+/// What a process has of the machine.
+struct Held {
+    threads: usize,
+    descriptors: usize,
+    resident_kib: u64,
+}
+
+impl Held {
+    fn by(pid: u32) -> Self {
+        let count = |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).unwrap().count();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let resident = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        Self {
+            threads: count("task"),
+            descriptors: count("fd"),
+            resident_kib: resident.trim().trim_end_matches(" kB").parse().unwrap(),
+        }
+    }
 }

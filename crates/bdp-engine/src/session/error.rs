@@ -41,7 +41,9 @@ pub enum SessionError {
         deadline: Nanos,
     },
     /// There is no way to it.
-    #[error("connect to {address}: no route ({cause}); check the address, and this machine's routes and firewall")]
+    #[error(
+        "connect to {address}: no route ({cause}); check the address, and this machine's routes and firewall"
+    )]
     NoRoute {
         /// Where.
         address: SocketAddr,
@@ -93,7 +95,9 @@ pub enum SessionError {
         doing: &'static str,
     },
     /// The peer fell silent.
-    #[error("{address} is connected and says nothing while {doing}; is it bdp (iperf3 has the same port), and is the machine alive?")]
+    #[error(
+        "{address} is connected and says nothing while {doing}; is it bdp (iperf3 has the same port), and is the machine alive?"
+    )]
     Silent {
         /// Where.
         address: SocketAddr,

@@ -33,8 +33,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     let explained = REACHED.contains(&reached);
     // The kernel knows best; without its word the other two must agree, and it must not say the opposite. It counts only
     // where a write had failed before the last segment left: a write that fits the room exactly it does not see.
-    let denied =
-        seen.sndbuf_limited.is_some_and(|share| share < 0.05) && !is_used_up(seen, window, buffer);
+    let denied = seen.sndbuf_limited.is_some_and(|share| share < 0.05) && !is_used_up(seen, window, buffer);
     if !explained || denied || !(counted || full) {
         return None;
     }

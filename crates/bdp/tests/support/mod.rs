@@ -5,6 +5,7 @@
 
 pub mod machine;
 pub mod scenario;
+pub mod serving;
 
 use std::fs;
 use std::io::Read;

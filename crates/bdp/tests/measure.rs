@@ -1,0 +1,236 @@
+//! `bdp measure` as people run it: every flag against a real server, its JSON against the schema, and what a pipeline
+//! makes of the exit code.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Bench;
+use support::serving::{Serving, serve};
+
+#[track_caller]
+fn assert_fits_schema(document: &Value) {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/measurement.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> =
+        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+}
+
+impl Serving {
+    /// Measures for a moment with further options, and gives the document, which keeps to the schema.
+    #[track_caller]
+    fn measured(&self, bench: &Bench, options: &str) -> Value {
+        let time = if options.starts_with("-t ") { "" } else { "-t 0.2" };
+        let brief = format!("measure 127.0.0.1:{} {time} --idle 0.1 --json {options}", self.port);
+        let ended = bench.run(&brief);
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let document = ended.json();
+        assert_fits_schema(&document);
+        document
+    }
+}
+
+#[test]
+fn the_json_has_what_it_is_read_for() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let document = server.measured(&bench, "-t 0.4 -i 50ms -w 64K");
+    let directions = document["directions"].as_array().unwrap();
+    let names: Vec<&Value> = directions.iter().map(|d| &d["direction"]).collect();
+    assert_eq!(names, ["to", "from"]);
+    for d in directions {
+        let bytes = d["bytes"].as_u64().unwrap();
+        let seconds = d["duration_ns"].as_u64().unwrap() as f64 / 1e9;
+        assert!((0.39..1.0).contains(&seconds), "{seconds}");
+        assert_eq!(d["omit_ns"], 0);
+        // The first read is the mark that is counted from.
+        let goodput = d["goodput_bps"].as_f64().unwrap();
+        let mean = bytes as f64 * 8.0 / seconds;
+        assert!(goodput <= mean * 1.000_001 && goodput > 0.5 * mean, "{goodput} of {mean}");
+        assert_eq!(d["window"]["asked_bytes"], 65_536);
+        for when in ["idle", "loaded"] {
+            let rtt = &d["rtt_ns"][when];
+            let figures = ["min", "p50", "p95", "p99", "max"].map(|p| rtt[p].as_u64().unwrap());
+            assert!(figures.is_sorted() && figures[0] > 0, "{when}: {rtt}");
+        }
+        assert!(d["retransmits"].is_u64() && !d["findings"].as_array().unwrap().is_empty(), "{d:#}");
+    }
+}
+
+#[test]
+fn each_flag_is_seen_in_what_is_measured() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let cases: &[(&str, &[(&str, Value)])] = &[
+        ("-R", &[("/directions/0/direction", json!("from")), ("/directions/1", Value::Null)]),
+        ("--forward", &[("/directions/0/direction", json!("to")), ("/directions/1", Value::Null)]),
+        ("--bidir", &[("/request/bidirectional", json!(true)), ("/directions/1/direction", json!("from"))]),
+        ("-R -P 3", &[("/request/streams", json!(3)), ("/directions/0/stream_goodput_bps/3", Value::Null)]),
+        (
+            "--forward -l 1K",
+            &[("/request/length", json!(1024)), ("/directions/0/send_method", json!("write"))],
+        ),
+        ("-M 1000", &[("/directions/0/mss_bytes", json!(988)), ("/directions/1/mss_bytes", json!(988))]),
+        (
+            "-C reno",
+            &[
+                ("/directions/0/congestion_control", json!("reno")),
+                ("/directions/1/congestion_control", json!("reno")),
+            ],
+        ),
+        (
+            "-R -w 256K",
+            &[
+                ("/directions/0/window/on_the_wire_bytes", json!(262_144)),
+                ("/directions/0/window/reached", json!(true)),
+            ],
+        ),
+        (
+            "--forward --sockbuf 64K",
+            &[
+                ("/directions/0/send_buffer_bytes", json!(131_072)),
+                ("/directions/0/window/socket_buffer_bytes", json!(131_072)),
+            ],
+        ),
+        (
+            "-R --sockbuf 64K",
+            &[
+                ("/directions/0/send_buffer_bytes", json!(131_072)),
+                ("/directions/0/window/method", json!("SO_RCVBUF")),
+            ],
+        ),
+        (
+            "-4 -B 127.0.0.1 -N",
+            &[
+                ("/near/address", json!("127.0.0.1")),
+                ("/request/family", json!("ipv4")),
+                ("/request/nodelay", json!(true)),
+            ],
+        ),
+        ("-B 127.0.0.5 --dscp ef", &[("/near/address", json!("127.0.0.5")), ("/request/dscp", json!(46))]),
+        ("--bind-dev lo", &[("/near/device/name", json!("lo")), ("/request/bind_device", json!("lo"))]),
+    ];
+    for (flags, expected) in cases {
+        let document = server.measured(&bench, flags);
+        for (at, value) in *expected {
+            let found = document.pointer(at).cloned().unwrap_or_default();
+            assert_eq!(&found, value, "{flags}: {at}");
+        }
+    }
+    let omitting = server.measured(&bench, "--forward -O 0.3");
+    let d = &omitting["directions"][0];
+    assert!((290_000_000..400_000_000).contains(&d["omit_ns"].as_u64().unwrap()), "{}", d["omit_ns"]);
+    assert!(d["duration_ns"].as_u64().unwrap() >= 490_000_000, "{}", d["duration_ns"]);
+    // The first port is given, each flow has its own, and the next ones count up.
+    let taken = support::serving::free_port().min(60_000);
+    server.measured(&bench, &format!("-P 2 --cport {taken}"));
+}
+
+#[test]
+fn bytes_end_a_direction() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let ended = bench.run(&format!("measure 127.0.0.1:{} -n 3000000 --idle 0.1 --json", server.port));
+    let document = ended.json();
+    assert_fits_schema(&document);
+    for d in document["directions"].as_array().unwrap() {
+        assert_eq!((&d["bytes"], &d["ended"]), (&json!(3_000_000), &json!("bytes")));
+    }
+    // So little that nothing can be said of it, but no error either.
+    let one = bench.run(&format!("measure 127.0.0.1:{} -n 1 --idle 0", server.port));
+    assert_eq!(one.code(), 0, "{}", one.err);
+    assert!(!one.out.contains("NaN") && !one.out.contains("process used"), "{}", one.out);
+}
+
+#[test]
+fn ipv6_is_measured_by_its_address_in_brackets() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    if std::net::TcpStream::connect(("::1", server.port)).is_err() {
+        return;
+    }
+    let ended =
+        bench.run(&format!("measure [::1]:{} -6 --forward -t 0.2 --idle 0.1 --dscp cs1 --json", server.port));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    assert_fits_schema(&document);
+    assert_eq!((&document["near"]["address"], &document["far"]["address"]), (&json!("::1"), &json!("::1")));
+}
+
+#[test]
+fn a_thousand_streams_come_through() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let document = server.measured(&bench, "-t 1 --bidir -P 1000");
+    for d in document["directions"].as_array().unwrap() {
+        assert_eq!(d["stream_goodput_bps"].as_array().unwrap().len(), 1000);
+        assert!(d["bytes"].as_u64().unwrap() > 0 && d["ended"] == "duration", "{}", d["ended"]);
+    }
+    server.assert_unharmed(&bench);
+    // The client had its outcome before it left.
+    server.process.signal("TERM");
+    let said = server.process.wait().err;
+    assert!(!said.contains("while a flow ran"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_in_a_line() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (options, code, word) in [
+        ("-6", 2, "IPv4 address"),
+        ("-B 192.0.2.77", 2, "ip address"),
+        ("-B nonsense", 2, "nonsense"),
+        ("-B ::1", 2, "IP version"),
+        ("--bind-dev nosuch0", 2, "ip link"),
+        ("-C nosuch", 3, "it offers"),
+        ("-t 0", 2, "-t 0"),
+        ("-n 0", 2, "size of 0"),
+        ("-O 5 -i 5ms", 2, "-i 5 ms"),
+        ("--cport 65535 -P 2", 2, "do not suffice"),
+        ("-w 2G", 2, "1 GiB"),
+        ("--expect to.speed>=1", 2, "to.speed"),
+        ("--expect from.goodput>=1M --forward", 2, "from"),
+        ("--baseline nosuch", 2, "nosuch"),
+    ] {
+        let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0 {options}", server.port));
+        let line = ended.refusal(code);
+        assert!(line.contains(word), "{options}: {line}");
+    }
+    for options in ["-P 1001", "-P 0", "-4 -6", "-t 1 -n 1M", "-R --forward", "-w 64K --sockbuf 64K", "-M 20"]
+    {
+        let ended = bench.run(&format!("measure 127.0.0.1:{} {options}", server.port));
+        assert_eq!((ended.code(), ended.out.as_str()), (2, ""), "{options}: {}", ended.err);
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn a_pipeline_is_told_by_the_exit_code() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let brief = format!("measure 127.0.0.1:{} -t 0.2 --idle 0.1 --forward", server.port);
+    let met = bench.run(&format!("{brief} --runs 3 --label before --json --expect to.goodput>=1k"));
+    assert_eq!(met.code(), 0, "{}", met.err);
+    let document = met.json();
+    assert_fits_schema(&document);
+    assert_eq!((&document["schema"], &document["summary"]["n"]), (&json!("bdp.measurements/1"), &json!(3)));
+
+    let missed = bench
+        .run(&format!("{brief} --label missed --expect to.goodput>=9000G --expect to.rtt.loaded.p95<=100s"));
+    assert_eq!(missed.code(), 1, "{}", missed.err);
+    assert_eq!(missed.err.matches("9000").count(), 1, "{}", missed.err);
+    assert!(!missed.err.contains("rtt"), "one that is met is not told: {}", missed.err);
+
+    // A window of 2 KiB over loopback is far below what it was without.
+    let worse = bench.run(&format!("{brief} --runs 3 --label after -w 2K --baseline before"));
+    assert_eq!(worse.code(), 1, "{}{}", worse.out, worse.err);
+    let compared = bench.run("compare before after --json");
+    assert_eq!(compared.code(), 1, "{}", compared.err);
+    assert!(compared.out.contains("\"confidence\""), "{}", compared.out);
+    assert_eq!(bench.run("compare after before").code(), 0);
+    // A single run has no interval, and that is no regression.
+    let few = bench.run(&format!("{brief} -w 2K --baseline before"));
+    assert_eq!(few.code(), 0, "{}{}", few.out, few.err);
+    assert!(few.out.contains("too few"), "{}", few.out);
+}

@@ -1,0 +1,39 @@
+//! A server that a test measures to, over loopback.
+
+use std::net::TcpListener;
+
+use super::{Bench, Running, start};
+
+/// A server on a port that was free.
+pub struct Serving {
+    pub process: Running,
+    pub port: u16,
+}
+
+/// A port that nothing listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Starts one with these options, and waits until it listens.
+pub fn serve(bench: &Bench, options: &str) -> Serving {
+    let port = free_port();
+    let mut process = start(bench.bdp(&format!("serve --listen {port} {options}")));
+    process.wait_until("it listens", |p| p.err().contains("listening on"));
+    Serving { process, port }
+}
+
+/// A short measurement in one direction.
+pub fn measure(port: u16) -> String {
+    format!("measure 127.0.0.1:{port} --forward -t 0.3 --idle 0.1 --json")
+}
+
+impl Serving {
+    /// A client is served: nothing that came before has done harm.
+    #[track_caller]
+    pub fn assert_unharmed(&self, bench: &Bench) {
+        let ended = bench.run(&measure(self.port));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        assert!(ended.json()["directions"][0]["goodput_bps"].as_f64().unwrap() > 0.0);
+    }
+}

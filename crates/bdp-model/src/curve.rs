@@ -126,8 +126,10 @@ pub enum DeliveryDelay {
 
 impl Point {
     /// The delay that, added to the idle round trip, explains the goodput by the window: 8W / goodput - idle RTT, W the
-    /// windows on the wire of all streams. `None` where one of the three is not known.
+    /// windows on the wire of all streams. `None` where one of the three is not known, or where nobody asked for a window:
+    /// one that the kernel tunes runs ahead of the goodput, and explains nothing.
     pub fn delivery_delay(&self) -> Option<DeliveryDelay> {
+        self.window_asked_bytes?;
         let window = self.on_the_wire_bytes? as f64 * f64::from(self.streams.max(1));
         delivery_delay(window, self.goodput_bps.p50, self.rtt_idle_ns?)
     }
@@ -313,7 +315,8 @@ impl Memory {
 
     /// Of all curves over one path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
     /// best goodput of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
-    /// window that holds a few packets as make up the one that fits. `None` where the windows are not known.
+    /// window, of those asked for, that holds a few packets as make up the one that fits. `None` where the windows are not
+    /// known.
     pub fn of(curves: &[Curve]) -> Option<Self> {
         let best = curves.iter().map(Curve::best_bps).fold(0.0, f64::max);
         let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.on_the_wire_bytes.is_some());
@@ -335,8 +338,9 @@ impl Memory {
             Some(Need { streams: 1, window_bytes: window as u64, buffer_bytes, measured: false })
         };
         let parallel = |one: Need| {
-            let small =
-                all().filter(|p| p.streams <= 1 && p.holds_a_few()).min_by(|a, b| a.x.total_cmp(&b.x))?;
+            let small = all()
+                .filter(|p| p.streams <= 1 && p.window_asked_bytes.is_some() && p.holds_a_few())
+                .min_by(|a, b| a.x.total_cmp(&b.x))?;
             let window = small.on_the_wire_bytes?;
             let streams = u32::try_from(one.window_bytes.div_ceil(window.max(1))).ok().filter(|&n| n > 1)?;
             let buffer_bytes = small.socket_buffer_bytes.map(|b| b * u64::from(streams));

@@ -160,3 +160,14 @@ fn ranges_are_filled_by_factors() {
     assert_eq!(usual_points(4096, 64 << 20), 15);
     assert_eq!((usual_points(1, 2), usual_points(1, u64::MAX)), (5, 17));
 }
+
+#[test]
+fn a_window_that_nobody_asked_for_explains_nothing() {
+    let mut curve = windows();
+    assert!(curve.points[3].delivery_delay().is_some());
+    assert!(Memory::of(std::slice::from_ref(&curve)).is_some());
+    curve.points.iter_mut().for_each(|p| p.window_asked_bytes = None);
+    assert_eq!(curve.points[3].delivery_delay(), None);
+    // Nor is a smaller one known that parallel streams could have.
+    assert_eq!(Memory::of(&[curve]), None);
+}

@@ -18,7 +18,11 @@ const CABLE: &str = r#"
     ip addr add 10.77.0.1/24 dev near0; ip addr add fd77::1/64 dev near0 nodad; ip link set near0 up
     far ip link set lo up
     far ip addr add 10.77.0.2/24 dev far0; far ip addr add fd77::2/64 dev far0 nodad; far ip link set far0 up
-    serve() { far "$BDP" serve "$@" >serve.out 2>serve.err & server=$!; until grep -q listening serve.err; do sleep 0.02; done; }
+    # Not through `far`, whose shell would be the process that is killed.
+    serve() {
+        nsenter -t $there -n "$BDP" serve "$@" >serve.out 2>serve.err & server=$!
+        until grep -q listening serve.err; do kill -0 $server; sleep 0.02; done
+    }
     # measure NAME ARGUMENTS: keeps what it says and its exit code under that name.
     measure() { name=$1; shift; code=0; "$BDP" measure "$@" >$name.out 2>$name.err || code=$?; echo $code >$name.code; }
 "#;

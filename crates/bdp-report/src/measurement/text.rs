@@ -231,7 +231,12 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
     let mut said: Vec<&str> = Vec::new();
     for m in measurements {
-        for caveat in &m.caveats {
+        // Why a window was not reached stands beside the window.
+        let shown = |caveat: &str| {
+            let missed = m.directions.iter().filter(|d| d.window.reached == Some(false));
+            missed.filter_map(|d| d.window.note.as_deref()).any(|note| caveat.ends_with(note))
+        };
+        for caveat in m.caveats.iter().filter(|caveat| measurements.len() > 1 || !shown(caveat)) {
             if !said.contains(&caveat.as_str()) {
                 said.push(caveat);
                 text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(caveat), style));

@@ -67,8 +67,8 @@ fn ipv6_is_the_same() {
     assert_eq!((measurement.near.address.as_str(), measurement.far.address.as_str()), ("::1", "::1"));
     let mut request = request("::1", server.address.port());
     request.family = Some(Family::Ipv4);
-    let error = run(&request).unwrap_err().to_string();
-    assert!(error.contains("no IPv4 address"), "{error}");
+    let error = run(&request).unwrap_err();
+    assert!(error.is_request() && error.to_string().contains("is an IPv6 address"), "{error}");
 }
 
 #[test]
@@ -96,8 +96,11 @@ fn a_window_is_on_the_wire_in_both_roles() {
         (request.window, request.omit) = (Some(ByteCount::bytes(window)), Nanos::millis(100));
         for result in run(&request).unwrap().directions {
             let seen = result.window.on_the_wire_max_bytes.unwrap();
-            assert_eq!(result.window.reached, Some(true), "{window}: {:?}", result.window);
             assert!(seen <= window + window / 10, "{window}: {:?}", result.window);
+            assert!(seen / 1448 >= window / 1448, "{window}: {:?}", result.window);
+            // Where the machine lets the reader wait, what it has not read yet is missing of the window that is seen.
+            let late = result.window.on_the_wire_bytes.is_some_and(|median| median < seen);
+            assert!(late || result.window.reached == Some(true), "{window}: {:?}", result.window);
             assert!(result.window.socket_buffer_bytes.is_some_and(|b| b >= window));
         }
     }

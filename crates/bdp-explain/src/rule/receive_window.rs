@@ -24,7 +24,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
         return None;
     }
     let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
-    let explained = reached >= REACHED_WELL || reached < REACHED;
+    let explained = !(REACHED..REACHED_WELL).contains(&reached);
     let confidence = match window.receive_full >= FULL_ALWAYS && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,

@@ -1,8 +1,9 @@
 //! `docs/guide.md`, carried out: every command of it, in its order, against a server on loopback, and what it shows held
 //! against what comes.
 //!
-//! A block marked `console` has commands, after `$ `, and what they print; one marked `toml` is a file whose first line is
-//! its name; one marked `sh` is not run here, and [`NOT_RUN`] says why.
+//! A block marked `console` has commands, after `$ `, and what they print; one marked `text` is what the command before it
+//! printed on a path that loopback is not, of which the layout is held; one marked `toml` is a file whose first line is its
+//! name; one marked `sh` is not run here, and [`NOT_RUN`] says why.
 
 mod support;
 
@@ -27,7 +28,7 @@ const SHORTER: [(&str, &str); 9] = [
     ("-t 5 -O 1", "-O 0.1"),
     ("bdp measure ams1 -n 20M", "bdp measure --idle 0.1 ams1 -n 20M"),
     ("bdp measure ams1", "bdp measure ams1 -t 0.3 --idle 0.1"),
-    ("bdp sweep ams1", "bdp sweep ams1 -t 0.2 -O 0.1 --idle 0.1 --points 5 --no-refine --forward"),
+    ("bdp sweep ams1", "bdp sweep ams1 -t 0.2 -O 0.1 --idle 0.1 --no-refine"),
     ("bdp sweep --in", "bdp sweep -t 1.2 -O 0.1 --no-refine --in"),
     ("bdp lab run", "bdp lab run --attempts 1 --set flow.duration=1.2s --set flow.omit=0.1s"),
     (">=900M", ">=1M"),
@@ -47,12 +48,15 @@ const MAY_END: [(&str, &[i32], &str); 4] = [
 const UNITS: [&str; 13] =
     ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "%"];
 
+/// Lines of a layout that depend on the figures: what can't be recommended or resolved has none.
+const NOT_ALWAYS: [&str; 4] = ["below:", "throughput", "latency", "memory"];
+
 /// The whole guide may take so long, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);
 
 #[derive(Debug, PartialEq)]
 enum Step {
-    Command { line: String, shown: Vec<String> },
+    Command { line: String, shown: Vec<String>, layout: Vec<String> },
     File { name: String, text: String },
     NotRun { line: String },
 }
@@ -73,11 +77,16 @@ fn steps(markdown: &str) -> Vec<Step> {
             (None, _) => {}
             (Some("console"), last) => match (line.strip_prefix("$ "), last) {
                 (Some(command), _) => {
-                    steps.push(Step::Command { line: command.to_owned(), shown: Vec::new() });
+                    steps.push(Step::Command {
+                        line: command.to_owned(),
+                        shown: Vec::new(),
+                        layout: Vec::new(),
+                    });
                 }
                 (None, Some(Step::Command { shown, .. })) => shown.push(line.to_owned()),
                 (None, _) => panic!("'{line}' stands before the first command"),
             },
+            (Some("text"), Some(Step::Command { layout, .. })) => layout.extend(heading(line)),
             (Some("toml"), Some(Step::File { name, text })) => {
                 if name.is_empty() {
                     *name = line.strip_prefix("# ").expect("a file begins with its name").to_owned();
@@ -88,10 +97,16 @@ fn steps(markdown: &str) -> Vec<Step> {
                 let line = line.split(" #").next().unwrap_or_default().trim_end().to_owned();
                 steps.push(Step::NotRun { line });
             }
-            (Some(other), _) => panic!("a block is marked '{other}': console, toml or sh"),
+            (Some(other), _) => panic!("a block is marked '{other}': console, text, toml or sh"),
         }
     }
     steps
+}
+
+/// What a line of a layout begins with, where that is a word and its place is at the edge.
+fn heading(line: &str) -> Option<String> {
+    let first = line.split(' ').next()?;
+    (!first.is_empty() && !words(first).is_empty() && !NOT_ALWAYS.contains(&first)).then(|| first.to_owned())
 }
 
 /// The words of a line without figures and what depends on their size.
@@ -171,14 +186,14 @@ fn every_command_of_the_guide_works() {
         match step {
             Step::NotRun { line } => not_run.push(line.as_str()),
             Step::File { name, text } => drop(bench.write(name, text)),
-            Step::Command { line, shown } if line.starts_with("bdp serve") => {
+            Step::Command { line, shown, .. } if line.starts_with("bdp serve") => {
                 server.take().into_iter().for_each(end);
                 server = Some(serve(&bench, line, &far, shown));
                 commands += 1;
             }
             Step::Command { line, .. }
                 if lab.is_none() && (line.contains("lab run") || line.contains("--in ")) => {}
-            Step::Command { line, shown } => {
+            Step::Command { line, shown, layout } => {
                 let ended = start(bench.shell(&shorter(line, &far))).wait();
                 let codes = MAY_END.iter().find(|(part, ..)| line.contains(part));
                 let codes = codes.map_or(&[0][..], |(_, codes, _)| codes);
@@ -187,6 +202,10 @@ fn every_command_of_the_guide_works() {
                 assert!(codes.contains(&ended.code()), "{line}: exit {}\n{output}", ended.code());
                 let missing = missing(line, shown, &output, &far);
                 assert!(missing.is_empty(), "{line} did not print {missing:#?} but:\n{output}");
+                for wanted in layout {
+                    let there = output.lines().any(|line| heading(line).as_ref() == Some(wanted));
+                    assert!(there, "{line} has no line that begins with '{wanted}' but:\n{output}");
+                }
                 commands += 1;
             }
         }
@@ -219,10 +238,11 @@ fn what_is_shown_is_held_against_the_output() {
 
 #[test]
 fn a_guide_is_read_by_its_marks() {
-    let text = "a\n```console\n$ x\ny\n$ z\n```\n```toml\n# f\nk = 1\n```\n```sh\nmake x   # why\n```\n";
+    let text = "a\n```console\n$ x\ny\n$ z\n```\n```text\npath  1\n  x\n12 a\n```\n```toml\n# f\nk = 1\n```\n```sh\nmake x   # why\n```\n";
     let command = |line: &str, shown: &[&str]| Step::Command {
         line: line.to_owned(),
         shown: shown.iter().map(|&s| s.to_owned()).collect(),
+        layout: if line == "z" { vec!["path".to_owned()] } else { Vec::new() },
     };
     assert_eq!(
         steps(text),

@@ -1,4 +1,5 @@
-//! A UDP socket that answers from the very address that was asked, on machines with several.
+//! A UDP socket that answers from the very address that was asked, on machines with several, and with the code point that
+//! it was asked with, so that the answer fares as the flow beside it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,8 +12,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::socket::set_number;
 use crate::{Result, SysError};
 
-/// Room for the one control message that is used.
-const CONTROL_BYTES: usize = 64;
+/// Room for the two control messages that are used, of 40 and 24 bytes.
+const CONTROL_BYTES: usize = 96;
+/// The code point's bits of the octet; the others are those of ECN (RFC 3168), which is not for an application to send.
+const CODE_POINT: u8 = 0xfc;
 
 /// The socket.
 #[derive(Debug)]
@@ -26,12 +29,20 @@ pub struct Way {
     name: libc::sockaddr_storage,
     name_length: libc::socklen_t,
     local: Option<Local>,
+    octet: Option<Octet>,
 }
 
 #[derive(Clone, Copy)]
 enum Local {
     V4(libc::in_addr),
     V6(libc::in6_pktinfo),
+}
+
+/// Type of service, or traffic class: the version of the packet, which on a socket of IPv6 may be either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Octet {
+    V4(u8),
+    V6(u8),
 }
 
 impl EchoSocket {
@@ -46,6 +57,9 @@ impl EchoSocket {
         } else {
             set_number(&socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1, "IP_PKTINFO")?;
         }
+        // Where the kernel does not tell, answers have no code point.
+        let _ = set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1, "IP_RECVTOS");
+        let _ = set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS");
         socket.bind(&address.into()).map_err(failed)?;
         socket.set_read_timeout(Some(patience)).map_err(failed)?;
         Ok(Self { socket: socket.into() })
@@ -75,8 +89,8 @@ impl EchoSocket {
         if got < 0 {
             return Err(io::Error::last_os_error());
         }
-        let local = local_of(&message);
-        Ok((got as usize, Way { name, name_length: message.msg_namelen, local }))
+        let (local, octet) = read_control(&message);
+        Ok((got as usize, Way { name, name_length: message.msg_namelen, local, octet }))
     }
 
     /// Sends a datagram back the way another came.
@@ -106,6 +120,21 @@ impl EchoSocket {
             }
             None => {}
         }
+        match way.octet.filter(|octet| octet.code_point() != 0) {
+            Some(octet @ Octet::V4(_)) => {
+                control.put(
+                    &mut message,
+                    libc::IPPROTO_IP,
+                    libc::IP_TOS,
+                    libc::c_int::from(octet.code_point()),
+                );
+            }
+            Some(octet @ Octet::V6(_)) => {
+                let class = libc::c_int::from(octet.code_point());
+                control.put(&mut message, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class);
+            }
+            None => {}
+        }
         // SAFETY: every pointer of the message is to a live buffer of the length beside it.
         let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
@@ -127,13 +156,18 @@ impl Control {
         Self([MaybeUninit::zeroed(); CONTROL_BYTES])
     }
 
-    /// Puts the one control message of a message.
+    /// Puts a control message behind those that the message has.
     fn put<T: Copy>(&mut self, message: &mut libc::msghdr, level: libc::c_int, kind: libc::c_int, value: T) {
         message.msg_control = self.0.as_mut_ptr().cast();
-        // SAFETY: the room holds the header and either value, both of fewer than 32 bytes, and is aligned for a header.
+        let taken = message.msg_controllen as usize;
+        // SAFETY: it only calculates.
+        let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as u32) } as usize;
+        assert!(taken + space <= CONTROL_BYTES, "room for {CONTROL_BYTES} bytes of control messages");
+        message.msg_controllen = (taken + space) as _;
+        // SAFETY: the room holds what is taken, the header and the value, as was just seen; what is taken is a multiple of
+        // the header's alignment, by CMSG_SPACE.
         unsafe {
-            message.msg_controllen = libc::CMSG_SPACE(size_of::<T>() as u32) as _;
-            let header = libc::CMSG_FIRSTHDR(&raw const *message);
+            let header = self.0.as_mut_ptr().cast::<u8>().add(taken).cast::<libc::cmsghdr>();
             (*header).cmsg_level = level;
             (*header).cmsg_type = kind;
             (*header).cmsg_len = libc::CMSG_LEN(size_of::<T>() as u32) as _;
@@ -142,27 +176,39 @@ impl Control {
     }
 }
 
-fn local_of(message: &libc::msghdr) -> Option<Local> {
+impl Octet {
+    fn code_point(self) -> u8 {
+        let (Self::V4(octet) | Self::V6(octet)) = self;
+        octet & CODE_POINT
+    }
+}
+
+/// The address of ours that a datagram was sent to, and its octet.
+fn read_control(message: &libc::msghdr) -> (Option<Local>, Option<Octet>) {
+    let (mut local, mut octet) = (None, None);
     // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
     // is of the type that its level and kind say.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
         while !header.is_null() {
+            let data = libc::CMSG_DATA(header);
             match ((*header).cmsg_level, (*header).cmsg_type) {
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    let info = libc::CMSG_DATA(header).cast::<libc::in_pktinfo>().read_unaligned();
-                    return Some(Local::V4(info.ipi_addr));
+                    local = Some(Local::V4(data.cast::<libc::in_pktinfo>().read_unaligned().ipi_addr));
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    return Some(Local::V6(
-                        libc::CMSG_DATA(header).cast::<libc::in6_pktinfo>().read_unaligned(),
-                    ));
+                    local = Some(Local::V6(data.cast::<libc::in6_pktinfo>().read_unaligned()));
                 }
-                _ => header = libc::CMSG_NXTHDR(&raw const *message, header),
+                (libc::IPPROTO_IP, libc::IP_TOS) => octet = Some(Octet::V4(data.read())),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    octet = Some(Octet::V6(data.cast::<libc::c_int>().read_unaligned() as u8));
+                }
+                _ => {}
             }
+            header = libc::CMSG_NXTHDR(&raw const *message, header);
         }
     }
-    None
+    (local, octet)
 }
 
 fn is_link_local(info: &libc::in6_pktinfo) -> bool {
@@ -197,6 +243,33 @@ mod tests {
         answers_from("0.0.0.0:0", "127.9.9.9");
         answers_from("[::]:0", "127.9.9.9");
         answers_from("[::]:0", "::1");
+    }
+
+    #[test]
+    fn the_answer_has_the_code_point_that_was_asked_with() {
+        for (bound, from, to) in [
+            ("0.0.0.0:0", "127.0.0.1:0", "127.0.0.1"),
+            ("[::]:0", "127.0.0.1:0", "127.0.0.1"),
+            ("[::]:0", "[::1]:0", "::1"),
+        ] {
+            let echo = EchoSocket::bind(bound.parse().unwrap(), Duration::from_secs(5)).unwrap();
+            let asking = EchoSocket::bind(from.parse().unwrap(), Duration::from_secs(5)).unwrap();
+            let reference = socket2::SockRef::from(&asking.socket);
+            // Expedited forwarding, and a bit of ECN.
+            match from.starts_with('[') {
+                true => reference.set_tclass_v6(0xb9).unwrap(),
+                false => reference.set_tos_v4(0xb9).unwrap(),
+            }
+            asking.socket.send_to(b"how?", (to, echo.local_address().unwrap().port())).unwrap();
+            let mut room = [0; 64];
+            let (length, way) = echo.receive(&mut room).unwrap();
+            echo.answer(&room[..length], &way).unwrap();
+            let (_, back) = asking.receive(&mut room).unwrap();
+            let found = back.octet.map(|octet| match octet {
+                Octet::V4(octet) | Octet::V6(octet) => octet,
+            });
+            assert_eq!(found, Some(0xb8), "{bound} {from}");
+        }
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Control {
     /// Puts a control message behind those that the message has.
     fn put<T: Copy>(&mut self, message: &mut libc::msghdr, level: libc::c_int, kind: libc::c_int, value: T) {
         message.msg_control = self.0.as_mut_ptr().cast();
-        let taken = message.msg_controllen as usize;
+        let taken: usize = message.msg_controllen as _;
         // SAFETY: it only calculates.
         let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as u32) } as usize;
         assert!(taken + space <= CONTROL_BYTES, "room for {CONTROL_BYTES} bytes of control messages");

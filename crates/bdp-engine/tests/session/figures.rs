@@ -94,6 +94,8 @@ fn a_window_is_on_the_wire_in_both_roles() {
         let mut request = server.request();
         (request.directions, request.mss) = (vec![Way::To, Way::From], Some(1460));
         (request.window, request.omit) = (Some(ByteCount::bytes(window)), Nanos::millis(100));
+        // Samples enough for one at which the reader had read all.
+        (request.duration, request.interval) = (Nanos::millis(600), Nanos::millis(10));
         for result in run(&request).unwrap().directions {
             let seen = result.window.on_the_wire_max_bytes.unwrap();
             assert!(seen <= window + window / 10, "{window}: {:?}", result.window);

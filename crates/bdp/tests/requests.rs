@@ -220,7 +220,9 @@ fn bdp_alone_is_about_ten_lines() {
     let ended = bench.run("");
     assert_eq!((ended.code(), ended.err.as_str()), (0, ""));
     assert!((8..=12).contains(&ended.out.lines().count()), "{}", ended.out);
-    assert!(ended.out.contains("bdp demo") && ended.out.contains("lab on this machine: "), "{}", ended.out);
+    for part in ["bdp demo", "bdp serve", "bdp measure ", "bdp sweep ", "bdp lab ", "lab on this machine: "] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
     assert!(!bench.store().exists());
 }
 

@@ -1,5 +1,7 @@
 //! What each key becomes.
 
+use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
+
 use super::*;
 
 #[test]
@@ -117,13 +119,42 @@ fn captures_are_asked_for_by_end_or_by_host() {
 
 #[test]
 fn every_example_of_the_reference_is_a_scenario() {
-    let text = include_str!("../../../../docs/scenario.md");
-    let examples: Vec<&str> =
-        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let examples = examples(include_str!("../../../../docs/scenario.md"));
     assert_eq!(examples.len(), 5);
     for example in examples {
         assert!(!plan(example).is_empty());
     }
+}
+
+fn examples(text: &str) -> Vec<&str> {
+    text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_example_of_the_emulator_has_every_impairment() {
+    let [example] = examples(include_str!("../../../../docs/emulator.md")).try_into().expect("one example");
+    let configs: Vec<LinkConfig> = plan(example).into_iter().map(|c| c.links[0].config.clone()).collect();
+    let direction = |has: fn(&DirectionConfig) -> bool| configs.iter().filter(|c| has(&c.forward)).count();
+    assert_eq!(
+        [
+            direction(|d| d.rewrite.window_field_max.is_some()),
+            direction(|d| d.rewrite.window_scale.is_some()),
+            direction(|d| d.drop_above.is_some()),
+            direction(|d| matches!(d.loss, Loss::Independent(_))),
+            direction(|d| matches!(d.loss, Loss::Periodic(_))),
+            direction(|d| matches!(d.loss, Loss::List(_))),
+            direction(|d| matches!(d.loss, Loss::GilbertElliott { .. })),
+            direction(|d| d.corrupt.fraction() > 0.0),
+            direction(|d| d.duplicate.fraction() > 0.0),
+            direction(|d| d.policer.is_some()),
+            direction(|d| matches!(d.limit, QueueLimit::Bytes(_))),
+            direction(|d| d.ecn_threshold.is_some()),
+            direction(|d| d.jitter.is_some()),
+            direction(|d| d.reorder.is_some()),
+            configs.iter().filter(|c| c.medium != Medium::FullDuplex).count(),
+        ],
+        [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 1]
+    );
 }
 
 #[test]

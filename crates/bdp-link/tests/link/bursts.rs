@@ -80,6 +80,26 @@ fn bursts_are_as_long_as_the_bad_state_lasts() {
     }
 }
 
+/// The mean alone would not tell a geometric distribution from bursts that all are equally long.
+#[test]
+fn lengths_of_bursts_are_geometric() {
+    for (to_bad, to_good) in [(0.01, 0.25), (0.02, 0.1), (0.2, 0.5)] {
+        let lost = lost(gilbert_elliott([to_bad, to_good, 0.0, 1.0]), 5);
+        let bursts: Vec<usize> = lost.chunk_by(|a, b| a == b).filter(|run| run[0]).map(<[_]>::len).collect();
+        let count = bursts.len() as f64;
+        let share = |length: i32| to_good * (1.0 - to_good).powi(length - 1);
+        for length in (1..).take_while(|length| count * share(*length) >= 20.0) {
+            let seen = bursts.iter().filter(|burst| **burst == length as usize).count() as f64;
+            let (expected, p) = (count * share(length), share(length));
+            let bound = 5.0 * (expected * (1.0 - p)).sqrt();
+            assert!(
+                (seen - expected).abs() <= bound,
+                "{to_good}: {seen} bursts of {length} in {count}, expected {expected}, bound {bound}"
+            );
+        }
+    }
+}
+
 /// Without memory the two states are one binomial, which ties the model to the simpler one.
 #[test]
 fn without_memory_bursts_are_those_of_independent_loss() {

@@ -158,6 +158,7 @@ fn each_shape_has_its_limit() {
             Medium,
         ),
         ("window, the kernel is silent", Shape { rwnd_limited: None, ..window.clone() }, ReceiveWindow, High),
+        ("window full by and by", Shape { share: 0.45, ..window.clone() }, ReceiveWindow, Low),
         ("window seldom full", Shape { share: 0.3, ..window.clone() }, Unknown, Low),
         ("window full, a third reached", Shape { goodput_mbps: 110.0, ..window.clone() }, Unknown, Low),
         ("congestion window as full", Shape { cwnd: MIB / MSS * MSS, ..window.clone() }, Unknown, Low),
@@ -319,9 +320,9 @@ fn a_flow_too_short_to_wait_is_not_laid_to_the_processor() {
 
 #[test]
 fn what_was_omitted_is_not_judged() {
-    let mut m = Shape { share: 0.45, ..WINDOW_BOUND }.measurement();
+    let mut m = Shape { share: 0.3, ..WINDOW_BOUND }.measurement();
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
-    m.directions[0].omit_ns = 5600 * MS;
+    m.directions[0].omit_ns = 7000 * MS;
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::ReceiveWindow);
 }
 

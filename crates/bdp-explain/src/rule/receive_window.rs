@@ -6,6 +6,8 @@ use crate::seen::{Seen, WindowUse, maximum, percent, rate, size, time};
 
 /// The window is full in at least this share of the samples.
 const FULL: f64 = 0.5;
+/// Full less often, the goodput has to be just what it carries, and doubt remains.
+const FULL_AT_TIMES: f64 = 0.4;
 /// It is full all the time but for slow start.
 const FULL_ALWAYS: f64 = 0.8;
 /// Goodput / (window / round trip): below it something else takes its share.
@@ -17,10 +19,14 @@ const ABOVE: f64 = 1.25;
 
 /// Claims the limit where both agree; the kernel's own count only corroborates, as it is known to under-report.
 pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL)?;
+    let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL_AT_TIMES)?;
     let carried = seen.rate_bps(window.receive_bytes)?;
     let reached = seen.stream_bps / carried;
     if !(REACHED..=ABOVE).contains(&reached) && !holds_no_segment(seen, window, reached) {
+        return None;
+    }
+    let at_times = window.receive_full < FULL;
+    if at_times && !(REACHED_WELL..=ABOVE).contains(&reached) {
         return None;
     }
     let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
@@ -28,7 +34,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     let confidence = match window.receive_full >= FULL_ALWAYS && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
-        false if kernel_denies => Confidence::Low,
+        false if kernel_denies || at_times => Confidence::Low,
         false => Confidence::Medium,
     };
     Some(Finding {

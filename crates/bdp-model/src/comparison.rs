@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::random::SplitMix64;
 use crate::stats::percentile;
 
+/// A change up to this share of a is no regression, however sure it is, unless something else is asked for.
+pub const THRESHOLD: f64 = 0.05;
 /// Confidence of an interval where there are runs enough.
 pub const CONFIDENCE: f64 = 0.95;
 /// Confidence that a verdict needs at least: that of 3 and 3 runs.

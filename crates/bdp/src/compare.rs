@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_model::Probability;
+use bdp_model::comparison::THRESHOLD;
 use bdp_report::{Compared, Metric, Outcomes};
 use bdp_store::{RunInfo, SqliteStore, Store};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub struct CompareArgs {
     b: String,
 
     /// Changes up to this share of A are no regression
-    #[arg(long, value_name = "SHARE", default_value = "5%")]
+    #[arg(long, value_name = "SHARE", default_value_t = threshold())]
     threshold: Probability,
 
     /// What fails the comparison when it regresses
@@ -117,6 +118,11 @@ impl CompareArgs {
         }
         Ok(if compared.regressed() { Exit::Missed } else { Exit::Done })
     }
+}
+
+/// Where none is given: that of `bdp measure --baseline`, too.
+fn threshold() -> Probability {
+    Probability::new(THRESHOLD).unwrap_or_default()
 }
 
 fn outcomes(store: &SqliteStore, name: &str) -> anyhow::Result<(RunInfo, Outcomes)> {

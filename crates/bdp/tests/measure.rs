@@ -225,6 +225,10 @@ fn a_pipeline_is_told_by_the_exit_code() {
     // A window of 2 KiB over loopback is far below what it was without.
     let worse = bench.run(&format!("{brief} --runs 3 --label after -w 2K --baseline before"));
     assert_eq!(worse.code(), 1, "{}{}", worse.out, worse.err);
+    let unlike = worse.err.lines().find(|line| line.starts_with("NOTE  baseline ")).unwrap_or_default();
+    assert!(unlike.ends_with(" was measured with no -w, this with -w 2K"), "{}", worse.err);
+    let alike = bench.run(&format!("{brief} --label again --baseline before"));
+    assert!(!alike.err.contains("NOTE"), "{}", alike.err);
     let compared = bench.run("compare before after --json");
     assert_eq!(compared.code(), 1, "{}", compared.err);
     assert!(compared.out.contains("\"confidence\""), "{}", compared.out);

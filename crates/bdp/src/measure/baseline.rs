@@ -1,15 +1,15 @@
 //! A stored run to compare with.
 
-use bdp_model::comparison::{Comparison, Verdict};
+use bdp_model::comparison::{Comparison, THRESHOLD, Verdict};
 use bdp_model::figure::{Figure, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::units::ByteCount;
 use bdp_store::{RunKind, SqliteStore, Store};
 
 use crate::exit;
+use crate::output::tame;
 use crate::store::refuse;
 
-/// A loss of goodput up to this share is no regression, however sure it is.
-const NEGLIGIBLE: f64 = 0.01;
 /// Resamples are drawn from this, so that a comparison repeats.
 const SEED: u64 = 1;
 
@@ -49,6 +49,13 @@ impl Baseline {
         Ok(Self { run: info.id, measurements, directions })
     }
 
+    /// What was asked for otherwise then than now, in a line; nothing where like is compared with like.
+    pub fn unlike(&self, now: &MeasureRequest) -> Option<String> {
+        let before = &self.measurements.first()?.request;
+        let (then, now) = differing(before, now)?;
+        Some(format!("NOTE  baseline {} was measured with {then}, this with {now}", self.run))
+    }
+
     /// The comparison in lines, and whether goodput is less beyond the noise.
     pub fn compare(&self, measured: &[Measurement]) -> (String, bool) {
         let mut text = String::new();
@@ -57,12 +64,49 @@ impl Baseline {
             for figure in [Figure::Goodput(way), Figure::RttLoaded(way, Quantile::P95)] {
                 let (before, now) = (values(figure, &self.measurements), values(figure, measured));
                 let Some(comparison) = Comparison::of(&before, &now, figure.better(), SEED) else { continue };
-                let worse = matches!(figure, Figure::Goodput(_)) && comparison.regressed(NEGLIGIBLE);
+                let worse = matches!(figure, Figure::Goodput(_)) && comparison.regressed(THRESHOLD);
                 regressed |= worse;
                 text.push_str(&line(&self.run, figure, &comparison, worse));
             }
         }
         (text, regressed)
+    }
+}
+
+/// The options in which two requests differ, of either; how long they send is not one of them, for goodput is a rate.
+fn differing(before: &MeasureRequest, now: &MeasureRequest) -> Option<(String, String)> {
+    let (before, now): (Vec<_>, Vec<_>) =
+        options(before).into_iter().zip(options(now)).filter(|(then, now)| then != now).unzip();
+    (!now.is_empty()).then(|| (before.join(", "), now.join(", ")))
+}
+
+/// What decides over figures, as options.
+fn options(request: &MeasureRequest) -> Vec<String> {
+    let given = |option: &str, value: Option<String>| match value {
+        Some(value) => format!("{option} {}", tame(&value)),
+        None => format!("no {option}"),
+    };
+    let size = |size: Option<ByteCount>| size.map(typed);
+    let set = |option: &str, on: bool| if on { option.to_owned() } else { format!("no {option}") };
+    vec![
+        given("-w", size(request.window)),
+        given("-P", Some(request.streams.to_string())),
+        given("-l", size(Some(request.length))),
+        given("-M", request.mss.map(|mss| mss.to_string())),
+        given("-C", request.congestion.clone()),
+        given("--sockbuf", size(request.socket_buffer)),
+        given("--dscp", request.dscp.map(|dscp| dscp.to_string())),
+        set("-N", request.nodelay),
+        set("--bidir", request.bidirectional),
+    ]
+}
+
+/// A size as one types it, exact.
+fn typed(size: ByteCount) -> String {
+    match size.as_bytes() {
+        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes > 0 && bytes % 1024 == 0 => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
     }
 }
 
@@ -87,4 +131,58 @@ fn line(run: &str, figure: Figure, comparison: &Comparison, regressed: bool) -> 
         figure.format(comparison.a.p50),
         figure.format(comparison.b.p50),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bdp_model::measurement::Way;
+    use bdp_model::units::Nanos;
+
+    fn request() -> MeasureRequest {
+        MeasureRequest {
+            host: "ams1".to_owned(),
+            port: 5201,
+            family: None,
+            directions: vec![Way::To],
+            bidirectional: false,
+            streams: 1,
+            duration: Nanos::secs(10),
+            bytes: None,
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            idle: Nanos::secs(2),
+            length: ByteCount::kib(128),
+            window: Some(ByteCount::kib(64)),
+            socket_buffer: None,
+            mss: None,
+            congestion: None,
+            nodelay: false,
+            dscp: None,
+            bind_address: None,
+            bind_device: None,
+            client_port: None,
+        }
+    }
+
+    #[test]
+    fn only_what_differs_is_told_and_the_time_is_not() {
+        let (before, mut now) = (request(), request());
+        now.duration = Nanos::secs(1);
+        assert_eq!(differing(&before, &now), None);
+        now.window = Some(ByteCount::bytes(8200));
+        now.streams = 4;
+        now.length = ByteCount::kib(2048);
+        now.congestion = Some("bbr".to_owned());
+        now.bidirectional = true;
+        let told = differing(&before, &now).unwrap();
+        assert_eq!(told.0, "-w 64K, -P 1, -l 128K, no -C, no --bidir");
+        assert_eq!(told.1, "-w 8200, -P 4, -l 2M, -C bbr, --bidir");
+        now = request();
+        now.mss = Some(1000);
+        now.window = None;
+        now.socket_buffer = Some(ByteCount::kib(64));
+        let told = differing(&before, &now).unwrap();
+        assert_eq!(told.1, "no -w, -M 1000, --sockbuf 64K");
+    }
 }

@@ -31,6 +31,9 @@ impl MeasureArgs {
         // Before anything is measured: a baseline that isn't there is found out now.
         let baseline =
             self.baseline.as_deref().map(|run| Baseline::load(run, &store, &plan.request)).transpose()?;
+        if let Some(unlike) = baseline.as_ref().and_then(|baseline| baseline.unlike(&plan.request)) {
+            output::note(&unlike);
+        }
         let cancel = interrupt::cancel_instead();
         let (run, measured, outcome) = carry_out(&plan, &mut store, cancel);
         let again = run.as_deref().map(|run| self.store.show_command(run));

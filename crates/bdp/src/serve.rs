@@ -51,7 +51,7 @@ pub struct ServeArgs {
     #[arg(short = '1', long = "one-off")]
     once: bool,
     /// Longest flow that is granted [default: 24h, with --open 30s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = longest)]
     max_duration: Option<Nanos>,
     /// Most streams of a flow [default: 4096, with --open 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -113,6 +113,16 @@ impl ServeArgs {
     }
 }
 
+/// A limit under which something can be measured.
+fn longest(text: &str) -> Result<Nanos, String> {
+    match text.parse::<Nanos>() {
+        Ok(time) if time < Nanos::millis(1) => {
+            Err(format!("'{text}' lets no flow run; give 1ms or more, such as 30s"))
+        }
+        other => other.map_err(|error| error.to_string()),
+    }
+}
+
 /// `PORT`, `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.
 fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
     let any = IpAddr::from([0u16; 8]);
@@ -143,7 +153,7 @@ fn refused(error: EngineError) -> anyhow::Error {
             exit::environment(format!("{text}; ports below 1024 need root: listen on another, --listen 5201"))
         }
         EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
-            exit::environment(format!("{text}; give an address of this machine ('ip address' lists them)"))
+            exit::usage(format!("{text}; give an address of this machine ('ip address' lists them)"))
         }
         _ => exit::environment(text),
     }

@@ -23,7 +23,7 @@ pub fn find(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<
         }
     };
     match token.trim() {
-        "" => Err(exit::environment(format!("{whence} holds no token (of a file the first line is taken)"))),
+        "" => Err(exit::usage(format!("{whence} holds no token (of a file the first line is taken)"))),
         token => Ok(Some(token.to_owned())),
     }
 }

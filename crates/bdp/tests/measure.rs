@@ -186,6 +186,7 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("-C nosuch", 3, "it offers"),
         ("-t 0", 2, "-t 0"),
         ("-n 0", 2, "size of 0"),
+        ("--sockbuf 0", 2, "no buffer"),
         ("-O 5 -i 5ms", 2, "-i 5 ms"),
         ("--cport 65535 -P 2", 2, "do not suffice"),
         ("-w 2G", 2, "1 GiB"),

@@ -55,7 +55,7 @@ fn tokens_come_from_files_and_the_environment_at_both_ends() {
     assert!(line.contains("token is not the one") && !line.contains("another"), "{line}");
     assert!(bench.run("serve --token-file no-such-file").refusal(3).contains("no-such-file"));
     bench.write("empty", "\n");
-    assert!(bench.run("serve --token-file empty").refusal(3).contains("holds no token"));
+    assert!(bench.run("serve --token-file empty").refusal(2).contains("holds no token"));
     server.assert_unharmed(&bench);
 }
 
@@ -69,7 +69,23 @@ fn a_port_in_use_is_refused_with_the_way_out() {
     let address = taken.local_addr().unwrap();
     assert!(bench.run(&format!("serve --listen {address}")).refusal(3).contains("UDP"));
     assert!(bench.run("serve --listen nowhere").refusal(2).contains("--listen"));
-    assert!(bench.run("serve --listen 192.0.2.1").refusal(3).contains("192.0.2.1"));
+    assert!(bench.run("serve --listen 192.0.2.1").refusal(2).contains("192.0.2.1"));
+}
+
+#[test]
+fn a_wrong_request_is_refused_before_anything_listens() {
+    let bench = Bench::new();
+    for (argument, value, part) in [
+        ("--token", "", "--token holds no token"),
+        ("--max-duration", "0", "lets no flow run"),
+        ("--max-duration", "999us", "lets no flow run"),
+    ] {
+        let mut command = bench.bdp(&format!("serve --listen 127.0.0.1:{}", free_port()));
+        command.args([argument, value]);
+        let ended = start(command).wait();
+        assert_eq!((ended.code(), ended.out.as_str()), (2, ""), "{argument} '{value}': {}", ended.err);
+        assert!(ended.err.contains(part), "{argument} '{value}': {}", ended.err);
+    }
 }
 
 #[test]

@@ -185,6 +185,11 @@ impl MeasureArgs {
         if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.as_bytes() == 0 {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
+        if self.sockbuf.is_some_and(|b| b.as_bytes() == 0) {
+            return Err(exit::usage(
+                "--sockbuf 0 leaves no buffer; give a size, or leave it out for autotuning",
+            ));
+        }
         if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {
             return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
         }

@@ -46,6 +46,41 @@ const AXES: [(&str, Axis); 5] = [
     ("congestion", Axis::Congestion),
 ];
 
+/// What was varied for each, by the names of [`Varied`], as the requests of a sweep tell it: what they differ in, and what
+/// they hold at a value of their own.
+pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value>> {
+    let asked = |m: &Measurement| -> [Option<Value>; 5] {
+        let r = &m.request;
+        [
+            r.window.map(|w| Value::from(asked_text(w))),
+            Some(Value::from(r.streams.to_string())),
+            Some(Value::from(asked_text(r.length))),
+            r.mss.map(|mss| Value::from(mss.to_string())),
+            r.congestion.clone().map(Value::from),
+        ]
+    };
+    let all: Vec<_> = measurements.iter().map(asked).collect();
+    // Every request has streams and a length, whether somebody asked for them or not.
+    let told = |index: usize| {
+        !["streams", "length"].contains(&AXES[index].0) || all.iter().any(|one| one[index] != all[0][index])
+    };
+    all.iter()
+        .map(|one| {
+            let named = AXES.iter().zip(one).enumerate().filter(|(index, _)| told(*index));
+            named.filter_map(|(_, ((name, _), value))| Some(((*name).to_owned(), value.clone()?))).collect()
+        })
+        .collect()
+}
+
+/// A size as one types it: `64K`, `1M`, `1500`.
+fn asked_text(size: ByteCount) -> String {
+    match size.as_bytes() {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
 fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
     let first = all.first()?.0;
     AXES.into_iter().find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))

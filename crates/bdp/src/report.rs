@@ -162,22 +162,41 @@ fn read(path: &Path) -> anyhow::Result<Found> {
     }
     let schema = serde_json::from_str::<Named>(&text).map_err(wrong)?.schema;
     let kept = match schema.as_str() {
-        bdp_report::CASES_SCHEMA | bdp_report::SWEEP_SCHEMA => {
+        bdp_report::CASES_SCHEMA => {
             #[derive(serde::Deserialize)]
             struct Document {
                 cases: Vec<Record>,
             }
             Kept::Records(serde_json::from_str::<Document>(&text).map_err(wrong)?.cases)
         }
-        bdp_report::MEASUREMENTS_SCHEMA => {
+        bdp_report::SWEEP_SCHEMA => {
             #[derive(serde::Deserialize)]
             struct Document {
+                cases: Vec<Record>,
                 measurements: Vec<Measurement>,
             }
             let document: Document = serde_json::from_str(&text).map_err(wrong)?;
-            Kept::Measurements(document.measurements.into_iter().map(alone).collect())
+            if document.measurements.is_empty() {
+                Kept::Records(document.cases)
+            } else {
+                Kept::Measurements(swept(document.measurements))
+            }
+        }
+        bdp_report::MEASUREMENTS_SCHEMA => {
+            #[derive(serde::Deserialize)]
+            struct Document {
+                runs: Vec<Measurement>,
+            }
+            let document: Document = serde_json::from_str(&text).map_err(wrong)?;
+            Kept::Measurements(document.runs.into_iter().map(alone).collect())
         }
         MEASUREMENT_SCHEMA => Kept::Measurements(vec![alone(serde_json::from_str(&text).map_err(wrong)?)]),
+        bdp_report::COMPARISON_SCHEMA => {
+            return Err(exit::usage(format!(
+                "{operand} is a comparison, which has the figures without their runs; 'bdp compare A B --report FILE' \
+                 makes the page"
+            )));
+        }
         other => {
             return Err(exit::usage(format!(
                 "{operand} has the schema '{}', and this bdp reads {}, {}, {} and {MEASUREMENT_SCHEMA}; a newer bdp may \
@@ -200,6 +219,15 @@ fn read(path: &Path) -> anyhow::Result<Found> {
 
 fn alone(measurement: Measurement) -> StoredMeasurement {
     StoredMeasurement { case_key: String::new(), params: BTreeMap::new(), measurement }
+}
+
+/// The measurements of a sweep, each with what was varied for it.
+fn swept(measurements: Vec<Measurement>) -> Vec<StoredMeasurement> {
+    let all = bdp_report::varied_params(&measurements);
+    all.into_iter()
+        .zip(measurements)
+        .map(|(params, measurement)| StoredMeasurement { params, ..alone(measurement) })
+        .collect()
 }
 
 /// Writes a page about `records` to `path`.

@@ -2,11 +2,15 @@
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Output;
 
+use bdp_model::ByteCount;
+use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_store::{NewRun, SqliteStore, Store};
+use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
+use serde_json::Value;
 use support::Bench;
 
 /// A bench whose store holds a run, with the run's id.
@@ -92,6 +96,78 @@ fn what_json_wrote_is_read_back() {
     assert!(fs::read_to_string(bench.path("bdp-kept.html")).unwrap().contains("Conditions and fidelity"));
 }
 
+/// Every shape that the error about an unknown one lists: the page of what `show --json` prints is that of the store, but
+/// for what only the store knows.
+#[test]
+fn every_document_gives_the_page_of_its_run() {
+    let (bench, lab) = bench();
+    let mut store = SqliteStore::open(bench.store()).unwrap();
+    let measurement: Measurement =
+        serde_json::from_str(include_str!("../../bdp-store/tests/it/measurement.json")).unwrap();
+    let mut kept = |kind, label: &str, points: &[(u32, u64)], records: &[Record]| {
+        let new = NewRun {
+            kind,
+            scenario: "ams1".to_owned(),
+            label: Some(label.to_owned()),
+            planned: u32::try_from(points.len().max(records.len())).unwrap(),
+            command: "bdp".to_owned(),
+            bdp: "0.1.0".to_owned(),
+            started_unix_ms: 1_767_225_600_000,
+            ..NewRun::default()
+        };
+        let id = store.begin_run(&new).unwrap();
+        for &(repetition, window) in points {
+            let mut measurement = Measurement { repetition, ..measurement.clone() };
+            let mut params = BTreeMap::new();
+            if kind == RunKind::Sweep {
+                measurement.request.window = Some(ByteCount::kib(window));
+                measurement.directions.iter_mut().for_each(|d| d.goodput_bps *= window as f64);
+                params.insert("window".to_owned(), Value::from(format!("{window}K")));
+            }
+            let case_key = format!("window={window}K #{repetition}");
+            store.append_measurement(&id, &StoredMeasurement { case_key, params, measurement }).unwrap();
+        }
+        for (i, record) in records.iter().enumerate() {
+            store.append(&id, &format!("#{i}"), record, true).unwrap();
+        }
+        id
+    };
+    let schema_of = |id: &str| {
+        let text = done(&run(&bench, &format!("show {id} --json")));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        bench.write("kept.json", &text);
+        document["schema"].as_str().unwrap().to_owned()
+    };
+    let mut schemas = Vec::new();
+    for id in [
+        lab,
+        kept(RunKind::Sweep, "sweep-of-the-lab", &[], &[record()]),
+        kept(RunKind::Sweep, "sweep-to-a-host", &[(1, 4), (1, 8), (1, 16), (1, 32)], &[]),
+        kept(RunKind::Measure, "several", &[(1, 0), (2, 0), (3, 0)], &[]),
+        kept(RunKind::Measure, "one", &[(1, 0)], &[]),
+    ] {
+        schemas.push(schema_of(&id));
+        // From the verdict to the conditions, where the store adds the command.
+        let body = |line: &str| {
+            let page = done(&run(&bench, line));
+            let (from, to) = (page.find("class=\"verdict").unwrap(), page.find("id=\"conditions").unwrap());
+            page[from..to].to_owned()
+        };
+        let (of_file, of_store) = (body("report ./kept.json -o -"), body(&format!("report {id} -o -")));
+        assert_eq!(of_file, of_store, "{schemas:?}");
+        assert!(of_file.matches("<tr").count() > 1 || of_file.contains("<svg"), "{schemas:?}: {of_file}");
+        let csv = |from: &str| done(&run(&bench, &format!("report {from} --csv")));
+        assert_eq!(csv("./kept.json"), csv(&id), "{schemas:?}");
+    }
+    bench.write("newer.json", "{\"schema\": \"bdp.cases/9\"}");
+    let error = run(&bench, "report ./newer.json").stderr;
+    let error = String::from_utf8(error).unwrap();
+    let (_, listed) = error.split_once("this bdp reads ").unwrap();
+    let (listed, _) = listed.split_once(';').unwrap();
+    let listed: BTreeSet<&str> = listed.split([',', ' ']).filter(|w| w.starts_with("bdp.")).collect();
+    assert_eq!(listed, schemas.iter().map(String::as_str).collect());
+}
+
 #[test]
 fn what_is_wrong_is_said_in_a_line() {
     let (bench, id) = bench();
@@ -101,6 +177,8 @@ fn what_is_wrong_is_said_in_a_line() {
     refused(&run(&bench, "report other.json"), 2, &["other.json", "docs/record.md"]);
     bench.write("newer.json", "{\"schema\": \"bdp.cases/2\", \"cases\": []}");
     refused(&run(&bench, "report newer.json"), 2, &["bdp.cases/2", "bdp.cases/1"]);
+    bench.write("held.json", done(&run(&bench, &format!("compare {id} {id} --json"))));
+    refused(&run(&bench, "report ./held.json"), 2, &["held.json", "bdp compare A B --report FILE"]);
     refused(&run(&bench, &format!("report {id} -o nowhere/x.html")), 3, &["nowhere/x.html", "cannot write"]);
     refused(&run(&Bench::new(), "report ffff"), 2, &["nothing is stored yet"]);
 }

@@ -175,6 +175,19 @@ fn a_sweep_to_a_server_is_stored_point_by_point() {
     assert_eq!(bench.run("show there --json").json(), document);
     let shown = bench.run("show there");
     assert!(shown.out.contains("-> 127.0.0.1 streams 2"), "{}", shown.out);
+    // The page of the printed document tells the same curves and points as the page of the store.
+    bench.write("swept.json", &swept.out);
+    let page = |line: &str| {
+        let made = bench.run(line);
+        assert_eq!(made.code(), 0, "{}", made.err);
+        made.out
+    };
+    let (of_file, of_store) = (page("report ./swept.json -o -"), page("report there -o -"));
+    let drawn =
+        |page: &str| page[page.find("class=\"verdict").unwrap()..page.find("conditions").unwrap()].to_owned();
+    assert!(of_file.contains("streams 2, window 256K"), "{of_file}");
+    assert_eq!(drawn(&of_file), drawn(&of_store));
+    assert_eq!(page("report ./swept.json --csv"), page("report there --csv"));
     let same = bench.run("compare there there");
     assert_eq!(same.code(), 0, "{}", same.err);
     assert!(same.out.contains("from streams=2 window=64K"), "{}", same.out);

@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod link;
 pub mod measurement;
 pub mod path;
+pub mod ramp_up;
 mod random;
 pub mod record;
 pub mod scenario;

@@ -162,3 +162,23 @@ fn colour_adds_nothing_that_is_not_said_in_words() {
         .collect();
     assert_eq!(bare, plain);
 }
+
+#[test]
+fn slow_start_is_shown_apart() {
+    let mut m = one_way();
+    let mut bytes = 0;
+    m.directions[0].received = (0..=20_u64)
+        .map(|i| {
+            bytes += 42_000 * i.min(10);
+            bdp_model::record::ReceiverSample { at_ns: i * 100_000 * US, bytes, ..Default::default() }
+        })
+        .collect();
+    let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, &UNICODE);
+    assert!(
+        shown(&m).contains("\nstart    → 800ms, 33.3 Mbit/s from there on (until 90 % of the later rate)\n"),
+        "{}",
+        shown(&m)
+    );
+    m.directions[0].omit_ns = 1_000_000_000;
+    assert!(!shown(&m).contains("\nstart "));
+}

@@ -2,6 +2,7 @@
 
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
@@ -31,6 +32,9 @@ pub fn measurements_text(measurements: &[Measurement], run: Option<&str>, style:
             let lead = format!("window {} ", arrow(way, style));
             text.push_str(&wrap(&lead, Tint::None, &window(&direction.window), style));
         }
+    }
+    if let [one] = measurements {
+        text.push_str(&start(one, style));
     }
     text.push_str(&spread(measurements, style));
     text.push_str(&notes(measurements, style));
@@ -190,6 +194,22 @@ fn window(w: &WindowReport) -> String {
         text.push_str(&format!("; NOT REACHED: {why}"));
     }
     text
+}
+
+/// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
+fn start(m: &Measurement, style: &Style) -> String {
+    let unit = RateUnit::spacious(m.directions.iter().map(|d| d.goodput_bps));
+    let told = |way: Way| {
+        let direction = of(m, way)?;
+        let start = RampUp::of(&direction.received, direction.omit_ns)?;
+        let after = unit.format(start.goodput_after_bps);
+        Some(format!("{} {}, {after} {} from there on", arrow(way, style), start.took, unit.name))
+    };
+    let parts: Vec<String> = ways(std::slice::from_ref(m)).into_iter().filter_map(told).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    wrap("start    ", Tint::None, &format!("{} (until 90 % of the later rate)", parts.join("; ")), style)
 }
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.

@@ -47,7 +47,7 @@ pub struct WindowUse {
 }
 
 /// Fewer samples than these say nothing about shares of time.
-const SAMPLES_MIN: usize = 5;
+pub const SAMPLES_MIN: usize = 5;
 
 impl<'a> Seen<'a> {
     pub fn of(way: Way, measurement: &'a Measurement) -> Option<Self> {

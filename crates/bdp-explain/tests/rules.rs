@@ -327,6 +327,23 @@ fn what_was_omitted_is_not_judged() {
 }
 
 #[test]
+fn a_measurement_too_short_is_said_to_be_so() {
+    let mut m = WINDOW_BOUND.measurement();
+    // Ten samples, of which three count.
+    m.directions[0].sent.truncate(10);
+    m.directions[0].omit_ns = 750 * MS;
+    let missing = |m: &Measurement| explain(Way::To, m).remove(0).missing;
+    assert_eq!(missing(&m), ["a longer measurement: 3 samples after what is omitted are too few"]);
+    m.directions[0].omit_ns = 0;
+    m.directions[0].sent.truncate(1);
+    assert_eq!(missing(&m), ["a longer measurement: 1 sample is too few"]);
+    // Enough of them, which do not tell.
+    let mut m = WINDOW_BOUND.measurement();
+    m.directions[0].sent.iter_mut().for_each(|s| s.snd_wnd_bytes = None);
+    assert_eq!(missing(&m), ["windows and segments in flight in TCP_INFO of the sender"]);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let mut m = WINDOW_BOUND.measurement();
     m.ceiling = None;

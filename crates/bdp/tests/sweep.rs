@@ -100,6 +100,9 @@ fn wrong_requests_are_refused_in_a_line() {
         ("sweep ams1:x --window 4K..64K", "'x' is not a port"),
         ("sweep ams1 --window 4K..64K --resume", "go with --in SCENARIO"),
         ("sweep --in s1-64k --window 4K..64K --bidir", "cannot be used with"),
+        ("sweep --in s1-64k --window 4K..64K --dscp ef", "cannot be used with"),
+        ("sweep ams1 --window 4K..64K --sockbuf 1M", "cannot be used with"),
+        ("sweep ams1 --streams 1..4 --sockbuf 0", "no buffer"),
         ("sweep ams1 --window 4K..64K -t 0", "-t 0 measures nothing"),
         ("sweep --in s1-64k", "nothing is varied"),
         ("sweep --in s1-64k --window 64K", "nothing is varied"),
@@ -191,6 +194,21 @@ fn a_sweep_to_a_server_is_stored_point_by_point() {
     let same = bench.run("compare there there");
     assert_eq!(same.code(), 0, "{}", same.err);
     assert!(same.out.contains("from streams=2 window=64K"), "{}", same.out);
+
+    // The sockets are opened as those of a measurement are.
+    let port = at.rsplit(':').next().unwrap_or_default();
+    let flags = "-B 127.0.0.5 --bind-dev lo --dscp ef --sockbuf 64K -N";
+    let bound = bench.run(&format!(
+        "sweep 127.0.0.1:{port} --streams 1,2 {flags} -t 0.2 -O 0 --idle 0.1 --no-refine --forward --json"
+    ));
+    assert_eq!(bound.code(), 0, "{}", bound.err);
+    let measurements = bound.json()["measurements"].take();
+    for m in measurements.as_array().unwrap() {
+        assert_eq!(m["near"]["address"], "127.0.0.5");
+        assert_eq!(m["request"]["bind_device"], "lo");
+        assert_eq!((&m["request"]["dscp"], &m["request"]["nodelay"]), (&46.into(), &true.into()));
+        assert_eq!(m["directions"][0]["send_buffer_bytes"], 131_072);
+    }
 
     // What can't be done at a point is refused in a line, after what could be.
     let refused = bench.run(&format!("sweep {at} --congestion reno,nosuch -t 0.2 -O 0 --idle 0.1 --forward"));

@@ -2,7 +2,7 @@
 
 use bdp_model::finding::{Confidence, Finding, Limit};
 
-use crate::seen::{Seen, percent, rate, size, time};
+use crate::seen::{SAMPLES_MIN, Seen, percent, rate, size, time};
 
 /// Says that the limit is not known.
 pub fn judge(seen: &Seen<'_>) -> Finding {
@@ -87,9 +87,18 @@ fn missing(seen: &Seen<'_>) -> Vec<String> {
         all.push("the segment size".to_owned());
     }
     if seen.window.is_none() {
-        all.push(match seen.direction.sent.len() {
-            0 => "TCP_INFO of the sender".to_owned(),
-            n if n < 5 => format!("a longer measurement: {n} samples are too few"),
+        let after_omit = seen.direction.sent.iter().filter(|s| s.at_ns >= seen.direction.omit_ns);
+        // Those that lack a figure say nothing; where none has them all, it isn't for want of time.
+        let telling =
+            after_omit.clone().filter(|s| s.unacked.and(s.cwnd).and(s.snd_wnd_bytes).is_some()).count();
+        let counted = if telling > 0 { telling } else { after_omit.count() };
+        all.push(match (seen.direction.sent.len(), counted) {
+            (0, _) => "TCP_INFO of the sender".to_owned(),
+            (_, n) if n < SAMPLES_MIN => {
+                let (plural, are) = if n == 1 { ("", "is") } else { ("s", "are") };
+                let after = if seen.direction.omit_ns > 0 { " after what is omitted" } else { "" };
+                format!("a longer measurement: {n} sample{plural}{after} {are} too few")
+            }
             _ => "windows and segments in flight in TCP_INFO of the sender".to_owned(),
         });
     }

@@ -9,7 +9,7 @@ use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 
-use super::target;
+use super::{SocketArgs, target};
 use crate::store::StoreArgs;
 use crate::{exit, token};
 
@@ -82,14 +82,6 @@ pub struct MeasureArgs {
     #[arg(short = 'i', long, value_name = "TIME", default_value = "100ms", value_parser = seconds)]
     interval: Nanos,
 
-    /// Send from this local address
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
-    bind: Option<String>,
-
-    /// Send through this device
-    #[arg(long, value_name = "DEVICE")]
-    bind_dev: Option<String>,
-
     /// Only IPv4
     #[arg(short = '4', long = "version4", conflicts_with = "version6")]
     version4: bool,
@@ -98,25 +90,12 @@ pub struct MeasureArgs {
     #[arg(short = '6', long = "version6")]
     version6: bool,
 
-    /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
-    #[arg(long, value_name = "DSCP", value_parser = dscp)]
-    dscp: Option<u8>,
-
-    /// Local port of the first data connection; the next ones count up
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    cport: Option<u16>,
-
-    /// Socket buffers at both ends, as iperf3's -w
-    #[arg(long, value_name = "SIZE")]
-    sockbuf: Option<ByteCount>,
+    #[command(flatten)]
+    socket: SocketArgs,
 
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     idle: Nanos,
-
-    /// Send small segments at once (TCP_NODELAY)
-    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay")]
-    nodelay: bool,
 
     /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
@@ -185,15 +164,10 @@ impl MeasureArgs {
         if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.as_bytes() == 0 {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
-        if self.sockbuf.is_some_and(|b| b.as_bytes() == 0) {
-            return Err(exit::usage(
-                "--sockbuf 0 leaves no buffer; give a size, or leave it out for autotuning",
-            ));
-        }
         if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {
             return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
         }
-        Ok(MeasureRequest {
+        let request = MeasureRequest {
             host,
             port: port.or(self.port).unwrap_or(target::PORT),
             family: match (self.version4, self.version6) {
@@ -215,15 +189,16 @@ impl MeasureArgs {
             idle: self.idle,
             length: self.length,
             window: self.window,
-            socket_buffer: self.sockbuf,
+            socket_buffer: None,
             mss: self.mss,
             congestion: self.congestion.clone(),
-            nodelay: self.nodelay,
-            dscp: self.dscp,
-            bind_address: self.bind.clone(),
-            bind_device: self.bind_dev.clone(),
-            client_port: self.cport,
-        })
+            nodelay: false,
+            dscp: None,
+            bind_address: None,
+            bind_device: None,
+            client_port: None,
+        };
+        self.socket.apply(request)
     }
 
     /// What must come out, of directions that are measured.
@@ -257,28 +232,6 @@ fn seconds(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A code point by number or by the name that RFC 2474, 2597 or 3246 gives it.
-fn dscp(text: &str) -> Result<u8, String> {
-    let wrong = || format!("'{text}' is not a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43");
-    let name = text.to_ascii_lowercase();
-    let number = |digits: &str, radix| u8::from_str_radix(digits, radix).ok();
-    let value = if let Some(hex) = name.strip_prefix("0x") {
-        number(hex, 16)
-    } else if name == "ef" {
-        Some(46)
-    } else if let Some(class) = name.strip_prefix("cs") {
-        number(class, 10).filter(|class| class <= &7).map(|class| class * 8)
-    } else if let Some(af) = name.strip_prefix("af") {
-        match af.as_bytes() {
-            [class @ b'1'..=b'4', drop @ b'1'..=b'3'] => Some((class - b'0') * 8 + (drop - b'0') * 2),
-            _ => None,
-        }
-    } else {
-        number(&name, 10)
-    };
-    value.filter(|value| *value < 64).ok_or_else(wrong)
-}
-
 fn label(text: &str) -> Result<String, String> {
     let trimmed = text.trim();
     if trimmed.is_empty() || trimmed.chars().count() > 100 || trimmed.chars().any(char::is_control) {
@@ -298,25 +251,6 @@ mod tests {
         assert_eq!(seconds("250ms"), Ok(Nanos::millis(250)));
         for wrong in ["-1", "86401", "2d", "nan", "inf", "25h", ""] {
             assert!(seconds(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn code_points_by_number_and_by_name() {
-        for (text, value) in [
-            ("0", 0),
-            ("63", 63),
-            ("0x2e", 46),
-            ("EF", 46),
-            ("cs1", 8),
-            ("CS7", 56),
-            ("af11", 10),
-            ("af43", 38),
-        ] {
-            assert_eq!(dscp(text), Ok(value), "{text}");
-        }
-        for wrong in ["64", "-1", "cs8", "af44", "af5", "af51", "best", "", "0xff"] {
-            assert!(dscp(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod arguments;
 mod baseline;
 mod judgement;
 mod live;
+mod socket;
 pub mod target;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 pub use arguments::MeasureArgs;
 use baseline::Baseline;
 use live::Live;
+pub use socket::SocketArgs;
 
 use crate::exit::{self, Exit};
 use crate::store::refuse;

@@ -201,7 +201,7 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
         return Err(exit::usage("-t 0 measures nothing; give a time"));
     }
     let omit = args.omit.unwrap_or(OMIT);
-    Ok(MeasureRequest {
+    let request = MeasureRequest {
         host,
         port: port.or(args.port).unwrap_or(target::PORT),
         family: match (args.version4, args.version6) {
@@ -231,5 +231,6 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
         bind_address: None,
         bind_device: None,
         client_port: None,
-    })
+    };
+    args.socket.apply(request)
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use bdp_model::units::Nanos;
 
+use crate::measure::SocketArgs;
 use crate::store::StoreArgs;
 use crate::{Outcome, exit};
 pub use host::document as measured_document;
@@ -27,7 +28,7 @@ pub struct SweepArgs {
     target: Option<String>,
 
     /// Sweep inside this scenario: a name from 'bdp lab list', or the path of a TOML file (docs/scenario.md)
-    #[arg(long = "in", value_name = "SCENARIO")]
+    #[arg(long = "in", value_name = "SCENARIO", conflicts_with = "SocketArgs")]
     scenario: Option<String>,
 
     #[command(flatten)]
@@ -72,6 +73,9 @@ pub struct SweepArgs {
     /// Only IPv6
     #[arg(short = '6', long = "version6", conflicts_with = "scenario")]
     version6: bool,
+
+    #[command(flatten)]
+    socket: SocketArgs,
 
     /// How long the idle round trip of a host is measured before each point
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
@@ -121,7 +125,7 @@ pub struct SweepArgs {
 #[derive(clap::Args)]
 struct VariedArgs {
     /// Window on the wire: 4K..64M, or 64K,128K,319kB
-    #[arg(short = 'w', long, value_name = "SIZES")]
+    #[arg(short = 'w', long, value_name = "SIZES", conflicts_with = "sockbuf")]
     window: Option<String>,
 
     /// Parallel streams: 1..64, or 1,2,10

@@ -1,0 +1,100 @@
+//! The flags that a measurement's sockets are opened by, of `bdp measure` and of each point of `bdp sweep HOST`.
+
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::units::ByteCount;
+
+use crate::exit;
+
+/// Where packets leave, how they are marked, and what the sockets are set to.
+#[derive(clap::Args)]
+pub struct SocketArgs {
+    /// Send from this local address
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    bind: Option<String>,
+
+    /// Send through this device
+    #[arg(long, value_name = "DEVICE")]
+    bind_dev: Option<String>,
+
+    /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
+    #[arg(long, value_name = "DSCP", value_parser = dscp)]
+    dscp: Option<u8>,
+
+    /// Local port of the first data connection; the next ones count up
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    cport: Option<u16>,
+
+    /// Socket buffers at both ends, as iperf3's -w
+    #[arg(long, value_name = "SIZE")]
+    sockbuf: Option<ByteCount>,
+
+    /// Send small segments at once (TCP_NODELAY)
+    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay")]
+    nodelay: bool,
+}
+
+impl SocketArgs {
+    /// The request with these in it.
+    pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
+        if self.sockbuf.is_some_and(|size| size.as_bytes() == 0) {
+            return Err(exit::usage(
+                "--sockbuf 0 leaves no buffer; give a size, or leave it out for autotuning",
+            ));
+        }
+        Ok(MeasureRequest {
+            socket_buffer: self.sockbuf,
+            nodelay: self.nodelay,
+            dscp: self.dscp,
+            bind_address: self.bind.clone(),
+            bind_device: self.bind_dev.clone(),
+            client_port: self.cport,
+            ..request
+        })
+    }
+}
+
+/// A code point by number or by the name that RFC 2474, 2597 or 3246 gives it.
+fn dscp(text: &str) -> Result<u8, String> {
+    let wrong = || format!("'{text}' is not a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43");
+    let name = text.to_ascii_lowercase();
+    let number = |digits: &str, radix| u8::from_str_radix(digits, radix).ok();
+    let value = if let Some(hex) = name.strip_prefix("0x") {
+        number(hex, 16)
+    } else if name == "ef" {
+        Some(46)
+    } else if let Some(class) = name.strip_prefix("cs") {
+        number(class, 10).filter(|class| class <= &7).map(|class| class * 8)
+    } else if let Some(af) = name.strip_prefix("af") {
+        match af.as_bytes() {
+            [class @ b'1'..=b'4', drop @ b'1'..=b'3'] => Some((class - b'0') * 8 + (drop - b'0') * 2),
+            _ => None,
+        }
+    } else {
+        number(&name, 10)
+    };
+    value.filter(|value| *value < 64).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_points_by_number_and_by_name() {
+        for (text, value) in [
+            ("0", 0),
+            ("63", 63),
+            ("0x2e", 46),
+            ("EF", 46),
+            ("cs1", 8),
+            ("CS7", 56),
+            ("af11", 10),
+            ("af43", 38),
+        ] {
+            assert_eq!(dscp(text), Ok(value), "{text}");
+        }
+        for wrong in ["64", "-1", "cs8", "af44", "af5", "af51", "best", "", "0xff"] {
+            assert!(dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}

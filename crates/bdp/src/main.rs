@@ -46,7 +46,7 @@ enum Command {
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
     /// A curve over window, streams, write length, MSS or congestion control: its knee and what to choose
-    Sweep(sweep::SweepArgs),
+    Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
     /// Be the other end of measurements: one port, TCP and UDP

@@ -203,7 +203,7 @@ fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
 /// What to change, and what is missing.
 fn further(m: &mut Markup, finding: &Finding) {
     if let Some(remedy) = &finding.remedy {
-        m.leaf("p", &[], &format!("To change it: {}", sentence(remedy)));
+        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(remedy)));
         m.line();
     }
     if !finding.missing.is_empty() {
@@ -212,12 +212,16 @@ fn further(m: &mut Markup, finding: &Finding) {
     }
 }
 
-/// With a capital at its beginning and a full stop at its end.
+/// With a capital at its beginning, unless that is a name of the system's such as `tcp_rmem`, and a full stop at its end.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
-    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
+    let named = text.split(' ').next().is_some_and(|word| word.contains(['_', '.']));
+    let first = letters.next().map(|c| if named { c.to_string() } else { c.to_uppercase().collect() });
+    format!("{}{}{}", first.unwrap_or_default(), letters.as_str(), stop(text))
+}
+
+fn stop(text: &str) -> &'static str {
+    if text.ends_with(['.', '!', '?']) { "" } else { "." }
 }
 
 /// The table of the terminal: the idle path, and each direction of each run.

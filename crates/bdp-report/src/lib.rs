@@ -28,7 +28,7 @@ pub use curves::{curves, curves_of_measurements};
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use json::{CASES_SCHEMA, json};
 pub use measured_curves::{measured_curves, varied_params};
-pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text};
+pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text, quote};
 pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};

@@ -11,7 +11,7 @@ use bdp_model::stats::median;
 use serde_json::Value;
 
 use crate::grid::tame;
-use crate::number::asked_size;
+use crate::number::{asked_size, typed_size};
 
 /// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
@@ -52,9 +52,9 @@ pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value
     let asked = |m: &Measurement| -> [Option<Value>; 5] {
         let r = &m.request;
         [
-            r.window.map(|w| Value::from(asked_text(w))),
+            r.window.map(|w| Value::from(typed_size(w))),
             Some(Value::from(r.streams.to_string())),
-            Some(Value::from(asked_text(r.length))),
+            Some(Value::from(typed_size(r.length))),
             r.mss.map(|mss| Value::from(mss.to_string())),
             r.congestion.clone().map(Value::from),
         ]
@@ -70,15 +70,6 @@ pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value
             named.filter_map(|(_, ((name, _), value))| Some(((*name).to_owned(), value.clone()?))).collect()
         })
         .collect()
-}
-
-/// A size as one types it: `64K`, `1M`, `1500`.
-fn asked_text(size: ByteCount) -> String {
-    match size.as_bytes() {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
-        bytes => bytes.to_string(),
-    }
 }
 
 fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {

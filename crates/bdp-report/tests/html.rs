@@ -15,6 +15,7 @@ const ABOUT: About<'static> = About {
     command: Some("bdp demo"),
     started: Some("2026-01-01T00:00:00Z"),
     planned: None,
+    store: None,
 };
 
 fn parse(page: &str) -> Document<'_> {

@@ -1,8 +1,10 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
-use bdp_model::measurement::{DirectionResult, Measurement, Spread, Way};
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Spread, Way};
 use bdp_model::record::RttSummary;
+use bdp_model::scenario::Family;
+use bdp_model::units::{ByteCount, Nanos};
 use bdp_report::{Style, measurements_text};
 
 const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
@@ -110,27 +112,91 @@ fn narrow(width: u16) -> Style {
 
 #[test]
 fn a_measurement_both_ways() {
-    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &Style::plain()));
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &Style::plain()));
 }
 
 #[test]
 fn a_measurement_both_ways_in_unicode() {
-    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &UNICODE));
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &UNICODE));
 }
 
 #[test]
 fn a_measurement_in_60_columns() {
-    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), &narrow(60)));
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &narrow(60)));
 }
 
 #[test]
 fn a_measurement_with_troubles() {
-    insta::assert_snapshot!(measurements_text(&[troubled()], None, &Style::plain()));
+    insta::assert_snapshot!(measurements_text(&[troubled()], None, None, &Style::plain()));
 }
 
 #[test]
 fn several_runs() {
-    insta::assert_snapshot!(measurements_text(&five_runs(), Some("7f3a"), &Style::plain()));
+    insta::assert_snapshot!(measurements_text(&five_runs(), Some("7f3a"), None, &Style::plain()));
+}
+
+/// What is held against a run has to be measured as the run was, and to be found where it is kept.
+#[test]
+fn commands_repeat_the_request_and_name_the_store() {
+    let commands = |m: &Measurement, store| {
+        let text = measurements_text(std::slice::from_ref(m), Some("7f3a"), store, &narrow(400));
+        text.lines().last().unwrap().to_owned()
+    };
+    let mut m = both_ways();
+    m.request = MeasureRequest {
+        host: "ams1".into(),
+        port: 5201,
+        family: None,
+        directions: vec![Way::To, Way::From],
+        bidirectional: false,
+        streams: 1,
+        duration: Nanos::secs(10),
+        bytes: None,
+        omit: Nanos::ZERO,
+        interval: Nanos::millis(100),
+        idle: Nanos::secs(2),
+        length: ByteCount::kib(128),
+        window: None,
+        socket_buffer: None,
+        mss: None,
+        congestion: None,
+        nodelay: false,
+        dscp: None,
+        bind_address: None,
+        bind_device: None,
+        client_port: None,
+    };
+    assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 5");
+    let plain = m.request.clone();
+    m.request = MeasureRequest {
+        port: 5999,
+        directions: vec![Way::To],
+        streams: 4,
+        duration: Nanos::millis(3_500),
+        omit: Nanos::secs(1),
+        window: Some(ByteCount::kib(64)),
+        length: ByteCount::bytes(319_000),
+        congestion: Some("bbr".into()),
+        family: Some(Family::Ipv4),
+        nodelay: true,
+        ..plain.clone()
+    };
+    assert_eq!(
+        commands(&m, Some("/tmp/a b.sqlite")),
+        "next     bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
+         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | --runs 5"
+    );
+    m.request = MeasureRequest {
+        bidirectional: true,
+        bytes: Some(ByteCount::kib(2048)),
+        duration: Nanos::secs(3600),
+        bind_device: Some("a;b".into()),
+        ..plain
+    };
+    assert_eq!(
+        commands(&m, None),
+        "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 5"
+    );
 }
 
 #[test]
@@ -138,7 +204,8 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
     for runs in [vec![one_way()], vec![both_ways()], vec![troubled()], five_runs(), Vec::new()] {
         for width in 40..=140 {
             for unicode in [false, true] {
-                let text = measurements_text(&runs, Some("7f3a"), &Style { colour: false, unicode, width });
+                let text =
+                    measurements_text(&runs, Some("7f3a"), None, &Style { colour: false, unicode, width });
                 for line in text.lines() {
                     assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());
@@ -152,8 +219,8 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
 
 #[test]
 fn colour_adds_nothing_that_is_not_said_in_words() {
-    let plain = measurements_text(&[both_ways()], Some("7f3a"), &UNICODE);
-    let coloured = measurements_text(&[both_ways()], Some("7f3a"), &Style { colour: true, ..UNICODE });
+    let plain = measurements_text(&[both_ways()], Some("7f3a"), None, &UNICODE);
+    let coloured = measurements_text(&[both_ways()], Some("7f3a"), None, &Style { colour: true, ..UNICODE });
     assert!(coloured.matches('\x1b').count() > 8);
     let bare: String = coloured
         .split('\x1b')
@@ -173,7 +240,7 @@ fn slow_start_is_shown_apart() {
             bdp_model::record::ReceiverSample { at_ns: i * 100_000 * US, bytes, ..Default::default() }
         })
         .collect();
-    let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, &UNICODE);
+    let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, None, &UNICODE);
     assert!(
         shown(&m).contains("\nstart    → 800 ms, 33.3 Mbit/s from there on (until 90 % of the later rate)\n"),
         "{}",

@@ -114,7 +114,7 @@ impl CompareArgs {
             output::print(&(heading + &compared.table(threshold, &style)))?;
         }
         if let Some(path) = &self.report {
-            crate::report::write_comparison(path, &compared, [&a, &b], threshold)?;
+            crate::report::write_comparison(path, &compared, [&a, &b], threshold, &self.store)?;
         }
         Ok(if compared.regressed() { Exit::Missed } else { Exit::Done })
     }

@@ -71,6 +71,7 @@ impl DemoArgs {
                 required: self.report.is_some(),
                 path: self.report.unwrap_or_else(|| DEFAULT_PAGE.into()),
                 run: work.run_id().map(str::to_owned),
+                store: self.store.given(),
             }),
         };
         crate::lab::finish(outcome, &ending)

@@ -4,6 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use bdp_report::Style;
+pub use bdp_report::quote;
 
 use crate::Outcome;
 use crate::exit::{self, Exit};
@@ -41,16 +42,6 @@ pub fn style() -> Style {
 /// Text from elsewhere in one line: control characters would reach the terminal as commands.
 pub fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// A word as a shell takes it back, in quotes where it needs them.
-pub fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// Milliseconds since 1970 as UTC to the second: `2026-01-01T00:00:00Z` (RFC 3339, ISO 8601).

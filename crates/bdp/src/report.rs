@@ -47,6 +47,8 @@ struct Found {
     command: Option<String>,
     started: Option<String>,
     planned: Option<usize>,
+    /// Path of the store, where it was given.
+    store: Option<String>,
     kept: Kept,
 }
 
@@ -87,12 +89,12 @@ impl ReportArgs {
         let Some(store) = self.store.open_to_read()? else {
             return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
         };
-        stored(&self.run, &store)
+        stored(&self.run, &store, self.store.given())
     }
 }
 
 /// A stored run, by its id, the beginning of it, or its label.
-fn stored(run: &str, store: &SqliteStore) -> anyhow::Result<Found> {
+fn stored(run: &str, store: &SqliteStore, path: Option<String>) -> anyhow::Result<Found> {
     let info = store.run(run).map_err(refuse)?;
     let records = store.records(&info.id).map_err(refuse)?;
     let kept = if records.is_empty() && info.kind != RunKind::Lab {
@@ -107,6 +109,7 @@ fn stored(run: &str, store: &SqliteStore) -> anyhow::Result<Found> {
         command: Some(info.command),
         started: Some(utc(info.started_unix_ms)),
         planned: usize::try_from(info.planned).ok(),
+        store: path,
         kept,
     })
 }
@@ -133,6 +136,7 @@ impl Found {
             command: self.command.as_deref(),
             started: self.started.as_deref(),
             planned: self.planned,
+            store: self.store.as_deref(),
         }
     }
 }
@@ -214,7 +218,7 @@ fn read(path: &Path) -> anyhow::Result<Found> {
         Kept::Measurements(kept) => kept.iter().map(|k| k.measurement.started_unix_ms).min(),
     };
     let started = started.map(utc);
-    Ok(Found { name: stem, run: None, label: None, command: None, started, planned: None, kept })
+    Ok(Found { name: stem, run: None, label: None, command: None, started, planned: None, store: None, kept })
 }
 
 fn alone(measurement: Measurement) -> StoredMeasurement {
@@ -236,8 +240,8 @@ pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow:
 }
 
 /// Makes the page of a stored run, writes it to `path` and says where on standard error.
-pub fn write_stored(path: &Path, run: &str, store: &SqliteStore) -> anyhow::Result<()> {
-    write(path, &stored(run, store)?.page())?;
+pub fn write_stored(path: &Path, run: &str, store: &SqliteStore, given: &StoreArgs) -> anyhow::Result<()> {
+    write(path, &stored(run, store, given.given())?.page())?;
     output::note(&format!("report  {}", shown(path)));
     Ok(())
 }
@@ -248,7 +252,9 @@ pub fn write_comparison(
     compared: &bdp_report::Compared,
     [a, b]: [&RunInfo; 2],
     threshold: f64,
+    given: &StoreArgs,
 ) -> anyhow::Result<()> {
+    let store = given.given();
     let started = [a, b].map(|run| utc(run.started_unix_ms));
     let [about_a, about_b] = [(a, &started[0]), (b, &started[1])].map(|(run, started)| About {
         run: Some(&run.id),
@@ -256,6 +262,7 @@ pub fn write_comparison(
         command: Some(&run.command),
         started: Some(started),
         planned: None,
+        store: store.as_deref(),
     });
     write(path, &bdp_report::html_of_comparison(compared, &about_a, &about_b, threshold))?;
     output::note(&format!("report  {}", shown(path)));

@@ -78,7 +78,12 @@ impl ShowArgs {
                 _ => format!("{:#}\n", bdp_report::measurements_json(&measurements(), Some(&run.id))),
             });
         }
-        let text = bdp_report::measurements_text(&measurements(), Some(&run.id), &style());
+        let text = bdp_report::measurements_text(
+            &measurements(),
+            Some(&run.id),
+            self.store.given().as_deref(),
+            &style(),
+        );
         print(&format!("{}\n{text}", heading(run)))
     }
 }

@@ -25,6 +25,11 @@ impl StoreArgs {
         self.store.is_some()
     }
 
+    /// The path that was given.
+    pub fn given(&self) -> Option<String> {
+        self.store.as_ref().map(|path| path.to_string_lossy().into_owned())
+    }
+
     /// The command that shows a run of this store.
     pub fn show_command(&self, run: &str) -> String {
         match &self.store {

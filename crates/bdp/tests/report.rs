@@ -159,6 +159,22 @@ fn every_document_gives_the_page_of_its_run() {
         let csv = |from: &str| done(&run(&bench, &format!("report {from} --csv")));
         assert_eq!(csv("./kept.json"), csv(&id), "{schemas:?}");
     }
+    // --baseline refuses a sweep; and what is kept elsewhere is named with where.
+    let pages = ["sweep-to-a-host", "several"].map(|label| {
+        ["", " --store bdp/bdp.sqlite"]
+            .map(|store| done(&run(&bench, &format!("report {label} -o -{store}"))))
+    });
+    for (page, store) in pages[0].iter().zip(["", " --store bdp/bdp.sqlite"]) {
+        assert!(page.contains(&format!(" OTHER{store}</code>")) && !page.contains("--baseline"), "{page}");
+    }
+    for (page, store) in pages[1].iter().zip(["", " --store bdp/bdp.sqlite"]) {
+        let (_, command) = page.split_once("bdp measure ").unwrap();
+        let command = command.split_once("</code>").unwrap().0;
+        assert!(
+            command.contains(" --baseline ") && command.ends_with("bdp.sqlite") != store.is_empty(),
+            "{command}"
+        );
+    }
     bench.write("newer.json", "{\"schema\": \"bdp.cases/9\"}");
     let error = run(&bench, "report ./newer.json").stderr;
     let error = String::from_utf8(error).unwrap();

@@ -42,8 +42,9 @@ pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, thr
             m.leaf("p", &[("class", "note")], &format!("Only in {which}: {}.", points.join("; ")));
         }
     }
-    if let (Some(a), Some(b)) = (a.run, b.run) {
-        m.element("pre", &[], |m| m.leaf("code", &[], &format!("bdp compare {a} {b}")));
+    if let (Some(run_a), Some(run_b)) = (a.run, b.run) {
+        let again = crate::measurement::in_store(&format!("bdp compare {run_a} {run_b}"), a.store);
+        m.element("pre", &[], |m| m.leaf("code", &[], &again));
     }
     page(&title, m)
 }

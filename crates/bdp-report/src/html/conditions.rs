@@ -8,6 +8,7 @@ use bdp_model::scenario::{Family, FlowSpec};
 
 use super::page::{About, facts, head, numbers, words};
 use crate::markup::Markup;
+use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};
 use crate::summary::{Ending, Point, ending};
 use crate::varied::name;
@@ -43,7 +44,7 @@ pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], 
 fn commands(m: &mut Markup, records: &[Record], about: &About<'_>) {
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
     if let Some(run) = about.run {
-        lines.push(format!("bdp show {run}"));
+        lines.push(in_store(&format!("bdp show {run}"), about.store));
     }
     if lines.is_empty() {
         let names: BTreeSet<&str> = records.iter().map(|r| r.scenario.as_str()).collect();

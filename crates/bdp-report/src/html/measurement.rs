@@ -16,6 +16,7 @@ use super::repetitions::{self, Row};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use crate::markup::Markup;
+use crate::measurement::{against, in_store};
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
 
@@ -396,7 +397,12 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
     let Some((_, first)) = measurements.first() else { return };
     m.leaf("h2", &[("id", "conditions")], "Conditions");
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
-    lines.extend(about.run.map(|run| crate::measurement::against(first, run)));
+    let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
+    lines.extend(about.run.map(|run| match swept {
+        // A sweep is no baseline of a measurement.
+        true => in_store(&format!("bdp compare {run} OTHER"), about.store),
+        false => against(first, run, about.store),
+    }));
     if !lines.is_empty() {
         m.leaf("p", &[("class", "note")], "To repeat it, and to hold another run against it:");
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));

@@ -16,6 +16,8 @@ pub struct About<'a> {
     pub started: Option<&'a str>,
     /// Cases that were planned; there may be fewer so far.
     pub planned: Option<usize>,
+    /// Path of the store that keeps the run, where it is not the default one.
+    pub store: Option<&'a str>,
 }
 
 impl About<'_> {

@@ -1,12 +1,14 @@
 //! Measurements between two machines: as text for a terminal, and as JSON.
 
+mod command;
 mod conclusion;
 mod heading;
 mod json;
 mod text;
 
+pub use command::quote;
+pub(crate) use command::{against, in_store};
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
-pub(crate) use text::against;
 pub use text::measurements_text;
 
 use bdp_model::measurement::{Measurement, Way};

@@ -6,6 +6,7 @@ use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
+use super::command::{against, in_store};
 use super::conclusion::conclusions;
 use super::heading::{far_name, heading};
 use super::{arrow, ways};
@@ -14,9 +15,14 @@ use crate::number::{RateUnit, asked_size, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::Spread;
 
-/// One measurement, or several of one request, oldest first; `run` is their name in the store. One line where there is
-/// none.
-pub fn measurements_text(measurements: &[Measurement], run: Option<&str>, style: &Style) -> String {
+/// One measurement, or several of one request, oldest first; `run` is their name in the store, `store` the path of
+/// that where it is not the default one. One line where there is none.
+pub fn measurements_text(
+    measurements: &[Measurement],
+    run: Option<&str>,
+    store: Option<&str>,
+    style: &Style,
+) -> String {
     let Some(first) = measurements.first() else { return "no measurements\n".to_owned() };
     let mut text = heading(first, run, style);
     text.push('\n');
@@ -38,7 +44,7 @@ pub fn measurements_text(measurements: &[Measurement], run: Option<&str>, style:
     }
     text.push_str(&spread(measurements, style));
     text.push_str(&notes(measurements, style));
-    text.push_str(&next(first, measurements.len(), run, style));
+    text.push_str(&next(first, measurements.len(), run, store, style));
     text
 }
 
@@ -278,16 +284,10 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     text
 }
 
-/// The command that measures again and holds it against this run.
-pub(crate) fn against(m: &Measurement, run: &str) -> String {
-    let port = if m.request.port == 5201 { String::new() } else { format!(" --port {}", m.request.port) };
-    format!("bdp measure {}{port} --baseline {run}", tame(&m.request.host))
-}
-
 /// Commands to go on with.
-fn next(m: &Measurement, runs: usize, run: Option<&str>, style: &Style) -> String {
+fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
-    let mut commands = vec![format!("bdp report {run}"), against(m, run)];
+    let mut commands = vec![in_store(&format!("bdp report {run}"), store), against(m, run, store)];
     if runs == 1 {
         commands.push("--runs 5".to_owned());
     }

@@ -171,6 +171,7 @@ impl RunArgs {
                 path,
                 required: true,
                 run: work.run_id().map(str::to_owned),
+                store: self.store.given(),
             }),
         };
         finish(outcome, &ending)
@@ -197,6 +198,8 @@ pub struct Page {
     pub required: bool,
     /// The run's id, where it is stored.
     pub run: Option<String>,
+    /// Path of the store, where it was given.
+    pub store: Option<String>,
 }
 
 /// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
@@ -245,6 +248,7 @@ fn close(records: &[Record], ending: &Ending, page: Option<&Page>) -> anyhow::Re
             run: page.run.as_deref(),
             command: Some(&command),
             started: started.as_deref(),
+            store: page.store.as_deref(),
             ..About::default()
         };
         match crate::report::write_page(&page.path, records, &about) {

@@ -49,7 +49,7 @@ impl MeasureArgs {
             })?;
         }
         if let (Some(path), Some(run)) = (&self.report, &run) {
-            crate::report::write_stored(path, run, &store)?;
+            crate::report::write_stored(path, run, &store, &self.store)?;
         }
         if cancel.load(Ordering::Relaxed) {
             if measured.is_empty() {
@@ -76,7 +76,7 @@ impl MeasureArgs {
 
     fn print(&self, measured: &[Measurement], run: Option<&str>) -> anyhow::Result<()> {
         let text = if !self.json {
-            bdp_report::measurements_text(measured, run, &output::style())
+            bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &output::style())
         } else if self.runs > 1 {
             format!("{:#}\n", bdp_report::measurements_json(measured, run))
         } else {

@@ -51,7 +51,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         let text = document(run.as_deref(), &kept, args.json, again.as_deref());
         output::print(&text).map_err(|error| crate::lab::kept(error, again.as_deref()))?;
         if let (Some(path), Some(run)) = (&args.report, &run) {
-            crate::report::write_stored(path, run, &store)?;
+            crate::report::write_stored(path, run, &store, &args.store)?;
         }
     }
     if cancel.load(Ordering::Relaxed) {

@@ -49,7 +49,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
         output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))?;
         match (&args.report, &run) {
-            (Some(path), Some(run)) => crate::report::write_stored(path, run, &store),
+            (Some(path), Some(run)) => crate::report::write_stored(path, run, &store, &args.store),
             _ => Ok(()),
         }
     })

@@ -189,7 +189,11 @@ impl VariedArgs {
 /// The line that ends a sweep: what can be done with it.
 fn next(run: Option<&str>, again: Option<&str>) -> String {
     match (run, again) {
-        (Some(run), Some(again)) => format!("next  {again} | {again} --json | bdp compare {run} RUN\n"),
+        (Some(run), Some(again)) => {
+            // The store's option, where it was given.
+            let store = again.strip_prefix(&format!("bdp show {run}")).unwrap_or_default();
+            format!("next  {again} | {again} --json | bdp compare {run} OTHER{store}\n")
+        }
         _ => String::new(),
     }
 }

@@ -1,0 +1,71 @@
+//! Commands to go on with, as one types them.
+
+use bdp_model::measurement::{Measurement, Way};
+use bdp_model::scenario::Family;
+use bdp_model::units::{ByteCount, Nanos};
+
+use crate::grid::tame;
+use crate::number::typed_size;
+
+/// The port where none is given.
+const PORT: u16 = 5201;
+
+/// A word as a shell takes it back, in quotes where it needs them.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The command with the store named where it is not the default one.
+pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
+    match store {
+        Some(store) => format!("{command} --store {}", quote(&tame(store))),
+        None => command.to_owned(),
+    }
+}
+
+/// The command that measures the same again and holds it against this run. The token is left out: it is a secret.
+pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String {
+    let mut words = vec![format!("bdp measure {}", quote(&tame(&m.request.host)))];
+    words.extend(flags(m));
+    words.push(format!("--baseline {run}"));
+    in_store(&words.join(" "), store)
+}
+
+/// The flags of `bdp measure` that made this request, but for those that stand for the default.
+fn flags(m: &Measurement) -> Vec<String> {
+    let r = &m.request;
+    let size = |flag: &str, size: ByteCount| format!("{flag} {}", typed_size(size));
+    let time = |flag: &str, time: Nanos| format!("{flag} {}", time.as_secs_f64());
+    let text = |flag: &str, text: &str| format!("{flag} {}", quote(&tame(text)));
+    let counted = Nanos(r.duration.0.saturating_sub(r.omit.0));
+    let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
+    let all = [
+        (r.port != PORT).then(|| format!("--port {}", r.port)),
+        r.bytes.map(|b| size("-n", b)),
+        (r.bytes.is_none() && counted != Nanos::secs(10)).then(|| time("-t", counted)),
+        (r.omit != Nanos::ZERO).then(|| time("-O", r.omit)),
+        (r.streams != 1).then(|| format!("-P {}", r.streams)),
+        r.window.map(|w| size("-w", w)),
+        (r.length != ByteCount::kib(128)).then(|| size("-l", r.length)),
+        r.mss.map(|mss| format!("-M {mss}")),
+        r.congestion.as_deref().map(|name| text("-C", name)),
+        (one_way == Some(&[Way::To])).then(|| "--forward".to_owned()),
+        (one_way == Some(&[Way::From])).then(|| "-R".to_owned()),
+        r.bidirectional.then(|| "--bidir".to_owned()),
+        (r.interval != Nanos::millis(100)).then(|| time("-i", r.interval)),
+        (r.idle != Nanos::secs(2)).then(|| time("--idle", r.idle)),
+        r.bind_address.as_deref().map(|address| text("-B", address)),
+        r.bind_device.as_deref().map(|device| text("--bind-dev", device)),
+        r.family.map(|family| if family == Family::Ipv4 { "-4" } else { "-6" }.to_owned()),
+        r.dscp.map(|dscp| format!("--dscp {dscp}")),
+        r.client_port.map(|port| format!("--cport {port}")),
+        r.socket_buffer.map(|b| size("--sockbuf", b)),
+        r.nodelay.then(|| "-N".to_owned()),
+    ];
+    all.into_iter().flatten().collect()
+}

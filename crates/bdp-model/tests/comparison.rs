@@ -1,6 +1,6 @@
 //! Comparisons: known values, few values, ties, and how often the interval holds the truth.
 
-use bdp_model::comparison::{Better, Comparison, Verdict};
+use bdp_model::comparison::{Better, Comparison, Interval, Verdict};
 
 fn compare(a: &[f64], b: &[f64]) -> Comparison {
     Comparison::of(a, b, Better::Higher, 1).unwrap()
@@ -144,4 +144,31 @@ fn normals(seed: u64, n: usize, mean: f64, deviation: f64) -> Vec<f64> {
             mean + deviation * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
         })
         .collect()
+}
+
+/// Known from tables of the binomial distribution: n, the rank of the lower bound, confidence.
+#[test]
+fn the_median_lies_between_order_statistics() {
+    for (n, rank, confidence) in [
+        (3, 1, 0.75),
+        (5, 1, 0.9375),
+        (6, 1, 0.96875),
+        (8, 1, 0.9921875),
+        (9, 2, 0.9609375),
+        (10, 2, 0.978515625),
+        (20, 6, 0.958610534667969),
+        (100, 40, 0.964799799782),
+    ] {
+        // In no order.
+        let mut values: Vec<f64> = (1..=n).map(f64::from).collect();
+        values.reverse();
+        let interval = Interval::of_median(&values).unwrap();
+        assert_eq!((interval.low, interval.high), (f64::from(rank), f64::from(n + 1 - rank)), "{n}");
+        assert!((interval.confidence - confidence).abs() < 1e-9, "{n}: {interval:?}");
+    }
+    assert_eq!(Interval::of_median(&[1.0, f64::NAN, 2.0]), None);
+    // Far beyond 1 / 2^n as a number; normally distributed ranks: 5000 -+ 1.96 x 50.
+    let many: Vec<f64> = (1..=10_000).map(f64::from).collect();
+    let interval = Interval::of_median(&many).unwrap();
+    assert!((4_900.0..4_905.0).contains(&interval.low) && interval.confidence >= 0.95, "{interval:?}");
 }

@@ -1,5 +1,7 @@
 //! Repetitions as dots, and beside each row its median with the range of the values.
 
+use bdp_model::comparison::Interval;
+
 use super::overview::TEXT;
 use super::page::{Figure, Sign};
 use super::timeline::plain;
@@ -101,6 +103,19 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
             rows.len()
         ));
     }
+    notes.extend(shown.iter().filter_map(|row| {
+        let counting: Vec<f64> = row.values_bps.iter().filter(|v| v.1).map(|v| v.0).collect();
+        let interval = Interval::of_median(&counting)?;
+        Some(format!(
+            "{}: the median lies between {} and {} {} with {:.0} % confidence ({} runs).",
+            row.name,
+            unit.format(interval.low),
+            unit.format(interval.high),
+            unit.name,
+            (interval.confidence * 100.0).floor(),
+            counting.len()
+        ))
+    }));
     let description = shown.iter().map(|row| {
         let spread = Spread::of(row.values_bps.iter().filter(|v| v.1).map(|v| v.0));
         let words = spread.map_or_else(

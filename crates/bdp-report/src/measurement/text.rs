@@ -1,5 +1,6 @@
 //! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
 
+use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
 use bdp_model::ramp_up::RampUp;
@@ -241,7 +242,12 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
                 .into_iter()
                 .filter_map(|way| {
                     let median = figure(Figure::Goodput(way), measurements)?;
-                    Some(format!("{} {}", arrow(way, style), unit.format(median)))
+                    let interval = Interval::of_median(&values(Figure::Goodput(way), measurements));
+                    let sure = interval.map_or_else(String::new, |i| {
+                        let (low, high) = (unit.format(i.low), unit.format(i.high));
+                        format!(" ({:.0} %: {low}..{high})", (i.confidence * 100.0).floor())
+                    });
+                    Some(format!("{} {}{sure}", arrow(way, style), unit.format(median)))
                 })
                 .collect();
             let made = measurements.iter().filter(|m| m.error.is_none()).count();

@@ -2,12 +2,16 @@
 
 mod fixture;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use bdp_model::ByteCount;
+use bdp_model::measurement::Measurement;
 use bdp_model::record::{Published, ReceiverSample, Record, SenderSample};
-use bdp_report::{About, csv, html};
+use bdp_report::{About, csv, html, html_of_measurements};
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use roxmltree::{Document, Node, ParsingOptions};
+use serde_json::Value;
 
 const ABOUT: About<'static> = About {
     run: Some("7f3a"),
@@ -290,6 +294,76 @@ fn a_thousand_cases_are_quick_and_small() {
     // Under a second by far where nothing else runs; this bound is for a machine with others on it.
     assert!(took < Duration::from_secs(5), "{took:?}");
     println!("{} bytes in {took:?}", page.len());
+}
+
+/// A measurement as long runs leave them: ten samples a second.
+fn measured(window: u64, repetition: u32, goodput_bps: f64) -> Measurement {
+    let mut m: Measurement =
+        serde_json::from_str(include_str!("../../bdp-store/tests/it/measurement.json")).unwrap();
+    let sampled = sampled(record(&Recipe { here_bps: goodput_bps, ..Recipe::default() }), 10);
+    m.repetition = repetition;
+    m.request.window = Some(ByteCount::bytes(window));
+    let d = &mut m.directions[0];
+    d.goodput_bps = goodput_bps;
+    d.window.on_the_wire_bytes = Some(window);
+    d.received.clone_from(&sampled.flows[0].received);
+    d.sent.clone_from(&sampled.flows[0].sent);
+    m
+}
+
+#[test]
+fn a_thousand_points_to_a_host_are_quick_and_small() {
+    let all: Vec<(BTreeMap<String, Value>, Measurement)> = (1..=1000u64)
+        .map(|i| {
+            let window = i * 4096;
+            let goodput = (window as f64 * 8.0 / 0.0238).min(94e6);
+            (
+                BTreeMap::from([("window".to_owned(), Value::from(window.to_string()))]),
+                measured(window, 1, goodput),
+            )
+        })
+        .collect();
+    let all: Vec<_> = all.iter().map(|(params, m)| (params, m)).collect();
+    let started = Instant::now();
+    let page = html_of_measurements(&all, &ABOUT);
+    let took = started.elapsed();
+    let document = parse(&page);
+    assert!(
+        text(document.root_element()).contains("4 MiB") || page.contains("4096000"),
+        "the last point is told"
+    );
+    assert!(!document.descendants().filter(|n| n.tag_name().name() == "svg").collect::<Vec<_>>().is_empty());
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    println!("{} bytes in {took:?}", page.len());
+}
+
+#[test]
+fn a_measurement_shows_round_trips_before_where_the_time_went_and_always_a_product() {
+    let params = BTreeMap::new();
+    let mut m = measured(65_536, 1, 20e6);
+    let page = html_of_measurements(&[(&params, &m)], &ABOUT);
+    let place = |what: &str| page.find(what).unwrap_or_else(|| panic!("no '{what}'"));
+    assert!(place("In flight, and what allows it") < place("Round trips, idle and loaded"));
+    assert!(place("Round trips, idle and loaded") < place("Where the time went"));
+    assert!(page.contains("rate × smallest idle round trip") && !page.contains("goodput × "));
+    m.ceiling = None;
+    let page = html_of_measurements(&[(&params, &m)], &ABOUT);
+    // 20 Mbit/s x 23.8 ms = 59500 bytes.
+    assert!(page.contains("goodput × RTT 58.1 KiB"), "{page}");
+    assert!(page.contains("goodput × smallest idle round trip") && !page.contains(">rate × "));
+}
+
+#[test]
+fn repetitions_say_how_sure_their_median_is() {
+    let params = BTreeMap::new();
+    let runs = [20e6, 23e6, 21e6].map(|goodput| measured(65_536, 1, goodput));
+    let page = |n: usize| {
+        let runs: Vec<_> = runs[..n].iter().map(|m| (&params, m)).collect();
+        html_of_measurements(&runs, &ABOUT)
+    };
+    assert!(page(3).contains("the median lies between 20.0 and 23.0 Mbit/s with 75 % confidence (3 runs)."));
+    assert!(page(2).contains("Repetitions") && !page(2).contains("the median lies"));
 }
 
 /// Headings, captions and keys, without the numbers that fixtures share with other tests.

@@ -25,7 +25,12 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     if in_flight.is_empty() && receive.is_empty() {
         return None;
     }
-    let product = transfer.product_bytes().filter(|&p| p > 0.0);
+    // Where nobody knows what the path can carry, what it did carry.
+    let (rate, product) = match transfer.product_bytes() {
+        Some(product) => ("rate", Some(product)),
+        None => ("goodput", transfer.reached_product_bytes()),
+    };
+    let product = product.filter(|&p| p > 0.0);
 
     let last = transfer.sent.last()?.at_ns as f64 / 1e9;
     let x = Axis::linear([0.0, last], [MARGIN, WIDTH - MARGIN]);
@@ -53,7 +58,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
     if let Some(value) = product {
         let share = if transfer.streams > 1 { " / streams" } else { "" };
-        let text = format!("rate × RTT{share} {}", size(value));
+        let text = format!("{rate} × RTT{share} {}", size(value));
         frame.levels(&mut drawing, vec![Label { value, text, class: "level" }]);
     }
     let mut keys = Vec::new();
@@ -77,7 +82,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     }
     keys.reverse();
     if product.is_some() {
-        keys.push((Sign::Line("level"), "rate × smallest idle round trip".to_owned()));
+        keys.push((Sign::Line("level"), format!("{rate} × smallest idle round trip")));
     }
     let mut notes = Vec::new();
     if logarithmic {

@@ -5,7 +5,7 @@ use bdp_model::record::Record;
 use super::conditions;
 use super::curve::{Curve, curves};
 use super::overview::{self, TEXT};
-use super::page::{About, page};
+use super::page::{About, Figure, page};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, repetitions, time_share, timeline};
@@ -251,7 +251,7 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         if transfers.len() > 1 {
             m.leaf("h3", &[], &transfer.name());
         }
-        charts(m, transfer, &title);
+        charts(m, transfer, &title, None);
     }
     let title = if what.is_empty() { record.scenario.as_str() } else { what };
     let rtt = &record.rtt_ns;
@@ -265,10 +265,11 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
 }
 
 /// The charts of one transfer, but for the round trips' distribution, which belongs to the path.
-pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str) {
+pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round_trips: Option<Figure<'_>>) {
     let figures = [
         timeline::figure(transfer, title),
         flight::figure(transfer, title),
+        round_trips,
         time_share::figure(transfer, title),
     ];
     for figure in figures.into_iter().flatten() {

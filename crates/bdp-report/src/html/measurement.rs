@@ -148,11 +148,9 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
             );
             m.leaf("p", &[("class", "note")], &text);
         }
-        charts(m, &transfer(measurement, direction), &title);
         let idle = direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref());
-        if let Some(figure) = distribution::figure(idle, direction.rtt_ns.loaded.as_ref(), &title) {
-            figure.write(m);
-        }
+        let round_trips = distribution::figure(idle, direction.rtt_ns.loaded.as_ref(), &title);
+        charts(m, &transfer(measurement, direction), &title, round_trips);
     }
 }
 

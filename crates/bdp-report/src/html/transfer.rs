@@ -82,6 +82,12 @@ impl<'a> Transfer<'a> {
         Some(self.rate_bps? * rtt.as_secs_f64() / 8.0 / self.streams as f64)
     }
 
+    /// Goodput x idle round trip in bytes, each stream's share.
+    pub fn reached_product_bytes(&self) -> Option<f64> {
+        let rtt = Nanos(self.rtt_min_ns?);
+        Some(self.goodput_bps * rtt.as_secs_f64() / 8.0 / self.streams as f64)
+    }
+
     /// Start and end in seconds, and goodput between, of neighbouring readings; `most` intervals at the most, and none
     /// much shorter than [`ROUND_TRIPS`] round trips: below that, a curve shows single windows come in. Neighbours are
     /// put together for that. With it, how many readings make one.

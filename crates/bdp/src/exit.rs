@@ -10,7 +10,7 @@ use crate::output;
 pub enum Exit {
     /// Done.
     Done = 0,
-    /// A case failed its expectation, or a comparison regressed.
+    /// A case or a measurement missed what was expected, or a comparison regressed.
     Missed = 1,
     /// The request was wrong.
     Usage = 2,
@@ -31,7 +31,7 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
-            Self::Missed => "A case missed its expectation, or a comparison regressed.",
+            Self::Missed => "What was expected was missed, or a comparison regressed.",
             Self::Usage => "The request was wrong.",
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",

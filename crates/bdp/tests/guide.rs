@@ -19,7 +19,7 @@ use support::{Bench, Running, start};
 const NOT_RUN: [(&str, &str); 4] = [
     ("make build", "it builds what is under test, in minutes; CI does"),
     ("sudo make install", "it writes to the machine"),
-    ("bdp demo", "it takes two minutes; lab.rs runs a part of it"),
+    ("bdp demo", "it takes two minutes of a quiet machine; its scenarios and how it ends are tested apart"),
     ("bdp lab selftest", "it takes 40 seconds of a quiet machine"),
 ];
 

@@ -207,7 +207,12 @@ pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending
     let again = ending.again.as_deref();
     finish_with(outcome, |records| {
         print(records, ending.as_json, again).map_err(|error| kept(error, again))?;
-        close(records, ending, ending.page.as_ref())
+        let text = closing(records, ending)?;
+        if ending.as_json {
+            text.lines().for_each(crate::output::note);
+            return Ok(());
+        }
+        crate::output::print(&text).map(|_| ())
     })
 }
 
@@ -239,9 +244,9 @@ pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
 }
 
 /// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.
-fn close(records: &[Record], ending: &Ending, page: Option<&Page>) -> anyhow::Result<()> {
+fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
     let mut text = if ending.as_json { String::new() } else { ending.next.to_owned() };
-    if let Some(page) = page {
+    if let Some(page) = &ending.page {
         let command = work::command_line();
         let started = records.iter().map(|r| r.environment.started_unix_ms).min().map(crate::output::utc);
         let about = About {
@@ -257,11 +262,7 @@ fn close(records: &[Record], ending: &Ending, page: Option<&Page>) -> anyhow::Re
             Err(error) => crate::output::note(&format!("note: {error:#}")),
         }
     }
-    if ending.as_json {
-        text.lines().for_each(crate::output::note);
-        return Ok(());
-    }
-    crate::output::print(&text).map(|_| ())
+    Ok(text)
 }
 
 #[derive(clap::Args)]
@@ -288,5 +289,31 @@ impl CheckArgs {
             text.push_str(&list::checked(&scenario, &cases, self.cases));
         }
         crate::output::print(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_the_page_comes_last() {
+        let record: Record =
+            serde_json::from_str(include_str!("../../../bdp-store/tests/it/record.json")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let page = |path: &PathBuf, required| Some(Page { path: path.clone(), required, run: None });
+        let mut ending =
+            Ending { as_json: false, again: None, next: "next  more\n", page: page(&path, false) };
+        let text = closing(std::slice::from_ref(&record), &ending).unwrap();
+        let shown = crate::report::shown(&path);
+        assert_eq!(text.lines().collect::<Vec<_>>(), ["next  more", &format!("report  {shown}")]);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("</html>"));
+        // A page that nobody asked for is no failure where it can't be written; one that was asked for is.
+        let nowhere = folder.path().join("missing/page.html");
+        ending.page = page(&nowhere, false);
+        assert_eq!(closing(std::slice::from_ref(&record), &ending).unwrap(), "next  more\n");
+        ending.page = page(&nowhere, true);
+        assert!(closing(std::slice::from_ref(&record), &ending).is_err());
     }
 }

@@ -302,7 +302,8 @@ mod tests {
             serde_json::from_str(include_str!("../../../bdp-store/tests/it/record.json")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        let page = |path: &PathBuf, required| Some(Page { path: path.clone(), required, run: None });
+        let page =
+            |path: &PathBuf, required| Some(Page { path: path.clone(), required, run: None, store: None });
         let mut ending =
             Ending { as_json: false, again: None, next: "next  more\n", page: page(&path, false) };
         let text = closing(std::slice::from_ref(&record), &ending).unwrap();

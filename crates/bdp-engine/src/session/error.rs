@@ -23,7 +23,8 @@ pub enum SessionError {
     },
     /// The host refused the connection: nothing listens there.
     #[error(
-        "connect to {address}: refused, the host is there and nothing listens on the port; start 'bdp serve' on it"
+        "connect to {address}: refused, the host is there and nothing listens on the port; start 'bdp serve' on it{}",
+        brackets(*address)
     )]
     Refused {
         /// Where.
@@ -31,8 +32,9 @@ pub enum SessionError {
     },
     /// Nothing came back.
     #[error(
-        "connect to {address}: no answer within {deadline}; is the host up, and does a firewall let TCP port {port} through?",
-        port = address.port()
+        "connect to {address}: no answer within {deadline}; is the host up, and does a firewall let TCP port {port} through?{hint}",
+        port = address.port(),
+        hint = brackets(*address)
     )]
     NoAnswer {
         /// Where.
@@ -42,7 +44,8 @@ pub enum SessionError {
     },
     /// There is no way to it.
     #[error(
-        "connect to {address}: no route ({cause}); check the address, and this machine's routes and firewall"
+        "connect to {address}: no route ({cause}); {}",
+        way_to(*address)
     )]
     NoRoute {
         /// Where.
@@ -122,5 +125,69 @@ impl SessionError {
 impl From<bdp_sys::SysError> for SessionError {
     fn from(error: bdp_sys::SysError) -> Self {
         Self::Near(error.into())
+    }
+}
+
+/// What helps where there is no route.
+fn way_to(address: SocketAddr) -> String {
+    match address {
+        // RFC 4007, section 6: a link-local address means a machine only together with its zone.
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            format!("a link-local address needs its zone, the device that leads there: {}%eth0", v6.ip())
+        }
+        _ => format!("check the address, and this machine's routes and firewall{}", brackets(address)),
+    }
+}
+
+/// What an address without brackets may have been meant to be: its last group, read as a port.
+fn brackets(address: SocketAddr) -> String {
+    let SocketAddr::V6(v6) = address else { return String::new() };
+    let text = v6.ip().to_string();
+    let Some((host, port)) = text.rsplit_once(':') else { return String::new() };
+    // A group of fewer digits is rarely a port; what is left must be an address still.
+    let is_port = port.len() == 4 && port.bytes().all(|digit| digit.is_ascii_digit());
+    if is_port && host.parse::<std::net::Ipv6Addr>().is_ok() {
+        format!(" (if {port} is the port: [{host}]:{port})")
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_that_may_hold_a_port_is_shown_in_brackets() {
+        let no_answer =
+            |text| SessionError::NoAnswer { address: at(text), deadline: Nanos::secs(3) }.to_string();
+        let meant = no_answer("[2001:db8::1:5999]:5201");
+        assert!(meant.ends_with(" (if 5999 is the port: [2001:db8::1]:5999)"), "{meant}");
+        let no_route =
+            SessionError::NoRoute { address: at("[::1:5999]:5201"), cause: "x".to_owned() }.to_string();
+        assert!(no_route.ends_with("firewall (if 5999 is the port: [::1]:5999)"), "{no_route}");
+        for plain in [
+            "192.0.2.1:5201",
+            "[::1]:5201",
+            "[2001:db8::1234]:5201",
+            "[2001:db8::1:abcd]:5201",
+            "[2001:db8:1:2:3:4:5:5999]:5201",
+        ] {
+            let text = SessionError::Refused { address: at(plain) }.to_string();
+            assert!(text.ends_with("start 'bdp serve' on it"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_local_address_without_a_zone_is_told_what_it_lacks() {
+        let no_route = |text| SessionError::NoRoute { address: at(text), cause: "x".to_owned() }.to_string();
+        assert!(no_route("[fe80::1]:5201").ends_with("that leads there: fe80::1%eth0"));
+        for other in ["[fe80::1%3]:5201", "192.0.2.1:5201"] {
+            assert!(no_route(other).ends_with("routes and firewall"), "{other}");
+        }
     }
 }

@@ -46,7 +46,7 @@ const AXES: [(&str, Axis); 5] = [
     ("congestion", Axis::Congestion),
 ];
 
-/// What was varied for each, by the names of [`Varied`], as the requests of a sweep tell it: what they differ in, and what
+/// What was varied for each, by the names of `Varied`, as the requests of a sweep tell it: what they differ in, and what
 /// they hold at a value of their own.
 pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value>> {
     let asked = |m: &Measurement| -> [Option<Value>; 5] {

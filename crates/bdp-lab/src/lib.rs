@@ -14,6 +14,7 @@ pub mod machine;
 mod meter;
 mod offload;
 mod rooms;
+pub mod synthetic;
 pub mod testbed;
 
 pub use capture::{CaptureFiles, Captures};

@@ -247,7 +247,7 @@ fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcom
     }
 }
 
-fn direction(
+pub(crate) fn direction(
     name: String,
     config: &DirectionConfig,
     driven: &mut Driven,

@@ -215,6 +215,11 @@ pub fn send_buffer(socket: impl AsFd) -> Result<usize> {
     SockRef::from(&socket).send_buffer_size().map_err(|e| SysError::new("read", "SO_SNDBUF", e))
 }
 
+/// Asks for a send buffer of so many bytes; the system may grant less.
+pub fn enlarge_send_buffer(socket: impl AsFd, bytes: usize) -> Result<()> {
+    SockRef::from(&socket).set_send_buffer_size(bytes).map_err(|e| SysError::new("set", "SO_SNDBUF", e))
+}
+
 /// Has a reader be woken by so many bytes (`SO_RCVLOWAT`).
 pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);

@@ -33,7 +33,7 @@ enum LabCommand {
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
-    /// Prove the emulator's accuracy on this machine, in about 40 seconds
+    /// Prove the emulator's accuracy on this machine, in about 50 seconds
     Selftest(selftest::SelftestArgs),
 }
 

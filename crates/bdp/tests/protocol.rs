@@ -165,6 +165,23 @@ fn a_client_written_from_the_specification_is_served() {
 }
 
 #[test]
+fn a_client_that_leaves_while_a_flow_runs_is_told_of() {
+    let bench = Bench::new();
+    let mut server = serve(&bench);
+    let mut control = Control::open(server.port);
+    let key = control.greet();
+    assert_eq!(control.call(1, order(1, "receive", json!({"duration": "30s"}))), "done");
+    let mut data = connect(server.port);
+    data.write_all(&ticket(2, &key, 1, 0)).unwrap();
+    assert_eq!(control.call(2, json!({"begin": {"flow": 1}})), "done");
+    data.write_all(&[0; 16384]).unwrap();
+    // The data connection stays: its end would be the flow's.
+    drop(control);
+    server.process.wait_until("the session ended", |p| p.err().contains("ended after"));
+    assert!(server.process.err().contains("left while a flow ran"), "{}", server.process.err());
+}
+
+#[test]
 fn a_server_answers_as_specified_what_it_does_not_serve() {
     let bench = Bench::new();
     let server = serve(&bench);

@@ -163,7 +163,6 @@ fn a_client_that_is_killed_in_mid_test_frees_its_place() {
         server.process.wait_until("its session ended", |p| p.err().matches("ended after").count() > before);
         server.assert_unharmed(&bench);
     }
-    assert!(server.process.err().contains("left while a flow ran"), "{}", server.process.err());
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod agent;
 mod coalesce;
 pub mod host;
 pub mod meter;
+mod pause;
 pub mod probe;
 pub mod receive;
 pub mod remote;

@@ -13,13 +13,12 @@ use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeOrder, Probed};
 
 use crate::EngineError;
+use crate::pause::{STOP_CHECK_NS, wait_until};
 
 /// Payload of a probe: sequence number and time of sending, big-endian.
 pub const PROBE_BYTES: usize = 16;
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
-/// Longest wait before a raised stop flag is seen.
-const STOP_CHECK_NS: u64 = 50_000_000;
 
 /// Answers every datagram of a probe's size with itself, for as long as the process lives.
 pub fn echo(socket: &UdpSocket) {
@@ -91,19 +90,6 @@ fn connect_in_turn(order: &ProbeOrder, stop: &AtomicBool) -> Probed {
         }
         let passed = clock::monotonic_ns().saturating_sub(start);
         turn = (turn + 1).max(passed.div_ceil(interval));
-    }
-}
-
-/// Sleeps until a moment of the monotonic clock; false where `stop` was raised before.
-fn wait_until(moment: u64, stop: &AtomicBool) -> bool {
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            return false;
-        }
-        match moment.saturating_sub(clock::monotonic_ns()) {
-            0 => return true,
-            left => std::thread::sleep(Duration::from_nanos(left.min(STOP_CHECK_NS))),
-        }
     }
 }
 

@@ -14,13 +14,12 @@ use bdp_wire::control::{ListenOrder, Mark, Received};
 use crate::EngineError;
 use crate::coalesce::Coalescing;
 use crate::meter::Meter;
+use crate::pause::STOP_CHECK_NS;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
 /// How bytes are read, as it is recorded.
 pub const READ_METHOD: &str = "MSG_TRUNC";
-/// Longest wait before a raised stop flag is seen.
-const STOP_CHECK_NS: u64 = 50_000_000;
 /// From one look at the windows to the next, for each stream; and the longest time for all of them.
 const HOLD_NS: u64 = 2_000_000;
 const LONGEST_HOLD_NS: u64 = 200_000_000;

@@ -14,13 +14,12 @@ use bdp_wire::control::{SendOrder, Sent};
 
 use crate::EngineError;
 use crate::meter::Meter;
+use crate::pause::{STOP_CHECK_NS, wait_until};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Writes to one stream before the others have their turn.
 const TURN: u32 = 16;
-/// Longest wait before a raised stop flag is seen.
-const STOP_CHECK_NS: u64 = 50_000_000;
 
 /// What a sender does with its streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,12 +39,8 @@ pub struct SendPlan {
 /// Connects when it is time, then sends as [`over`] does.
 pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
     process::sharpen_timers();
-    let start = clock::monotonic_ns() + order.start.as_ns();
-    while let Some(left) = start.checked_sub(clock::monotonic_ns()).filter(|&left| left > 0) {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Sent::default());
-        }
-        std::thread::sleep(std::time::Duration::from_nanos(left.min(STOP_CHECK_NS)));
+    if !wait_until(clock::monotonic_ns() + order.start.as_ns(), stop) {
+        return Ok(Sent::default());
     }
     let options = socket::TcpOptions {
         congestion: Some(order.congestion.clone()),

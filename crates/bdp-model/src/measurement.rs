@@ -10,6 +10,9 @@ use crate::units::{ByteCount, Nanos};
 /// Version of the shape; a reader refuses a larger major number.
 pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
 
+/// The port of `bdp serve`, TCP and UDP, where no other is given.
+pub const PORT: u16 = 5201;
+
 /// One measurement of a path, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -89,6 +92,35 @@ pub struct MeasureRequest {
     pub bind_device: Option<String>,
     /// First local port of the data connections.
     pub client_port: Option<u16>,
+}
+
+impl MeasureRequest {
+    /// What is measured towards a host where nothing else is said.
+    pub fn to(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            port: PORT,
+            family: None,
+            directions: vec![Way::To, Way::From],
+            bidirectional: false,
+            streams: 1,
+            duration: Nanos::secs(10),
+            bytes: None,
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            idle: Nanos::secs(2),
+            length: ByteCount::kib(128),
+            window: None,
+            socket_buffer: None,
+            mss: None,
+            congestion: None,
+            nodelay: false,
+            dscp: None,
+            bind_address: None,
+            bind_device: None,
+            client_port: None,
+        }
+    }
 }
 
 /// A way across the path.

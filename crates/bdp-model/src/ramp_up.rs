@@ -21,8 +21,7 @@ impl RampUp {
     /// Of a flow's readings, where nothing was omitted. The later rate is the median of the second half of the intervals.
     /// `None` where the first interval is at that rate already, or where intervals are too few.
     pub fn of(samples: &[ReceiverSample], omit_ns: u64) -> Option<Self> {
-        // A reading never falls on the first byte itself.
-        if omit_ns >= 1_000_000 {
+        if omit_ns > 0 {
             return None;
         }
         let rates: Vec<f64> = samples

@@ -1,11 +1,8 @@
 //! Curves out of the records of a lab run: the points of a scenario that differ in one parameter.
 
-use std::collections::BTreeMap;
-
 use bdp_model::ByteCount;
 use bdp_model::comparison::Values;
 use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place};
-use bdp_model::measurement::{DirectionResult, HostFacts, Measurement};
 use bdp_model::record::{Record, RttSummary};
 use bdp_model::stats::median;
 use serde_json::Value;
@@ -48,25 +45,24 @@ pub(crate) fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
     curves.filter(|c| c.points.len() >= LEAST_POINTS).collect()
 }
 
+/// What is swept, by name; where several are, the first of these makes the curves.
+pub(crate) const AXES: [(&str, Axis); 5] = [
+    ("window", Axis::WindowOnTheWire),
+    ("streams", Axis::Streams),
+    ("length", Axis::Length),
+    ("mss", Axis::Mss),
+    ("congestion", Axis::Congestion),
+];
+
 /// The axis that a parameter's path means.
 pub(crate) fn axis_of(path: &str) -> Option<Axis> {
-    Some(match path.rsplit('.').next()? {
-        "window" => Axis::WindowOnTheWire,
-        "streams" => Axis::Streams,
-        "length" => Axis::Length,
-        "mss" => Axis::Mss,
-        "congestion" => Axis::Congestion,
-        _ => return None,
-    })
+    let last = path.rsplit('.').next()?;
+    AXES.iter().find(|(name, _)| *name == last).map(|(_, axis)| *axis)
 }
 
 /// The parameter along which the points make curves: of those with more than one value the first in this order.
 fn swept(points: &[&Point<'_>]) -> Option<(String, Axis)> {
-    let rank = |axis: &Axis| {
-        [Axis::WindowOnTheWire, Axis::Streams, Axis::Length, Axis::Mss, Axis::Congestion]
-            .iter()
-            .position(|a| a == axis)
-    };
+    let rank = |axis: &Axis| AXES.iter().position(|(_, a)| a == axis);
     let several = |path: &str| {
         let first = points.first().and_then(|p| p.params.get(path));
         points.iter().any(|p| p.params.get(path) != first)
@@ -98,17 +94,22 @@ pub(crate) fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]
         .filter_map(|(i, p)| place(p, path, axis, i))
         .filter(|p| p.x > 0.0)
         .collect();
-    let mut axis = axis;
-    if axis == Axis::WindowOnTheWire {
-        if places.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
-            places.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
-        } else {
-            axis = Axis::WindowAsked;
-        }
-    }
+    let axis = by_the_wire(axis, &mut places);
     let rate = members.iter().find_map(|p| p.valid().next()).and_then(configured_bps);
     let path = members.first().map(|p| over(p)).unwrap_or_default();
     Curve::new(name, path, axis, rate, places)
+}
+
+/// Puts points of windows where they were seen on the wire, if all were; otherwise they stay where they were asked.
+pub(crate) fn by_the_wire(axis: Axis, points: &mut [Place]) -> Axis {
+    if axis != Axis::WindowOnTheWire {
+        return axis;
+    }
+    if !points.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
+        return Axis::WindowAsked;
+    }
+    points.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
+    axis
 }
 
 /// The scenario with what makes its path another one: not windows, streams and the like.
@@ -151,7 +152,7 @@ fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Plac
 }
 
 /// Where a value lies on the axis, and how it is printed.
-fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, String)> {
+pub(crate) fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, String)> {
     Some(match axis {
         Axis::Congestion => ((index + 1) as f64, words(asked)),
         Axis::Streams | Axis::Mss => (asked.as_f64().or_else(|| words(asked).parse().ok())?, words(asked)),
@@ -162,7 +163,7 @@ fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, String)> {
     })
 }
 
-fn words(value: &Value) -> String {
+pub(crate) fn words(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -184,97 +185,4 @@ fn configured_bps(record: &Record) -> Option<u64> {
         }
     });
     rate.map(bdp_model::Rate::as_bps)
-}
-
-/// The curves of measurements that differ in one parameter: one for each direction and each value of their other
-/// parameters. A parameter has the last part of its path as its name, as in a scenario.
-pub fn curves_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> Vec<Curve> {
-    let several = |path: &str| {
-        let first = measurements.first().and_then(|(params, _)| params.get(path));
-        measurements.iter().any(|(params, _)| params.get(path) != first)
-    };
-    let Some((params, _)) = measurements.first() else { return Vec::new() };
-    let order = [Axis::WindowOnTheWire, Axis::Streams, Axis::Length, Axis::Mss, Axis::Congestion];
-    let swept = order.iter().find_map(|axis| {
-        params.keys().find(|path| axis_of(path) == Some(*axis) && several(path)).map(|p| (p, *axis))
-    });
-    let Some((path, axis)) = swept else { return Vec::new() };
-    type Members<'a> = Vec<(&'a Value, Vec<(&'a Measurement, &'a DirectionResult)>)>;
-    let mut groups: Vec<(String, Members<'_>)> = Vec::new();
-    for (params, measurement) in measurements.iter().filter(|(_, m)| m.error.is_none()) {
-        let Some(value) = params.get(path) else { continue };
-        for direction in &measurement.directions {
-            let mut name = direction.direction.name().to_owned();
-            for (other, value) in params.iter().filter(|(p, _)| *p != path) {
-                name.push_str(&format!(" {} {}", crate::grid::tame(other), words(value)));
-            }
-            let index = groups.iter().position(|(n, _)| *n == name).unwrap_or_else(|| {
-                groups.push((name, Vec::new()));
-                groups.len() - 1
-            });
-            let members = &mut groups[index].1;
-            match members.iter_mut().find(|(v, _)| *v == value) {
-                Some((_, runs)) => runs.push((measurement, direction)),
-                None => members.push((value, vec![(measurement, direction)])),
-            }
-        }
-    }
-    let rate = |m: &Measurement| {
-        let speed = |host: &HostFacts| host.device.as_ref().and_then(|d| d.speed_bps);
-        Some(speed(&m.near)?.min(speed(&m.far)?))
-    };
-    let curve = |(name, members): (String, Members<'_>)| {
-        let rate_bps = members.iter().flat_map(|(_, runs)| runs).find_map(|(m, _)| rate(m));
-        let mut places: Vec<Place> = members
-            .iter()
-            .enumerate()
-            .filter_map(|(i, (asked, runs))| measured(asked, runs, axis, i))
-            .filter(|p| p.x > 0.0)
-            .collect();
-        let mut axis = axis;
-        if axis == Axis::WindowOnTheWire {
-            if places.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
-                places.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
-            } else {
-                axis = Axis::WindowAsked;
-            }
-        }
-        let direction = members.iter().flat_map(|(_, runs)| runs).next().map(|(_, d)| d.direction.name());
-        Curve::new(name, direction.unwrap_or_default().to_owned(), axis, rate_bps, places)
-    };
-    groups.into_iter().map(curve).collect()
-}
-
-/// The runs of one value of the parameter as a place on a curve; `None` where none has a goodput.
-fn measured(
-    asked: &Value,
-    runs: &[(&Measurement, &DirectionResult)],
-    axis: Axis,
-    index: usize,
-) -> Option<Place> {
-    let goodputs: Vec<f64> = runs.iter().map(|(_, d)| d.goodput_bps).collect();
-    let goodput_bps = Values::of(&goodputs).filter(|g| g.p50 > 0.0)?;
-    let middle = |of: &dyn Fn(&Measurement, &DirectionResult) -> Option<u64>| {
-        let mut all: Vec<f64> = runs.iter().filter_map(|(m, d)| of(m, d)).map(|v| v as f64).collect();
-        median(&mut all).map(|m| m as u64)
-    };
-    let (x, asked) = on_axis(asked, axis, index)?;
-    let (first, direction) = runs.first()?;
-    let idle = |m: &Measurement, d: &DirectionResult| d.rtt_ns.idle.or(m.rtt_idle_ns);
-    Some(Place {
-        asked,
-        x,
-        goodput_bps,
-        not_counted: 0,
-        expected_bps: None,
-        streams: first.request.streams.max(direction.stream_goodput_bps.len() as u32),
-        mss_bytes: direction.mss_bytes.or(first.path.mss_bytes),
-        window_asked_bytes: direction.window.asked_bytes,
-        socket_buffer_bytes: middle(&|_, d| d.window.socket_buffer_bytes),
-        on_the_wire_bytes: middle(&|_, d| d.window.on_the_wire_bytes),
-        rtt_idle_ns: runs.iter().filter_map(|(m, d)| Some(idle(m, d)?.min)).min(),
-        rtt_idle_p95_ns: middle(&|m, d| Some(idle(m, d)?.p95)),
-        rtt_loaded_p95_ns: middle(&|_, d| Some(d.rtt_ns.loaded?.p95)),
-        retransmits: middle(&|_, d| d.retransmits),
-    })
 }

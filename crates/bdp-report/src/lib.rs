@@ -24,11 +24,12 @@ mod varied;
 
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
 pub use csv::{csv, csv_of_measurements};
-pub use curves::{curves, curves_of_measurements};
+pub use curves::curves;
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use json::{CASES_SCHEMA, json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text, quote};
+pub use number::typed_size;
 pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::ByteCount;
 use bdp_model::comparison::Values;
 use bdp_model::curve::{Axis, Curve, Point};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
@@ -10,8 +9,9 @@ use bdp_model::record::RttSummary;
 use bdp_model::stats::median;
 use serde_json::Value;
 
+use crate::curves::{AXES, by_the_wire, on_axis, words};
 use crate::grid::tame;
-use crate::number::{asked_size, typed_size};
+use crate::number::typed_size;
 
 /// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
@@ -37,14 +37,6 @@ pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
     }
     curves
 }
-
-const AXES: [(&str, Axis); 5] = [
-    ("window", Axis::WindowOnTheWire),
-    ("streams", Axis::Streams),
-    ("length", Axis::Length),
-    ("mss", Axis::Mss),
-    ("congestion", Axis::Congestion),
-];
 
 /// What was varied for each, by the names of `Varied`, as the requests of a sweep tell it: what they differ in, and what
 /// they hold at a value of their own.
@@ -77,8 +69,8 @@ fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
     AXES.into_iter().find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))
 }
 
-/// `-> ams1`
-fn toward(way: Way, measurement: &Measurement) -> String {
+/// `-> ams1`, with which the titles of its curves begin.
+pub(crate) fn toward(way: Way, measurement: &Measurement) -> String {
     let host = tame(&measurement.request.host);
     match way {
         Way::To => format!("-> {host}"),
@@ -110,14 +102,7 @@ fn curve(title: String, name: &str, axis: Axis, way: Way, members: &[Varied<'_>]
             point(value, axis, index, way, &these)
         })
         .collect();
-    let mut axis = axis;
-    if axis == Axis::WindowOnTheWire {
-        if points.iter().all(|p| p.on_the_wire_bytes.is_some_and(|w| w > 0)) {
-            points.iter_mut().for_each(|p| p.x = p.on_the_wire_bytes.unwrap_or(1) as f64);
-        } else {
-            axis = Axis::WindowAsked;
-        }
-    }
+    let axis = by_the_wire(axis, &mut points);
     let rate = members.iter().find_map(|(_, m)| slower_device_bps(m));
     let path = members.first().map(|(_, m)| toward(way, m)).unwrap_or_default();
     Curve::new(title, path, axis, rate, points)
@@ -135,15 +120,7 @@ fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measuremen
         let mut all: Vec<f64> = whole.iter().filter_map(|(m, d)| of(m, d)).map(|v| v as f64).collect();
         median(&mut all).map(|m| m as u64)
     };
-    let text = words(asked);
-    let (x, text) = match axis {
-        Axis::Congestion => ((index + 1) as f64, text),
-        Axis::Streams | Axis::Mss => (text.parse().ok()?, text),
-        _ => {
-            let bytes = text.parse::<ByteCount>().ok()?.as_bytes();
-            (bytes as f64, asked_size(bytes))
-        }
-    };
+    let (x, text) = on_axis(asked, axis, index)?;
     let (first, direction) = whole.first()?;
     let rtt_idle_ns = whole.iter().filter_map(|(m, d)| smallest(m, d)).min();
     let on_the_wire_bytes = middle(&|_, d| d.window.on_the_wire_bytes);
@@ -181,8 +158,4 @@ fn smallest(measurement: &Measurement, direction: &DirectionResult) -> Option<u6
 fn slower_device_bps(measurement: &Measurement) -> Option<u64> {
     let speed = |facts: &bdp_model::measurement::HostFacts| facts.device.as_ref().and_then(|d| d.speed_bps);
     [speed(&measurement.near), speed(&measurement.far)].into_iter().flatten().min()
-}
-
-fn words(value: &Value) -> String {
-    value.as_str().map_or_else(|| tame(&value.to_string()), tame)
 }

@@ -98,7 +98,7 @@ impl RateUnit {
 }
 
 /// A size as one types it: `64K`, `1M`, `1500`.
-pub(crate) fn typed_size(size: ByteCount) -> String {
+pub fn typed_size(size: ByteCount) -> String {
     match size.as_bytes() {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),

@@ -484,7 +484,7 @@ impl Session<'_> {
 
 /// A flow that ended within its omit has no goodput.
 fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
-    if received.duration_ns > received.counted_from.at_ns {
+    if received.counted_ns() > 0 {
         return Ok(());
     }
     Err(RunError::Case(format!(
@@ -509,19 +509,17 @@ fn flow_record(
     received: Received,
     sent: Sent,
 ) -> FlowRecord {
-    let counted_ns = received.duration_ns.saturating_sub(received.counted_from.at_ns);
-    let rate = |bytes: u64| if counted_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / counted_ns as f64 };
     let window = window_report(case, spec, means, calibration, &received, &sent);
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),
         start_ns: spec.start.as_ns(),
         rtt_ns: RttReport::default(),
-        goodput_bps: rate(received.bytes - received.counted_from.bytes),
+        goodput_bps: received.goodput_bps(),
         received_bytes: received.bytes,
         duration_ns: received.duration_ns,
         omit_ns: received.counted_from.at_ns,
-        stream_goodput_bps: received.stream_bytes.iter().map(|&b| rate(b)).collect(),
+        stream_goodput_bps: received.stream_goodput_bps(),
         retransmits: sent.retransmits,
         congestion_control: sent.congestion,
         mss_bytes: sent.mss,
@@ -541,14 +539,7 @@ fn window_report(
     received: &Received,
     sent: &Sent,
 ) -> WindowReport {
-    let mut seen: Vec<f64> = sent
-        .samples
-        .iter()
-        .filter(|s| s.at_ns >= spec.omit.as_ns())
-        .filter_map(|s| s.snd_wnd_bytes)
-        .filter(|&w| w > 0)
-        .map(|w| w as f64)
-        .collect();
+    let mut seen = sent.windows_seen(spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     // Of a full segment: below one, senders shrink theirs.
     let mss = window::planned_mss(case, spec);

@@ -196,6 +196,38 @@ pub struct Received {
     pub path_mtu: Option<u32>,
 }
 
+impl Received {
+    /// How long it was counted; zero where the flow ended within its omit.
+    pub fn counted_ns(&self) -> u64 {
+        self.duration_ns.saturating_sub(self.counted_from.at_ns)
+    }
+
+    /// Bit/s while it was counted, of all streams together.
+    pub fn goodput_bps(&self) -> f64 {
+        self.rate_bps(self.bytes.saturating_sub(self.counted_from.bytes))
+    }
+
+    /// The same of each stream.
+    pub fn stream_goodput_bps(&self) -> Vec<f64> {
+        self.stream_bytes.iter().map(|&bytes| self.rate_bps(bytes)).collect()
+    }
+
+    fn rate_bps(&self, bytes: u64) -> f64 {
+        match self.counted_ns() {
+            0 => 0.0,
+            counted => bytes as f64 * 8e9 / counted as f64,
+        }
+    }
+}
+
+impl Sent {
+    /// The windows that the sender saw after so long.
+    pub fn windows_seen(&self, omit: Nanos) -> Vec<f64> {
+        let counted = self.samples.iter().filter(|s| s.at_ns >= omit.as_ns());
+        counted.filter_map(|s| s.snd_wnd_bytes).filter(|&w| w > 0).map(|w| w as f64).collect()
+    }
+}
+
 /// A moment of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {

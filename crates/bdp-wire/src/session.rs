@@ -14,8 +14,6 @@ use crate::control::{Received, Sent};
 
 /// Version of the protocol: a change that an older end would misunderstand gets a new one.
 pub const VERSION: u8 = 1;
-/// The port, TCP and UDP.
-pub const PORT: u16 = 5201;
 /// First bytes of every connection and datagram. No text, TLS record or iperf3 cookie begins with them.
 pub const MAGIC: [u8; 4] = [0xbd, b'b', b'd', b'p'];
 /// Bytes of a [`Preamble`] alone.

@@ -7,10 +7,11 @@ use std::thread;
 use anyhow::Context;
 use bdp_engine::EngineError;
 use bdp_engine::session::server::{Event, Server, ServerOptions};
+use bdp_model::measurement::PORT;
 use bdp_model::units::Nanos;
 use bdp_sys::{random, signal};
 use bdp_wire::proof::hex;
-use bdp_wire::session::{Limits, PORT};
+use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::exit::{self, Exit};

@@ -77,27 +77,13 @@ impl Drop for Serving {
 
 pub fn request(host: &str, port: u16) -> MeasureRequest {
     MeasureRequest {
-        host: host.to_owned(),
         port,
-        family: None,
         directions: vec![Way::To],
-        bidirectional: false,
-        streams: 1,
         duration: Nanos::millis(300),
-        bytes: None,
-        omit: Nanos::ZERO,
         interval: Nanos::millis(50),
         idle: Nanos::millis(200),
         length: ByteCount::kib(64),
-        window: None,
-        socket_buffer: None,
-        mss: None,
-        congestion: None,
-        nodelay: false,
-        dscp: None,
-        bind_address: None,
-        bind_device: None,
-        client_port: None,
+        ..MeasureRequest::to(host)
     }
 }
 

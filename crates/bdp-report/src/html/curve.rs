@@ -355,9 +355,8 @@ impl Curve<'_, '_> {
         let known = self.known.as_ref()?;
         let Knee::At(index) = known.knee()? else { return self.knee_words() };
         let kind = if self.on_the_wire { " on the wire" } else { "" };
-        let direction = self.name.split_once(' ').map(|(_, rest)| format!("{rest}: ")).unwrap_or_default();
         Some(format!(
-            "{direction}{} from {}{kind} on.",
+            "{} from {}{kind} on.",
             format_bps(known.points[index].goodput_bps.p50),
             place(known, index)
         ))

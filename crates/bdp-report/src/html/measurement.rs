@@ -13,9 +13,11 @@ use super::distribution;
 use super::lab::charts;
 use super::page::{About, facts, head, numbers, page, words};
 use super::repetitions::{self, Row};
+use super::sentence::{lower_first, sentence, stop};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use crate::markup::Markup;
+use crate::measured_curves::{measured_curves, toward};
 use crate::measurement::{against, in_store};
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
@@ -211,18 +213,6 @@ fn further(m: &mut Markup, finding: &Finding) {
     }
 }
 
-/// With a capital at its beginning, unless that is a name of the system's such as `tcp_rmem`, and a full stop at its end.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let named = text.split(' ').next().is_some_and(|word| word.contains(['_', '.']));
-    let first = letters.next().map(|c| if named { c.to_string() } else { c.to_uppercase().collect() });
-    format!("{}{}{}", first.unwrap_or_default(), letters.as_str(), stop(text))
-}
-
-fn stop(text: &str) -> &'static str {
-    if text.ends_with(['.', '!', '?']) { "" } else { "." }
-}
-
 /// The table of the terminal: the idle path, and each direction of each run.
 fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
     let unit = RateUnit::fitting(runs.iter().flat_map(|r| &r.directions).map(|d| d.goodput_bps));
@@ -317,29 +307,19 @@ fn quantiles(summary: &RttSummary) -> String {
     format!("{} / {} / {}", ms(summary.p50), ms(summary.p95), ms(summary.p99))
 }
 
-fn lower_first(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
-}
-
 /// Measurements that differ in what was varied: a curve for each direction, and the table of all.
 fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>, Vec<&Measurement>)]) {
     let curves: Vec<curve::Curve<'_, '_>> =
-        crate::curves::curves_of_measurements(all).into_iter().filter_map(curve::of_known).collect();
+        measured_curves(all).into_iter().filter_map(curve::of_known).collect();
     let failed = all.iter().filter(|(_, m)| m.error.is_some()).count();
-    // A curve's name begins with its direction, which reads better as an arrow to or from the far end.
+    // Names of curves begin with their path, which reads better as an arrow to or from the far end.
     let pointed = |name: &str| {
-        let (way, rest) = name.split_once(' ').unwrap_or((name, ""));
-        let far = all.first().zip([Way::To, Way::From].into_iter().find(|w| w.name() == way));
-        far.map_or_else(
-            || name.to_owned(),
-            |((_, m), way)| format!("{} {rest}", arrow(m, way)).trim_end().to_owned(),
-        )
+        let of = |way| Some(arrow(all.first()?.1, way) + name.strip_prefix(&toward(way, all.first()?.1))?);
+        of(Way::To).or_else(|| of(Way::From)).unwrap_or_else(|| name.to_owned())
     };
-    let direction = |name: &str| pointed(name.split(' ').next().unwrap_or_default());
     let mut headline: Vec<String> = curves
         .iter()
-        .filter_map(|drawn| Some(format!("{}: {}", direction(&drawn.name), lower_first(&drawn.headline()?))))
+        .filter_map(|drawn| Some(format!("{}: {}", pointed(&drawn.name), lower_first(&drawn.headline()?))))
         .take(2)
         .collect();
     if headline.is_empty() {
@@ -361,9 +341,9 @@ fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>
         }
     }
     let known: Vec<bdp_model::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
-    if let Some(memory) = bdp_model::curve::Memory::of(&known) {
-        let text = format!("Memory {}.", crate::sweep_report::memory_words(&memory, &super::overview::TEXT));
-        m.leaf("p", &[("class", "note")], &text);
+    for (path, memory) in bdp_model::curve::Memory::by_path(&known) {
+        let words = crate::sweep_report::memory_words(&memory, &super::overview::TEXT);
+        m.leaf("p", &[("class", "note")], &format!("{}: memory {words}.", pointed(&path)));
     }
     let unit = RateUnit::fitting(all.iter().flat_map(|(_, m)| &m.directions).map(|d| d.goodput_bps));
     m.element("div", &[("class", "scroll")], |m| {

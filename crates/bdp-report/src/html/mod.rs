@@ -10,6 +10,7 @@ mod measurement;
 mod overview;
 mod page;
 mod repetitions;
+mod sentence;
 mod series;
 mod time_share;
 mod timeline;

@@ -27,7 +27,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
 
     let omit = transfer.omit_ns as f64 / 1e9;
     // A reading never falls on the first byte itself.
-    if omit >= 1e-3 {
+    if omit > 0.0 {
         drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), RTT[0] - GOODPUT[1]], "shade");
         keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
     }

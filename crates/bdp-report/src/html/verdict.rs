@@ -2,6 +2,7 @@
 
 use bdp_model::units::format_bps;
 
+use super::sentence::sentence;
 use super::transfer::Transfer;
 use crate::markup::Markup;
 use crate::number::{percent, size, three_digits};
@@ -85,12 +86,7 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     let why = if known.is_empty() {
         "Neither the window on the wire nor the rate of the path is known.".to_owned()
     } else {
-        let text = known.join("; ");
-        let mut letters = text.chars();
-        letters
-            .next()
-            .map(|c| c.to_uppercase().collect::<String>() + letters.as_str() + ".")
-            .unwrap_or_default()
+        sentence(&known.join("; "))
     };
     Verdict { headline: format!("{here}; what holds it there is not known."), why }
 }

@@ -1,14 +1,11 @@
 //! Commands to go on with, as one types them.
 
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 
 use crate::grid::tame;
 use crate::number::typed_size;
-
-/// The port where none is given.
-const PORT: u16 = 5201;
 
 /// A word as a shell takes it back, in quotes where it needs them.
 pub fn quote(word: &str) -> String {
@@ -39,26 +36,27 @@ pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String
 /// The flags of `bdp measure` that made this request, but for those that stand for the default.
 fn flags(m: &Measurement) -> Vec<String> {
     let r = &m.request;
+    let usual = MeasureRequest::to("");
     let size = |flag: &str, size: ByteCount| format!("{flag} {}", typed_size(size));
     let time = |flag: &str, time: Nanos| format!("{flag} {}", time.as_secs_f64());
     let text = |flag: &str, text: &str| format!("{flag} {}", quote(&tame(text)));
     let counted = Nanos(r.duration.0.saturating_sub(r.omit.0));
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
-        (r.port != PORT).then(|| format!("--port {}", r.port)),
+        (r.port != usual.port).then(|| format!("--port {}", r.port)),
         r.bytes.map(|b| size("-n", b)),
-        (r.bytes.is_none() && counted != Nanos::secs(10)).then(|| time("-t", counted)),
-        (r.omit != Nanos::ZERO).then(|| time("-O", r.omit)),
-        (r.streams != 1).then(|| format!("-P {}", r.streams)),
+        (r.bytes.is_none() && counted != usual.duration).then(|| time("-t", counted)),
+        (r.omit != usual.omit).then(|| time("-O", r.omit)),
+        (r.streams != usual.streams).then(|| format!("-P {}", r.streams)),
         r.window.map(|w| size("-w", w)),
-        (r.length != ByteCount::kib(128)).then(|| size("-l", r.length)),
+        (r.length != usual.length).then(|| size("-l", r.length)),
         r.mss.map(|mss| format!("-M {mss}")),
         r.congestion.as_deref().map(|name| text("-C", name)),
         (one_way == Some(&[Way::To])).then(|| "--forward".to_owned()),
         (one_way == Some(&[Way::From])).then(|| "-R".to_owned()),
         r.bidirectional.then(|| "--bidir".to_owned()),
-        (r.interval != Nanos::millis(100)).then(|| time("-i", r.interval)),
-        (r.idle != Nanos::secs(2)).then(|| time("--idle", r.idle)),
+        (r.interval != usual.interval).then(|| time("-i", r.interval)),
+        (r.idle != usual.idle).then(|| time("--idle", r.idle)),
         r.bind_address.as_deref().map(|address| text("-B", address)),
         r.bind_device.as_deref().map(|device| text("--bind-dev", device)),
         r.family.map(|family| if family == Family::Ipv4 { "-4" } else { "-6" }.to_owned()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_engine::session::Credentials;
 use bdp_model::expectation::Expectation;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{MeasureRequest, PORT, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
@@ -168,8 +168,7 @@ impl MeasureArgs {
             return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
         }
         let request = MeasureRequest {
-            host,
-            port: port.or(self.port).unwrap_or(target::PORT),
+            port: port.or(self.port).unwrap_or(PORT),
             family: match (self.version4, self.version6) {
                 (true, _) => Some(Family::Ipv4),
                 (_, true) => Some(Family::Ipv6),
@@ -189,14 +188,9 @@ impl MeasureArgs {
             idle: self.idle,
             length: self.length,
             window: self.window,
-            socket_buffer: None,
             mss: self.mss,
             congestion: self.congestion.clone(),
-            nodelay: false,
-            dscp: None,
-            bind_address: None,
-            bind_device: None,
-            client_port: None,
+            ..MeasureRequest::to(host)
         };
         self.socket.apply(request)
     }

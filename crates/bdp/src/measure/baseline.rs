@@ -86,7 +86,7 @@ fn options(request: &MeasureRequest) -> Vec<String> {
         Some(value) => format!("{option} {}", tame(&value)),
         None => format!("no {option}"),
     };
-    let size = |size: Option<ByteCount>| size.map(typed);
+    let size = |size: Option<ByteCount>| size.map(bdp_report::typed_size);
     let set = |option: &str, on: bool| if on { option.to_owned() } else { format!("no {option}") };
     vec![
         given("-w", size(request.window)),
@@ -99,15 +99,6 @@ fn options(request: &MeasureRequest) -> Vec<String> {
         set("-N", request.nodelay),
         set("--bidir", request.bidirectional),
     ]
-}
-
-/// A size as one types it, exact.
-fn typed(size: ByteCount) -> String {
-    match size.as_bytes() {
-        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
-        bytes if bytes > 0 && bytes % 1024 == 0 => format!("{}K", bytes >> 10),
-        bytes => bytes.to_string(),
-    }
 }
 
 fn line(run: &str, figure: Figure, comparison: &Comparison, regressed: bool) -> String {
@@ -141,27 +132,9 @@ mod tests {
 
     fn request() -> MeasureRequest {
         MeasureRequest {
-            host: "ams1".to_owned(),
-            port: 5201,
-            family: None,
             directions: vec![Way::To],
-            bidirectional: false,
-            streams: 1,
-            duration: Nanos::secs(10),
-            bytes: None,
-            omit: Nanos::ZERO,
-            interval: Nanos::millis(100),
-            idle: Nanos::secs(2),
-            length: ByteCount::kib(128),
             window: Some(ByteCount::kib(64)),
-            socket_buffer: None,
-            mss: None,
-            congestion: None,
-            nodelay: false,
-            dscp: None,
-            bind_address: None,
-            bind_device: None,
-            client_port: None,
+            ..MeasureRequest::to("ams1")
         }
     }
 

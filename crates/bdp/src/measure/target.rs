@@ -1,8 +1,5 @@
 //! The other end as one types it: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
 
-/// bdp's port, which is iperf3's.
-pub const PORT: u16 = 5201;
-
 /// A host and, where one was given, its port; the error says what is wrong.
 pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
     let (host, port) = match text.strip_prefix('[') {

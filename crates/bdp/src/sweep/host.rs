@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bdp_engine::session::Credentials;
 use bdp_lab::machine;
 use bdp_model::ByteCount;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{MeasureRequest, PORT, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_run::RunError;
@@ -202,8 +202,7 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
     }
     let omit = args.omit.unwrap_or(OMIT);
     let request = MeasureRequest {
-        host,
-        port: port.or(args.port).unwrap_or(target::PORT),
+        port: port.or(args.port).unwrap_or(PORT),
         family: match (args.version4, args.version6) {
             (true, _) => Some(Family::Ipv4),
             (_, true) => Some(Family::Ipv6),
@@ -215,22 +214,10 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
             _ => vec![Way::To, Way::From],
         },
         bidirectional: args.bidir,
-        streams: 1,
         duration: args.time + omit,
-        bytes: None,
         omit,
-        interval: Nanos::millis(100),
         idle: args.idle,
-        length: ByteCount::kib(128),
-        window: None,
-        socket_buffer: None,
-        mss: None,
-        congestion: None,
-        nodelay: false,
-        dscp: None,
-        bind_address: None,
-        bind_device: None,
-        client_port: None,
+        ..MeasureRequest::to(host)
     };
     args.socket.apply(request)
 }

@@ -20,8 +20,7 @@ pub(super) fn result(
     sent: Sent,
     rtt_ns: RttReport,
 ) -> Result<DirectionResult, EngineError> {
-    let counted_ns = received.duration_ns.saturating_sub(received.counted_from.at_ns);
-    if counted_ns == 0 {
+    if received.counted_ns() == 0 {
         return Err(EngineError::Refused(format!(
             "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
              or more bytes",
@@ -30,16 +29,15 @@ pub(super) fn result(
             request.omit
         )));
     }
-    let rate = |bytes: u64| bytes as f64 * 8e9 / counted_ns as f64;
     let all_sent = request.bytes.is_some_and(|b| received.bytes >= b.as_bytes());
     Ok(DirectionResult {
         direction: way,
-        goodput_bps: rate(received.bytes.saturating_sub(received.counted_from.bytes)),
+        goodput_bps: received.goodput_bps(),
         bytes: received.bytes,
         duration_ns: received.duration_ns,
         omit_ns: received.counted_from.at_ns,
         spread: spread(&received),
-        stream_goodput_bps: received.stream_bytes.iter().map(|&bytes| rate(bytes)).collect(),
+        stream_goodput_bps: received.stream_goodput_bps(),
         window: window(request, &received, &sent),
         rtt_ns,
         retransmits: sent.retransmits,
@@ -48,8 +46,8 @@ pub(super) fn result(
         send_buffer_bytes: sent.send_buffer_bytes,
         sender_cpu: sent.cpu,
         receiver_cpu: received.cpu,
-        send_method: sent.method.clone(),
-        receive_method: received.method.clone(),
+        send_method: sent.method,
+        receive_method: received.method,
         ended: if all_sent && received.ended == "closed" { "bytes".to_owned() } else { received.ended },
         received: received.samples,
         sent: sent.samples,
@@ -82,14 +80,7 @@ fn spread(received: &Received) -> Option<Spread> {
 }
 
 fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
-    let mut seen: Vec<f64> = sent
-        .samples
-        .iter()
-        .filter(|s| s.at_ns >= request.omit.as_ns())
-        .filter_map(|s| s.snd_wnd_bytes)
-        .filter(|&w| w > 0)
-        .map(|w| w as f64)
-        .collect();
+    let mut seen = sent.windows_seen(request.omit);
     // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
     let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
     let on_the_wire = median(&mut seen).map(|w| w as u64);

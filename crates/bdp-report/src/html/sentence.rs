@@ -1,0 +1,19 @@
+//! Sentences out of the words of findings.
+
+/// With a capital at its beginning, unless that is a name of the system's such as `tcp_rmem`, and a full stop at its end.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let named = text.split(' ').next().is_some_and(|word| word.contains(['_', '.']));
+    let first = letters.next().map(|c| if named { c.to_string() } else { c.to_uppercase().collect() });
+    format!("{}{}{}", first.unwrap_or_default(), letters.as_str(), stop(text))
+}
+
+/// The full stop that a text lacks.
+pub(super) fn stop(text: &str) -> &'static str {
+    if text.ends_with(['.', '!', '?']) { "" } else { "." }
+}
+
+pub(super) fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+}

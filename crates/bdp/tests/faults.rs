@@ -17,11 +17,12 @@ use support::{BDP, Bench, Ended, start};
 /// Six cases side by side, of a second each.
 const SIX: &str = "[sweep]\nlink.delay = [\"20ms\", \"21ms\", \"22ms\", \"23ms\", \"24ms\", \"25ms\"]";
 
-/// A bench with `one.toml`, a single case, and `six.toml`.
+/// A bench with `one.toml`, a single case, `six.toml`, and `long.toml`: six that don't end before they are ended.
 fn bench() -> Bench {
     let bench = Bench::new();
     bench.write("one.toml", Scenario::default().text());
     bench.write("six.toml", Scenario { more: SIX, ..Default::default() }.text());
+    bench.write("long.toml", Scenario { flow: "duration = \"60s\"", more: SIX, ..Default::default() }.text());
     bench
 }
 
@@ -315,11 +316,11 @@ fn bdp_that_is_killed_leaves_nothing() {
     let bench = bench();
     // While hosts are made, while the idle round trip is measured, while flows run.
     for (line, hosts, later) in [
-        ("lab run six.toml --store a.sqlite", 1, 0),
-        ("lab run six.toml --store b.sqlite", 3, 0),
-        ("lab run six.toml --store c.sqlite", 12, 100),
-        ("lab run six.toml --store d.sqlite", 12, 700),
-        ("lab run one.toml --jobs 1 --store e.sqlite", 2, 500),
+        ("lab run long.toml --store a.sqlite", 1, 0),
+        ("lab run long.toml --store b.sqlite", 3, 0),
+        ("lab run long.toml --store c.sqlite", 12, 100),
+        ("lab run long.toml --store d.sqlite", 12, 700),
+        ("lab run long.toml --jobs 1 --store e.sqlite", 2, 500),
     ] {
         let (running, mut traces) = running_with(&bench, line, hosts);
         thread::sleep(Duration::from_millis(later));
@@ -342,7 +343,7 @@ fn bdp_of_an_ordinary_user_that_is_killed_leaves_nothing() {
     let copy = bench.open_to_all();
     let script = format!(
         "mount -t tmpfs -o mode=755 none /dev/net; mknod /dev/net/tun c 10 200; chmod 666 /dev/net/tun; \
-         exec {NOBODY} {} lab run six.toml --store s.sqlite",
+         exec {NOBODY} {} lab run long.toml --store s.sqlite",
         copy.display()
     );
     // The same process from shell to bdp.
@@ -365,7 +366,7 @@ fn bdp_that_is_asked_to_end_says_how_to_go_on_and_leaves_nothing() {
     for (signal, number, to_all) in
         [("INT", 2, true), ("INT", 2, false), ("TERM", 15, true), ("TERM", 15, false), ("HUP", 1, true)]
     {
-        let (running, traces) = running_with(&bench, "lab run six.toml --store s.sqlite", 12);
+        let (running, traces) = running_with(&bench, "lab run long.toml --store s.sqlite", 12);
         thread::sleep(Duration::from_millis(300));
         if to_all {
             // As a terminal does for Ctrl-C: the hosts' processes get it too.
@@ -377,7 +378,7 @@ fn bdp_that_is_asked_to_end_says_how_to_go_on_and_leaves_nothing() {
         assert_eq!(ended.status.signal(), Some(number), "{}", ended.err);
         let last = ended.last_line();
         assert!(last.contains(&format!("ended by SIG{signal}")), "{}", ended.err);
-        assert!(last.contains("'bdp lab run six.toml --store s.sqlite --resume' goes on"), "{last}");
+        assert!(last.contains("'bdp lab run long.toml --store s.sqlite --resume' goes on"), "{last}");
         assert!(!ended.err.contains("FAILED"), "a case was blamed for the end: {}", ended.err);
         traces.assert_gone();
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// Says on the terminal why a test is not run, past the harness, which shows only what failed.
-fn skip(why: &str) {
+pub fn skip(why: &str) {
     let name = thread::current().name().unwrap_or("a test").to_owned();
     // In one piece, or the harness writes between.
     let _ = std::io::stderr().write_all(format!("SKIPPED {name}: {why}\n").as_bytes());
@@ -88,6 +88,13 @@ pub fn signal(name: &str, process: &str) {
     // The process may be gone already.
     // The shell's own: the program is not everywhere.
     let _ = Command::new("sh").args(["-c", "kill -s $0 -- $1", name, process]).stderr(Stdio::null()).status();
+}
+
+/// Whether this process has a signal ignored, which the programs that it starts inherit.
+pub fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    u64::from_str_radix(mask, 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
 /// Gives a child of this process, and with it its emulator, two thirds of the time until it ends: every third packet is

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use bdp_model::measurement::HostFacts;
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Received, Sent};
@@ -224,6 +224,10 @@ pub struct Limits {
     pub duration: Nanos,
     /// Most streams of a flow.
     pub streams: u32,
+    /// The most that the server sends of one flow, and takes of one that has a rate, all streams together; none where
+    /// it has no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
 }
 
 /// Why a server does not serve.

@@ -6,9 +6,10 @@ use std::thread;
 
 use anyhow::Context;
 use bdp_engine::EngineError;
+use bdp_engine::session::server::access::{AccessRules, Network, PlaceLimits};
 use bdp_engine::session::server::{Event, Server, ServerOptions};
 use bdp_model::measurement::PORT;
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, Rate};
 use bdp_sys::{random, signal};
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
@@ -18,12 +19,15 @@ use crate::exit::{self, Exit};
 use crate::{Outcome, output, token};
 
 /// Limits with a token, and with --open.
-const TRUSTED: Granted = Granted { duration: Nanos::secs(24 * 3600), streams: 4096, sessions: 16 };
-const OPEN: Granted = Granted { duration: Nanos::secs(30), streams: 16, sessions: 4 };
+const TRUSTED: Granted =
+    Granted { limits: Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None }, sessions: 16 };
+const OPEN: Granted = Granted {
+    limits: Limits { duration: Nanos::secs(30), streams: 16, rate: Some(Rate::bps(1_000_000_000)) },
+    sessions: 4,
+};
 
 struct Granted {
-    duration: Nanos,
-    streams: u32,
+    limits: Limits,
     sessions: u32,
 }
 
@@ -60,6 +64,24 @@ pub struct ServeArgs {
     /// Most sessions at once [default: 16, with --open 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions: Option<u32>,
+    /// Most sessions of one address at once; of IPv6 a /64 counts as one [default: all; with --open half of them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    max_sessions_per_address: Option<u32>,
+    /// Most streams of one address at once, all its sessions together [default: twice those of a flow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    max_streams_per_address: Option<u32>,
+    /// The most that the server sends of one flow, and takes of one that has a rate [default: none, with --open 1G]
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<Rate>,
+    /// Serve one session at a time; others are told that the server is busy
+    #[arg(long, conflicts_with = "max_sessions")]
+    exclusive: bool,
+    /// Let in these addresses alone, and loopback; iperf3's and iperf2's clients from them need no token. Repeatable
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<Network>,
+    /// Let these addresses not in, whatever else is said. Repeatable
+    #[arg(long, value_name = "CIDR")]
+    deny: Vec<Network>,
 }
 
 impl ServeArgs {
@@ -67,10 +89,25 @@ impl ServeArgs {
     pub fn run(self) -> Outcome {
         let secret = self.find_token()?;
         let granted = if self.open { OPEN } else { TRUSTED };
+        if self.max_rate.is_some_and(|rate| rate.as_bps() == 0) {
+            return Err(exit::usage("--max-rate 0 lets no flow run; give a rate, such as 100M"));
+        }
         let limits = Limits {
-            duration: self.max_duration.unwrap_or(granted.duration),
-            streams: self.max_streams.unwrap_or(granted.streams),
+            duration: self.max_duration.unwrap_or(granted.limits.duration),
+            streams: self.max_streams.unwrap_or(granted.limits.streams),
+            rate: self.max_rate.or(granted.limits.rate),
         };
+        let sessions = if self.exclusive { 1 } else { self.max_sessions.unwrap_or(granted.sessions) };
+        // Whoever has no token can't have all of it.
+        let share = if self.open { sessions.div_ceil(2) } else { sessions };
+        let places = PlaceLimits {
+            sessions,
+            sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
+            // Both directions at once are twice the streams.
+            streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
+        };
+        let access =
+            AccessRules { allow: self.allow.clone(), deny: self.deny.clone(), open: self.open, users: false };
         let options = ServerOptions {
             listen: match self.port {
                 Some(port) => (IpAddr::from([0u16; 8]), port).into(),
@@ -78,7 +115,8 @@ impl ServeArgs {
             },
             token: secret.clone(),
             limits,
-            sessions: self.max_sessions.unwrap_or(granted.sessions),
+            access,
+            places,
             once: self.once,
         };
         // Before the first thread, so that none of them is interrupted.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_engine::session::server::access::{AccessRules, PlaceLimits};
 use bdp_engine::session::server::{Event, ServerOptions};
 use bdp_engine::session::{Credentials, SessionError, measure};
 use bdp_model::measurement::Way;
@@ -108,14 +109,18 @@ fn other_machines_need_the_token() {
     assert!(matches!(error, SessionError::Denied { refusal: Refusal::TokenNeeded, .. }), "{error}");
     assert!(error.to_string().contains("--token"), "{error}");
     run_with(&request, Some(TOKEN)).unwrap();
-    let open = Serving::with(ServerOptions { token: None, ..options() });
+    let open = Serving::with(ServerOptions {
+        token: None,
+        access: AccessRules { open: true, ..Default::default() },
+        ..options()
+    });
     request.port = open.address.port();
     run(&request).unwrap();
 }
 
 #[test]
 fn what_a_server_does_not_grant_is_refused_with_its_limit() {
-    let limits = Limits { duration: Nanos::millis(100), streams: 2 };
+    let limits = Limits { duration: Nanos::millis(100), streams: 2, rate: None };
     let server = Serving::with(ServerOptions { limits, ..options() });
     let error = run(&server.request()).unwrap_err().to_string();
     assert!(error.contains("100 ms") && error.contains("--max-duration"), "{error}");
@@ -127,7 +132,7 @@ fn what_a_server_does_not_grant_is_refused_with_its_limit() {
 
 #[test]
 fn bytes_give_way_to_the_longest_flow_and_say_so() {
-    let limits = Limits { duration: Nanos::millis(200), streams: 2 };
+    let limits = Limits { duration: Nanos::millis(200), streams: 2, rate: None };
     let server = Serving::with(ServerOptions { limits, ..options() });
     let mut request = server.request();
     (request.bytes, request.duration) = (Some("1T".parse().unwrap()), Nanos::secs(3600));
@@ -185,7 +190,8 @@ fn where_no_datagram_passes_round_trips_are_those_of_tcp() {
 
 #[test]
 fn a_server_with_as_many_sessions_as_it_serves_says_so() {
-    let server = Serving::with(ServerOptions { sessions: 1, ..options() });
+    let server =
+        Serving::with(ServerOptions { places: PlaceLimits { sessions: 1, ..options().places }, ..options() });
     let mut long = server.request();
     long.duration = Nanos::secs(3);
     let cancel = Arc::new(AtomicBool::new(false));

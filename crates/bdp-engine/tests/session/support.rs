@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use bdp_engine::session::server::access::{AccessRules, PlaceLimits};
 use bdp_engine::session::server::{Event, Server, ServerOptions, Stopper};
 use bdp_engine::session::{Credentials, SessionError, measure};
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
@@ -25,8 +26,9 @@ pub fn options() -> ServerOptions {
     ServerOptions {
         listen: "[::]:0".parse().unwrap(),
         token: Some(TOKEN.to_owned()),
-        limits: Limits { duration: Nanos::secs(10), streams: 2000 },
-        sessions: 8,
+        limits: Limits { duration: Nanos::secs(10), streams: 2000, rate: None },
+        access: AccessRules::default(),
+        places: PlaceLimits { sessions: 8, sessions_per_address: 8, streams_per_address: 4000 },
         once: false,
     }
 }

@@ -70,6 +70,7 @@ pub(super) fn measure(
     let far = session.far_facts()?;
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
     outcome::add_caveats(request, &directions, &mut session.caveats);
+    outcome::add_rate_caveat(&directions, session.control.limits.rate, &mut session.caveats);
     Ok(Measurement {
         schema: MEASUREMENT_SCHEMA.to_owned(),
         label: None,

@@ -3,6 +3,7 @@
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::{median, percentile};
+use bdp_model::units::Rate;
 use bdp_wire::control::{Received, Sent};
 
 use crate::EngineError;
@@ -184,6 +185,15 @@ pub(super) fn add_caveats(
         if let Some(note) = &result.window.note {
             caveats.push(format!("direction '{way}': the window asked for was not reached: {note}"));
         }
+    }
+}
+
+/// What a reader should know where the server keeps to a rate of its own.
+pub(super) fn add_rate_caveat(directions: &[DirectionResult], rate: Option<Rate>, caveats: &mut Vec<String>) {
+    let Some(rate) = rate else { return };
+    let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
+    if directions.iter().filter(|result| result.direction == Way::From).any(|result| near(&result)) {
+        caveats.push(format!("direction 'from': the server sends no more than {rate} (--max-rate there)"));
     }
 }
 

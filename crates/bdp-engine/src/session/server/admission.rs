@@ -11,6 +11,7 @@ use bdp_wire::frame;
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
 
+use super::access::{Proof, Protocol};
 use super::session::Session;
 use super::{Event, Shared};
 use crate::EngineError;
@@ -74,24 +75,27 @@ fn admit(
 ) -> Result<Arc<Session>, String> {
     prepare(stream).map_err(|e| e.to_string())?;
     (&mut &*stream).write_all(&Preamble::new(Kind::Control).encode()).map_err(|e| e.to_string())?;
-    let sessions = shared.options.sessions;
+    let access = shared.options.access.check(peer.ip(), Protocol::Bdp);
     let early = if version != VERSION {
         Some(Refusal::Version { speaks: VERSION })
     } else if shared.is_ending() {
         Some(Refusal::Ending)
-    } else if guest.before >= MOST_GREETED || shared.sessions().len() >= sessions as usize {
-        Some(Refusal::Busy { sessions })
+    } else if let Err(denied) = &access {
+        Some(denied.clone().into())
+    } else if guest.before >= MOST_GREETED || shared.places.is_full() {
+        Some(Refusal::Busy { sessions: shared.places.sessions() })
     } else {
         None
     };
     if let Some(refusal) = early {
         return refuse(stream, Greeting::Refused(refusal.clone()), &refusal);
     }
+    let token_needed = access == Ok(Proof::Token);
     let server_nonce = random::bytes().map_err(|e| e.to_string())?;
     let greeting = Greeting::Challenge {
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
         nonce: hex(&server_nonce),
-        token_needed: shared.needs_token(peer.ip()),
+        token_needed,
     };
     frame::write(&mut &*stream, &greeting).map_err(|e| e.to_string())?;
     let hello: Hello = frame::read_bounded(&mut Until::new(stream, HELLO_DEADLINE), LONGEST_GREETING)
@@ -104,7 +108,7 @@ fn admit(
         (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
             Some(Refusal::TokenWrong)
         }
-        (Some(_), None) if shared.needs_token(peer.ip()) => Some(Refusal::TokenNeeded),
+        (Some(_), None) | (None, _) if token_needed => Some(Refusal::TokenNeeded),
         _ => None,
     };
     if let Some(refusal) = refusal {

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bdp_model::units::Nanos;
-use bdp_sys::socket::TcpOptions;
+use bdp_model::units::{Nanos, Rate};
+use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
+use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
 use crate::meter::Meter;
@@ -25,6 +26,8 @@ const COLLECT_DEADLINE: Duration = Duration::from_secs(60);
 /// One flow.
 pub(super) struct Flow {
     order: FlowOrder,
+    /// The most that the server sends, all streams together.
+    rate: Option<Rate>,
     state: Mutex<State>,
     changed: Condvar,
     stop: AtomicBool,
@@ -45,7 +48,12 @@ struct State {
 
 impl Flow {
     /// Starts the flow's thread.
-    pub(super) fn prepare(order: FlowOrder, answers: Arc<Answers>) -> Result<Arc<Self>, EngineError> {
+    pub(super) fn prepare(
+        order: FlowOrder,
+        answers: Arc<Answers>,
+        rate: Option<Rate>,
+        places: StreamPlaces,
+    ) -> Result<Arc<Self>, EngineError> {
         let count = order.streams as usize;
         let state = State {
             streams: std::iter::repeat_with(|| None).take(count).collect(),
@@ -57,6 +65,7 @@ impl Flow {
         };
         let flow = Arc::new(Self {
             order,
+            rate,
             state: Mutex::new(state),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -68,6 +77,7 @@ impl Flow {
             // Before the client has the outcome and leaves: that is no flight from a running flow.
             on_thread.over.store(true, Ordering::Relaxed);
             on_thread.state().streams.clear();
+            drop(places);
             if let Some((id, outcome)) = outcome {
                 answers.give(id, outcome);
             }
@@ -188,6 +198,7 @@ impl Flow {
                 receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
             }
             Role::Send => {
+                self.pace(&streams)?;
                 let plan = SendPlan {
                     length_bytes: self.order.length_bytes,
                     longest: self.order.duration + PATIENCE,
@@ -198,6 +209,15 @@ impl Flow {
                 send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
             }
         }
+    }
+
+    /// Has the kernel keep the flow below what the server may send.
+    fn pace(&self, streams: &[TcpStream]) -> Result<(), EngineError> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        for stream in streams {
+            socket::pace(stream, rate.as_bps() / streams.len().max(1) as u64)?;
+        }
+        Ok(())
     }
 
     /// Waits for a condition, the deadline, or the session's end, whichever is first.

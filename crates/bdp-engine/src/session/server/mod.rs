@@ -3,13 +3,15 @@
 //!
 //! It never connects anywhere, and answers a datagram only if that holds the key of a session, with the same bytes.
 
+pub mod access;
 mod admission;
 mod door;
 mod flow;
+mod places;
 mod session;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,6 +24,8 @@ use bdp_sys::{process, socket};
 use bdp_wire::session::{Key, Limits, PROBE_BYTES, Probe};
 
 use crate::EngineError;
+use access::{AccessRules, PlaceLimits};
+use places::Places;
 use session::Session;
 
 /// Connections that the kernel holds until they are let in.
@@ -36,12 +40,14 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct ServerOptions {
     /// Where; `[::]` is every address of both IP versions, and `0.0.0.0` where the machine has no IPv6.
     pub listen: SocketAddr,
-    /// What clients from other addresses than loopback have to prove that they know; `None` lets everybody in.
+    /// What clients have to prove that they know, where [`AccessRules::check`] asks for it; none where the server is open.
     pub token: Option<String>,
     /// What one session is granted.
     pub limits: Limits,
-    /// Sessions at once.
-    pub sessions: u32,
+    /// Which addresses may come in.
+    pub access: AccessRules,
+    /// How many may, at once.
+    pub places: PlaceLimits,
     /// End after one session.
     pub once: bool,
 }
@@ -95,6 +101,8 @@ pub struct Stopper(Arc<Shared>);
 /// What the threads of a server have in common.
 struct Shared {
     options: ServerOptions,
+    /// Taken by the sessions of every protocol.
+    places: Arc<Places>,
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     /// Clients that are being greeted.
     greeting: AtomicU32,
@@ -113,14 +121,15 @@ impl Server {
     ) -> Result<Self, EngineError> {
         // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
         let _ = process::raise_descriptor_limit();
-        let sessions = if options.once { 1 } else { options.sessions };
-        let options = ServerOptions { sessions, ..options };
+        let sessions = if options.once { 1 } else { options.places.sessions };
+        let places = Places::new(PlaceLimits { sessions, ..options.places });
         let listener = listen(options.listen)?;
         listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
         let address = listener.local_addr().map_err(EngineError::io("listen"))?;
         let echo = EchoSocket::bind(address, ECHO_CHECK)?;
         let shared = Arc::new(Shared {
             options,
+            places,
             sessions: Mutex::default(),
             greeting: AtomicU32::new(0),
             begun: AtomicU32::new(0),
@@ -189,11 +198,6 @@ impl Shared {
 
     fn tell(&self, event: &Event) {
         (self.log)(event);
-    }
-
-    /// Whether a client at this address has to know the token.
-    fn needs_token(&self, peer: IpAddr) -> bool {
-        self.options.token.is_some() && !peer.to_canonical().is_loopback()
     }
 }
 

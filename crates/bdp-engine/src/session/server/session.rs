@@ -16,7 +16,9 @@ use bdp_wire::session::{
     Role, Ticket,
 };
 
+use super::access::Denied;
 use super::flow::Flow;
+use super::places::Place;
 use super::{Event, Shared, admission};
 use crate::EngineError;
 use crate::host::Baseline;
@@ -46,6 +48,8 @@ pub(super) struct Session {
     flows: Mutex<HashMap<u32, Arc<Flow>>>,
     probes: Mutex<Vec<TcpStream>>,
     over: AtomicBool,
+    /// Given back when the session is over.
+    place: Mutex<Option<Place>>,
 }
 
 /// The way back to the client.
@@ -72,10 +76,8 @@ impl Session {
         bdp: &str,
     ) -> Result<Arc<Self>, Refusal> {
         let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
+        let place = shared.places.enter(peer.ip())?;
         let mut sessions = shared.sessions();
-        if sessions.len() >= shared.options.sessions as usize {
-            return Err(Refusal::Busy { sessions: shared.options.sessions });
-        }
         if shared.is_ending() {
             return Err(Refusal::Ending);
         }
@@ -90,6 +92,7 @@ impl Session {
             flows: Mutex::default(),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
+            place: Mutex::new(Some(place)),
         });
         sessions.insert(key, Arc::clone(&session));
         drop(sessions);
@@ -120,6 +123,7 @@ impl Session {
         };
         self.close();
         shared.sessions().remove(&self.key);
+        drop(self.place().take());
         shared.tell(&Event::Ended {
             session: self.number,
             peer: self.peer,
@@ -167,13 +171,18 @@ impl Session {
         if flows.contains_key(&order.flow) {
             return Err(EngineError::Refused(format!("there is a flow {} already", order.flow)));
         }
-        flows.insert(order.flow, Flow::prepare(order, Arc::clone(&self.answers))?);
+        let refused = |denied: Denied| EngineError::Refused(denied.to_string());
+        let places = match &*self.place() {
+            Some(place) => place.take_streams(order.streams).map_err(refused)?,
+            None => return Err(EngineError::Refused("the session is over".to_owned())),
+        };
+        flows.insert(order.flow, Flow::prepare(order, Arc::clone(&self.answers), self.limits.rate, places)?);
         Ok(())
     }
 
     /// Holds an order against what the server grants and what can be done at all.
     fn check(&self, order: &FlowOrder) -> Result<(), String> {
-        let Limits { duration, streams } = self.limits;
+        let Limits { duration, streams, .. } = self.limits;
         if order.duration > duration {
             return Err(format!(
                 "{} were asked for, and it grants {duration} a flow (--max-duration there)",
@@ -246,6 +255,10 @@ impl Session {
 
     fn has_running_flow(&self) -> bool {
         self.flows().values().any(|flow| !flow.is_over())
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn flows(&self) -> MutexGuard<'_, HashMap<u32, Arc<Flow>>> {

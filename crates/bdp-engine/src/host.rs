@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
+use bdp_model::host_counters::{DeviceCounters, HostCounters};
 use bdp_model::measurement::{DeviceFacts, HostFacts};
+use bdp_sys::cgroup::Throttling;
 use bdp_sys::process::HostCpu;
-use bdp_sys::{device, process, sysctl};
+use bdp_sys::{cgroup, clock, device, netlink, process, softnet, sysctl};
 
 /// Settings that matter to TCP between machines.
 const SYSCTLS: [&str; 16] = [
@@ -31,8 +33,11 @@ const SYSCTLS: [&str; 16] = [
 pub struct Baseline {
     address: IpAddr,
     device: Option<String>,
-    drops: Option<u64>,
+    counted: Option<netlink::DeviceCounters>,
+    softnet_dropped: Option<u64>,
+    throttling: Option<Throttling>,
     cpu: HostCpu,
+    at_ns: u64,
 }
 
 impl Baseline {
@@ -40,8 +45,15 @@ impl Baseline {
     pub fn take(address: IpAddr) -> Self {
         let address = address.to_canonical();
         let device = device::with_address(address).ok().flatten();
-        let drops = device.as_deref().and_then(|d| device::drops(d).ok());
-        Self { address, device, drops, cpu: HostCpu::read() }
+        Self {
+            address,
+            counted: device.as_deref().and_then(|d| device::counters(d).ok()),
+            device,
+            softnet_dropped: softnet::dropped(),
+            throttling: cgroup::throttling(),
+            cpu: HostCpu::read(),
+            at_ns: clock::monotonic_ns(),
+        }
     }
 
     /// What the machine is, and what it did since.
@@ -51,6 +63,7 @@ impl Baseline {
             .iter()
             .filter_map(|&name| sysctl::read(name).ok().map(|v| (name.to_owned(), v)))
             .collect();
+        let counters = self.counters();
         HostFacts {
             name: device::host_name(),
             address: self.address.to_string(),
@@ -63,15 +76,43 @@ impl Baseline {
                 name: name.clone(),
                 speed_bps: device::speed_bps(name),
                 mtu: device::mtu(name),
-                drops: self
-                    .drops
-                    .zip(device::drops(name).ok())
-                    .map(|(before, now)| now.saturating_sub(before)),
+                drops: counters.device.as_ref().map(|d| d.rx_dropped + d.tx_dropped),
+                full_duplex: device::is_full_duplex(name),
             }),
             congestion_control: sysctls.get("net.ipv4.tcp_congestion_control").cloned(),
             sysctls,
             cpu_busy: Some(busy),
             cpu_steal: Some(steal),
+            counters: Some(counters),
+        }
+    }
+
+    /// What was counted since; whose traffic it was is for others to say ([`HostCounters::attribute`]).
+    fn counters(&self) -> HostCounters {
+        let now = self.device.as_deref().and_then(|d| device::counters(d).ok());
+        let throttled = self.throttling.zip(cgroup::throttling());
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        HostCounters {
+            over_ns: since(clock::monotonic_ns(), self.at_ns),
+            device: self.counted.zip(now).map(|(before, now)| DeviceCounters {
+                rx_bytes: since(now.rx_bytes, before.rx_bytes),
+                tx_bytes: since(now.tx_bytes, before.tx_bytes),
+                rx_packets: since(now.rx_packets, before.rx_packets),
+                tx_packets: since(now.tx_packets, before.tx_packets),
+                rx_dropped: since(now.rx_dropped, before.rx_dropped),
+                tx_dropped: since(now.tx_dropped, before.tx_dropped),
+                rx_missed: since(now.rx_missed, before.rx_missed),
+                rx_fifo: since(now.rx_fifo, before.rx_fifo),
+                tx_fifo: since(now.tx_fifo, before.tx_fifo),
+                rx_cross_bytes: None,
+                tx_cross_bytes: None,
+            }),
+            softnet_dropped: self
+                .softnet_dropped
+                .zip(softnet::dropped())
+                .map(|(before, now)| since(now, before)),
+            throttled_periods: throttled.map(|(before, now)| since(now.periods, before.periods)),
+            throttled_ns: throttled.map(|(before, now)| since(now.time_ns, before.time_ns)),
         }
     }
 }
@@ -85,6 +126,8 @@ mod tests {
         let facts = Baseline::take("::ffff:127.0.0.1".parse().unwrap()).facts();
         assert_eq!(facts.address, "127.0.0.1");
         assert_eq!(facts.device.unwrap().name, "lo");
+        let counters = facts.counters.unwrap();
+        assert!(counters.over_ns > 0 && counters.softnet_dropped.is_some() && counters.device.is_some());
         assert!(facts.sysctls.contains_key("net.ipv4.tcp_congestion_control") && facts.cpus >= 1);
     }
 }

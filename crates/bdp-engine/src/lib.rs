@@ -6,6 +6,7 @@
 
 pub mod agent;
 mod coalesce;
+pub mod disturbance;
 pub mod host;
 pub mod meter;
 mod pause;

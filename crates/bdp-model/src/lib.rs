@@ -9,6 +9,7 @@ pub mod expectation;
 pub mod figure;
 pub mod finding;
 pub mod histogram;
+pub mod host_counters;
 pub mod link;
 pub mod measurement;
 pub mod path;

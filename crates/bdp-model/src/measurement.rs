@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
+use crate::host_counters::HostCounters;
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
 use crate::units::{ByteCount, Nanos};
@@ -170,6 +171,9 @@ pub struct HostFacts {
     pub cpu_busy: Option<f64>,
     /// Fraction stolen by a hypervisor.
     pub cpu_steal: Option<f64>,
+    /// What it counted during the measurement; null from a bdp that did not look.
+    #[serde(default)]
+    pub counters: Option<HostCounters>,
 }
 
 /// A network device.
@@ -183,6 +187,9 @@ pub struct DeviceFacts {
     pub mtu: Option<u32>,
     /// Packets that it dropped during the measurement, both ways.
     pub drops: Option<u64>,
+    /// Whether both directions can be used at once, as the driver tells it.
+    #[serde(default)]
+    pub full_duplex: Option<bool>,
 }
 
 /// What was found out about the path.

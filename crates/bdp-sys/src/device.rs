@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use crate::netlink::Netlink;
+use crate::netlink::{DeviceCounters, Netlink};
 use crate::{Result, SysError, check};
 
 /// The device that has this address; `None` where none has.
@@ -79,6 +79,17 @@ pub fn speed_bps(device: &str) -> Option<u64> {
     }
 }
 
+/// Whether both ends may send at the same time, as its driver tells it; `None` where it does not.
+pub fn is_full_duplex(device: &str) -> Option<bool> {
+    // struct ethtool_cmd: duplex at 14, DUPLEX_HALF 0, DUPLEX_FULL 1, DUPLEX_UNKNOWN 0xff. A virtual device has none.
+    speed_bps(device)?;
+    match ethtool::<44>(device, GET_SETTINGS)?[14] {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 /// One ethtool request: the command's structure, `N` bytes of it, as the driver fills it.
 fn ethtool<const N: usize>(device: &str, command: u32) -> Option<[u8; N]> {
     let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")).ok()?;
@@ -121,10 +132,9 @@ pub fn mtu(device: &str) -> Option<u32> {
     u32::try_from(mtu).ok()
 }
 
-/// Packets that it dropped since it is there, received and sent.
-pub fn drops(device: &str) -> Result<u64> {
-    let counters = Netlink::open()?.counters(device)?;
-    Ok(counters.rx_dropped + counters.tx_dropped)
+/// What it counted since it is there.
+pub fn counters(device: &str) -> Result<DeviceCounters> {
+    Netlink::open()?.counters(device)
 }
 
 /// The machine's name.
@@ -145,6 +155,7 @@ mod tests {
         assert_eq!(speed_bps("lo"), None);
         assert!(mtu("lo").unwrap() >= 1500);
         assert_eq!(mtu("no-such-device-with-a-long-name"), None);
-        assert!(drops("lo").is_ok());
+        assert!(counters("lo").is_ok());
+        assert_eq!(is_full_duplex("lo"), None);
     }
 }

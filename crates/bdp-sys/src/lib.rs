@@ -3,6 +3,7 @@
 //! One module per subject. Everything returns [`SysError`], which names the operation and its operand. What only
 //! Linux has (namespaces, TUN, netlink) lives in modules that exist on Linux alone.
 
+pub mod cgroup;
 pub mod clock;
 pub mod device;
 pub mod echo;
@@ -16,6 +17,7 @@ pub mod process;
 pub mod random;
 pub mod signal;
 pub mod socket;
+pub mod softnet;
 pub mod sysctl;
 pub mod tcp_info;
 pub mod tun;

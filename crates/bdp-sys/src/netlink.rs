@@ -45,6 +45,16 @@ pub struct DeviceCounters {
     pub rx_dropped: u64,
     /// Sent packets that the device dropped.
     pub tx_dropped: u64,
+    /// Bytes that the stack received from it, link headers included.
+    pub rx_bytes: u64,
+    /// Bytes that the stack sent through it, link headers included.
+    pub tx_bytes: u64,
+    /// Received packets for which the host was too slow: the device had no buffer left.
+    pub rx_missed: u64,
+    /// Received packets that found the device's FIFO full.
+    pub rx_fifo: u64,
+    /// Sent packets that the device's FIFO lost.
+    pub tx_fifo: u64,
 }
 
 /// An rtnetlink socket.
@@ -145,6 +155,12 @@ impl Netlink {
             tx_packets: long(1),
             rx_dropped: long(6),
             tx_dropped: long(7),
+            // struct rtnl_link_stats64 of linux/if_link.h.
+            rx_bytes: long(2),
+            tx_bytes: long(3),
+            rx_fifo: long(14),
+            rx_missed: long(15),
+            tx_fifo: long(18),
         })
     }
 
@@ -252,6 +268,7 @@ mod tests {
     fn the_loopback_device_has_counters() {
         let counters = Netlink::open().unwrap().counters("lo").unwrap();
         assert_eq!(counters.rx_packets, counters.tx_packets);
+        assert_eq!(counters.rx_bytes, counters.tx_bytes);
         assert!(Netlink::open().unwrap().counters("no-such-dev").is_err());
     }
 

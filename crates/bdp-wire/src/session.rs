@@ -351,7 +351,7 @@ pub enum Answer {
     /// Done.
     Done,
     /// Of the server's machine.
-    Facts(HostFacts),
+    Facts(Box<HostFacts>),
     /// Outcome of a flow that the server received.
     Received(Received),
     /// Outcome of a flow that the server sent.

@@ -18,6 +18,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
 
 use super::{Credentials, Progress, SessionError, Stage, dial};
+use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use control::Control;
 use flow::{Flow, Outcome};
@@ -60,6 +61,7 @@ pub(super) fn measure(
         round_trip,
         next_flow: 1,
         caveats: Vec::new(),
+        moved: Moved::default(),
     };
     let idle = session.probe_idle(local)?;
     let mut directions = Vec::new();
@@ -67,7 +69,9 @@ pub(super) fn measure(
     for round in session.rounds() {
         directions.extend(session.run(&round, idle, &mut path)?);
     }
-    let far = session.far_facts()?;
+    let mut far = session.far_facts()?;
+    let mut near = session.near.facts();
+    disturbance::note(&mut near, &mut far, &session.moved, &mut session.caveats);
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
     outcome::add_caveats(request, &directions, &mut session.caveats);
     outcome::add_rate_caveat(&directions, session.control.limits.rate, &mut session.caveats);
@@ -78,7 +82,7 @@ pub(super) fn measure(
         repetition: 1,
         started_unix_ms,
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        near: session.near.facts(),
+        near,
         far,
         path,
         ceiling: None,
@@ -183,6 +187,7 @@ struct Session<'a> {
     round_trip: Duration,
     next_flow: u32,
     caveats: Vec<String>,
+    moved: Moved,
 }
 
 impl Session<'_> {
@@ -292,6 +297,7 @@ impl Session<'_> {
         let mut results = Vec::new();
         for Outcome { way, received, sent } in outcomes {
             outcome::note_path(path, way, &received, &sent);
+            self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
             results.push(outcome::result(self.request, way, received, sent, rtt.clone())?);
         }
         Ok(results)
@@ -395,7 +401,7 @@ impl Session<'_> {
 
     fn far_facts(&mut self) -> Result<HostFacts, SessionError> {
         match self.control.call(Request::Facts, PATIENCE, "it tells what machine it is")? {
-            Answer::Facts(facts) => Ok(facts),
+            Answer::Facts(facts) => Ok(*facts),
             _ => Err(self.control.out_of_turn()),
         }
     }

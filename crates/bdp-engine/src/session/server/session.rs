@@ -138,7 +138,7 @@ impl Session {
 
     fn carry_out(&self, id: u64, request: Request, baseline: &Baseline, flows: &mut u32) {
         match request {
-            Request::Facts => self.answers.give(id, Ok(Answer::Facts(baseline.facts()))),
+            Request::Facts => self.answers.give(id, Ok(Answer::Facts(Box::new(baseline.facts())))),
             Request::Prepare(order) => {
                 let answer = self.prepare(order).map(|()| Answer::Done);
                 *flows += u32::from(answer.is_ok());

@@ -1,5 +1,6 @@
 //! The JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
 
+use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Measurement, Way};
 use serde_json::{Map, Value, json as value};
@@ -35,6 +36,8 @@ fn summary(measurements: &[Measurement], way: Way) -> Value {
         "direction": way,
         "n": goodputs.len(),
         "goodput_median_bps": figure(Figure::Goodput(way), measurements),
+        "goodput_interval_bps": Interval::of_median(&goodputs)
+            .map(|i| value!({ "low": i.low, "high": i.high, "confidence": i.confidence })),
         "goodput_min_bps": least,
         "goodput_max_bps": most,
         "retransmits_median": figure(Figure::Retransmits(way), measurements),

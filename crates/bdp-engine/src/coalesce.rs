@@ -37,13 +37,13 @@ impl Coalescing {
     }
 
     /// Fits the marks to the rates, given the bytes of each stream so far, when it is time.
-    pub(crate) fn fit(&mut self, now_ns: u64, sockets: &[TcpStream], read: &[u64]) {
+    pub(crate) fn fit(&mut self, now_ns: u64, sockets: &[TcpStream], read: impl Iterator<Item = u64>) {
         let passed_ns = now_ns - self.looked_at_ns.min(now_ns);
         if passed_ns < LOOK_NS {
             return;
         }
         self.looked_at_ns = now_ns;
-        for ((stream, socket), &bytes) in self.streams.iter_mut().zip(sockets).zip(read) {
+        for ((stream, socket), bytes) in self.streams.iter_mut().zip(sockets).zip(read) {
             let bytes_per_ns = (bytes - stream.bytes) as f64 / passed_ns as f64;
             stream.bytes = bytes;
             let buffer = || socket::receive_buffer(socket).unwrap_or(0) as u64;

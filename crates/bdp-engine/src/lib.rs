@@ -1,14 +1,16 @@
 //! Workloads, probes and samples between two ends: threads, no async runtime.
 //!
 //! [`agent`] answers a control stream and does the work; [`remote`] is its other end. [`receive`] and [`send`] are
-//! bulk TCP, [`probe`] is the round trip. [`session`] is all of it between two machines.
+//! bulk TCP, [`crew`] the threads of it, [`probe`] is the round trip. [`session`] is all of it between two machines.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod coalesce;
+pub mod crew;
 pub mod disturbance;
 pub mod host;
 pub mod meter;
+mod outlet;
 mod pause;
 pub mod probe;
 pub mod receive;

@@ -1,25 +1,32 @@
-//! The sending end of bulk TCP: one thread, all streams in one poll loop, `TCP_INFO` read as it goes.
+//! The sending end of bulk TCP: each thread of the crew has its share of the streams in one poll loop, and the leader reads
+//! `TCP_INFO` of all as it goes.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bdp_model::payload::Zerocopy;
 use bdp_model::record::SenderSample;
 use bdp_model::units::Nanos;
-use bdp_sys::payload::Payload;
-use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::payload::{Method, Payload};
+use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::control::{SendOrder, Sent};
 
 use crate::EngineError;
+use crate::crew::Crew;
 use crate::meter::Meter;
+use crate::outlet::Outlet;
 use crate::pause::{STOP_CHECK_NS, wait_until};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Writes to one stream before the others have their turn.
 const TURN: u32 = 16;
+/// The token of the leader's wake-up.
+const WAKE: u64 = u64::MAX;
 
 /// What a sender does with its streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,8 +39,12 @@ pub struct SendPlan {
     pub bytes: Option<u64>,
     /// From one sample to the next.
     pub interval: Nanos,
-    /// Whether the kernel may take the bytes by reference, without copying them first.
-    pub by_reference: bool,
+    /// How bytes are given to the kernel.
+    pub zerocopy: Zerocopy,
+    /// Whether they are those that a receiver can check, [`bdp_wire::pattern`]; such bytes are always copied.
+    pub patterned: bool,
+    /// Who sends.
+    pub crew: Crew,
 }
 
 /// Connects when it is time, then sends as [`over`] does.
@@ -57,7 +68,9 @@ pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
         longest: order.duration + order.patience,
         bytes: order.bytes,
         interval: order.interval,
-        by_reference: false,
+        zerocopy: Zerocopy::Off,
+        patterned: false,
+        crew: Crew::alone(),
     };
     over(streams, &plan, stop, &Meter::default())
 }
@@ -70,38 +83,221 @@ pub fn over(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<Sent, EngineError> {
-    process::sharpen_timers();
-    let poll = Poll::new()?;
-    for (token, stream) in streams.iter().enumerate() {
-        stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
-        poll.add(stream, token as u64, Interest::Write)?;
-    }
-    let mut sending = Sending {
+    let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
+    let flow = Flow {
         plan,
         meter,
-        poll,
-        open: vec![true; streams.len()],
-        open_count: streams.len(),
+        payload: Payload::new(length, if plan.patterned { Method::Write } else { method(plan.zerocopy) })?,
+        left: plan.bytes.map(AtomicU64::new),
+        written: AtomicU64::new(0),
+        open: AtomicUsize::new(streams.len()),
+        completed: AtomicU64::new(0),
+        copied: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        wake: Waker::new()?,
         streams,
-        payload: Payload::new(plan.length_bytes.clamp(1, LONGEST_WRITE) as usize, plan.by_reference),
-        written: 0,
-        samples: Vec::new(),
-        retransmits: 0,
-        acked: 0,
-        first: TcpInfo::default(),
     };
-    sending.run(stop)
+    let lead = |share| {
+        let share = Share::new(&flow, share)?;
+        Leading::new(&flow, share).run(stop)
+    };
+    let mut sent = plan.crew.run(flow.streams.len(), &flow.over, lead, |share| {
+        let mut share = Share::new(&flow, share)?;
+        while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
+            share.turn(STOP_CHECK_NS)?;
+        }
+        share.leave();
+        Ok(())
+    })?;
+    sent.bytes = flow.written.load(Ordering::Relaxed);
+    sent.method = flow.method();
+    Ok(sent)
 }
 
-struct Sending<'a> {
+fn method(asked: Zerocopy) -> Method {
+    match asked {
+        Zerocopy::Off => Method::Write,
+        Zerocopy::Auto | Zerocopy::Sendfile => Method::Sendfile,
+        Zerocopy::Splice => Method::Splice,
+        Zerocopy::Msg => Method::ZeroCopy,
+    }
+}
+
+/// What the threads of one flow share.
+struct Flow<'a> {
     plan: &'a SendPlan,
     meter: &'a Meter,
-    poll: Poll,
     streams: Vec<TcpStream>,
-    open: Vec<bool>,
-    open_count: usize,
     payload: Payload,
-    written: u64,
+    /// Bytes that nobody has taken yet, where a number of them is to be sent.
+    left: Option<AtomicU64>,
+    written: AtomicU64,
+    /// Streams that still send.
+    open: AtomicUsize,
+    /// Sends by reference of which the kernel told that they are done, and those that it copied.
+    completed: AtomicU64,
+    copied: AtomicU64,
+    over: AtomicBool,
+    /// Wakes the leader when the last stream has closed.
+    wake: Waker,
+}
+
+impl Flow<'_> {
+    /// Takes up to `length` of the bytes that are left.
+    fn take(&self, length: usize) -> usize {
+        let Some(left) = &self.left else { return length };
+        let mut taken = 0;
+        // The closure never declines.
+        let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            taken = left.min(length as u64);
+            Some(left - taken)
+        });
+        taken as usize
+    }
+
+    fn give_back(&self, bytes: usize) {
+        if let Some(left) = &self.left {
+            left.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn method(&self) -> String {
+        let name = self.payload.method().name();
+        let (completed, copied) =
+            (self.completed.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
+        // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
+        if copied * 2 > completed { format!("{name}, copied by the kernel") } else { name.to_owned() }
+    }
+}
+
+/// How a stream ended.
+enum End {
+    /// All that it was to send has been written.
+    Through,
+    /// The receiver ended it.
+    Ended,
+}
+
+/// The streams of one thread.
+struct Share<'a> {
+    flow: &'a Flow<'a>,
+    first: usize,
+    poll: Poll,
+    /// `None` of a stream that has ended.
+    outlets: Vec<Option<Outlet<'a>>>,
+    open: usize,
+    /// For bytes of the pattern.
+    room: Vec<u8>,
+    ready: Vec<u64>,
+}
+
+impl<'a> Share<'a> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
+        let poll = Poll::new()?;
+        let mut outlets = Vec::new();
+        for index in range.clone() {
+            let stream = &flow.streams[index];
+            stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
+            poll.add(stream, index as u64, Interest::Write)?;
+            outlets.push(Some(if flow.plan.patterned {
+                Outlet::patterned(u32::try_from(index).unwrap_or(u32::MAX))
+            } else {
+                Outlet::Same(flow.payload.writer(stream)?)
+            }));
+        }
+        let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
+        Ok(Self { flow, first: range.start, poll, open: outlets.len(), outlets, room, ready: Vec::new() })
+    }
+
+    /// Waits for streams that take more, and writes to them.
+    fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.poll.wait(&mut ready, Some(wait_ns))?;
+        for &token in &ready {
+            if token == WAKE {
+                self.flow.wake.clear();
+            } else {
+                self.write_turn(token as usize)?;
+            }
+        }
+        self.ready = ready;
+        Ok(())
+    }
+
+    /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
+    fn write_turn(&mut self, index: usize) -> Result<(), EngineError> {
+        let Some(stream) = self.flow.streams.get(index) else { return Ok(()) };
+        let place = index - self.first;
+        let Some(Some(outlet)) = self.outlets.get_mut(place) else { return Ok(()) };
+        let mut written = 0;
+        let mut end = None;
+        for _ in 0..TURN {
+            let length = self.flow.take(self.flow.payload.length());
+            let done = match length {
+                0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
+                _ => outlet.send(stream, length, &mut self.room).map(Some),
+            };
+            self.flow.give_back(length - done.as_ref().map_or(0, |sent| sent.unwrap_or(0)).min(length));
+            match done {
+                Ok(Some(0)) if length == 0 => break,
+                Ok(Some(accepted)) => written += accepted as u64,
+                Ok(None) => {
+                    end = Some(End::Through);
+                    break;
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                    end = Some(End::Ended);
+                    break;
+                }
+                Err(e) => return Err(EngineError::io("write")(e)),
+            }
+        }
+        self.flow.written.fetch_add(written, Ordering::Relaxed);
+        match end {
+            None => Ok(()),
+            Some(End::Ended) => self.close(place),
+            Some(End::Through) => {
+                self.close(place)?;
+                match stream.shutdown(Shutdown::Write) {
+                    Err(e) if e.kind() != ErrorKind::NotConnected => Err(EngineError::io("shutdown")(e)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, place: usize) -> Result<(), EngineError> {
+        let stream = &self.flow.streams[self.first + place];
+        self.note_completed(place);
+        self.outlets[place] = None;
+        self.open -= 1;
+        self.poll.remove(stream)?;
+        if self.flow.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.flow.wake.wake();
+        }
+        Ok(())
+    }
+
+    /// Leaves streams as they are.
+    fn leave(&mut self) {
+        for place in 0..self.outlets.len() {
+            self.note_completed(place);
+        }
+    }
+
+    fn note_completed(&mut self, place: usize) {
+        let Some(outlet) = &mut self.outlets[place] else { return };
+        let (completed, copied) = outlet.completed(&self.flow.streams[self.first + place]);
+        self.flow.completed.fetch_add(completed, Ordering::Relaxed);
+        self.flow.copied.fetch_add(copied, Ordering::Relaxed);
+    }
+}
+
+/// The leader's own: its share, and the readings of all streams.
+struct Leading<'a> {
+    flow: &'a Flow<'a>,
+    share: Share<'a>,
     samples: Vec<SenderSample>,
     retransmits: u64,
     acked: u64,
@@ -109,16 +305,21 @@ struct Sending<'a> {
     first: TcpInfo,
 }
 
-impl Sending<'_> {
+impl<'a> Leading<'a> {
+    fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
+        Self { flow, share, samples: Vec::new(), retransmits: 0, acked: 0, first: TcpInfo::default() }
+    }
+
     fn run(&mut self, stop: &AtomicBool) -> Result<Sent, EngineError> {
+        let flow = self.flow;
+        self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
         let cpu_before = process::cpu_time_ns();
-        let congestion = self.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
-        let end = started.saturating_add(self.plan.longest.as_ns());
+        let congestion = flow.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
+        let end = started.saturating_add(flow.plan.longest.as_ns());
         let mut send_buffer = self.send_buffer();
-        let interval = self.plan.interval.as_ns().max(1_000_000);
+        let interval = flow.plan.interval.as_ns().max(1_000_000);
         let mut next_sample = started;
-        let mut ready = Vec::new();
         loop {
             let now = clock::monotonic_ns();
             if now >= next_sample {
@@ -126,20 +327,21 @@ impl Sending<'_> {
                 send_buffer = self.send_buffer().or(send_buffer);
                 next_sample = now - (now - started) % interval + interval;
             }
-            if stop.load(Ordering::Relaxed) || now >= end || self.open_count == 0 {
+            if stop.load(Ordering::Relaxed)
+                || flow.over.load(Ordering::Relaxed)
+                || now >= end
+                || flow.open.load(Ordering::Relaxed) == 0
+            {
                 break;
             }
-            self.poll.wait(&mut ready, Some(next_sample.saturating_sub(now).min(STOP_CHECK_NS)))?;
-            for &token in &ready {
-                self.write_turn(token as usize)?;
-            }
+            self.share.turn(next_sample.saturating_sub(now).min(STOP_CHECK_NS))?;
         }
         if self.samples.len() < 2 {
             self.sample(clock::monotonic_ns() - started);
         }
+        self.share.leave();
         let elapsed = (clock::monotonic_ns() - started).max(1);
         Ok(Sent {
-            bytes: self.written,
             congestion,
             mss: self.first.snd_mss.map(u64::from),
             retransmits: self.samples.last().and_then(|s| s.retransmits),
@@ -147,56 +349,20 @@ impl Sending<'_> {
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             send_buffer_bytes: send_buffer,
             path_mtu: self.first.pmtu,
-            method: self.payload.method().to_owned(),
+            threads: u32::try_from(flow.plan.crew.threads()).ok(),
+            patterned: flow.plan.patterned,
+            ..Default::default()
         })
     }
 
     fn send_buffer(&self) -> Option<u64> {
-        self.streams.first().and_then(|s| socket::send_buffer(s).ok()).map(|b| b as u64)
-    }
-
-    /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
-    fn write_turn(&mut self, token: usize) -> Result<(), EngineError> {
-        if !self.open.get(token).copied().unwrap_or(false) {
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get(token) else { return Ok(()) };
-        for _ in 0..TURN {
-            let left = self.plan.bytes.map_or(u64::MAX, |total| total.saturating_sub(self.written));
-            if left == 0 {
-                return self.finish(token);
-            }
-            let length = self.payload.length().min(usize::try_from(left).unwrap_or(usize::MAX));
-            match self.payload.send(stream, length) {
-                Ok(accepted) => self.written += accepted as u64,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
-                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
-                    self.open[token] = false;
-                    self.open_count -= 1;
-                    self.poll.remove(stream)?;
-                    break;
-                }
-                Err(e) => return Err(EngineError::io("write")(e)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes the sending side of a stream in order, its bytes being all written.
-    fn finish(&mut self, token: usize) -> Result<(), EngineError> {
-        self.open[token] = false;
-        self.open_count -= 1;
-        self.poll.remove(&self.streams[token])?;
-        match self.streams[token].shutdown(Shutdown::Write) {
-            Err(e) if e.kind() != ErrorKind::NotConnected => Err(EngineError::io("shutdown")(e)),
-            _ => Ok(()),
-        }
+        self.flow.streams.first().and_then(|s| socket::send_buffer(s).ok()).map(|b| b as u64)
     }
 
     /// Reads `TCP_INFO` of all streams.
     fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
-        for (i, stream) in self.streams.iter().enumerate() {
+        for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
             if let Some(acked) = info.bytes_acked {
                 *sample.acked_bytes.get_or_insert(0) += acked;
@@ -212,7 +378,8 @@ impl Sending<'_> {
                 sample.busy_ns = info.busy_ns;
                 sample.rwnd_limited_ns = info.rwnd_limited_ns;
                 sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
-                if self.open[0] || self.first == TcpInfo::default() {
+                if self.share.outlets.first().is_some_and(Option::is_some) || self.first == TcpInfo::default()
+                {
                     self.first = info;
                 }
             }
@@ -221,7 +388,7 @@ impl Sending<'_> {
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
-        self.meter.set(self.acked);
+        self.flow.meter.set(self.acked);
         self.samples.push(sample);
     }
 }

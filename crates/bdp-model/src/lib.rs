@@ -13,6 +13,7 @@ pub mod host_counters;
 pub mod link;
 pub mod measurement;
 pub mod path;
+pub mod payload;
 pub mod ramp_up;
 mod random;
 pub mod record;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 use crate::host_counters::HostCounters;
+use crate::payload::{CpuList, PayloadCheck, Zerocopy};
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
 use crate::units::{ByteCount, Nanos};
@@ -93,6 +94,18 @@ pub struct MeasureRequest {
     pub bind_device: Option<String>,
     /// First local port of the data connections.
     pub client_port: Option<u16>,
+    /// How senders give their bytes to the kernel.
+    #[serde(default)]
+    pub zerocopy: Zerocopy,
+    /// Whether a known pattern is sent, and every byte of it checked by the receiver.
+    #[serde(default)]
+    pub check_payload: bool,
+    /// Processors that the near end's threads are kept to.
+    #[serde(default)]
+    pub near_cpus: Option<CpuList>,
+    /// The same of the far end.
+    #[serde(default)]
+    pub far_cpus: Option<CpuList>,
 }
 
 impl MeasureRequest {
@@ -120,6 +133,10 @@ impl MeasureRequest {
             bind_address: None,
             bind_device: None,
             client_port: None,
+            zerocopy: Zerocopy::Auto,
+            check_payload: false,
+            near_cpus: None,
+            far_cpus: None,
         }
     }
 }
@@ -250,9 +267,19 @@ pub struct DirectionResult {
     /// How the sender gave bytes to its kernel: `write` copies them, `sendfile` does not.
     #[serde(default)]
     pub send_method: String,
-    /// How the receiver read: `MSG_TRUNC`, by which the kernel counts bytes without copying them to the process.
+    /// How the receiver read: `MSG_TRUNC`, by which the kernel counts bytes without copying them to the process; `read`,
+    /// where every byte was checked.
     #[serde(default)]
     pub receive_method: String,
+    /// Threads that sent.
+    #[serde(default)]
+    pub sender_threads: Option<u32>,
+    /// Threads that received.
+    #[serde(default)]
+    pub receiver_threads: Option<u32>,
+    /// What came of checking every byte; null where that was not asked for.
+    #[serde(default)]
+    pub payload_check: Option<PayloadCheck>,
     /// Why it ended: `duration`, `bytes`, `closed`, `reset`, `stopped`.
     pub ended: String,
     /// Readings at the receiver.

@@ -165,6 +165,10 @@ fn commands_repeat_the_request_and_name_the_store() {
         bind_address: None,
         bind_device: None,
         client_port: None,
+        zerocopy: Default::default(),
+        check_payload: false,
+        near_cpus: None,
+        far_cpus: None,
     };
     assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 5");
     let plain = m.request.clone();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use bdp_model::payload::PayloadCheck;
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::units::Nanos;
@@ -189,6 +190,12 @@ pub struct Received {
     /// How bytes were read: `MSG_TRUNC` counts them without copying.
     #[serde(default)]
     pub method: String,
+    /// Threads that read.
+    #[serde(default)]
+    pub threads: Option<u32>,
+    /// What came of holding every byte against [`crate::pattern`]; null where that was not asked for.
+    #[serde(default)]
+    pub check: Option<PayloadCheck>,
     /// Why the flow ended: `duration`, `closed`, `reset`, `stopped`.
     pub ended: String,
     /// MTU of the first stream's path as this end's kernel knows it.
@@ -255,6 +262,12 @@ pub struct Sent {
     /// How bytes were given to the kernel: `write` copies them, `sendfile` does not.
     #[serde(default)]
     pub method: String,
+    /// Threads that sent.
+    #[serde(default)]
+    pub threads: Option<u32>,
+    /// Whether the bytes were those of [`crate::pattern`].
+    #[serde(default)]
+    pub patterned: bool,
     /// `SO_SNDBUF` of the first stream, at the end.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use bdp_model::measurement::HostFacts;
+use bdp_model::payload::{CpuList, Zerocopy};
 use bdp_model::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -332,6 +333,15 @@ pub struct FlowOrder {
     pub nodelay: bool,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
+    /// How a sender gives its bytes to the kernel.
+    #[serde(default)]
+    pub zerocopy: Zerocopy,
+    /// Whether the payload is [`crate::pattern`], and a receiver checks every byte.
+    #[serde(default)]
+    pub check_payload: bool,
+    /// Processors that the flow's threads are kept to, in turn.
+    #[serde(default)]
+    pub cpus: Option<CpuList>,
 }
 
 /// What an end does in a flow.

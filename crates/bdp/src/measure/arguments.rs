@@ -9,6 +9,7 @@ use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 
+use super::payload::PayloadArgs;
 use super::{SocketArgs, target};
 use crate::store::StoreArgs;
 use crate::{exit, token};
@@ -92,6 +93,9 @@ pub struct MeasureArgs {
 
     #[command(flatten)]
     socket: SocketArgs,
+
+    #[command(flatten)]
+    payload: PayloadArgs,
 
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
@@ -192,7 +196,7 @@ impl MeasureArgs {
             congestion: self.congestion.clone(),
             ..MeasureRequest::to(host)
         };
-        self.socket.apply(request)
+        self.payload.apply(self.socket.apply(request)?)
     }
 
     /// What must come out, of directions that are measured.

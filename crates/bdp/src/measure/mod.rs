@@ -4,6 +4,7 @@ mod arguments;
 mod baseline;
 mod judgement;
 mod live;
+mod payload;
 mod socket;
 pub mod target;
 
@@ -59,6 +60,9 @@ impl MeasureArgs {
         }
         outcome?;
         let mut exit = judgement::judge(&expectations, &measured);
+        if payload::tell_wrong_bytes(&measured) {
+            exit = Exit::Missed;
+        }
         if let Some(baseline) = baseline {
             let (text, regressed) = baseline.compare(&measured);
             // Data goes to standard output, unless that is one JSON document.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::{Received, Sent};
@@ -13,6 +14,7 @@ use bdp_wire::session::{Answer, FlowOrder, Role};
 
 use super::PATIENCE;
 use crate::EngineError;
+use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -74,6 +76,9 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
         congestion,
         nodelay: request.nodelay,
         dscp: request.dscp,
+        zerocopy: request.zerocopy,
+        check_payload: request.check_payload,
+        cpus: request.far_cpus.clone(),
     }
 }
 
@@ -123,6 +128,8 @@ impl Flow {
             patience: Nanos::from(3 * PATIENCE),
             window_bytes: window(request),
             coalesce: request.window.is_none() && request.socket_buffer.is_none(),
+            check: request.check_payload,
+            crew: self.crew(request),
         };
         self.start(move |streams, stop, meter| receive::over(streams, &plan, stop, meter).map(End::Received))
     }
@@ -137,9 +144,15 @@ impl Flow {
             longest: request.duration + Nanos::from(PATIENCE),
             bytes: request.bytes.map(|b| b.as_bytes()),
             interval: request.interval,
-            by_reference: true,
+            zerocopy: request.zerocopy,
+            patterned: request.check_payload,
+            crew: self.crew(request),
         };
         self.start(move |streams, stop, meter| send::over(streams, &plan, stop, meter).map(End::Sent))
+    }
+
+    fn crew(&self, request: &MeasureRequest) -> Crew {
+        Crew::of(self.streams.len(), request.near_cpus.as_ref().map_or(&[], CpuList::numbers))
     }
 
     fn start(

@@ -30,6 +30,13 @@ pub(super) fn result(
             request.omit
         )));
     }
+    if request.check_payload && !(sent.patterned && received.check.is_some()) {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
+             --check-payload out"
+                .to_owned(),
+        ));
+    }
     let all_sent = request.bytes.is_some_and(|b| received.bytes >= b.as_bytes());
     Ok(DirectionResult {
         direction: way,
@@ -49,6 +56,9 @@ pub(super) fn result(
         receiver_cpu: received.cpu,
         send_method: sent.method,
         receive_method: received.method,
+        sender_threads: sent.threads,
+        receiver_threads: received.threads,
+        payload_check: received.check,
         ended: if all_sent && received.ended == "closed" { "bytes".to_owned() } else { received.ended },
         received: received.samples,
         sent: sent.samples,

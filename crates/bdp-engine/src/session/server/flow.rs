@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bdp_model::payload::CpuList;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::session::{Answer, FlowOrder, Role};
@@ -12,6 +13,7 @@ use bdp_wire::session::{Answer, FlowOrder, Role};
 use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
+use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -185,6 +187,7 @@ impl Flow {
 
     fn run(&self, streams: Vec<TcpStream>) -> Result<Answer, EngineError> {
         let meter = Meter::default();
+        let crew = Crew::of(streams.len(), self.order.cpus.as_ref().map_or(&[], CpuList::numbers));
         match self.order.role {
             Role::Receive => {
                 let plan = ReceivePlan {
@@ -194,6 +197,8 @@ impl Flow {
                     patience: PATIENCE,
                     window_bytes: self.window(),
                     coalesce: self.order.window_bytes.is_none() && self.order.socket_buffer_bytes.is_none(),
+                    check: self.order.check_payload,
+                    crew,
                 };
                 receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
             }
@@ -204,7 +209,9 @@ impl Flow {
                     longest: self.order.duration + PATIENCE,
                     bytes: self.order.bytes,
                     interval: self.order.interval,
-                    by_reference: true,
+                    zerocopy: self.order.zerocopy,
+                    patterned: self.order.check_payload,
+                    crew,
                 };
                 send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
             }

@@ -1,0 +1,134 @@
+//! How a flow's bytes get to the kernel, on which processors, and whether they came out as they went in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How a sender gives its bytes to the kernel, as asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Zerocopy {
+    /// `write`, which copies them.
+    Off,
+    /// By the quickest way there is: `sendfile` from memory, and `write` of what is short.
+    #[default]
+    Auto,
+    /// `sendfile` from memory.
+    Sendfile,
+    /// Pages of the process spliced through a pipe.
+    Splice,
+    /// `MSG_ZEROCOPY`, with completions from the error queue.
+    Msg,
+}
+
+/// What a receiver that checks every byte has found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadCheck {
+    /// Bytes that were held against what they should be.
+    pub checked_bytes: u64,
+    /// Of them, those that were others.
+    pub wrong_bytes: u64,
+    /// The first wrong byte of the first stream that had any.
+    pub first_wrong: Option<WrongByte>,
+}
+
+/// Where a wrong byte stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongByte {
+    /// The stream, in order of connection, from 0.
+    pub stream: u32,
+    /// Bytes of that stream before it.
+    pub offset: u64,
+}
+
+impl PayloadCheck {
+    /// Both together; the first wrong byte is that of the lower stream.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            checked_bytes: self.checked_bytes + other.checked_bytes,
+            wrong_bytes: self.wrong_bytes + other.wrong_bytes,
+            first_wrong: match (self.first_wrong, other.first_wrong) {
+                (Some(a), Some(b)) => Some(if b.stream < a.stream { b } else { a }),
+                (a, b) => a.or(b),
+            },
+        }
+    }
+}
+
+/// Processors that threads are kept to, in the order in which they are given out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CpuList(Vec<u32>);
+
+/// Processors of one list, at most, and the largest number of one.
+const MOST_CPUS: u32 = 1024;
+
+impl CpuList {
+    /// Their numbers.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CpuList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, number) in self.0.iter().enumerate() {
+            write!(f, "{}{number}", if i > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for CpuList {
+    type Err = String;
+
+    /// Numbers and ranges between commas: `0`, `2-3`, `0,4-7`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("'{text}' is no list of processors; write numbers below {MOST_CPUS} as 0 or 0,4-7");
+        let number = |digits: &str| {
+            let digit_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            digits.parse().ok().filter(|&n: &u32| digit_only && n < MOST_CPUS).ok_or_else(wrong)
+        };
+        let mut numbers = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || numbers.len() + (last - first) as usize >= MOST_CPUS as usize {
+                return Err(wrong());
+            }
+            numbers.extend(first..=last);
+        }
+        Ok(Self(numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_numbers_and_ranges() {
+        for (text, numbers) in [("0", vec![0]), ("3,0-2", vec![3, 0, 1, 2]), ("7-7", vec![7])] {
+            assert_eq!(text.parse::<CpuList>().unwrap().numbers(), numbers, "{text}");
+        }
+        for wrong in ["", ",", "1,", "-1", "2-1", "1-", "a", "1024", "0-1024", "0 ", "+1", "0-1023,0"] {
+            assert!(wrong.parse::<CpuList>().is_err(), "{wrong}");
+        }
+        assert_eq!("3,0-2".parse::<CpuList>().unwrap().to_string(), "3,0,1,2");
+    }
+
+    #[test]
+    fn checks_of_streams_add_up() {
+        let check = |stream| PayloadCheck {
+            checked_bytes: 100,
+            wrong_bytes: 2,
+            first_wrong: Some(WrongByte { stream, offset: 9 }),
+        };
+        let both = check(3).and(check(1)).and(PayloadCheck { checked_bytes: 5, ..Default::default() });
+        assert_eq!((both.checked_bytes, both.wrong_bytes), (205, 4));
+        assert_eq!(both.first_wrong, Some(WrongByte { stream: 1, offset: 9 }));
+    }
+}

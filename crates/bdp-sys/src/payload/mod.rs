@@ -1,0 +1,260 @@
+//! Bytes to send: the same ones again and again, given to the kernel by reference where it takes them so.
+//!
+//! A [`Payload`] is shared by all streams of a flow; each stream has a [`Writer`], which keeps what is on its way.
+
+mod memory;
+mod splice;
+mod zerocopy;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+use crate::{Result, SysError};
+use memory::Memory;
+
+/// Shorter writes are copied: of them handing pages over costs more.
+const LEAST_BY_REFERENCE: usize = 16 << 10;
+
+/// How bytes are given to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// `write`, which copies them from the process.
+    Write,
+    /// `sendfile` of a file in memory, whose pages the socket refers to.
+    Sendfile,
+    /// `vmsplice` of large pages into a pipe, and `splice` from there.
+    Splice,
+    /// `send` with `MSG_ZEROCOPY`; the kernel tells on the error queue when it needs the bytes no more.
+    ZeroCopy,
+}
+
+impl Method {
+    /// As it is recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Sendfile => "sendfile",
+            Self::Splice => "splice",
+            Self::ZeroCopy => "MSG_ZEROCOPY",
+        }
+    }
+}
+
+/// Bytes to send, of no pattern that a device on the way could compress.
+#[derive(Debug)]
+pub struct Payload {
+    bytes: Memory,
+    length: usize,
+    /// The same bytes as a file, for `sendfile`.
+    file: Option<File>,
+    method: Method,
+}
+
+impl Payload {
+    /// Of this length, sent so. Where the kernel can't, or where the length is small, it is `write` that sends.
+    pub fn new(length: usize, method: Method) -> Result<Self> {
+        let mut bytes = Memory::new(length.max(1))?;
+        fill_with_noise(bytes.as_mut());
+        let mut payload = Self { bytes, length, file: None, method };
+        if length < LEAST_BY_REFERENCE {
+            payload.method = Method::Write;
+        }
+        if payload.method == Method::Sendfile {
+            payload.file = in_memory(&payload.bytes.as_ref()[..length]).ok();
+            if payload.file.is_none() {
+                payload.method = Method::Write;
+            }
+        }
+        Ok(payload)
+    }
+
+    /// How many bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// How it is sent.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// What sends it on one stream.
+    pub fn writer(&self, stream: &TcpStream) -> Result<Writer<'_>> {
+        let way = match (self.method, &self.file) {
+            (Method::Sendfile, Some(file)) => Way::Sendfile(file),
+            (Method::Write | Method::Sendfile, _) => Way::Write,
+            (Method::Splice, _) => Way::Splice(splice::Conduit::new()?),
+            (Method::ZeroCopy, _) => Way::ZeroCopy(zerocopy::Completions::start(stream)?),
+        };
+        Ok(Writer { bytes: &self.bytes.as_ref()[..self.length], way })
+    }
+}
+
+/// Sends a [`Payload`] on one stream.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    bytes: &'a [u8],
+    way: Way<'a>,
+}
+
+#[derive(Debug)]
+enum Way<'a> {
+    Write,
+    Sendfile(&'a File),
+    Splice(splice::Conduit),
+    ZeroCopy(zerocopy::Completions),
+}
+
+impl Writer<'_> {
+    /// Sends the first `length` bytes, or as many as the kernel takes at once.
+    pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+        let bytes = &self.bytes[..length.min(self.bytes.len())];
+        match &mut self.way {
+            Way::Write => (&mut &*stream).write(bytes),
+            Way::Sendfile(file) => sendfile(stream, file, bytes.len()),
+            Way::Splice(conduit) => conduit.send(stream, bytes),
+            Way::ZeroCopy(completions) => completions.send(stream, bytes),
+        }
+    }
+
+    /// Sends on what the kernel took before and keeps back; true when nothing is left.
+    pub fn flush(&mut self, stream: &TcpStream) -> io::Result<bool> {
+        match &mut self.way {
+            Way::Splice(conduit) => conduit.flush(stream),
+            _ => Ok(true),
+        }
+    }
+
+    /// How many sends by reference the kernel has completed, and how many of them it copied after all.
+    pub fn completed(&mut self, stream: &TcpStream) -> (u64, u64) {
+        match &mut self.way {
+            Way::ZeroCopy(completions) => completions.read(stream),
+            _ => (0, 0),
+        }
+    }
+}
+
+fn sendfile(stream: &TcpStream, file: &File, length: usize) -> io::Result<usize> {
+    let mut from = 0;
+    // SAFETY: both descriptors are open for the time of the call, and the offset is a live variable.
+    let sent = unsafe { libc::sendfile(stream.as_raw_fd(), file.as_raw_fd(), &raw mut from, length) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+fn in_memory(bytes: &[u8]) -> Result<File> {
+    // SAFETY: the name is a string that ends in a zero byte.
+    let descriptor = unsafe { libc::memfd_create(c"bdp-payload".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(SysError::last("create", "a file in memory"));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let mut file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all(bytes).map_err(|e| SysError::new("write", "a file in memory", e))?;
+    Ok(file)
+}
+
+/// The same noise each time (splitmix64).
+fn fill_with_noise(bytes: &mut [u8]) {
+    let mut state = 0_u64;
+    for chunk in bytes.chunks_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        chunk.copy_from_slice(&(word ^ (word >> 31)).to_le_bytes()[..chunk.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn noise(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        fill_with_noise(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn every_way_the_same_bytes_arrive() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for (length, asked, method) in [
+            (70_000, Method::Sendfile, Method::Sendfile),
+            (70_000, Method::Write, Method::Write),
+            (70_000, Method::Splice, Method::Splice),
+            (70_000, Method::ZeroCopy, Method::ZeroCopy),
+            (100, Method::Sendfile, Method::Write),
+            (100, Method::ZeroCopy, Method::Write),
+        ] {
+            let payload = Payload::new(length, asked).unwrap();
+            assert_eq!((payload.method(), payload.length()), (method, length));
+            let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut far, _) = listener.accept().unwrap();
+            let mut writer = payload.writer(&near).unwrap();
+            let sent = writer.send(&near, length).unwrap();
+            while !writer.flush(&near).unwrap() {}
+            drop(near);
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).unwrap();
+            assert!(
+                sent > 0 && got == noise(length)[..sent],
+                "{method:?} sent {sent}, {} arrived",
+                got.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_socket_takes_no_more_for_now_and_loses_nothing() {
+        for method in [Method::Write, Method::Sendfile, Method::Splice, Method::ZeroCopy] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut far, _) = listener.accept().unwrap();
+            near.set_nonblocking(true).unwrap();
+            let payload = Payload::new(1 << 20, method).unwrap();
+            let mut writer = payload.writer(&near).unwrap();
+            let mut sent = 0;
+            let refused = (0..10_000).find_map(|_| match writer.send(&near, 1 << 20) {
+                Ok(n) => {
+                    sent += n as u64;
+                    None
+                }
+                Err(e) => Some(e.kind()),
+            });
+            assert_eq!(refused, Some(io::ErrorKind::WouldBlock), "{method:?}");
+            let reader = std::thread::spawn(move || io::copy(&mut far, &mut io::sink()).unwrap());
+            while !matches!(writer.flush(&near), Ok(true)) {
+                std::thread::yield_now();
+            }
+            drop(near);
+            assert_eq!(reader.join().unwrap(), sent, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_by_reference_is_told_to_be_done() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let payload = Payload::new(32 << 10, Method::ZeroCopy).unwrap();
+        let mut writer = payload.writer(&near).unwrap();
+        let mut sent = 0;
+        for _ in 0..5 {
+            sent += writer.send(&near, 32 << 10).unwrap();
+        }
+        far.read_exact(&mut vec![0; sent]).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let mut done = (0, 0);
+        while done.0 < 5 && std::time::Instant::now() < until {
+            done = writer.completed(&near);
+            std::thread::yield_now();
+        }
+        // Loopback copies: there is no device that reads the process's pages.
+        assert_eq!(done, (5, 5));
+    }
+}

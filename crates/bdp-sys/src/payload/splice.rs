@@ -1,0 +1,80 @@
+//! Pages of a process put into a pipe by reference, and from there into a socket.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::{Result, check};
+
+/// What a pipe holds where nobody asks for more: 16 pages.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// A pipe between a process's memory and one stream.
+#[derive(Debug)]
+pub(super) struct Conduit {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// Bytes that are in it.
+    held: usize,
+}
+
+impl Conduit {
+    pub(super) fn new() -> Result<Self> {
+        let mut ends = [0; 2];
+        // SAFETY: the kernel writes two descriptors into a live array.
+        let done = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) };
+        check(done, "open", "a pipe")?;
+        // SAFETY: both descriptors are new and nobody else's.
+        let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        Ok(Self { reader, writer, held: 0 })
+    }
+
+    /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
+    pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+        if !self.flush(stream)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let bytes = &bytes[..bytes.len().min(PIPE_BYTES)];
+        let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        // SAFETY: one live vector over live bytes, which the kernel only reads. It keeps their pages.
+        let taken =
+            unsafe { libc::vmsplice(self.writer.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
+        let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
+        self.held += taken;
+        match self.flush(stream) {
+            // It was taken all the same; the next call tells.
+            Ok(_) => Ok(taken),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(taken),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Sends on what it holds; true when that is nothing any more.
+    pub(super) fn flush(&mut self, stream: &TcpStream) -> io::Result<bool> {
+        while self.held > 0 {
+            // SAFETY: both descriptors are open for the time of the call; null offsets, as pipes and sockets have none.
+            let sent = unsafe {
+                libc::splice(
+                    self.reader.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    stream.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    self.held,
+                    libc::SPLICE_F_NONBLOCK,
+                )
+            };
+            match usize::try_from(sent) {
+                Ok(0) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Ok(sent) => self.held -= sent.min(self.held),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        return Ok(false);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+}

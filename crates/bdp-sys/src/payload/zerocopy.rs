@@ -1,0 +1,88 @@
+//! `MSG_ZEROCOPY`: sends that refer to a process's pages, and the notes on the error queue when they are done
+//! (`Documentation/networking/msg_zerocopy.rst` of Linux).
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+use crate::Result;
+use crate::socket::set_number;
+
+/// Room for one note with its address.
+const NOTE_BYTES: usize = 256;
+/// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` of `linux/errqueue.h`.
+const ORIGIN_ZEROCOPY: u8 = 5;
+const CODE_COPIED: u8 = 1;
+
+/// What was told of one stream's sends.
+#[derive(Debug)]
+pub(super) struct Completions {
+    completed: u64,
+    copied: u64,
+}
+
+impl Completions {
+    pub(super) fn start(stream: &TcpStream) -> Result<Self> {
+        set_number(stream, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1, "SO_ZEROCOPY")?;
+        Ok(Self { completed: 0, copied: 0 })
+    }
+
+    /// Sends by reference. The bytes must not change any more. Where too many notes wait it copies instead.
+    pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+        // An unread note keeps the stream ready for ever.
+        self.read(stream);
+        match send_with(stream, bytes, libc::MSG_ZEROCOPY) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => send_with(stream, bytes, 0),
+            done => done,
+        }
+    }
+
+    /// Takes the notes there are; sends that are done, and how many of them were copied.
+    pub(super) fn read(&mut self, stream: &TcpStream) -> (u64, u64) {
+        while let Some(note) = next_note(stream) {
+            if note.ee_errno == 0 && note.ee_origin == ORIGIN_ZEROCOPY {
+                // A note is of a range of sends, both ends in it; the numbers wrap.
+                let sends = u64::from(note.ee_data.wrapping_sub(note.ee_info)) + 1;
+                self.completed += sends;
+                if note.ee_code == CODE_COPIED {
+                    self.copied += sends;
+                }
+            }
+        }
+        (self.completed, self.copied)
+    }
+}
+
+fn send_with(stream: &TcpStream, bytes: &[u8], flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: the kernel reads live bytes; their pages it keeps.
+    let sent = unsafe {
+        libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// The oldest note on the error queue.
+fn next_note(stream: &TcpStream) -> Option<libc::sock_extended_err> {
+    // Of eight-byte words, as control messages are aligned.
+    let mut room = [0_u64; NOTE_BYTES / 8];
+    // SAFETY: msghdr is plain data for which all-zero is valid; the control room is live for the time of the call.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_control = room.as_mut_ptr().cast();
+        message.msg_controllen = NOTE_BYTES as _;
+        if libc::recvmsg(stream.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) < 0 {
+            return None;
+        }
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            let (level, kind) = ((*header).cmsg_level, (*header).cmsg_type);
+            if (level == libc::SOL_IP && kind == libc::IP_RECVERR)
+                || (level == libc::SOL_IPV6 && kind == libc::IPV6_RECVERR)
+            {
+                return Some(std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()));
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+        None
+    }
+}

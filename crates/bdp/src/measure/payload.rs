@@ -1,0 +1,113 @@
+//! The flags that say how bytes get to the kernel and back, and whether each is checked.
+
+use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::payload::{CpuList, Zerocopy};
+
+use crate::{exit, output};
+
+/// How bytes get to the kernel, whether each is checked, and on which processors.
+#[derive(clap::Args)]
+pub struct PayloadArgs {
+    /// How senders give bytes to their kernel: auto is sendfile from memory, and write where -l is below 16K
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = How::Auto)]
+    zerocopy: How,
+
+    /// Send a known pattern and check every byte of it at the receiver; exit 1 where one is wrong
+    #[arg(long)]
+    check_payload: bool,
+
+    /// Keep the threads of this end to these processors, and those of HOST to the others: 0,2-3 or 0/1 or /1
+    #[arg(long, value_name = "LIST[/LIST]", value_parser = places)]
+    cpu: Option<Places>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum How {
+    /// write, which copies them
+    Off,
+    /// The quickest that there is
+    Auto,
+    /// sendfile from memory
+    Sendfile,
+    /// Pages of the process spliced through a pipe
+    Splice,
+    /// MSG_ZEROCOPY, with completions from the error queue
+    Msg,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Places {
+    near: Option<CpuList>,
+    far: Option<CpuList>,
+}
+
+impl PayloadArgs {
+    /// The request with these in it.
+    pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
+        if self.check_payload && !matches!(self.zerocopy, How::Auto | How::Off) {
+            return Err(exit::usage(
+                "--check-payload sends bytes that differ each time, which have to be copied; leave --zerocopy out",
+            ));
+        }
+        let places = self.cpu.clone().unwrap_or_default();
+        Ok(MeasureRequest {
+            zerocopy: match self.zerocopy {
+                How::Off => Zerocopy::Off,
+                How::Auto => Zerocopy::Auto,
+                How::Sendfile => Zerocopy::Sendfile,
+                How::Splice => Zerocopy::Splice,
+                How::Msg => Zerocopy::Msg,
+            },
+            check_payload: self.check_payload,
+            near_cpus: places.near,
+            far_cpus: places.far,
+            ..request
+        })
+    }
+}
+
+/// Names each direction of which a byte came out other than it went in; true where there is one.
+pub fn tell_wrong_bytes(measured: &[Measurement]) -> bool {
+    let mut any = false;
+    for direction in measured.iter().flat_map(|m| &m.directions) {
+        let Some(check) = direction.payload_check.filter(|check| check.wrong_bytes > 0) else { continue };
+        any = true;
+        let place = check.first_wrong.map_or_else(String::new, |at| {
+            format!(", the first at byte {} of stream {}", at.offset, at.stream)
+        });
+        output::note(&format!(
+            "CORRUPT {}: {} of {} bytes came out other than they were sent{place}; something on the path changes payload, \
+             or a checksum offload is broken ('ethtool -K DEVICE rx off tx off' tells)",
+            direction.direction.name(),
+            check.wrong_bytes,
+            check.checked_bytes,
+        ));
+    }
+    any
+}
+
+fn places(text: &str) -> Result<Places, String> {
+    let (near, far) = text.split_once('/').map_or((text, None), |(near, far)| (near, Some(far)));
+    let list = |text: &str| if text.is_empty() { Ok(None) } else { text.parse().map(Some) };
+    let places = Places { near: list(near)?, far: far.map_or(Ok(None), list)? };
+    if places == Places::default() {
+        return Err("no processor is named; write 0, 0,2-3, 0/1 or /1".to_owned());
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_of_either_end() {
+        let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
+        assert_eq!(places("0").unwrap(), Places { near: list("0"), far: None });
+        assert_eq!(places("0,1/2-3").unwrap(), Places { near: list("0,1"), far: list("2-3") });
+        assert_eq!(places("/1").unwrap(), Places { near: None, far: list("1") });
+        for wrong in ["", "/", "0/1/2", "x", "1-0"] {
+            assert!(places(wrong).is_err(), "{wrong}");
+        }
+    }
+}

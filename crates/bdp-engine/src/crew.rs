@@ -79,7 +79,14 @@ impl Crew {
         if self.cpus.is_empty() {
             return Ok(());
         }
-        Ok(process::pin(0, &[self.cpus[thread % self.cpus.len()]])?)
+        let cpu = self.cpus[thread % self.cpus.len()];
+        process::pin(0, &[cpu]).map_err(|error| {
+            let allowed = process::allowed_cpus();
+            EngineError::Refused(format!(
+                "no thread can be kept to processor {cpu} ({}); those that it may use are {allowed:?}",
+                error.source
+            ))
+        })
     }
 }
 

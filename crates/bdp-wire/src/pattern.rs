@@ -21,7 +21,7 @@ pub fn fill(stream: u32, at: u64, room: &mut [u8]) {
     for (i, byte) in (at..).zip(head) {
         *byte = byte_at(stream, i);
     }
-    let mut next = word(stream, at.next_multiple_of(8) / 8);
+    let mut next = word(stream, at.div_ceil(8));
     let mut words = rest.chunks_exact_mut(8);
     for chunk in &mut words {
         chunk.copy_from_slice(&next.to_le_bytes());

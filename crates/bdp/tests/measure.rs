@@ -108,6 +108,26 @@ fn each_flag_is_seen_in_what_is_measured() {
             ],
         ),
         ("-B 127.0.0.5 --dscp ef", &[("/near/address", json!("127.0.0.5")), ("/request/dscp", json!(46))]),
+        (
+            "--forward -P 2 --check-payload",
+            &[
+                ("/directions/0/payload_check/wrong_bytes", json!(0)),
+                ("/directions/0/payload_check/first_wrong", Value::Null),
+                ("/directions/0/send_method", json!("write")),
+                ("/directions/0/receive_method", json!("read")),
+            ],
+        ),
+        ("-R --check-payload", &[("/directions/0/payload_check/wrong_bytes", json!(0))]),
+        ("--forward --zerocopy off", &[("/directions/0/send_method", json!("write"))]),
+        ("-R --zerocopy splice", &[("/directions/0/send_method", json!("splice"))]),
+        (
+            "--forward --zerocopy msg",
+            &[("/directions/0/send_method", json!("MSG_ZEROCOPY, copied by the kernel"))],
+        ),
+        (
+            "--forward -P 3 --cpu 0/0",
+            &[("/directions/0/sender_threads", json!(1)), ("/directions/0/receiver_threads", json!(1))],
+        ),
         ("--bind-dev lo", &[("/near/device/name", json!("lo")), ("/request/bind_device", json!("lo"))]),
     ];
     for (flags, expected) in cases {

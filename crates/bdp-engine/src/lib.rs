@@ -1,7 +1,8 @@
 //! Workloads, probes and samples between two ends: threads, no async runtime.
 //!
 //! [`agent`] answers a control stream and does the work; [`remote`] is its other end. [`receive`] and [`send`] are
-//! bulk TCP, [`crew`] the threads of it, [`probe`] is the round trip. [`session`] is all of it between two machines.
+//! bulk TCP, [`crew`] the threads of it, [`probe`] is the round trip beside it, [`ping`] the round trip alone. [`session`]
+//! is all of it between two machines.
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -12,6 +13,7 @@ pub mod host;
 pub mod meter;
 mod outlet;
 mod pause;
+pub mod ping;
 pub mod probe;
 pub mod receive;
 pub mod remote;

@@ -10,13 +10,30 @@ pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     sum: u128,
+    least: Option<u64>,
     max: u64,
+}
+
+/// Values from one edge to another, both included, that a histogram does not tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value of it.
+    pub from: u64,
+    /// Largest.
+    pub to: u64,
+    /// How many were counted.
+    pub count: u64,
 }
 
 impl Histogram {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one that will not have to grow for values up to this one.
+    pub fn with_room_to(largest: u64) -> Self {
+        Self { counts: vec![0; index(largest) + 1], ..Self::default() }
     }
 
     /// Counts one value.
@@ -28,6 +45,7 @@ impl Histogram {
         self.counts[index] += 1;
         self.total += 1;
         self.sum += u128::from(value);
+        self.least = Some(self.least.map_or(value, |least| least.min(value)));
         self.max = self.max.max(value);
     }
 
@@ -41,6 +59,7 @@ impl Histogram {
         }
         self.total += other.total;
         self.sum += other.sum;
+        self.least = self.least.into_iter().chain(other.least).min();
         self.max = self.max.max(other.max);
     }
 
@@ -53,6 +72,20 @@ impl Histogram {
     pub fn mean(&self) -> u64 {
         // The mean of u64 values is one.
         self.sum.checked_div(u128::from(self.total)).unwrap_or(0) as u64
+    }
+
+    /// Smallest value, exact; 0 of nothing.
+    pub fn min(&self) -> u64 {
+        self.least.unwrap_or(0)
+    }
+
+    /// What was counted, bucket by bucket, smallest first; none that is empty.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, &count)| Bucket {
+            from: if index == 0 { 0 } else { upper_edge(index - 1) + 1 },
+            to: upper_edge(index),
+            count,
+        })
     }
 
     /// Largest value, exact; 0 of nothing.
@@ -102,6 +135,19 @@ mod tests {
             let edge = upper_edge(index(value));
             assert!(edge >= value && (edge - value) as f64 <= value as f64 / 64.0, "{value} {edge}");
         }
+    }
+
+    #[test]
+    fn buckets_hold_what_was_counted() {
+        let mut h = Histogram::new();
+        for value in [7, 7, 1_000_000, 0] {
+            h.record(value);
+        }
+        let buckets: Vec<Bucket> = h.buckets().collect();
+        assert_eq!(buckets.iter().map(|b| b.count).collect::<Vec<_>>(), [1, 2, 1]);
+        assert_eq!((buckets[1].from, buckets[1].to), (7, 7));
+        assert!((buckets[2].from..=buckets[2].to).contains(&1_000_000), "{:?}", buckets[2]);
+        assert_eq!((h.min(), Histogram::new().min()), (0, 0));
     }
 
     #[test]

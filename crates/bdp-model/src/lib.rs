@@ -14,6 +14,7 @@ pub mod link;
 pub mod measurement;
 pub mod path;
 pub mod payload;
+pub mod ping;
 pub mod ramp_up;
 mod random;
 pub mod record;

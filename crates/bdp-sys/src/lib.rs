@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod device;
 pub mod echo;
+pub mod handshake;
 pub mod names;
 pub mod namespace;
 pub mod netlink;

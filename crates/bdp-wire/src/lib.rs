@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod echo;
 pub mod frame;
 pub mod pattern;
 pub mod proof;

@@ -43,6 +43,8 @@ pub enum Kind {
     Data,
     /// Probes, where datagrams do not come through; and, in a datagram, a probe.
     Probe,
+    /// Messages that are sent back with times, [`crate::echo`]; and, in a datagram, one of them.
+    Echo,
 }
 
 /// The first bytes of a connection or datagram: magic, version, kind, two bytes of zero.
@@ -77,6 +79,7 @@ impl Preamble {
             Kind::Control => 1,
             Kind::Data => 2,
             Kind::Probe => 3,
+            Kind::Echo => 10,
         };
         let [a, b, c, d] = MAGIC;
         [a, b, c, d, self.version, kind, 0, 0]
@@ -98,6 +101,7 @@ impl Preamble {
             1 => Kind::Control,
             2 => Kind::Data,
             3 => Kind::Probe,
+            10 => Kind::Echo,
             _ => return Err(PreambleError::Kind),
         };
         if version == VERSION && (zero, another) != (0, 0) {
@@ -379,7 +383,7 @@ mod tests {
 
     #[test]
     fn preambles_come_back_and_grow_byte_by_byte() {
-        for kind in [Kind::Control, Kind::Data, Kind::Probe] {
+        for kind in [Kind::Control, Kind::Data, Kind::Probe, Kind::Echo] {
             let bytes = Preamble::new(kind).encode();
             for cut in 0..bytes.len() {
                 assert_eq!(Preamble::decode(&bytes[..cut]), Ok(None), "{cut}");

@@ -14,6 +14,7 @@ mod manual;
 mod measure;
 mod output;
 mod overview;
+mod ping;
 mod report;
 mod runs;
 mod serve;
@@ -43,6 +44,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Throughput and latency between this machine and another, and what limits them
     Measure(Box<measure::MeasureArgs>),
+    /// Round trips to any host: TCP connect, ICMP, or TCP and UDP echo; percentiles and histogram
+    Ping(Box<ping::PingArgs>),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
     /// A curve over window, streams, write length, MSS or congestion control: its knee and what to choose
@@ -85,6 +88,7 @@ fn run() -> Exit {
         None => overview::print(),
         Some(Command::Demo(args)) => args.run(),
         Some(Command::Measure(args)) => args.run(),
+        Some(Command::Ping(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),

@@ -87,7 +87,7 @@ fn look_up(
 }
 
 /// The address that the near end is to send from.
-fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, SessionError> {
+pub(crate) fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, SessionError> {
     let Some(text) = &request.bind_address else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         SessionError::Request(format!(
@@ -195,7 +195,7 @@ fn local_end(
     Ok(Some((local.unwrap_or(any), port).into()))
 }
 
-fn failure(address: SocketAddr, error: SysError) -> SessionError {
+pub(crate) fn failure(address: SocketAddr, error: SysError) -> SessionError {
     let kind = error.source.kind();
     match error.operation {
         "connect to" => failure_by(address, error.source),

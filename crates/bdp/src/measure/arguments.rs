@@ -218,7 +218,7 @@ impl MeasureArgs {
 }
 
 /// A time with its unit, or a number of seconds.
-fn seconds(text: &str) -> Result<Nanos, String> {
+pub fn seconds(text: &str) -> Result<Nanos, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Nanos::from_secs_f64(seconds)),
         Ok(_) => Err(format!("'{text}' is not between 0 and 86400 seconds")),

@@ -16,10 +16,10 @@ use bdp_run::RunError;
 use bdp_run::measure::{MeasurePlan, measure};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 
-pub use arguments::MeasureArgs;
+pub use arguments::{MeasureArgs, seconds};
 use baseline::Baseline;
 use live::Live;
-pub use socket::SocketArgs;
+pub use socket::{SocketArgs, dscp};
 
 use crate::exit::{self, Exit};
 use crate::store::refuse;

@@ -54,7 +54,7 @@ impl SocketArgs {
 }
 
 /// A code point by number or by the name that RFC 2474, 2597 or 3246 gives it.
-fn dscp(text: &str) -> Result<u8, String> {
+pub fn dscp(text: &str) -> Result<u8, String> {
     let wrong = || format!("'{text}' is not a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43");
     let name = text.to_ascii_lowercase();
     let number = |digits: &str, radix| u8::from_str_radix(digits, radix).ok();

@@ -1,0 +1,190 @@
+//! What `bdp ping` prints: a line of what was asked, the figures, the histogram, and what to know about them.
+
+mod csv;
+mod histogram;
+
+use bdp_model::ping::{Distribution, Ping, PingRequest, Tally};
+use bdp_model::units::Nanos;
+
+use crate::grid::{Align, Cell, Column, render, tame, wrap};
+use crate::number::{percent, three_digits};
+use crate::style::{Style, Tint};
+
+pub use csv::csv_of_ping;
+
+/// Shorter round trips are told in microseconds.
+const FINE_BELOW_NS: u64 = 10_000_000;
+
+/// The face of a ping, in several lines.
+pub fn ping_text(ping: &Ping, style: &Style) -> String {
+    let mut text = wrap("", Tint::None, &heading(ping), style);
+    text.push('\n');
+    if let Some(rtt) = &ping.rtt_ns {
+        text.push_str(&figures(ping, rtt, style));
+        text.push('\n');
+    }
+    text.push_str(&wrap("probes   ", Tint::Faint, &tally(&ping.probes), style));
+    if let Some(jitter) = ping.jitter_ns {
+        let jitter = format!("{}, mean difference between one round trip and the next", Nanos(jitter));
+        text.push_str(&wrap("jitter   ", Tint::Faint, &jitter, style));
+    }
+    text.push_str(&wrap("method   ", Tint::Faint, &ping.method, style));
+    for caveat in &ping.caveats {
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, caveat, style));
+    }
+    if !ping.histogram.is_empty() {
+        text.push('\n');
+        text.push_str(&histogram::draw(&ping.histogram, style));
+    }
+    text
+}
+
+/// `TCP connect to ams1 198.51.100.20:443, 10 probes 200 ms apart`.
+fn heading(ping: &Ping) -> String {
+    let PingRequest { mode, count, duration, interval, warm_up, payload, host, .. } = &ping.request;
+    let host = tame(host);
+    let name =
+        if ping.address.contains(host.trim_matches(['[', ']'])) { String::new() } else { format!("{host} ") };
+    let mut text = format!("{} to {name}{}, ", mode.name(), ping.address);
+    text.push_str(&match (count, duration) {
+        (Some(1), _) => "1 probe".to_owned(),
+        (Some(count), _) => format!("{count} probes"),
+        (None, Some(duration)) => format!("probes for {duration}"),
+        (None, None) => "probes".to_owned(),
+    });
+    match *interval {
+        Nanos::ZERO => text.push_str(" as fast as answers come"),
+        interval => text.push_str(&format!(" {interval} apart")),
+    }
+    if let Some(payload) = payload {
+        text.push_str(&format!(", {} B each", payload.as_bytes()));
+    }
+    if *warm_up > 0 {
+        text.push_str(&format!(", after {warm_up} to warm up"));
+    }
+    text
+}
+
+fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
+    let fine = rtt.p50 < FINE_BELOW_NS;
+    let (unit, factor) = if fine { ("us", 1e3) } else { ("ms", 1e6) };
+    let mut rows = vec![("round trip", *rtt)];
+    let shares = ping.shares.as_ref();
+    rows.extend(ping.from_due_ns.map(|d| ("from due", d)));
+    rows.extend(ping.lateness_ns.map(|d| ("sent late", d)));
+    rows.extend(shares.and_then(|s| s.near_ns).map(|d| ("near stack", d)));
+    rows.extend(shares.and_then(|s| s.far_ns).map(|d| ("far end", d)));
+    rows.extend(shares.and_then(|s| s.path_ns).map(|d| ("path", d)));
+    let of = |pick: fn(&Distribution) -> u64| -> Vec<Cell> {
+        rows.iter().map(|(_, d)| Cell::plain(three_digits(pick(d) as f64 / factor))).collect()
+    };
+    let names = rows
+        .iter()
+        .enumerate()
+        .map(|(i, (name, _))| Cell::tinted(*name, if i == 0 { Tint::Strong } else { Tint::None }));
+    let columns = [
+        Column::new(["", unit], Align::Left, names.collect()),
+        Column::new(["", "min"], Align::Point, of(|d| d.min)),
+        Column::new(["", "p50"], Align::Point, of(|d| d.p50)),
+        Column::new(["", "p90"], Align::Point, of(|d| d.p90)),
+        Column::new(["", "p95"], Align::Point, of(|d| d.p95)),
+        Column::new(["", "p99"], Align::Point, of(|d| d.p99)),
+        Column::new(["", "p99.9"], Align::Point, of(|d| d.p999)),
+        Column::new(["", "max"], Align::Point, of(|d| d.max)),
+        Column::new(["", "mean"], Align::Point, of(|d| d.mean)),
+    ];
+    // The first line of the heading is empty.
+    render(&columns, &[], style).trim_start_matches([' ', '\n']).to_owned()
+}
+
+/// `10 sent, 9 answered, 1 lost (10 %)`.
+fn tally(tally: &Tally) -> String {
+    let Tally { sent, received, lost, refused, unreachable, duplicates, retransmitted, left_out } = *tally;
+    let mut text = format!(
+        "{sent} sent, {received} answered, {lost} lost ({})",
+        percent(if sent == 0 { 0.0 } else { lost as f64 / sent as f64 })
+    );
+    for (count, what) in [
+        (refused, "refused"),
+        (unreachable, "unreachable"),
+        (duplicates, "answered again"),
+        (retransmitted, "with their SYN sent again"),
+        (left_out, "turns left out"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::histogram::Histogram;
+    use bdp_model::ping::{Bucket, Fate, PING_SCHEMA, PingMode, Sample};
+
+    use super::*;
+
+    pub(super) fn example() -> Ping {
+        let mut histogram = Histogram::new();
+        for n in 0..1000u64 {
+            histogram.record(24_000_000 + n * n * 3);
+        }
+        let rtt = Distribution::of(&histogram);
+        Ping {
+            schema: PING_SCHEMA.to_owned(),
+            bdp: "0.1.0".to_owned(),
+            request: PingRequest {
+                host: "ams1".to_owned(),
+                port: 443,
+                family: None,
+                mode: PingMode::Connect,
+                count: Some(1001),
+                duration: None,
+                interval: Nanos::millis(200),
+                warm_up: 1,
+                payload: None,
+                patience: Nanos::secs(3),
+                stamps: true,
+                bind_address: None,
+                bind_device: None,
+                dscp: None,
+            },
+            address: "198.51.100.20:443".to_owned(),
+            method: "TCP handshakes".to_owned(),
+            started_unix_ms: 0,
+            took_ms: 200_000,
+            probes: Tally { sent: 1001, received: 1000, lost: 1, ..Tally::default() },
+            rtt_ns: rtt,
+            from_due_ns: rtt,
+            jitter_ns: Some(120_000),
+            lateness_ns: None,
+            shares: None,
+            histogram: Bucket::of(&histogram),
+            caveats: vec!["one thing to know".to_owned()],
+            samples: vec![
+                Sample { number: 0, due_ns: 0, sent_ns: 700, outcome: Fate::Answered(24_000_000) },
+                Sample { number: 1, due_ns: 200_000_000, sent_ns: 200_000_100, outcome: Fate::Lost },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_ping_in_text() {
+        insta::assert_snapshot!(ping_text(&example(), &Style::plain()));
+    }
+
+    #[test]
+    fn where_nothing_came_back_the_tally_says_so() {
+        let silent = Ping {
+            probes: Tally { sent: 3, lost: 3, ..Tally::default() },
+            rtt_ns: None,
+            from_due_ns: None,
+            jitter_ns: None,
+            histogram: Vec::new(),
+            ..example()
+        };
+        let text = ping_text(&silent, &Style::plain());
+        assert!(text.contains("3 sent, 0 answered, 3 lost (100 %)") && !text.contains("p50"), "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! TCP handshakes, timed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::socket::TcpOptions;
+use crate::{Result, SysError, clock, tcp_info};
+
+/// Longest wait before a raised flag is seen.
+const STOP_CHECK_NS: u64 = 50_000_000;
+
+/// A socket that has all it needs for a handshake, so that this alone is timed.
+#[derive(Debug)]
+pub struct Handshake {
+    socket: Socket,
+    to: SockAddr,
+}
+
+/// A handshake that was tried.
+#[derive(Debug)]
+pub struct Tried {
+    /// Just before the kernel was asked to connect; monotonic.
+    pub started_ns: u64,
+    /// Just after the kernel said how it went; monotonic.
+    pub ended_ns: u64,
+    /// How it went; `TimedOut` where patience or the flag ended it.
+    pub outcome: io::Result<()>,
+    /// Whether a SYN was sent again; the kernel tells only of a connection that stands.
+    pub retransmitted: bool,
+}
+
+impl Handshake {
+    /// Makes the socket.
+    pub fn prepare(to: SocketAddr, from: Option<SocketAddr>, options: &TcpOptions) -> Result<Self> {
+        let failed = |e| SysError::new("connect to", to.to_string(), e);
+        let socket =
+            Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+        options.apply_to(&socket)?;
+        if let Some(from) = from {
+            socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+        }
+        socket.set_nonblocking(true).map_err(failed)?;
+        // Closed by a reset, so that nothing of it lingers at either end.
+        socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
+        Ok(Self { socket, to: to.into() })
+    }
+
+    /// Connects, waits for the answer, and resets the connection. For the first `spin_ns` the wait keeps the processor,
+    /// so that waking up is not in the time.
+    pub fn carry_out(self, patience: Duration, spin_ns: u64, stop: &AtomicBool) -> Tried {
+        let started_ns = clock::monotonic_ns();
+        let outcome = match self.socket.connect(&self.to) {
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {
+                self.await_answer(started_ns, patience, spin_ns, stop)
+            }
+            done => done,
+        };
+        let ended_ns = clock::monotonic_ns();
+        let retransmitted = outcome.is_ok()
+            && tcp_info::read(&self.socket).is_ok_and(|info| info.total_retrans.is_some_and(|n| n > 0));
+        Tried { started_ns, ended_ns, outcome, retransmitted }
+    }
+
+    fn await_answer(
+        &self,
+        started_ns: u64,
+        patience: Duration,
+        spin_ns: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        let until = started_ns + u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX / 2);
+        loop {
+            let now = clock::monotonic_ns();
+            if now >= until || stop.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let wait = if now < started_ns + spin_ns { 0 } else { (until - now).min(STOP_CHECK_NS) };
+            if wait_for(self.socket.as_fd(), libc::POLLOUT, wait)? {
+                return match self.socket.take_error()? {
+                    Some(error) => Err(error),
+                    None => Ok(()),
+                };
+            }
+        }
+    }
+}
+
+/// Whether the descriptor has become ready for `events` within the time.
+pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: libc::c_short, wait_ns: u64) -> io::Result<bool> {
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let time =
+        libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
+    // SAFETY: one live pollfd, a live timespec, and no signal mask.
+    let ready = unsafe { libc::ppoll(&raw mut asked, 1, &raw const time, std::ptr::null()) };
+    match ready {
+        -1 => match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            e => Err(e),
+        },
+        ready => Ok(ready > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn tried(to: SocketAddr) -> Tried {
+        let options = TcpOptions::default();
+        Handshake::prepare(to, None, &options).unwrap().carry_out(
+            Duration::from_secs(5),
+            10_000,
+            &AtomicBool::new(false),
+        )
+    }
+
+    #[test]
+    fn handshakes_are_answered_and_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let answered = tried(to);
+        assert!(answered.outcome.is_ok() && answered.ended_ns > answered.started_ns, "{answered:?}");
+        drop(listener);
+        assert_eq!(tried(to).outcome.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -1,0 +1,122 @@
+//! `bdp ping`: figures that hold together, outcomes that are told apart, and documents that keep their schema.
+
+mod support;
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+use support::serving::free_port;
+use support::{Bench, start};
+
+const SCHEMA: &str = include_str!("../../../docs/ping.schema.json");
+
+#[track_caller]
+fn assert_in_schema(document: &Value) {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let complaints: Vec<String> =
+        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+}
+
+fn number(document: &Value, pointer: &str) -> u64 {
+    document
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .unwrap_or_else(|| panic!("no {pointer} in {document:#}"))
+}
+
+/// What the figures must be to one another, whatever the machine does.
+#[track_caller]
+fn assert_coherent(document: &Value) {
+    assert_in_schema(document);
+    let rtt = |name: &str| number(document, &format!("/rtt_ns/{name}"));
+    let order = ["min", "p50", "p90", "p95", "p99", "p999", "max"].map(rtt);
+    assert!(order.is_sorted() && order[0] > 0, "{order:?}");
+    assert_eq!(rtt("count"), number(document, "/probes/received"));
+    let counted: u64 =
+        document["histogram"].as_array().unwrap().iter().map(|b| b["count"].as_u64().unwrap()).sum();
+    assert_eq!(counted, rtt("count"));
+    if document["from_due_ns"].is_object() {
+        assert!(number(document, "/from_due_ns/max") >= rtt("max"));
+    }
+}
+
+/// A listener whose queue is never full.
+fn listening_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Ends with the test's process.
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    port
+}
+
+#[test]
+fn any_listener_answers() {
+    let bench = Bench::new();
+    let port = listening_port();
+    let document = bench.run(&format!("ping 127.0.0.1:{port} -c 20 -i 2ms --json")).json();
+    assert_coherent(&document);
+    // A machine that stalls leaves turns out, and sends none twice.
+    assert_eq!(number(&document, "/probes/sent") + number(&document, "/probes/left_out"), 20, "{document:#}");
+    let closed = bench.run(&format!("ping 127.0.0.1:{port} -c 50 -i 0 --json")).json();
+    assert_coherent(&closed);
+    assert_eq!(number(&closed, "/probes/received"), 50);
+    assert!(closed["from_due_ns"].is_null() && closed["lateness_ns"].is_null(), "{closed:#}");
+}
+
+#[test]
+fn text_has_the_figures_and_csv_a_row_for_each_probe() {
+    let bench = Bench::new();
+    let port = listening_port();
+    let ended = bench.run(&format!("ping 127.0.0.1:{port} -c 3 -i 20ms"));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    for part in ["TCP connect to 127.0.0.1", "p99.9", "round trip", "from due", "answered", "jitter", "count"]
+    {
+        assert!(ended.out.contains(part), "no {part} in {}", ended.out);
+    }
+    let csv = bench.run(&format!("ping 127.0.0.1:{port} -c 30 -i 0 --csv")).out;
+    let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
+    assert_eq!(rows.len(), 31, "{csv}");
+    assert!(rows[1].starts_with("0,") && rows[1].contains(",answered,"), "{csv}");
+}
+
+#[test]
+fn a_closed_port_is_told_from_a_wrong_request() {
+    let bench = Bench::new();
+    let ended = bench.run(&format!("ping 127.0.0.1:{} -c 3 -i 1ms", free_port()));
+    assert_eq!(ended.code(), 3);
+    assert!(
+        ended.out.contains("refused") && ended.last_line().contains("refused"),
+        "{}{}",
+        ended.out,
+        ended.err
+    );
+    for (line, hint) in [
+        ("ping", "HOST"),
+        ("ping :80", "names no host"),
+        ("ping h:0", "not a port"),
+        ("ping h -l 64", "no payload"),
+        ("ping h -i 10ns", "1 us at least"),
+        ("ping h -W 0", "-W 0"),
+        ("ping h --icmp -l 70000", "65507"),
+        ("ping h --icmp --udp", "cannot be used with"),
+        ("ping 127.0.0.1 -6", "IPv4 address"),
+        ("ping h --json --csv", "cannot be used with"),
+    ] {
+        assert!(bench.run(line).refusal(2).contains(hint), "{line}");
+    }
+}
+
+#[test]
+fn an_interrupt_prints_what_there_is() {
+    let bench = Bench::new();
+    let port = listening_port();
+    let running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 0 -i 1ms --json")));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    running.signal("INT");
+    let ended = running.wait();
+    assert_eq!(ended.status.code(), None, "{}", ended.err);
+    let document: Value = serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {}", ended.err));
+    assert_coherent(&document);
+}

@@ -3,6 +3,7 @@
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod comparison;
 pub mod curve;
 pub mod expectation;
@@ -20,6 +21,7 @@ mod random;
 pub mod record;
 pub mod scenario;
 pub mod stats;
+pub mod udp;
 pub mod units;
 
 pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

@@ -1,0 +1,311 @@
+//! What a receiver of numbered datagrams makes of their numbers and times: loss, duplication, reordering, jitter, and the
+//! distribution of their delays. Pure: numbers and times are arguments.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Numbers that are remembered, as a power of two: a datagram that comes later than so many others is [`Arrival::Stale`].
+const WINDOW: u64 = 1 << 20;
+/// Bits of a word of the map.
+const WORD: u64 = 64;
+/// Delays that are looked at before the histogram's origin is chosen.
+const FIRST_DELAYS: usize = 64;
+
+/// What a datagram is to those that came before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The next one, or one after a gap of so many that have not come.
+    New {
+        /// Numbers that were passed over.
+        gap: u64,
+    },
+    /// One with a higher number had come before it (RFC 4737, section 3.3).
+    Reordered,
+    /// It had come before.
+    Duplicate,
+    /// So old that nobody remembers whether it had come before.
+    Stale,
+}
+
+/// Which numbers have come, by a bitmap that slides along with them.
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    map: Vec<u64>,
+    /// The number after the highest that has come (`NextExp` of RFC 4737).
+    next: u64,
+    received: u64,
+    duplicated: u64,
+    reordered: u64,
+    stale: u64,
+    displacement_max: u64,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self {
+            map: vec![0; (WINDOW / WORD) as usize],
+            next: 0,
+            received: 0,
+            duplicated: 0,
+            reordered: 0,
+            stale: 0,
+            displacement_max: 0,
+        }
+    }
+}
+
+impl Arrivals {
+    /// Notes a datagram by its number, which counts from 0.
+    pub fn note(&mut self, number: u64) -> Arrival {
+        // No sender gets there: whoever made it up shall not end the counting.
+        if number >= u64::MAX - WINDOW {
+            self.stale += 1;
+            return Arrival::Stale;
+        }
+        if number >= self.next {
+            let gap = number - self.next;
+            self.forget(gap);
+            self.set(number);
+            self.next = number + 1;
+            self.received += 1;
+            return Arrival::New { gap };
+        }
+        let behind = self.next - 1 - number;
+        if behind >= WINDOW {
+            self.stale += 1;
+            return Arrival::Stale;
+        }
+        if self.has(number) {
+            self.duplicated += 1;
+            return Arrival::Duplicate;
+        }
+        self.set(number);
+        self.received += 1;
+        self.reordered += 1;
+        self.displacement_max = self.displacement_max.max(behind);
+        Arrival::Reordered
+    }
+
+    /// Different datagrams that have come.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The number after the highest that has come.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> ArrivalCounts {
+        ArrivalCounts {
+            received: self.received,
+            duplicated: self.duplicated,
+            reordered: self.reordered,
+            stale: self.stale,
+            displacement_max: self.displacement_max,
+            highest: self.next.checked_sub(1),
+        }
+    }
+
+    /// Clears the places of the numbers up to and with the one after the gap: others stood there, a window before.
+    fn forget(&mut self, gap: u64) {
+        if gap >= WINDOW {
+            self.map.fill(0);
+            return;
+        }
+        let (mut at, end) = (self.next, self.next + gap);
+        while at <= end {
+            let (word, bit) = place(at);
+            if bit == 0 && end - at >= WORD {
+                self.map[word] = 0;
+                at += WORD;
+            } else {
+                self.map[word] &= !(1 << bit);
+                at += 1;
+            }
+        }
+    }
+
+    fn set(&mut self, number: u64) {
+        let (word, bit) = place(number);
+        self.map[word] |= 1 << bit;
+    }
+
+    fn has(&self, number: u64) -> bool {
+        let (word, bit) = place(number);
+        self.map[word] >> bit & 1 == 1
+    }
+}
+
+fn place(number: u64) -> (usize, u64) {
+    ((number % WINDOW / WORD) as usize, number % WORD)
+}
+
+/// What came of the numbers of one stream, or of several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivalCounts {
+    /// Different datagrams that came.
+    pub received: u64,
+    /// Copies of such as had come.
+    pub duplicated: u64,
+    /// Of those received, such as came after one with a higher number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// Such as came so late that nobody could tell whether they were copies.
+    pub stale: u64,
+    /// Most numbers that one was behind the highest when it came.
+    pub displacement_max: u64,
+    /// Highest number that came.
+    pub highest: Option<u64>,
+}
+
+impl ArrivalCounts {
+    /// Adds another stream's.
+    pub fn merge(&mut self, other: &Self) {
+        self.received += other.received;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.stale += other.stale;
+        self.displacement_max = self.displacement_max.max(other.displacement_max);
+        self.highest = self.highest.max(other.highest);
+    }
+}
+
+/// Interarrival jitter of RFC 3550, section 6.4.1: `J += (|D| - J) / 16`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Jitter {
+    last_transit_ns: Option<i64>,
+    ns: f64,
+}
+
+impl Jitter {
+    /// Notes a datagram by its transit, arrival less departure, each by a clock of its own.
+    pub fn note(&mut self, transit_ns: i64) {
+        if let Some(last) = self.last_transit_ns.replace(transit_ns) {
+            self.ns += (transit_ns.abs_diff(last) as f64 - self.ns) / 16.0;
+        }
+    }
+
+    /// The estimate, nanoseconds.
+    pub fn ns(&self) -> f64 {
+        self.ns
+    }
+}
+
+/// The distribution of transits, whose clocks may differ by anything.
+///
+/// They are counted as distances from an origin near the smallest, and so each is known to 1 in 64 of its distance.
+#[derive(Debug, Clone, Default)]
+pub struct Transits {
+    origin_ns: Option<i64>,
+    first: Vec<i64>,
+    above: Histogram,
+    below: Histogram,
+    min: Option<i64>,
+    max: Option<i64>,
+}
+
+impl Transits {
+    /// Notes one.
+    pub fn note(&mut self, transit_ns: i64) {
+        self.min = Some(self.min.map_or(transit_ns, |min| min.min(transit_ns)));
+        self.max = Some(self.max.map_or(transit_ns, |max| max.max(transit_ns)));
+        match self.origin_ns {
+            Some(origin) => self.count(origin, transit_ns),
+            None => {
+                self.first.push(transit_ns);
+                if self.first.len() >= FIRST_DELAYS {
+                    self.settle(None);
+                }
+            }
+        }
+    }
+
+    /// Adds another stream's, whose clocks are the same two.
+    pub fn merge(&mut self, mut other: Self) {
+        self.settle(None);
+        other.settle(self.origin_ns);
+        match (self.origin_ns, other.origin_ns) {
+            (None, _) => *self = other,
+            (_, None) => {}
+            (Some(origin), Some(theirs)) => {
+                for (value, count) in other.values(theirs) {
+                    self.count_many(origin, value, count);
+                }
+                self.min = self.min.min(other.min);
+                self.max = self.max.max(other.max);
+            }
+        }
+    }
+
+    /// The distribution; nothing of nothing.
+    pub fn summary(mut self) -> Option<TransitSummary> {
+        self.settle(None);
+        let (origin, min, max) = (self.origin_ns?, self.min?, self.max?);
+        let mut values: Vec<(i64, u64)> = self.values(origin).collect();
+        values.sort_unstable();
+        let total: u64 = values.iter().map(|&(_, count)| count).sum();
+        let quantile = |share: f64| {
+            let rank = ((share * total as f64).ceil() as u64).max(1);
+            let mut seen = 0;
+            let found = values.iter().find(|&&(_, count)| {
+                seen += count;
+                seen >= rank
+            });
+            found.map_or(max, |&(value, _)| value).clamp(min, max)
+        };
+        Some(TransitSummary {
+            count: total,
+            min,
+            p50: quantile(0.5),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            max,
+        })
+    }
+
+    /// Chooses the origin, and counts those that waited for it.
+    fn settle(&mut self, origin_ns: Option<i64>) {
+        if self.origin_ns.is_none() {
+            let Some(smallest) = self.first.iter().copied().min() else { return };
+            let origin = *self.origin_ns.insert(origin_ns.unwrap_or(smallest));
+            for transit in std::mem::take(&mut self.first) {
+                self.count(origin, transit);
+            }
+        }
+    }
+
+    fn count(&mut self, origin: i64, transit: i64) {
+        self.count_many(origin, transit, 1);
+    }
+
+    fn count_many(&mut self, origin: i64, transit: i64, count: u64) {
+        let distance = transit.abs_diff(origin);
+        let side = if transit >= origin { &mut self.above } else { &mut self.below };
+        side.record_many(distance, count);
+    }
+
+    fn values(&self, origin: i64) -> impl Iterator<Item = (i64, u64)> {
+        let above = self.above.buckets().map(move |(edge, n)| (origin.saturating_add_unsigned(edge), n));
+        let below = self.below.buckets().map(move |(edge, n)| (origin.saturating_sub_unsigned(edge), n));
+        above.chain(below)
+    }
+}
+
+/// A distribution of transits: differences of two clocks, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransitSummary {
+    /// How many.
+    pub count: u64,
+    /// Smallest.
+    pub min: i64,
+    /// Median.
+    pub p50: i64,
+    /// 95th percentile.
+    pub p95: i64,
+    /// 99th percentile.
+    pub p99: i64,
+    /// Largest.
+    pub max: i64,
+}

@@ -1,0 +1,131 @@
+//! What a UDP flow was asked to do and what came of it. Specified in `docs/measurement.md`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// A UDP flow as it was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UdpRequest {
+    /// Payload of each stream, bit/s; null is as fast as the sender can.
+    pub rate_bps: Option<u64>,
+    /// Search the highest rate that arrives, instead.
+    pub search: Option<RateSearch>,
+    /// Payload of a datagram; null is what the path's MTU holds.
+    pub datagram_bytes: Option<u32>,
+    /// Whether datagrams may not be fragmented (`IP_MTU_DISCOVER`).
+    pub dont_fragment: bool,
+}
+
+/// How the highest rate without loss is searched, in the manner of RFC 2544, section 26.1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateSearch {
+    /// Largest share of a trial's datagrams that may be lost.
+    pub loss_ratio: f64,
+}
+
+/// What came of a UDP flow, all its streams together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpReport {
+    /// Payload that was asked for, all streams, bit/s; null where the sender was to go as fast as it could.
+    pub asked_bps: Option<f64>,
+    /// Payload that the sender gave to its kernel, bit/s.
+    pub sent_bps: f64,
+    /// Payload of a datagram.
+    pub datagram_bytes: u64,
+    /// Datagrams that the sender gave to its kernel.
+    pub sent: u64,
+    /// Datagrams that it was too late to send at their time, and left out.
+    pub left_out: u64,
+    /// Different datagrams that the receiver read.
+    pub received: u64,
+    /// Sent and never read.
+    pub lost: u64,
+    /// Lost / sent.
+    pub loss_ratio: f64,
+    /// Of those lost, such as the receiving host dropped because its socket was full; null where its kernel does not tell.
+    pub dropped_by_receiver: Option<u64>,
+    /// Copies of datagrams that had come.
+    pub duplicated: u64,
+    /// Datagrams that came after one with a higher number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// Most numbers that one was behind the highest when it came.
+    pub reorder_displacement_max: u64,
+    /// Interarrival jitter at the end (RFC 3550, section 6.4.1), the largest of the streams.
+    pub jitter_ns: Option<u64>,
+    /// Delay above the smallest (RFC 5481, section 4.2).
+    pub delay_variation_ns: Option<Distribution>,
+    /// From the sender's call to the receiving kernel, as far as the two clocks could be compared.
+    pub one_way_delay_ns: Option<OneWayDelay>,
+    /// From one call of the sender to the next.
+    pub send_gap_ns: Option<Distribution>,
+    /// Most datagrams given to the kernel by one call.
+    pub burst_max: u64,
+    /// Where the receiver's times come from: `kernel` (`SO_TIMESTAMPNS`) or `read`.
+    pub timestamps: String,
+    /// `SO_RCVBUF` of the receiving socket.
+    pub receive_buffer_bytes: Option<u64>,
+    /// The trials of a search, in order; empty where none was asked for.
+    #[serde(default)]
+    pub trials: Vec<Trial>,
+}
+
+/// A trial of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Payload asked for, all streams, bit/s.
+    pub rate_bps: f64,
+    /// Payload sent, bit/s.
+    pub sent_bps: f64,
+    /// Payload received, bit/s.
+    pub received_bps: f64,
+    /// Lost / sent.
+    pub loss_ratio: f64,
+    /// Whether no more was lost than allowed, and as much sent as asked for.
+    pub passed: bool,
+}
+
+/// A distribution of times, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// Median.
+    pub p50: u64,
+    /// 95th percentile.
+    pub p95: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+impl Distribution {
+    /// Of a histogram; nothing of an empty one.
+    pub fn of(histogram: &Histogram) -> Option<Self> {
+        (histogram.count() > 0).then(|| Self {
+            count: histogram.count(),
+            p50: histogram.percentile(50.0),
+            p95: histogram.percentile(95.0),
+            p99: histogram.percentile(99.0),
+            max: histogram.max(),
+        })
+    }
+}
+
+/// Delays one way, nanoseconds; negative where they are below the clocks' error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneWayDelay {
+    /// Smallest.
+    pub min: i64,
+    /// Median.
+    pub p50: i64,
+    /// 95th percentile.
+    pub p95: i64,
+    /// 99th percentile.
+    pub p99: i64,
+    /// Largest.
+    pub max: i64,
+    /// All of them may be off by so much, the same way: half of the round trip by which the clocks were compared.
+    pub clock_error: u64,
+}

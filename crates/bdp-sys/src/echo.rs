@@ -60,6 +60,8 @@ impl EchoSocket {
         // Where the kernel does not tell, answers have no code point.
         let _ = set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1, "IP_RECVTOS");
         let _ = set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS");
+        // Flows of datagrams have sockets of their own on the same port.
+        socket.set_reuse_port(true).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         socket.set_read_timeout(Some(patience)).map_err(failed)?;
         Ok(Self { socket: socket.into() })
@@ -138,6 +140,44 @@ impl EchoSocket {
         // SAFETY: every pointer of the message is to a live buffer of the length beside it.
         let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+}
+
+impl Way {
+    /// Who sent it; an IPv4 address as such, whatever the socket.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        // SAFETY: the kernel has filled the name up to its length.
+        let ((), peer) = unsafe {
+            socket2::SockAddr::try_init(|storage, length| {
+                storage.cast::<libc::sockaddr_storage>().write(self.name);
+                *length = self.name_length;
+                Ok(())
+            })
+        }
+        .ok()?;
+        let peer = peer.as_socket()?;
+        match peer.ip().to_canonical() {
+            IpAddr::V4(v4) => Some((v4, peer.port()).into()),
+            IpAddr::V6(_) => Some(peer),
+        }
+    }
+
+    /// The address of ours that it was sent to, with this port.
+    pub fn local(&self, port: u16) -> Option<SocketAddr> {
+        match self.local? {
+            Local::V4(address) => Some((std::net::Ipv4Addr::from(u32::from_be(address.s_addr)), port).into()),
+            Local::V6(info) => {
+                let address = std::net::Ipv6Addr::from(info.ipi6_addr.s6_addr);
+                match IpAddr::V6(address).to_canonical() {
+                    IpAddr::V4(v4) => Some((v4, port).into()),
+                    IpAddr::V6(v6) => {
+                        // Of no other address the device matters.
+                        let scope = if is_link_local(&info) { info.ipi6_ifindex as u32 } else { 0 };
+                        Some(std::net::SocketAddrV6::new(v6, port, 0, scope).into())
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -230,6 +270,8 @@ mod tests {
         asking.send(b"where from?").unwrap();
         let mut room = [0; 64];
         let (length, way) = echo.receive(&mut room).unwrap();
+        assert_eq!(way.peer().unwrap().port(), asking.local_addr().unwrap().port());
+        assert_eq!(way.local(7).unwrap(), (to.parse::<IpAddr>().unwrap(), 7).into());
         echo.answer(&room[..length], &way).unwrap();
         // A connected socket hears only the address that it asked.
         let mut answer = [0; 64];

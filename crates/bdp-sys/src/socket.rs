@@ -71,7 +71,7 @@ impl TcpOptions {
 
 /// The code point is the upper six bits of the octet that IPv4 calls type of service (RFC 2474, section 3). A socket of
 /// IPv6 may carry IPv4, which has an octet of its own.
-fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
+pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
     let octet = u32::from(dscp) << 2;
     if socket.domain()? == Domain::IPV6 {
         socket.set_tclass_v6(octet)?;

@@ -1,0 +1,462 @@
+//! UDP many datagrams at a time: `sendmmsg` with `UDP_SEGMENT` (GSO), `recvmmsg` with `UDP_GRO`, drops of the receiving
+//! socket (`SO_RXQ_OVFL`), times of arrival (`SO_TIMESTAMPNS`). What the kernel lacks is found out by its answer, done
+//! without, and told.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::socket::{get_number, set_dscp, set_number};
+use crate::{Result, SysError};
+
+/// Most datagrams that the kernel cuts out of one buffer (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9).
+pub const MOST_SEGMENTS: usize = 64;
+/// Most payload of one buffer: what fits the length field of IPv4.
+const MOST_BYTES: usize = 65_535 - 20 - 8;
+/// Buffers of one `recvmmsg`.
+const SLOTS: usize = 16;
+/// Room for the longest train that GRO makes.
+const SLOT_BYTES: usize = 65_536;
+/// Room for three control messages: of 24, 24 and 32 bytes.
+const CONTROL_BYTES: usize = 128;
+/// Place of the drops in `SO_MEMINFO`.
+const MEMINFO_DROPS: usize = 8;
+
+/// How a UDP socket is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// `SO_RCVBUF`, beyond `net.core.rmem_max` where that is allowed.
+    pub receive_buffer: Option<usize>,
+    /// `SO_SNDBUF`, likewise.
+    pub send_buffer: Option<usize>,
+    /// Differentiated services code point, 0..=63.
+    pub dscp: Option<u8>,
+    /// Device that it sends through.
+    pub device: Option<String>,
+    /// Whether packets may not be fragmented, here nor on the way.
+    pub dont_fragment: bool,
+    /// Whether its port is that of another socket of the same user (`SO_REUSEPORT`).
+    pub share_port: bool,
+}
+
+/// A socket that hears only `to`.
+pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
+    let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    if let Some(dscp) = options.dscp {
+        set_dscp(&socket, dscp).map_err(failed)?;
+    }
+    if let Some(device) = &options.device {
+        let set = socket.bind_device(Some(device.as_bytes()));
+        set.map_err(|e| SysError::new("set", format!("SO_BINDTODEVICE to {device}"), e))?;
+    }
+    if options.share_port {
+        socket.set_reuse_port(true).map_err(failed)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        enlarge(&socket, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF")?;
+    }
+    if let Some(bytes) = options.send_buffer {
+        enlarge(&socket, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, "SO_SNDBUF")?;
+    }
+    if let Some(from) = from {
+        socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+    }
+    socket.connect(&to.into()).map_err(failed)?;
+    let socket = UdpSocket::from(socket);
+    if options.dont_fragment {
+        let (level, option, name) = match to {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
+        };
+        // IP_PMTUDISC_DO and IPV6_PMTUDISC_DO are the same number.
+        set_number(&socket, level, option, libc::IP_PMTUDISC_DO, name)?;
+    }
+    Ok(socket)
+}
+
+/// Asks for a buffer beyond the system's bound, and where that is not allowed for one within it.
+fn enlarge(
+    socket: &Socket,
+    bytes: usize,
+    force: libc::c_int,
+    ask: libc::c_int,
+    name: &'static str,
+) -> Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_number(socket, libc::SOL_SOCKET, force, bytes, name)
+        .or_else(|_| set_number(socket, libc::SOL_SOCKET, ask, bytes, name))
+}
+
+/// MTU of the way to the peer of a connected socket, as its kernel knows it.
+pub fn path_mtu(socket: &UdpSocket) -> Option<u32> {
+    let number = if socket.peer_addr().ok()?.is_ipv4() {
+        get_number(socket, libc::IPPROTO_IP, libc::IP_MTU, "IP_MTU")
+    } else {
+        get_number(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, "IPV6_MTU")
+    };
+    number.ok().and_then(|mtu| u32::try_from(mtu).ok())
+}
+
+/// Has the kernel hold the socket to so many bytes per second (`SO_MAX_PACING_RATE`). Only the queueing discipline `fq`
+/// does so for UDP; elsewhere it changes nothing.
+pub fn set_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> Result<()> {
+    // SAFETY: the kernel reads an unsigned long from a live one, whose size is given.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const bytes_per_second).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    crate::check(done, "set", format!("SO_MAX_PACING_RATE to {bytes_per_second}")).map(drop)
+}
+
+/// Sends trains of equal datagrams over a connected socket.
+#[derive(Debug)]
+pub struct TrainSender {
+    socket: UdpSocket,
+    datagram_bytes: usize,
+    segmented: bool,
+}
+
+impl TrainSender {
+    /// Of datagrams with so many bytes; a send waits for `patience` at most.
+    pub fn new(socket: UdpSocket, datagram_bytes: usize, patience: Duration) -> Result<Self> {
+        let failed = |e| SysError::new("set", "SO_SNDTIMEO", e);
+        socket.set_write_timeout(Some(patience)).map_err(failed)?;
+        // A kernel before 4.18 knows no such option.
+        let known = get_number(&socket, libc::IPPROTO_UDP, libc::UDP_SEGMENT, "UDP_SEGMENT").is_ok();
+        Ok(Self { socket, datagram_bytes, segmented: known && datagram_bytes * 2 <= MOST_BYTES })
+    }
+
+    /// Datagrams that one buffer holds; 1 where the kernel does not cut buffers.
+    pub fn per_buffer(&self) -> usize {
+        if self.segmented { (MOST_BYTES / self.datagram_bytes).clamp(1, MOST_SEGMENTS) } else { 1 }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Sends what `train` holds, datagram after datagram, by one call; gives how many the kernel took.
+    pub fn send(&mut self, train: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.try_send(train) {
+                // A device or a route (IPsec, say) that can't have buffers cut: one by one from now on.
+                Err(e)
+                    if self.segmented
+                        && train.len() > self.datagram_bytes
+                        && matches!(e.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) =>
+                {
+                    self.segmented = false;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_send(&self, train: &[u8]) -> io::Result<usize> {
+        let step = self.datagram_bytes * self.per_buffer();
+        let buffers = train.chunks(step).take(MOST_SEGMENTS);
+        let mut parts: Vec<libc::iovec> = buffers
+            .map(|b| libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() })
+            .collect();
+        let mut control = Control::default();
+        control.put(libc::IPPROTO_UDP, libc::UDP_SEGMENT, self.datagram_bytes as u16);
+        let mut messages: Vec<libc::mmsghdr> = Vec::with_capacity(parts.len());
+        for part in &mut parts {
+            // SAFETY: all-zero is valid.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            if self.segmented && part.iov_len > self.datagram_bytes {
+                message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
+                message.msg_hdr.msg_controllen = control.length as _;
+            }
+            messages.push(message);
+        }
+        // SAFETY: the messages point to parts and a control message that live through the call; the parts point into
+        // `train`, which the kernel only reads.
+        let sent = unsafe {
+            libc::sendmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                messages.len() as libc::c_uint,
+                libc::MSG_NOSIGNAL,
+            )
+        };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let bytes: usize = parts.iter().take(sent as usize).map(|part| part.iov_len).sum();
+        Ok(bytes.div_ceil(self.datagram_bytes))
+    }
+}
+
+/// Reads trains of datagrams from a socket.
+pub struct TrainReceiver {
+    socket: UdpSocket,
+    room: Vec<u8>,
+    controls: Vec<Control>,
+    coalesced: bool,
+    stamped: bool,
+}
+
+/// Datagrams that came together: all of one size but the last, which may be shorter.
+#[derive(Debug, Clone, Copy)]
+pub struct Train<'a> {
+    /// Their bytes, one after the other.
+    pub bytes: &'a [u8],
+    /// Bytes of each.
+    pub datagram_bytes: usize,
+    /// When the kernel got them, since 1970; where it tells.
+    pub arrived_unix_ns: Option<u64>,
+    /// How often the socket had been full by then.
+    pub drops: Option<u32>,
+}
+
+impl TrainReceiver {
+    /// Of a socket; a read waits for `patience` at most.
+    pub fn new(socket: UdpSocket, patience: Duration) -> Result<Self> {
+        let failed = |e| SysError::new("set", "SO_RCVTIMEO", e);
+        socket.set_read_timeout(Some(patience)).map_err(failed)?;
+        let coalesced = set_number(&socket, libc::IPPROTO_UDP, libc::UDP_GRO, 1, "UDP_GRO").is_ok();
+        let stamped =
+            set_number(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS").is_ok();
+        // Where the kernel does not tell, drops are not known.
+        let _ = set_number(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1, "SO_RXQ_OVFL");
+        Ok(Self {
+            socket,
+            room: vec![0; SLOTS * SLOT_BYTES],
+            controls: (0..SLOTS).map(|_| Control::default()).collect(),
+            coalesced,
+            stamped,
+        })
+    }
+
+    /// Whether the kernel gives several datagrams at a time.
+    pub fn is_coalesced(&self) -> bool {
+        self.coalesced
+    }
+
+    /// Whether the kernel tells when datagrams came.
+    pub fn is_stamped(&self) -> bool {
+        self.stamped
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Waits for a train, and hands over all that are there. `WouldBlock` where none came in time.
+    pub fn receive(&mut self, mut each: impl FnMut(Train<'_>)) -> io::Result<()> {
+        // SAFETY: all-zero is valid for both structures.
+        let (mut parts, mut messages): ([libc::iovec; SLOTS], [libc::mmsghdr; SLOTS]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let slots = self.room.chunks_exact_mut(SLOT_BYTES).zip(&mut self.controls);
+        for ((part, message), (slot, control)) in parts.iter_mut().zip(&mut messages).zip(slots) {
+            *part = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+        }
+        // SAFETY: each message points to a part and a control buffer of its own, which live through the call, with their
+        // lengths; the parts point to disjoint slots of `room`.
+        let got = unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                SLOTS as libc::c_uint,
+                libc::MSG_WAITFORONE as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for (message, slot) in messages.iter().take(got as usize).zip(self.room.chunks_exact(SLOT_BYTES)) {
+            let bytes = &slot[..(message.msg_len as usize).min(SLOT_BYTES)];
+            let told = Told::read(&message.msg_hdr);
+            each(Train {
+                bytes,
+                datagram_bytes: told.segment.filter(|&s| s > 0).unwrap_or(bytes.len().max(1)),
+                arrived_unix_ns: told.arrived_unix_ns,
+                drops: told.drops,
+            });
+        }
+        Ok(())
+    }
+
+    /// How often the socket has been full (`SO_MEMINFO`); where the kernel tells.
+    pub fn drops(&self) -> Option<u32> {
+        let mut room = [0u32; 16];
+        let mut length = size_of_val(&room) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into a live array and stores how many.
+        let done = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                room.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        (done == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>()).then(|| room[MEMINFO_DROPS])
+    }
+}
+
+/// What control messages told of a train.
+#[derive(Default)]
+struct Told {
+    segment: Option<usize>,
+    arrived_unix_ns: Option<u64>,
+    drops: Option<u32>,
+}
+
+impl Told {
+    fn read(message: &libc::msghdr) -> Self {
+        let mut told = Self::default();
+        // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
+        // is of the type that its level and kind say.
+        unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
+            while !header.is_null() {
+                let data = libc::CMSG_DATA(header);
+                match ((*header).cmsg_level, (*header).cmsg_type) {
+                    (libc::IPPROTO_UDP, libc::UDP_GRO) => {
+                        let bytes = data.cast::<libc::c_int>().read_unaligned();
+                        told.segment = usize::try_from(bytes).ok();
+                    }
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let at = data.cast::<libc::timespec>().read_unaligned();
+                        told.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
+                    }
+                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                        told.drops = Some(data.cast::<u32>().read_unaligned());
+                    }
+                    _ => {}
+                }
+                header = libc::CMSG_NXTHDR(&raw const *message, header);
+            }
+        }
+        told
+    }
+}
+
+/// Room for control messages, aligned as their header is.
+#[derive(Debug)]
+#[repr(C, align(8))]
+struct Control {
+    bytes: [u8; CONTROL_BYTES],
+    length: usize,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self { bytes: [0; CONTROL_BYTES], length: 0 }
+    }
+}
+
+impl Control {
+    /// Puts the one message that it holds.
+    fn put(&mut self, level: libc::c_int, kind: libc::c_int, value: u16) {
+        // SAFETY: the room is aligned as a header and holds one with its value, 24 bytes at most.
+        unsafe {
+            let header = self.bytes.as_mut_ptr().cast::<libc::cmsghdr>();
+            (*header).cmsg_level = level;
+            (*header).cmsg_type = kind;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
+            libc::CMSG_DATA(header).cast::<u16>().write_unaligned(value);
+            self.length = libc::CMSG_SPACE(size_of::<u16>() as u32) as usize;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    /// A sender and a receiver over loopback.
+    fn pair(datagram: usize, receive_buffer: Option<usize>) -> (TrainSender, TrainReceiver) {
+        let options = UdpOptions { receive_buffer, ..Default::default() };
+        let bound = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sending = connect(None, bound.local_addr().unwrap(), &UdpOptions::default()).unwrap();
+        let from = bound.local_addr().unwrap();
+        drop(bound);
+        let receiving = connect(Some(from), sending.local_addr().unwrap(), &options).unwrap();
+        let sender = TrainSender::new(sending, datagram, WAIT).unwrap();
+        (sender, TrainReceiver::new(receiving, WAIT).unwrap())
+    }
+
+    #[test]
+    fn trains_arrive_whole_whatever_carries_them() {
+        for segmented in [true, false] {
+            let (mut sender, mut receiver) = pair(100, Some(1 << 20));
+            sender.segmented &= segmented;
+            let train: Vec<u8> = (0..150u8).flat_map(|i| [i; 100]).collect();
+            // One call takes what fits its messages, and says how much that was.
+            let mut sent = 0;
+            while sent < 150 {
+                sent += sender.send(&train[sent * 100..]).unwrap();
+            }
+            let mut seen = Vec::new();
+            while seen.len() < 150 {
+                receiver
+                    .receive(|train| {
+                        for datagram in train.bytes.chunks(train.datagram_bytes) {
+                            assert!(datagram.len() == 100 && datagram.iter().all(|&b| b == datagram[0]));
+                            seen.push(datagram[0]);
+                        }
+                        assert!(train.arrived_unix_ns.is_some_and(|at| at > 1 << 60) || !receiver_stamps());
+                    })
+                    .unwrap();
+            }
+            assert_eq!(seen, (0..150).collect::<Vec<u8>>());
+            assert_eq!(receiver.drops(), Some(0));
+        }
+    }
+
+    /// Every Linux since 2.6.22.
+    fn receiver_stamps() -> bool {
+        cfg!(target_os = "linux")
+    }
+
+    #[test]
+    fn a_full_socket_counts_what_it_drops() {
+        let (mut sender, mut receiver) = pair(1000, Some(4096));
+        sender.segmented = false;
+        for _ in 0..100 {
+            sender.send(&[7; 1000]).unwrap();
+        }
+        let mut seen = 0;
+        receiver.receive(|train| seen += train.bytes.len() / 1000).unwrap();
+        let dropped = receiver.drops().unwrap();
+        assert!(dropped > 0);
+        // What came later tells of what was dropped before it.
+        sender.send(&[7; 1000]).unwrap();
+        let mut told = None;
+        while told.is_none() {
+            receiver.receive(|train| told = train.drops.filter(|&d| d > 0).or(told)).unwrap();
+        }
+        assert_eq!(told, Some(dropped));
+    }
+
+    #[test]
+    fn a_connected_socket_knows_its_path() {
+        let (sender, _receiver) = pair(64, None);
+        let mtu = path_mtu(sender.socket()).unwrap();
+        assert!(mtu >= 1280, "{mtu}");
+        set_pacing_rate(sender.socket(), 1_000_000).unwrap();
+    }
+}

@@ -1,13 +1,14 @@
 //! Workloads, probes and samples between two ends: threads, no async runtime.
 //!
 //! [`agent`] answers a control stream and does the work; [`remote`] is its other end. [`receive`] and [`send`] are
-//! bulk TCP, [`crew`] the threads of it, [`probe`] is the round trip beside it, [`ping`] the round trip alone. [`session`]
+//! bulk TCP, [`crew`] the threads of it, [`datagram`] is UDP, [`probe`] is the round trip beside it, [`ping`] the round trip alone. [`session`]
 //! is all of it between two machines.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod coalesce;
 pub mod crew;
+pub mod datagram;
 pub mod disturbance;
 pub mod host;
 pub mod meter;

@@ -7,6 +7,7 @@ use crate::host_counters::HostCounters;
 use crate::payload::{CpuList, PayloadCheck, Zerocopy};
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
+use crate::udp::{UdpReport, UdpRequest};
 use crate::units::{ByteCount, Nanos};
 
 /// Version of the shape; a reader refuses a larger major number.
@@ -106,6 +107,9 @@ pub struct MeasureRequest {
     /// The same of the far end.
     #[serde(default)]
     pub far_cpus: Option<CpuList>,
+    /// Datagrams instead of connections.
+    #[serde(default)]
+    pub udp: Option<UdpRequest>,
 }
 
 impl MeasureRequest {
@@ -137,6 +141,7 @@ impl MeasureRequest {
             check_payload: false,
             near_cpus: None,
             far_cpus: None,
+            udp: None,
         }
     }
 }
@@ -288,6 +293,9 @@ pub struct DirectionResult {
     pub sent: Vec<SenderSample>,
     /// What limits this direction, and how that is known.
     pub findings: Vec<Finding>,
+    /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
+    #[serde(default)]
+    pub udp: Option<UdpReport>,
 }
 
 /// Goodput of intervals, bit/s.

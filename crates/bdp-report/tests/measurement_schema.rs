@@ -2,6 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::measurement::{Measurement, Way};
+use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, Trial, UdpReport, UdpRequest};
 use bdp_report::measurements_json;
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
@@ -26,6 +27,32 @@ fn full() -> Measurement {
     back.direction = Way::From;
     m.directions.push(back);
     m.directions[1].findings = explain(Way::From, &m);
+    m.request.udp = Some(UdpRequest {
+        rate_bps: Some(100_000_000),
+        search: Some(RateSearch { loss_ratio: 0.0 }),
+        datagram_bytes: Some(1400),
+        dont_fragment: true,
+    });
+    let times = Distribution { count: 9, p50: 1, p95: 2, p99: 3, max: 4 };
+    m.directions[0].udp = Some(UdpReport {
+        asked_bps: Some(1e8),
+        sent: 9,
+        dropped_by_receiver: Some(0),
+        jitter_ns: Some(124_000),
+        delay_variation_ns: Some(times),
+        one_way_delay_ns: Some(OneWayDelay { min: -5, clock_error: 7, ..Default::default() }),
+        send_gap_ns: Some(times),
+        timestamps: "kernel".into(),
+        receive_buffer_bytes: Some(1),
+        trials: vec![Trial {
+            rate_bps: 1e8,
+            sent_bps: 1e8,
+            received_bps: 1e8,
+            loss_ratio: 0.0,
+            passed: true,
+        }],
+        ..Default::default()
+    });
     m
 }
 
@@ -34,6 +61,8 @@ fn bare() -> Measurement {
     let mut m = full();
     m.label = None;
     m.request.family = None;
+    m.request.udp = None;
+    m.directions[0].udp = None;
     m.near.device = None;
     m.ceiling = None;
     m.rtt_idle_ns = None;

@@ -117,6 +117,16 @@ pub fn set_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> Result<()> {
     crate::check(done, "set", format!("SO_MAX_PACING_RATE to {bytes_per_second}")).map(drop)
 }
 
+/// Whether a send failed for a full queue on the way out (`ENOBUFS`).
+pub fn is_out_of_room(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// Whether a datagram was longer than its socket lets through (`EMSGSIZE`).
+pub fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
+}
+
 /// Sends trains of equal datagrams over a connected socket.
 #[derive(Debug)]
 pub struct TrainSender {
@@ -149,11 +159,12 @@ impl TrainSender {
     pub fn send(&mut self, train: &[u8]) -> io::Result<usize> {
         loop {
             match self.try_send(train) {
-                // A device or a route (IPsec, say) that can't have buffers cut: one by one from now on.
+                // A device or a route (IPsec, say) that can't have buffers cut, or datagrams that are longer than the path's
+                // MTU: one by one from now on.
                 Err(e)
                     if self.segmented
                         && train.len() > self.datagram_bytes
-                        && matches!(e.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) =>
+                        && matches!(e.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP)) =>
                 {
                     self.segmented = false;
                 }

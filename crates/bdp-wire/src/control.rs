@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bdp_model::payload::PayloadCheck;
+use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
+use bdp_model::udp::Distribution;
 use bdp_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -201,6 +203,41 @@ pub struct Received {
     /// MTU of the first stream's path as this end's kernel knows it.
     #[serde(default)]
     pub path_mtu: Option<u32>,
+    /// Of a flow of datagrams, what became of them.
+    #[serde(default)]
+    pub datagrams: Option<DatagramsReceived>,
+}
+
+/// What became of datagrams at the receiver, all streams together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramsReceived {
+    /// By their numbers.
+    pub counts: ArrivalCounts,
+    /// Of those missing, such as were dropped because the socket was full; null where the kernel does not tell.
+    pub dropped: Option<u64>,
+    /// RFC 3550, the largest of the streams.
+    pub jitter_ns: Option<u64>,
+    /// This end's clock at arrival less the sender's at departure.
+    pub transits: Option<TransitSummary>,
+    /// Whether times of arrival are the kernel's.
+    pub stamped: bool,
+}
+
+/// What a sender did of datagrams, all streams together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramsSent {
+    /// Payload of each.
+    pub payload_bytes: u64,
+    /// Given to the kernel.
+    pub sent: u64,
+    /// Too late to be sent at their time, and left out.
+    pub left_out: u64,
+    /// How long it sent.
+    pub duration_ns: u64,
+    /// From one call to the next.
+    pub gaps: Option<Distribution>,
+    /// Most of one call.
+    pub burst_max: u64,
 }
 
 impl Received {
@@ -274,4 +311,7 @@ pub struct Sent {
     /// MTU of the first stream's path as this end's kernel knows it.
     #[serde(default)]
     pub path_mtu: Option<u32>,
+    /// Of a flow of datagrams, what was done of them.
+    #[serde(default)]
+    pub datagrams: Option<DatagramsSent>,
 }

@@ -3,10 +3,11 @@
 //! A host of whatever kind is driven by one agent over one control stream: frames of a big-endian length and a JSON
 //! body. [`frame`] turns bytes into messages and back; [`setup`] is what the lab says to make a host of a process,
 //! [`control`] what a case says to make it work. [`session`] is what two machines say to each other, [`proof`] how
-//! they know each other, [`pattern`] what they send when every byte is checked.
+//! they know each other, [`datagram`] what their flows of UDP are made of, [`pattern`] what they send when every byte is checked.
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod datagram;
 pub mod echo;
 pub mod frame;
 pub mod pattern;

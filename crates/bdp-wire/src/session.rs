@@ -12,6 +12,7 @@ use bdp_model::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Received, Sent};
+use crate::datagram::DatagramOrder;
 
 /// Version of the protocol: a change that an older end would misunderstand gets a new one.
 pub const VERSION: u8 = 1;
@@ -346,6 +347,9 @@ pub struct FlowOrder {
     /// Processors that the flow's threads are kept to, in turn.
     #[serde(default)]
     pub cpus: Option<CpuList>,
+    /// Its streams are of datagrams, as these are ordered; null where they are connections.
+    #[serde(default)]
+    pub datagrams: Option<DatagramOrder>,
 }
 
 /// What an end does in a flow.

@@ -171,7 +171,7 @@ pub fn connect_all(
     Ok(streams)
 }
 
-fn local_end(
+pub(super) fn local_end(
     to: SocketAddr,
     local: Option<IpAddr>,
     first_port: Option<u32>,

@@ -53,6 +53,16 @@ pub enum SessionError {
         /// The system's answer.
         cause: String,
     },
+    /// Datagrams don't get there, or not back.
+    #[error(
+        "open UDP streams with {address}: no datagram came back within 10s; does a firewall let UDP port {port} through, and \
+         is it forwarded? Without -u the same is measured by TCP",
+        port = address.port()
+    )]
+    NoDatagrams {
+        /// Where.
+        address: SocketAddr,
+    },
     /// The peer is there and does not speak bdp.
     #[error("{address} does not speak bdp's protocol: {what}; is it another program's port?")]
     NotBdp {

@@ -2,6 +2,7 @@
 
 mod command;
 mod conclusion;
+mod datagrams;
 mod heading;
 mod json;
 mod text;

@@ -9,6 +9,7 @@ use bdp_model::units::format_bps;
 
 use super::command::{against, in_store};
 use super::conclusion::conclusions;
+use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
 use super::{arrow, ways};
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
@@ -35,7 +36,9 @@ pub fn measurements_text(
         text.push_str(&conclusions(typical, way, Some(agreement(measurements, typical, way)), style));
     }
     for way in ways(measurements) {
-        if let Some(direction) = typical(measurements, way).and_then(|m| of(m, way)) {
+        let typical = typical(measurements, way);
+        text.push_str(&typical.map_or_else(String::new, |m| datagrams(m, way, style)));
+        if let Some(direction) = typical.and_then(|m| of(m, way)).filter(|d| d.udp.is_none()) {
             let lead = format!("window {} ", arrow(way, style));
             text.push_str(&wrap(&lead, Tint::None, &window(&direction.window), style));
         }
@@ -74,10 +77,10 @@ fn agreement(measurements: &[Measurement], typical: &Measurement, way: Way) -> (
 fn figures(measurements: &[Measurement], style: &Style) -> String {
     let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
     let several = measurements.len() > 1;
-    let mut rows: Vec<[Cell; 6]> = Vec::new();
+    let mut rows: Vec<[Cell; 7]> = Vec::new();
     if let Some(idle) = idle(measurements) {
         let blank = Cell::default;
-        rows.push([Cell::plain("idle"), blank(), blank(), blank(), idle, blank()]);
+        rows.push([Cell::plain("idle"), blank(), blank(), blank(), blank(), idle, blank()]);
     }
     let mut breaks = Vec::new();
     for way in ways(measurements) {
@@ -91,13 +94,15 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
             let name = if several { format!("{name} #{}", m.repetition) } else { name };
             let share = m.ceiling.as_ref().map(|c| percent(d.goodput_bps / c.goodput_bps));
             let dash = || "-".to_owned();
+            let of_tcp = |cell| if d.udp.is_none() { cell } else { Cell::default() };
             rows.push([
                 Cell::plain(name),
                 Cell::tinted(format!("{} {}", unit.format(d.goodput_bps), unit.name), Tint::Strong),
                 Cell::plain(share.unwrap_or_else(dash)),
-                Cell::plain(d.retransmits.map_or_else(dash, |n| n.to_string())),
+                d.udp.as_ref().map_or_else(Cell::default, |udp| Cell::plain(loss(udp.loss_ratio))),
+                of_tcp(Cell::plain(d.retransmits.map_or_else(dash, |n| n.to_string()))),
                 rtt(d.rtt_ns.loaded),
-                Cell::plain(d.window.on_the_wire_bytes.map_or_else(dash, |b| size(b as f64))),
+                of_tcp(Cell::plain(d.window.on_the_wire_bytes.map_or_else(dash, |b| size(b as f64)))),
             ]);
         }
     }
@@ -105,6 +110,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         ["", ""],
         ["", "goodput"],
         ["of", "ceiling"],
+        ["", "lost"],
         ["", "retrans"],
         ["RTT ms", "p50/p95/p99"],
         ["window on", "the wire"],
@@ -113,7 +119,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         let align = if index == 0 { Align::Left } else { Align::Point };
         Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
     };
-    let mut columns: Vec<Column> = (0..6).map(column).filter(|c| !c.is_blank()).collect();
+    let mut columns: Vec<Column> = (0..7).map(column).filter(|c| !c.is_blank()).collect();
     // Too narrow: what is given up first is said again below, or least missed.
     let mut hidden = Vec::new();
     for head in ["the wire", "retrans", "ceiling"] {

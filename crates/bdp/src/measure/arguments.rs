@@ -10,7 +10,7 @@ use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 
 use super::payload::PayloadArgs;
-use super::{SocketArgs, target};
+use super::{SocketArgs, UdpArgs, target};
 use crate::store::StoreArgs;
 use crate::{exit, token};
 
@@ -51,9 +51,12 @@ pub struct MeasureArgs {
     #[arg(short = 'w', long, value_name = "SIZE", conflicts_with = "sockbuf")]
     window: Option<ByteCount>,
 
-    /// Bytes of one write
-    #[arg(short = 'l', long, value_name = "SIZE", default_value = "128K")]
-    length: ByteCount,
+    /// Bytes of one write [default: 128K]; with -u of a datagram's payload [default: what the path's MTU holds]
+    #[arg(short = 'l', long, value_name = "SIZE")]
+    length: Option<ByteCount>,
+
+    #[command(flatten)]
+    udp: UdpArgs,
 
     /// Maximum segment size (TCP_MAXSEG)
     #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
@@ -165,7 +168,8 @@ impl MeasureArgs {
         if time == Nanos::ZERO {
             return Err(exit::usage("-t 0 measures nothing; give a time, or -n SIZE"));
         }
-        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.as_bytes() == 0 {
+        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0)
+        {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
         if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {
@@ -190,7 +194,8 @@ impl MeasureArgs {
             omit: self.omit,
             interval: self.interval,
             idle: self.idle,
-            length: self.length,
+            length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(ByteCount::kib(128)),
+            udp: self.udp.request(self.length, self.window, self.mss, self.congestion.as_deref())?,
             window: self.window,
             mss: self.mss,
             congestion: self.congestion.clone(),

@@ -7,6 +7,7 @@ mod live;
 mod payload;
 mod socket;
 pub mod target;
+mod udp;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,7 @@ pub use arguments::{MeasureArgs, seconds};
 use baseline::Baseline;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
+pub use udp::UdpArgs;
 
 use crate::exit::{self, Exit};
 use crate::store::refuse;

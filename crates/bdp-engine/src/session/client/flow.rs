@@ -12,9 +12,11 @@ use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
-use super::PATIENCE;
+use super::{PATIENCE, datagrams};
 use crate::EngineError;
 use crate::crew::Crew;
+use crate::datagram::opening::ClockOffset;
+use crate::datagram::{self, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -24,6 +26,10 @@ pub(super) struct Flow {
     pub(super) way: Way,
     pub(super) number: u32,
     streams: Vec<TcpStream>,
+    /// Of a flow of datagrams instead.
+    datagrams: Vec<Stream>,
+    /// The two ends' clocks, where they were compared.
+    pub(super) clocks: Option<ClockOffset>,
     stop: Arc<AtomicBool>,
     meter: Arc<Meter>,
     shown: u64,
@@ -42,14 +48,15 @@ pub(super) struct Outcome {
     pub(super) way: Way,
     pub(super) received: Received,
     pub(super) sent: Sent,
+    pub(super) clocks: Option<ClockOffset>,
 }
 
 impl Outcome {
     /// `None` where the ends did not do what they should.
-    pub(super) fn of(way: Way, near: End, far: Answer) -> Option<Self> {
+    pub(super) fn of(way: Way, near: End, far: Answer, clocks: Option<ClockOffset>) -> Option<Self> {
         match (near, far) {
             (End::Received(received), Answer::Sent(sent)) | (End::Sent(sent), Answer::Received(received)) => {
-                Some(Self { way, received, sent })
+                Some(Self { way, received, sent, clocks })
             }
             _ => None,
         }
@@ -79,6 +86,7 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
         zerocopy: request.zerocopy,
         check_payload: request.check_payload,
         cpus: request.far_cpus.clone(),
+        datagrams: datagrams::order(request),
     }
 }
 
@@ -107,6 +115,8 @@ impl Flow {
             way,
             number,
             streams,
+            datagrams: Vec::new(),
+            clocks: None,
             stop: Arc::default(),
             meter: Arc::default(),
             shown: 0,
@@ -115,10 +125,28 @@ impl Flow {
         }
     }
 
+    /// Whose streams are of datagrams, and open.
+    pub(super) fn of_datagrams(
+        way: Way,
+        number: u32,
+        streams: Vec<Stream>,
+        clocks: Option<ClockOffset>,
+    ) -> Self {
+        let mut flow = Self::new(way, number, Vec::new());
+        (flow.datagrams, flow.clocks) = (streams, clocks);
+        flow
+    }
+
     /// Begins to read, if the near end receives.
     pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
         if self.way != Way::From {
             return Ok(());
+        }
+        if request.udp.is_some() {
+            let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::receive_plan(request));
+            return self.start(move |_, stop, meter| {
+                datagram::receive::over(streams, &plan, stop, meter).map(End::Received)
+            });
         }
         let plan = ReceivePlan {
             duration: request.duration,
@@ -138,6 +166,11 @@ impl Flow {
     pub(super) fn start_sending(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
         if self.way != Way::To {
             return Ok(());
+        }
+        if request.udp.is_some() {
+            let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::send_plan(request));
+            return self
+                .start(move |_, stop, meter| datagram::send::over(streams, &plan, stop, meter).map(End::Sent));
         }
         let plan = SendPlan {
             length_bytes: request.length.as_bytes(),

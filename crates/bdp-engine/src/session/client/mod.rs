@@ -1,6 +1,7 @@
 //! The end that asks: greets the server, probes, runs each direction, and puts together what came of it.
 
 mod control;
+mod datagrams;
 mod flow;
 mod outcome;
 mod prober;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use bdp_model::measurement::{
     DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way,
 };
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
@@ -143,7 +144,23 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
             limits.streams, request.streams
         )));
     }
-    Ok(MeasureRequest { duration: request.duration.min(limits.duration), ..request.clone() })
+    let mut granted = MeasureRequest { duration: request.duration.min(limits.duration), ..request.clone() };
+    if let Some(udp) = &mut granted.udp {
+        let most = limits.rate.map_or(u64::MAX, |rate| rate.as_bps());
+        let asked = u128::from(udp.rate_bps.unwrap_or(0)) * u128::from(request.streams);
+        if asked > u128::from(most) {
+            return Err(SessionError::Request(format!(
+                "{address} grants {} of UDP and {} were asked for; ask for less, or start 'bdp serve' there with a \
+                 larger --max-rate",
+                format_bps(most as f64),
+                format_bps(asked as f64)
+            )));
+        }
+        if most < u64::MAX {
+            udp.rate_bps.get_or_insert(most / u64::from(request.streams));
+        }
+    }
+    Ok(granted)
 }
 
 /// Progress and cancellation.
@@ -295,10 +312,12 @@ impl Session<'_> {
         let loaded = self.prober.as_ref().and_then(|p| p.summary(began, ended));
         let rtt = bdp_model::record::RttReport { idle, loaded };
         let mut results = Vec::new();
-        for Outcome { way, received, sent } in outcomes {
+        for Outcome { way, received, sent, clocks } in outcomes {
             outcome::note_path(path, way, &received, &sent);
             self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
-            results.push(outcome::result(self.request, way, received, sent, rtt.clone())?);
+            let udp = datagrams::report(self.request, way, &received, &sent, clocks);
+            let result = outcome::result(self.request, way, received, sent, rtt.clone())?;
+            results.push(DirectionResult { udp, ..result });
         }
         Ok(results)
     }
@@ -332,6 +351,11 @@ impl Session<'_> {
         // Each flow has ports of its own: those of the one before may linger.
         let first_port = request.client_port.map(|port| u32::from(port) + (number - 1) * request.streams);
         let key = self.control.key;
+        if request.udp.is_some() {
+            let (streams, clocks) =
+                datagrams::connect(request, address, (key, number), first_port, self.reporter.cancel)?;
+            return Ok(Flow::of_datagrams(way, number, streams, clocks));
+        }
         let streams = dial::connect_all(
             address,
             request.streams,
@@ -393,7 +417,7 @@ impl Session<'_> {
         let mut outcomes = Vec::new();
         for (flow, far) in flows.iter_mut().zip(far) {
             let near = flow.finish()?;
-            let outcome = far.and_then(|far| Outcome::of(flow.way, near, far));
+            let outcome = far.and_then(|far| Outcome::of(flow.way, near, far, flow.clocks));
             outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
         }
         Ok(outcomes)

@@ -46,7 +46,11 @@ pub(super) fn result(
         omit_ns: received.counted_from.at_ns,
         spread: spread(&received),
         stream_goodput_bps: received.stream_goodput_bps(),
-        window: window(request, &received, &sent),
+        window: match request.udp {
+            // Datagrams have no window.
+            Some(_) => WindowReport::default(),
+            None => window(request, &received, &sent),
+        },
         rtt_ns,
         retransmits: sent.retransmits,
         congestion_control: sent.congestion,
@@ -63,6 +67,7 @@ pub(super) fn result(
         received: received.samples,
         sent: sent.samples,
         findings: Vec::new(),
+        udp: None,
     })
 }
 
@@ -191,6 +196,9 @@ pub(super) fn add_caveats(
         }
         if matches!(result.ended.as_str(), "reset" | "stopped" | "closed") {
             caveats.push(format!("direction '{way}' ended early: the connections were {}", result.ended));
+        }
+        if let Some(udp) = &result.udp {
+            caveats.extend(super::datagrams::caveats(way, udp));
         }
         if let Some(note) = &result.window.note {
             caveats.push(format!("direction '{way}': the window asked for was not reached: {note}"));

@@ -1,6 +1,6 @@
 //! The server's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use bdp_model::payload::CpuList;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_wire::datagram::Opening;
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
+use super::datagrams;
 use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
 use crate::crew::Crew;
+use crate::datagram::{self, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -38,6 +41,8 @@ pub(super) struct Flow {
 
 struct State {
     streams: Vec<Option<TcpStream>>,
+    /// Of a flow of datagrams instead.
+    datagrams: Vec<Option<Stream>>,
     missing: usize,
     /// Requests that wait for their answer.
     begin: Option<u64>,
@@ -59,6 +64,7 @@ impl Flow {
         let count = order.streams as usize;
         let state = State {
             streams: std::iter::repeat_with(|| None).take(count).collect(),
+            datagrams: std::iter::repeat_with(|| None).take(count).collect(),
             missing: count,
             begin: None,
             collect: None,
@@ -80,6 +86,7 @@ impl Flow {
             on_thread.over.store(true, Ordering::Relaxed);
             on_thread.state().streams.clear();
             drop(places);
+            on_thread.state().datagrams.clear();
             if let Some((id, outcome)) = outcome {
                 answers.give(id, outcome);
             }
@@ -108,7 +115,7 @@ impl Flow {
         };
         let mut state = self.state();
         match state.streams.get_mut(index as usize) {
-            Some(place @ None) => {
+            Some(place @ None) if self.order.datagrams.is_none() => {
                 let applied = options.apply_to(&stream).map_err(|e| e.to_string());
                 match &applied {
                     Ok(()) => {
@@ -121,6 +128,33 @@ impl Flow {
                 applied
             }
             _ => Err(format!("flow {} has no place for stream {index}", self.order.flow)),
+        }
+    }
+
+    /// Puts a stream of datagrams in its place; one that has it already keeps it.
+    pub(super) fn take_datagrams(
+        &self,
+        opening: &Opening,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) -> Result<(), String> {
+        let mut state = self.state();
+        match state.datagrams.get_mut(opening.stream as usize) {
+            Some(place @ None) => match datagrams::connect(&self.order, opening, local, peer) {
+                Ok(stream) => {
+                    *place = Some(stream);
+                    state.missing -= 1;
+                    self.changed.notify_all();
+                    Ok(())
+                }
+                Err(why) => {
+                    state.failure = Some(why.clone());
+                    self.changed.notify_all();
+                    Err(why)
+                }
+            },
+            Some(Some(stream)) if stream.tag == opening.tag() => Ok(()),
+            _ => Err(format!("flow {} has no place for stream {}", self.order.flow, opening.stream)),
         }
     }
 
@@ -171,7 +205,10 @@ impl Flow {
         if let Some(id) = begin {
             answers.give(id, Ok(Answer::Done));
         }
-        let outcome = self.run(streams);
+        let outcome = match self.order.datagrams {
+            Some(_) => self.run_datagrams(),
+            None => self.run(streams),
+        };
         let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect?;
         Some((collect, outcome))
     }
@@ -225,6 +262,21 @@ impl Flow {
             socket::pace(stream, rate.as_bps() / streams.len().max(1) as u64)?;
         }
         Ok(())
+    }
+
+    fn run_datagrams(&self) -> Result<Answer, EngineError> {
+        let streams: Vec<Stream> = self.state().datagrams.drain(..).flatten().collect();
+        let meter = Meter::default();
+        match self.order.role {
+            Role::Receive => {
+                let plan = datagrams::receive_plan(&self.order, PATIENCE);
+                datagram::receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
+            }
+            Role::Send => {
+                let plan = datagrams::send_plan(&self.order);
+                datagram::send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
+            }
+        }
     }
 
     /// Waits for a condition, the deadline, or the session's end, whichever is first.

@@ -5,6 +5,7 @@
 
 pub mod access;
 mod admission;
+mod datagrams;
 mod door;
 mod flow;
 mod places;
@@ -20,8 +21,9 @@ use std::time::{Duration, Instant};
 use bdp_model::units::Nanos;
 use bdp_sys::echo::EchoSocket;
 use bdp_sys::poll::Waker;
-use bdp_sys::{process, socket};
-use bdp_wire::session::{Key, Limits, PROBE_BYTES, Probe};
+use bdp_sys::{process, random, socket};
+use bdp_wire::datagram::OPENING_BYTES;
+use bdp_wire::session::{Key, Limits, Probe};
 
 use crate::EngineError;
 use access::{AccessRules, PlaceLimits};
@@ -109,6 +111,9 @@ struct Shared {
     /// Sessions so far.
     begun: AtomicU32,
     ending: AtomicBool,
+    /// What cookies of datagrams are made with.
+    cookie_secret: [u8; 32],
+    port: u16,
     waker: Waker,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
@@ -134,6 +139,8 @@ impl Server {
             greeting: AtomicU32::new(0),
             begun: AtomicU32::new(0),
             ending: AtomicBool::new(false),
+            cookie_secret: random::bytes()?,
+            port: address.port(),
             waker: Waker::new()?,
             log: Box::new(log),
         });
@@ -219,14 +226,17 @@ fn has_ipv6() -> bool {
 /// Sends back what holds the key of a session.
 fn answer_probes(echo: &EchoSocket, shared: &Shared) {
     process::sharpen_timers();
-    // One byte more, so that what is longer than a probe is told from one.
-    let mut room = [0; PROBE_BYTES + 1];
+    // One byte more, so that what is longer than the longest is told from it.
+    let mut room = [0; OPENING_BYTES + 1];
     while !shared.is_ending() {
         match echo.receive(&mut room) {
             Ok((length, way)) => {
-                let bytes = &room[..length];
+                let bytes = &room[..length.min(OPENING_BYTES + 1)];
                 let known =
                     Probe::decode(bytes).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
+                if !known && datagrams::answer_opening(bytes, &way, echo, shared) {
+                    continue;
+                }
                 if known {
                     // A full queue or an unreachable client shows there as a probe without answer.
                     let _ = echo.answer(bytes, &way);

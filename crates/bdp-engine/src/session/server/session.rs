@@ -11,6 +11,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::socket;
 use bdp_wire::control::Numbered;
 use bdp_wire::frame::{self, FrameError};
+use bdp_wire::datagram::Opening;
 use bdp_wire::session::{
     Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Request,
     Role, Ticket,
@@ -19,7 +20,7 @@ use bdp_wire::session::{
 use super::access::Denied;
 use super::flow::Flow;
 use super::places::Place;
-use super::{Event, Shared, admission};
+use super::{Event, Shared, admission, datagrams};
 use crate::EngineError;
 use crate::host::Baseline;
 use crate::session::deadline::Until;
@@ -161,8 +162,9 @@ impl Session {
         }
     }
 
-    fn prepare(&self, order: FlowOrder) -> Result<(), EngineError> {
+    fn prepare(&self, mut order: FlowOrder) -> Result<(), EngineError> {
         self.check(&order).map_err(EngineError::Refused)?;
+        datagrams::grant(&mut order, self.limits.rate).map_err(EngineError::Refused)?;
         let mut flows = self.flows();
         flows.retain(|_, flow| !flow.is_over());
         if flows.len() >= MOST_FLOWS {
@@ -217,6 +219,18 @@ impl Session {
         let flow = self.flows().get(&ticket.flow).cloned();
         flow.ok_or_else(|| format!("session {} has no flow {}", self.number, ticket.flow))?
             .take_stream(ticket.stream, stream)
+    }
+
+    /// Takes a stream of datagrams in for its flow, between two addresses of which the client's is proven.
+    pub(super) fn take_datagrams(
+        &self,
+        opening: &Opening,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) -> Result<(), String> {
+        let flow = self.flows().get(&opening.flow).cloned();
+        flow.ok_or_else(|| format!("session {} has no flow {}", self.number, opening.flow))?
+            .take_datagrams(opening, local, peer)
     }
 
     /// Answers probes on a connection of their own, where datagrams do not come through.

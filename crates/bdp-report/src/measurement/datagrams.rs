@@ -1,0 +1,110 @@
+//! What became of the datagrams of a direction, in lines.
+
+use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::udp::{Distribution, UdpReport};
+use bdp_model::units::format_bps;
+
+use super::arrow;
+use crate::grid::{tame, wrap};
+use crate::number::{RateUnit, three_digits};
+use crate::style::{Style, Tint};
+
+/// The lines of each direction that sent datagrams.
+pub(super) fn datagrams(m: &Measurement, way: Way, style: &Style) -> String {
+    let direction = m.directions.iter().find(|d| d.direction == way);
+    let Some((direction, udp)) = direction.and_then(|d| Some((d, d.udp.as_ref()?))) else {
+        return String::new();
+    };
+    let lead = format!("udp {}   ", arrow(way, style));
+    let indent = " ".repeat(crate::grid::width(&lead));
+    let mut text = wrap(&lead, Tint::None, &sent(direction, udp), style);
+    for line in [Some(lost(udp)), Some(delays(udp)), gaps(udp), search(udp)].into_iter().flatten() {
+        text.push_str(&wrap(&indent, Tint::None, &line, style));
+    }
+    text
+}
+
+/// Lost / sent as a share, with as many digits as it takes to tell it from none.
+pub(crate) fn loss(ratio: f64) -> String {
+    match ratio * 100.0 {
+        0.0 => "0 %".to_owned(),
+        percent if percent < 0.001 => "< 0.001 %".to_owned(),
+        percent => format!("{} %", three_digits(percent)),
+    }
+}
+
+fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
+    let asked = udp.asked_bps.map_or_else(
+        || "as fast as it went".to_owned(),
+        |asked| format!("{} asked for", format_bps(asked)),
+    );
+    format!(
+        "{} datagrams of {} B sent, {} ({asked}), by {}",
+        udp.sent,
+        udp.datagram_bytes,
+        rate(udp.sent_bps),
+        tame(&direction.send_method)
+    )
+}
+
+fn lost(udp: &UdpReport) -> String {
+    let mut parts = vec![format!("{} lost ({})", udp.lost, loss(udp.loss_ratio))];
+    parts.push(match (udp.dropped_by_receiver, udp.lost) {
+        (None, _) => "drops of the receiving host not known".to_owned(),
+        (Some(0), 0) => String::new(),
+        (Some(dropped), _) => format!("{dropped} of them in the receiving host"),
+    });
+    parts.push(format!("{} duplicated", udp.duplicated));
+    parts.push(match udp.reordered {
+        0 => "0 reordered".to_owned(),
+        n => format!("{n} reordered (by {} at most)", udp.reorder_displacement_max),
+    });
+    if udp.left_out > 0 {
+        parts.push(format!("{} not sent in time", udp.left_out));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+fn delays(udp: &UdpReport) -> String {
+    let mut parts = vec![match udp.jitter_ns {
+        Some(ns) => format!("jitter {} ms (RFC 3550)", ms(ns as f64)),
+        None => "jitter not known".to_owned(),
+    }];
+    parts.extend(udp.delay_variation_ns.map(|d| format!("delay variation {} ms p50/p95/p99", three(&d))));
+    parts.extend(udp.one_way_delay_ns.map(|d| {
+        let of = |ns: i64| ms(ns as f64);
+        format!("one way {} ms min/p50/p99, {}{} by the clocks", [of(d.min), of(d.p50), of(d.p99)].join("/"), "+-", ms(d.clock_error as f64))
+    }));
+    parts.join(", ")
+}
+
+fn gaps(udp: &UdpReport) -> Option<String> {
+    let gaps = udp.send_gap_ns?;
+    Some(format!("sent up to {} at a time, {} ms apart p50/p95/p99", udp.burst_max, three(&gaps)))
+}
+
+/// What a search tried.
+fn search(udp: &UdpReport) -> Option<String> {
+    if udp.trials.is_empty() {
+        return None;
+    }
+    let trials = udp.trials.iter().map(|trial| {
+        let verdict = if trial.passed { "passed".to_owned() } else { format!("lost {}", loss(trial.loss_ratio)) };
+        format!("{} {verdict}", rate(trial.rate_bps))
+    });
+    Some(format!("trials: {}", trials.collect::<Vec<_>>().join(", ")))
+}
+
+fn three(d: &Distribution) -> String {
+    [d.p50, d.p95, d.p99].map(|ns| ms(ns as f64)).join("/")
+}
+
+fn ms(ns: f64) -> String {
+    three_digits(ns / 1e6)
+}
+
+fn rate(bps: f64) -> String {
+    let unit = RateUnit::spacious(std::iter::once(bps));
+    format!("{} {}", unit.format(bps), unit.name)
+}

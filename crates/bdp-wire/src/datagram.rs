@@ -1,0 +1,230 @@
+//! Datagrams of a flow, specified in `docs/protocol.md`: how a stream is opened, so that the server sends to nobody who did
+//! not ask, and what each datagram begins with.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::session::{Key, MAGIC, PREAMBLE_BYTES, VERSION};
+
+/// Bytes of an [`Opening`].
+pub const OPENING_BYTES: usize = PREAMBLE_BYTES + 56;
+/// Bytes of a [`Header`], and so of the smallest datagram.
+pub const HEADER_BYTES: usize = PREAMBLE_BYTES + 24;
+/// Largest payload of a datagram: what the length field of IPv4 leaves (RFC 768, RFC 791).
+pub const LONGEST_DATAGRAM: u32 = 65_507;
+
+/// What the server makes of an address and a stream, which only who receives at that address can know.
+pub type Cookie = [u8; 16];
+
+/// A step of the opening of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Client: what is the cookie of my address?
+    Ask,
+    /// Server: this one; and this is my clock.
+    Tell,
+    /// Client: here it is.
+    Prove,
+    /// Server: the stream is open.
+    Open,
+}
+
+/// One of the four datagrams that open a stream. All are of one size: nothing is amplified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// Which of the four.
+    pub step: Step,
+    /// The session.
+    pub key: Key,
+    /// The flow.
+    pub flow: u32,
+    /// Which of its streams, from 0.
+    pub stream: u32,
+    /// Zero until it is known.
+    pub cookie: Cookie,
+    /// When the client sent what this answers, or sent this, by its own clock.
+    pub client_ns: u64,
+    /// When the server answered, by its own clock; zero from the client.
+    pub server_ns: u64,
+}
+
+impl Opening {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; OPENING_BYTES] {
+        let kind = match self.step {
+            Step::Ask => 4,
+            Step::Tell => 5,
+            Step::Prove => 6,
+            Step::Open => 7,
+        };
+        let mut bytes = [0; OPENING_BYTES];
+        bytes[..8].copy_from_slice(&preamble(kind));
+        bytes[8..24].copy_from_slice(&self.key);
+        bytes[24..28].copy_from_slice(&self.flow.to_be_bytes());
+        bytes[28..32].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[32..48].copy_from_slice(&self.cookie);
+        bytes[48..56].copy_from_slice(&self.client_ns.to_be_bytes());
+        bytes[56..].copy_from_slice(&self.server_ns.to_be_bytes());
+        bytes
+    }
+
+    /// From exactly its bytes; `None` of anything else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; OPENING_BYTES] = bytes.try_into().ok()?;
+        let step = match bytes[5] {
+            4 => Step::Ask,
+            5 => Step::Tell,
+            6 => Step::Prove,
+            7 => Step::Open,
+            _ => return None,
+        };
+        if bytes[..8] != preamble(bytes[5]) {
+            return None;
+        }
+        Some(Self {
+            step,
+            key: *bytes[8..].first_chunk()?,
+            flow: u32::from_be_bytes(*bytes[24..].first_chunk()?),
+            stream: u32::from_be_bytes(*bytes[28..].first_chunk()?),
+            cookie: *bytes[32..].first_chunk()?,
+            client_ns: u64::from_be_bytes(*bytes[48..].first_chunk()?),
+            server_ns: u64::from_be_bytes(*bytes[56..].first_chunk()?),
+        })
+    }
+
+    /// The cookie of this stream for a client at `address`, by a secret of the server's.
+    pub fn cookie_for(&self, secret: &[u8; 32], address: &str) -> Cookie {
+        // HMAC takes keys of every length (RFC 2104, section 2).
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret)
+            .unwrap_or_else(|_| unreachable!("a key length that HMAC refuses"));
+        mac.update(&self.key);
+        mac.update(&self.flow.to_be_bytes());
+        mac.update(&self.stream.to_be_bytes());
+        mac.update(address.as_bytes());
+        let mut cookie = [0; 16];
+        cookie.copy_from_slice(&mac.finalize().into_bytes()[..16]);
+        cookie
+    }
+
+    /// What every datagram of the stream bears: the first half of its cookie.
+    pub fn tag(&self) -> [u8; 8] {
+        let mut tag = [0; 8];
+        tag.copy_from_slice(&self.cookie[..8]);
+        tag
+    }
+}
+
+/// What a datagram of a stream begins with; payload follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Whether there are no more; its number is then how many there were.
+    pub last: bool,
+    /// The stream's.
+    pub tag: [u8; 8],
+    /// Which, from 0.
+    pub number: u64,
+    /// When it was sent, by the sender's own clock.
+    pub sent_ns: u64,
+}
+
+impl Header {
+    /// Writes it to the beginning of a datagram.
+    pub fn write(&self, datagram: &mut [u8; HEADER_BYTES]) {
+        datagram[..8].copy_from_slice(&preamble(if self.last { 9 } else { 8 }));
+        datagram[8..16].copy_from_slice(&self.tag);
+        datagram[16..24].copy_from_slice(&self.number.to_be_bytes());
+        datagram[24..].copy_from_slice(&self.sent_ns.to_be_bytes());
+    }
+
+    /// From the beginning of a datagram of the stream with this tag; `None` of anything else.
+    pub fn read(datagram: &[u8], tag: &[u8; 8]) -> Option<Self> {
+        let bytes = datagram.first_chunk::<HEADER_BYTES>()?;
+        let last = bytes[5] == 9;
+        if bytes[..8] != preamble(if last { 9 } else { 8 }) || bytes[8..16] != *tag {
+            return None;
+        }
+        Some(Self {
+            last,
+            tag: *tag,
+            number: u64::from_be_bytes(*bytes[16..].first_chunk()?),
+            sent_ns: u64::from_be_bytes(*bytes[24..].first_chunk()?),
+        })
+    }
+}
+
+const fn preamble(kind: u8) -> [u8; PREAMBLE_BYTES] {
+    let [a, b, c, d] = MAGIC;
+    [a, b, c, d, VERSION, kind, 0, 0]
+}
+
+/// What makes a flow one of datagrams.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DatagramOrder {
+    /// Payload of a datagram that the server sends; null is what its path's MTU holds.
+    pub payload_bytes: Option<u32>,
+    /// Payload of each stream that the server sends, bit/s; null is as fast as it can.
+    pub rate_bps: Option<u64>,
+    /// Whether they may not be fragmented.
+    #[serde(default)]
+    pub dont_fragment: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Preamble;
+
+    const OPENING: Opening = Opening {
+        step: Step::Tell,
+        key: *b"0123456789abcdef",
+        flow: 7,
+        stream: 3,
+        cookie: *b"fedcba9876543210",
+        client_ns: u64::MAX - 1,
+        server_ns: 12,
+    };
+
+    #[test]
+    fn openings_come_back_and_nothing_else_is_one() {
+        for step in [Step::Ask, Step::Tell, Step::Prove, Step::Open] {
+            let opening = Opening { step, ..OPENING };
+            let bytes = opening.encode();
+            assert_eq!(Opening::decode(&bytes), Some(opening));
+            for cut in 0..bytes.len() {
+                assert_eq!(Opening::decode(&bytes[..cut]), None);
+            }
+            // It is no beginning of a connection.
+            assert!(Preamble::decode(&bytes).is_err());
+            for broken in 0..8 {
+                let mut bytes = bytes;
+                bytes[broken] ^= 0x80;
+                assert_eq!(Opening::decode(&bytes), None, "{broken}");
+            }
+        }
+    }
+
+    #[test]
+    fn headers_come_back_under_their_tag_only() {
+        for last in [false, true] {
+            let header = Header { last, tag: OPENING.tag(), number: 1 << 40, sent_ns: 99 };
+            let mut datagram = [0; HEADER_BYTES];
+            header.write(&mut datagram);
+            let mut longer = datagram.to_vec();
+            longer.extend_from_slice(&[1; 9]);
+            assert_eq!(Header::read(&longer, &header.tag), Some(header));
+            assert_eq!(Header::read(&longer, b"anothers"), None);
+            assert_eq!(Header::read(&datagram[..HEADER_BYTES - 1], &header.tag), None);
+        }
+        assert_eq!(Header::read(&OPENING.encode(), &[0; 8]), None);
+    }
+
+    #[test]
+    fn a_cookie_is_for_one_secret_stream_and_address() {
+        let cookie = OPENING.cookie_for(&[1; 32], "192.0.2.1:7");
+        assert_eq!(cookie, OPENING.cookie_for(&[1; 32], "192.0.2.1:7"));
+        assert_ne!(cookie, OPENING.cookie_for(&[2; 32], "192.0.2.1:7"));
+        assert_ne!(cookie, OPENING.cookie_for(&[1; 32], "192.0.2.1:8"));
+        assert_ne!(cookie, Opening { stream: 4, ..OPENING }.cookie_for(&[1; 32], "192.0.2.1:7"));
+    }
+}

@@ -164,7 +164,10 @@ impl TrainSender {
                 Err(e)
                     if self.segmented
                         && train.len() > self.datagram_bytes
-                        && matches!(e.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP)) =>
+                        && matches!(
+                            e.raw_os_error(),
+                            Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP)
+                        ) =>
                 {
                     self.segmented = false;
                 }

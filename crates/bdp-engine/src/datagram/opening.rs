@@ -44,15 +44,10 @@ pub(crate) fn open(
     for (socket, stream) in sockets.into_iter().zip(0..) {
         socket.set_nonblocking(true).map_err(crate::EngineError::io("open a stream of datagrams"))?;
         poll.add(&socket, u64::from(stream), Interest::Read)?;
-        waiting.push(Waiting::new(socket, Opening {
-            step: Step::Ask,
-            key,
-            flow,
-            stream,
-            cookie: [0; 16],
-            client_ns: 0,
-            server_ns: 0,
-        }));
+        waiting.push(Waiting::new(
+            socket,
+            Opening { step: Step::Ask, key, flow, stream, cookie: [0; 16], client_ns: 0, server_ns: 0 },
+        ));
     }
     let since = Instant::now();
     let mut offset: Option<ClockOffset> = None;

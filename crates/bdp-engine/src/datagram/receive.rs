@@ -73,7 +73,8 @@ pub fn over(
         let done: Vec<Result<StreamReceived, EngineError>> = threads
             .into_iter()
             .map(|thread| {
-                let thread = thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
+                let thread =
+                    thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
                 thread.join().unwrap_or_else(|_| {
                     Err(EngineError::Refused("the thread of a stream panicked".to_owned()))
                 })

@@ -56,12 +56,15 @@ pub fn over(
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
     let work = |stream: Stream| Pacer::new(stream, plan, share)?.run(stop, &total, meter);
     let done: Vec<Result<StreamSent, EngineError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            streams.into_iter().map(|s| std::thread::Builder::new().spawn_scoped(scope, || work(s))).collect();
+        let threads: Vec<_> = streams
+            .into_iter()
+            .map(|s| std::thread::Builder::new().spawn_scoped(scope, || work(s)))
+            .collect();
         threads
             .into_iter()
             .map(|thread| {
-                let thread = thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
+                let thread =
+                    thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
                 thread.join().unwrap_or_else(|_| {
                     Err(EngineError::Refused("the thread of a stream panicked".to_owned()))
                 })
@@ -247,7 +250,8 @@ impl<'a> Pacer<'a> {
             let mut mark = [0; HEADER_BYTES];
             let sent_ns = clock::monotonic_ns();
             Header { last: true, tag: self.tag, number: self.sent, sent_ns }.write(&mut mark);
-            if matches!(self.sender.socket().send(&mark), Err(e) if e.kind() == ErrorKind::ConnectionRefused) {
+            if matches!(self.sender.socket().send(&mark), Err(e) if e.kind() == ErrorKind::ConnectionRefused)
+            {
                 return;
             }
             std::thread::sleep(LAST_MARK_GAP);

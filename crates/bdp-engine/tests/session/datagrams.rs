@@ -36,7 +36,9 @@ fn every_datagram_is_accounted_for_both_ways() {
         let delay = udp.one_way_delay_ns.unwrap();
         assert!(delay.min >= -(delay.clock_error as i64) && delay.min < 200_000_000, "{delay:?}");
         assert!(udp.burst_max == 1 && udp.send_gap_ns.is_some());
-        assert!(direction.retransmits.is_none() && direction.mss_bytes.is_none() && direction.sent.is_empty());
+        assert!(
+            direction.retransmits.is_none() && direction.mss_bytes.is_none() && direction.sent.is_empty()
+        );
         assert!(direction.received.len() >= 3 && direction.findings.is_empty());
     }
     server.assert_unharmed();

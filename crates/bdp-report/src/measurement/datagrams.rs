@@ -34,10 +34,9 @@ pub(crate) fn loss(ratio: f64) -> String {
 }
 
 fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
-    let asked = udp.asked_bps.map_or_else(
-        || "as fast as it went".to_owned(),
-        |asked| format!("{} asked for", format_bps(asked)),
-    );
+    let asked = udp
+        .asked_bps
+        .map_or_else(|| "as fast as it went".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
     format!(
         "{} datagrams of {} B sent, {} ({asked}), by {}",
         udp.sent,
@@ -74,7 +73,12 @@ fn delays(udp: &UdpReport) -> String {
     parts.extend(udp.delay_variation_ns.map(|d| format!("delay variation {} ms p50/p95/p99", three(&d))));
     parts.extend(udp.one_way_delay_ns.map(|d| {
         let of = |ns: i64| ms(ns as f64);
-        format!("one way {} ms min/p50/p99, {}{} by the clocks", [of(d.min), of(d.p50), of(d.p99)].join("/"), "+-", ms(d.clock_error as f64))
+        format!(
+            "one way {} ms min/p50/p99, {}{} by the clocks",
+            [of(d.min), of(d.p50), of(d.p99)].join("/"),
+            "+-",
+            ms(d.clock_error as f64)
+        )
     }));
     parts.join(", ")
 }
@@ -90,7 +94,8 @@ fn search(udp: &UdpReport) -> Option<String> {
         return None;
     }
     let trials = udp.trials.iter().map(|trial| {
-        let verdict = if trial.passed { "passed".to_owned() } else { format!("lost {}", loss(trial.loss_ratio)) };
+        let verdict =
+            if trial.passed { "passed".to_owned() } else { format!("lost {}", loss(trial.loss_ratio)) };
         format!("{} {verdict}", rate(trial.rate_bps))
     });
     Some(format!("trials: {}", trials.collect::<Vec<_>>().join(", ")))

@@ -168,8 +168,7 @@ impl MeasureArgs {
         if time == Nanos::ZERO {
             return Err(exit::usage("-t 0 measures nothing; give a time, or -n SIZE"));
         }
-        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0)
-        {
+        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
         if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {

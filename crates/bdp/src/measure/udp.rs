@@ -66,11 +66,7 @@ impl UdpArgs {
                 _ => Ok(None),
             };
         }
-        let of_tcp = [
-            (window.is_some(), "-w"),
-            (mss.is_some(), "-M"),
-            (congestion.is_some(), "-C"),
-        ];
+        let of_tcp = [(window.is_some(), "-w"), (mss.is_some(), "-M"), (congestion.is_some(), "-C")];
         if let Some((_, flag)) = of_tcp.into_iter().find(|(given, _)| *given) {
             return Err(exit::usage(format!("{flag} is of TCP, and -u asks for UDP; leave one of them out")));
         }

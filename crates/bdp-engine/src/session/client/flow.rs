@@ -169,8 +169,9 @@ impl Flow {
         }
         if request.udp.is_some() {
             let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::send_plan(request));
-            return self
-                .start(move |_, stop, meter| datagram::send::over(streams, &plan, stop, meter).map(End::Sent));
+            return self.start(move |_, stop, meter| {
+                datagram::send::over(streams, &plan, stop, meter).map(End::Sent)
+            });
         }
         let plan = SendPlan {
             length_bytes: request.length.as_bytes(),

@@ -94,10 +94,5 @@ pub(super) fn send_plan(order: &FlowOrder) -> DatagramSendPlan {
 
 /// What a receiver of it does.
 pub(super) fn receive_plan(order: &FlowOrder, patience: bdp_model::units::Nanos) -> DatagramReceivePlan {
-    DatagramReceivePlan {
-        duration: order.duration,
-        omit: order.omit,
-        interval: order.interval,
-        patience,
-    }
+    DatagramReceivePlan { duration: order.duration, omit: order.omit, interval: order.interval, patience }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bdp_model::units::Nanos;
 use bdp_sys::socket;
 use bdp_wire::control::Numbered;
-use bdp_wire::frame::{self, FrameError};
 use bdp_wire::datagram::Opening;
+use bdp_wire::frame::{self, FrameError};
 use bdp_wire::session::{
     Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Request,
     Role, Ticket,

@@ -172,7 +172,7 @@ impl Way {
                     IpAddr::V4(v4) => Some((v4, port).into()),
                     IpAddr::V6(v6) => {
                         // Of no other address the device matters.
-                        let scope = if is_link_local(&info) { info.ipi6_ifindex as u32 } else { 0 };
+                        let scope = if is_link_local(&info) { info.ipi6_ifindex } else { 0 };
                         Some(std::net::SocketAddrV6::new(v6, port, 0, scope).into())
                     }
                 }

@@ -449,6 +449,7 @@ impl<'a> Leading<'a> {
             check: None,
             ended: self.ended.to_owned(),
             path_mtu: flow.streams.first().and_then(|s| tcp_info::read(s).ok()).and_then(|info| info.pmtu),
+            datagrams: None,
         })
     }
 

@@ -287,8 +287,8 @@ impl Transits {
     }
 
     fn values(&self, origin: i64) -> impl Iterator<Item = (i64, u64)> {
-        let above = self.above.buckets().map(move |(edge, n)| (origin.saturating_add_unsigned(edge), n));
-        let below = self.below.buckets().map(move |(edge, n)| (origin.saturating_sub_unsigned(edge), n));
+        let above = self.above.buckets().map(move |b| (origin.saturating_add_unsigned(b.to), b.count));
+        let below = self.below.buckets().map(move |b| (origin.saturating_sub_unsigned(b.from), b.count));
         above.chain(below)
     }
 }

@@ -60,12 +60,6 @@ impl Histogram {
         self.sum += u128::from(value) * u128::from(times - 1);
     }
 
-    /// Each bucket that holds values, by its upper edge, never above the maximum, and how many it holds.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        let counted = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
-        counted.map(|(i, &count)| (upper_edge(i).min(self.max), count))
-    }
-
     /// Adds another's counts.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {

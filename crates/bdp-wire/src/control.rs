@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use bdp_model::payload::PayloadCheck;
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
+use bdp_model::payload::PayloadCheck;
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::udp::Distribution;

@@ -127,6 +127,7 @@ pub fn over(
         ended: ended.to_owned(),
         path_mtu,
         datagrams: Some(all),
+        ..Default::default()
     })
 }
 

@@ -485,5 +485,6 @@ impl<'a> Leading<'a> {
             }
         }
         self.samples.push(sample);
+        self.flow.meter.set_streams(self.read.iter().copied());
     }
 }

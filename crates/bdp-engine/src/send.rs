@@ -362,10 +362,12 @@ impl<'a> Leading<'a> {
     /// Reads `TCP_INFO` of all streams.
     fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
+        let mut acked = vec![0; self.flow.streams.len()];
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
-            if let Some(acked) = info.bytes_acked {
-                *sample.acked_bytes.get_or_insert(0) += acked;
+            if let Some(bytes) = info.bytes_acked {
+                acked[i] = bytes;
+                *sample.acked_bytes.get_or_insert(0) += bytes;
             }
             if let Some(count) = info.total_retrans {
                 *sample.retransmits.get_or_insert(0) += u64::from(count);
@@ -389,6 +391,7 @@ impl<'a> Leading<'a> {
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
+        self.flow.meter.set_streams(acked);
         self.samples.push(sample);
     }
 }

@@ -41,6 +41,8 @@ pub struct Progress {
     pub total: Nanos,
     /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
     pub goodput_bps: Vec<(Way, f64)>,
+    /// The same of each stream, in order of connection; empty where that is not told.
+    pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
     /// The last round trip of the probe flow.
     pub rtt_ns: Option<u64>,
 }

@@ -132,6 +132,14 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub(super) json: bool,
 
+    /// Print a JSON object a line while it goes on, and the measurement at its end (docs/measurement-stream.md)
+    #[arg(long, conflicts_with = "json")]
+    pub(super) json_stream: bool,
+
+    /// Print CSV: a line for each run and direction (docs/measurement.md)
+    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
+    pub(super) csv: bool,
+
     /// Write an HTML page about it to this file, too
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<std::path::PathBuf>,

@@ -6,15 +6,18 @@ mod judgement;
 mod live;
 mod payload;
 mod socket;
+mod stream;
 pub mod target;
 mod udp;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_lab::machine;
 use bdp_model::measurement::Measurement;
 use bdp_run::RunError;
-use bdp_run::measure::{MeasurePlan, measure};
+use bdp_run::measure::{MeasureEvent, MeasurePlan, measure};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 
 pub use arguments::{MeasureArgs, seconds};
@@ -22,6 +25,7 @@ use baseline::Baseline;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 pub use udp::UdpArgs;
+use stream::Lines;
 
 use crate::exit::{self, Exit};
 use crate::store::refuse;
@@ -40,10 +44,11 @@ impl MeasureArgs {
             output::note(&unlike);
         }
         let cancel = interrupt::cancel_instead();
-        let (run, measured, outcome) = carry_out(&plan, &mut store, cancel);
+        let lines = self.json_stream.then(|| Lines::new(&plan));
+        let (run, measured, outcome) = carry_out(&plan, &mut store, lines, cancel);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
-        if !measured.is_empty() {
+        if !measured.is_empty() && !self.json_stream {
             self.print(&measured, run.as_deref()).map_err(|error| match &again {
                 Some(again) => {
                     exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
@@ -68,7 +73,7 @@ impl MeasureArgs {
         if let Some(baseline) = baseline {
             let (text, regressed) = baseline.compare(&measured);
             // Data goes to standard output, unless that is one JSON document.
-            if self.json {
+            if self.json || self.json_stream || self.csv {
                 text.lines().for_each(output::note)
             } else {
                 output::print(&text).map(|_| ())?
@@ -81,7 +86,11 @@ impl MeasureArgs {
     }
 
     fn print(&self, measured: &[Measurement], run: Option<&str>) -> anyhow::Result<()> {
-        let text = if !self.json {
+        let text = if self.csv {
+            let none = BTreeMap::new();
+            let rows: Vec<_> = measured.iter().map(|m| (&none, m)).collect();
+            bdp_report::csv_of_measurements(&rows)
+        } else if !self.json {
             bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &output::style())
         } else if self.runs > 1 {
             format!("{:#}\n", bdp_report::measurements_json(measured, run))
@@ -90,7 +99,7 @@ impl MeasureArgs {
             format!("{:#}\n", document.unwrap_or_default())
         };
         output::print(&text)?;
-        if self.json
+        if (self.json || self.csv)
             && let Some(run) = run
         {
             output::note(&format!("run {run}; '{}' prints it again", self.store.show_command(run)));
@@ -103,20 +112,33 @@ impl MeasureArgs {
 fn carry_out(
     plan: &MeasurePlan,
     store: &mut SqliteStore,
+    mut lines: Option<Lines<'_>>,
     cancel: &AtomicBool,
 ) -> (Option<String>, Vec<Measurement>, anyhow::Result<()>) {
-    let mut run: Option<String> = None;
+    let entered: RefCell<Option<String>> = RefCell::default();
     let mut live = Live::new(plan.runs);
     // A run is entered with its first measurement: one that could not even begin is nothing to list.
     let mut keep = |kept: &StoredMeasurement| {
-        let id = match &run {
-            Some(id) => id.clone(),
-            None => run.insert(store.begin_run(&new_run(plan, &kept.measurement))?).clone(),
+        let known = entered.borrow().clone();
+        let id = match known {
+            Some(id) => id,
+            None => store.begin_run(&new_run(plan, &kept.measurement))?,
         };
+        entered.replace(Some(id.clone()));
         store.append_measurement(&id, kept)
     };
-    let (measured, outcome) = measure(plan, &mut keep, &mut |event| live.show(&event), cancel);
+    let mut watch = |event: MeasureEvent<'_>| {
+        live.show(&event);
+        if let Some(lines) = &mut lines {
+            lines.write(&event, entered.borrow().as_deref());
+        }
+    };
+    let (measured, outcome) = measure(plan, &mut keep, &mut watch, cancel);
     live.end();
+    if let (Some(lines), Err(error)) = (&mut lines, &outcome) {
+        lines.fail(&error.to_string());
+    }
+    let run = entered.into_inner();
     let outcome = outcome.map_err(|error| refusal(error, &plan.request.host)).and_then(|()| match &run {
         Some(id) if !cancel.load(Ordering::Relaxed) => {
             store.finish_run(id, machine::unix_ms()).map_err(refuse)

@@ -33,6 +33,7 @@ pub(super) struct Flow {
     stop: Arc<AtomicBool>,
     meter: Arc<Meter>,
     shown: u64,
+    shown_streams: Vec<u64>,
     work: Option<JoinHandle<Result<End, EngineError>>>,
     failed: Arc<AtomicBool>,
 }
@@ -120,6 +121,7 @@ impl Flow {
             stop: Arc::default(),
             meter: Arc::default(),
             shown: 0,
+            shown_streams: Vec::new(),
             work: None,
             failed: Arc::default(),
         }
@@ -223,6 +225,15 @@ impl Flow {
         let now = self.meter.bytes();
         let since = now.saturating_sub(self.shown);
         self.shown = now;
+        since
+    }
+
+    /// Bytes of each stream since this was asked last; empty where that is not told.
+    pub(super) fn stream_bytes_since(&mut self) -> Vec<u64> {
+        let now = self.meter.streams();
+        let before = |stream: usize| self.shown_streams.get(stream).copied().unwrap_or(0);
+        let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
+        self.shown_streams = now;
         since
     }
 

@@ -45,7 +45,7 @@ pub(super) fn measure(
     let started_unix_ms = clock::unix_ms();
     let started = Instant::now();
     let mut reporter = Reporter { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
-    reporter.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), None)?;
+    reporter.tell(Stage::Connecting, started, Nanos::ZERO, Goodput::default(), None)?;
     let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
     let connecting = Instant::now();
     let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
@@ -163,6 +163,26 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
     Ok(granted)
 }
 
+/// Goodput since the report before, bit/s.
+#[derive(Default)]
+struct Goodput {
+    ways: Vec<(Way, f64)>,
+    streams: Vec<(Way, Vec<f64>)>,
+}
+
+impl Goodput {
+    fn since(seconds: f64, flows: &mut [Flow]) -> Self {
+        let bps = |bytes: u64| bytes as f64 * 8.0 / seconds;
+        Self {
+            ways: flows.iter_mut().map(|f| (f.way, bps(f.bytes_since()))).collect(),
+            streams: flows
+                .iter_mut()
+                .map(|f| (f.way, f.stream_bytes_since().into_iter().map(bps).collect()))
+                .collect(),
+        }
+    }
+}
+
 /// Progress and cancellation.
 struct Reporter<'a> {
     progress: &'a mut dyn FnMut(&Progress),
@@ -176,14 +196,15 @@ impl Reporter<'_> {
         stage: Stage,
         since: Instant,
         total: Nanos,
-        goodput_bps: Vec<(Way, f64)>,
+        goodput: Goodput,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
         (self.progress)(&Progress {
             stage,
             elapsed: Nanos::from(since.elapsed()),
             total,
-            goodput_bps,
+            goodput_bps: goodput.ways,
+            stream_goodput_bps: goodput.streams,
             rtt_ns,
         });
         self.check_cancel()
@@ -239,7 +260,7 @@ impl Session<'_> {
             let left = request.idle.to_duration().saturating_sub(since.elapsed());
             std::thread::sleep(left.min(self.reporter.tick));
             let rtt = self.last_rtt();
-            self.reporter.tell(Stage::Idle, since, request.idle, Vec::new(), rtt)?;
+            self.reporter.tell(Stage::Idle, since, request.idle, Goodput::default(), rtt)?;
         }
         let until = clock::monotonic_ns();
         self.await_probes(until, patience)?;
@@ -404,8 +425,7 @@ impl Session<'_> {
             if told.elapsed() >= self.reporter.tick {
                 let elapsed = told.elapsed().as_secs_f64();
                 told = Instant::now();
-                let goodput =
-                    flows.iter_mut().map(|f| (f.way, f.bytes_since() as f64 * 8.0 / elapsed)).collect();
+                let goodput = Goodput::since(elapsed, flows);
                 let rtt = self.last_rtt();
                 self.reporter.tell(stage, since, self.request.duration, goodput, rtt)?;
             }

@@ -1,0 +1,105 @@
+//! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
+
+use bdp_engine::session::{Progress, Stage};
+use bdp_lab::machine;
+use bdp_run::measure::{MeasureEvent, MeasurePlan};
+use serde_json::{Value, json};
+
+use crate::output;
+
+/// Version of the shape.
+pub const STREAM_SCHEMA: &str = "bdp.measurement-stream/1";
+
+/// Writes the lines, each as soon as there is something to tell.
+pub struct Lines<'a> {
+    plan: &'a MeasurePlan,
+    /// The run of which a start was told.
+    started: u32,
+    /// Whether nobody reads any more.
+    is_over: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Of these measurements.
+    pub fn new(plan: &'a MeasurePlan) -> Self {
+        Self { plan, started: 0, is_over: false }
+    }
+
+    /// Tells of what happened; `run` is the id under which measurements are stored.
+    pub fn write(&mut self, event: &MeasureEvent<'_>, run: Option<&str>) {
+        match event {
+            MeasureEvent::Progress(repetition, progress) => {
+                if self.started < *repetition {
+                    self.started = *repetition;
+                    let start = self.start(*repetition);
+                    self.line(&start);
+                }
+                if progress.stage != Stage::Connecting {
+                    self.line(&interval(*repetition, progress));
+                }
+            }
+            MeasureEvent::Ended(measurement) => self.line(&json!({
+                "event": "end",
+                "repetition": measurement.repetition,
+                "run": run,
+                "measurement": measurement,
+            })),
+        }
+    }
+
+    /// Tells why there is no more to come.
+    pub fn fail(&mut self, error: &str) {
+        let error = output::tame(error);
+        self.line(&json!({ "event": "error", "repetition": self.started.max(1), "error": error }));
+    }
+
+    fn start(&self, repetition: u32) -> Value {
+        json!({
+            "event": "start",
+            "schema": STREAM_SCHEMA,
+            "bdp": env!("CARGO_PKG_VERSION"),
+            "repetition": repetition,
+            "runs": self.plan.runs,
+            "at_unix_ms": machine::unix_ms(),
+            "label": self.plan.label,
+            "request": self.plan.request,
+        })
+    }
+
+    /// What can't be written is lost, and no reason to lose what is being measured.
+    fn line(&mut self, value: &Value) {
+        if !self.is_over && output::print(&format!("{value}\n")).is_err() {
+            self.is_over = true;
+        }
+    }
+}
+
+fn interval(repetition: u32, progress: &Progress) -> Value {
+    let stage = match progress.stage {
+        Stage::Connecting => "connecting",
+        Stage::Idle => "idle",
+        Stage::Direction(way) => way.name(),
+        Stage::Both => "both",
+    };
+    let directions: Vec<Value> = progress
+        .goodput_bps
+        .iter()
+        .map(|(way, goodput_bps)| {
+            let streams = progress.stream_goodput_bps.iter().find(|(of, _)| of == way);
+            json!({
+                "direction": way,
+                "goodput_bps": goodput_bps,
+                "stream_goodput_bps": streams.map_or(&[][..], |(_, streams)| streams.as_slice()),
+            })
+        })
+        .collect();
+    json!({
+        "event": "interval",
+        "repetition": repetition,
+        "stage": stage,
+        "elapsed_ns": progress.elapsed.as_ns(),
+        "total_ns": (progress.total.as_ns() > 0).then_some(progress.total.as_ns()),
+        "rtt_ns": progress.rtt_ns,
+        "directions": directions,
+    })
+}

@@ -25,6 +25,9 @@ pub fn explain(way: Way, measurement: &Measurement) -> Vec<Finding> {
         return Vec::new();
     }
     let Some(seen) = seen::Seen::of(way, measurement) else { return Vec::new() };
+    if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
+        return vec![rule::unknown::through_tunnel()];
+    }
     let finding = rule::at_ceiling::judge(&seen)
         // A queue that stands tells that the path is busy all the time, whatever else is full.
         .or_else(|| rule::path_rate::judge(&seen))

@@ -110,6 +110,9 @@ pub struct MeasureRequest {
     /// Datagrams instead of connections.
     #[serde(default)]
     pub udp: Option<UdpRequest>,
+    /// How the far end was started there, where that was by `ssh`.
+    #[serde(default)]
+    pub ssh: Option<SshRequest>,
 }
 
 impl MeasureRequest {
@@ -142,8 +145,18 @@ impl MeasureRequest {
             near_cpus: None,
             far_cpus: None,
             udp: None,
+            ssh: None,
         }
     }
+}
+
+/// A far end that is started by `ssh`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SshRequest {
+    /// As `ssh` takes it: `user@host`, or a name of its configuration.
+    pub destination: String,
+    /// Whether data went through its connection, and not directly to the host.
+    pub through: bool,
 }
 
 /// A way across the path.

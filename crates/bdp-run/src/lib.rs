@@ -12,6 +12,7 @@ pub mod measure;
 pub mod refine;
 pub mod schedule;
 mod share;
+pub mod ssh;
 mod stage;
 mod verdict;
 mod way;

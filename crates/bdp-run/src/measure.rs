@@ -84,6 +84,13 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
     measurement.label = label.map(str::to_owned);
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
+    if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
+        measurement.caveats.push(
+            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
+             retransmissions and path MTU are those between bdp and ssh on the same machine"
+                .to_owned(),
+        );
+    }
     let findings: Vec<_> =
         measurement.directions.iter().map(|d| bdp_explain::explain(d.direction, measurement)).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {

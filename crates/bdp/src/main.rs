@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod demo;
 mod exit;
+mod far;
 mod interrupt;
 mod lab;
 mod manual;
@@ -71,8 +72,12 @@ enum Command {
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| exit::report_bug(&panic.to_string())));
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|name| name == agent::NAME) {
+    let name = arguments.next();
+    if name.as_deref().is_some_and(|name| name == agent::NAME) {
         return agent::run(arguments.next().as_deref().and_then(OsStr::to_str));
+    }
+    if name.as_deref().is_some_and(|name| name == far::NAME) {
+        return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
     bdp_sys::signal::survive_file_size_limit();
     // What a panic has to say was said by the hook.

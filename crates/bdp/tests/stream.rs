@@ -83,7 +83,8 @@ fn a_failure_is_a_line_too() {
 fn csv_is_what_a_report_of_the_run_gives() {
     let bench = Bench::new();
     let server = serve(&bench, "");
-    let ended = bench.run(&format!("measure 127.0.0.1:{} -t 0.2 --idle 0.1 --label table --csv", server.port));
+    let ended =
+        bench.run(&format!("measure 127.0.0.1:{} -t 0.2 --idle 0.1 --label table --csv", server.port));
     assert_eq!(ended.code(), 0, "{}", ended.err);
     assert_eq!(ended.out.lines().count(), 3, "{}", ended.out);
     assert_eq!(bench.run("report table --csv").out, ended.out);

@@ -22,6 +22,23 @@ pub fn judge(seen: &Seen<'_>) -> Finding {
     }
 }
 
+/// What is said where TCP's own figures are those of a tunnel's ends.
+pub fn through_tunnel() -> Finding {
+    let summary = "what limits it is not known: data went through ssh's connection, and TCP as it is seen here ends at \
+                   ssh on either machine";
+    Finding {
+        limit: Limit::Unknown,
+        subject: "what limits it".to_owned(),
+        confidence: Confidence::Low,
+        summary: summary.to_owned(),
+        evidence: vec![
+            "ssh encrypts, and holds data back by windows of its own (RFC 4254, section 5.2)".to_owned(),
+        ],
+        remedy: None,
+        missing: vec!["a direct connection, without --through-ssh".to_owned()],
+    }
+}
+
 /// What may be the reason, the most telling first.
 fn observed(seen: &Seen<'_>) -> Vec<String> {
     let mut all = Vec::new();

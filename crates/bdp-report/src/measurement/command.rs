@@ -27,7 +27,11 @@ pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
 
 /// The command that measures the same again and holds it against this run. The token is left out: it is a secret.
 pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String {
-    let mut words = vec![format!("bdp measure {}", quote(&tame(&m.request.host)))];
+    let mut words = match &m.request.ssh {
+        // Its address and port are those that came out, not what was asked.
+        Some(ssh) => vec![format!("bdp measure --ssh {}", quote(&tame(&ssh.destination)))],
+        None => vec![format!("bdp measure {}", quote(&tame(&m.request.host)))],
+    };
     words.extend(flags(m));
     words.push(format!("--baseline {run}"));
     in_store(&words.join(" "), store)
@@ -43,7 +47,8 @@ fn flags(m: &Measurement) -> Vec<String> {
     let counted = Nanos(r.duration.0.saturating_sub(r.omit.0));
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
-        (r.port != usual.port).then(|| format!("--port {}", r.port)),
+        r.ssh.as_ref().filter(|ssh| ssh.through).map(|_| "--through-ssh".to_owned()),
+        (r.port != usual.port && r.ssh.is_none()).then(|| format!("--port {}", r.port)),
         r.bytes.map(|b| size("-n", b)),
         (r.bytes.is_none() && counted != usual.duration).then(|| time("-t", counted)),
         (r.omit != usual.omit).then(|| time("-O", r.omit)),

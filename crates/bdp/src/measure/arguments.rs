@@ -11,6 +11,7 @@ use bdp_run::measure::MeasurePlan;
 
 use super::payload::PayloadArgs;
 use super::{SocketArgs, UdpArgs, target};
+use super::ssh::SshArgs;
 use crate::store::StoreArgs;
 use crate::{exit, token};
 
@@ -28,8 +29,11 @@ to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same
 --runs N their medians. Exit 1 when missed.")]
 pub struct MeasureArgs {
     /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port
-    #[arg(value_name = "HOST[:PORT]")]
-    target: String,
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "ssh")]
+    target: Option<String>,
+
+    #[command(flatten)]
+    pub(super) ssh: SshArgs,
 
     /// The server's port [default: 5201]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -149,6 +153,13 @@ pub struct MeasureArgs {
 }
 
 impl MeasureArgs {
+    /// The address and the port for the data, as far as they were given.
+    pub(super) fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
+        let target = self.target.as_deref().map(target::parse).transpose().map_err(exit::usage)?;
+        let port = target.as_ref().and_then(|(_, port)| *port).or(self.port);
+        Ok((target.map(|(host, _)| host), port))
+    }
+
     /// What is to be measured.
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
         Ok(MeasurePlan {
@@ -162,7 +173,11 @@ impl MeasureArgs {
     }
 
     fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let (host, port) = target::parse(&self.target).map_err(exit::usage)?;
+        let (host, port) = match (&self.target, &self.ssh.ssh) {
+            (Some(target), _) => target::parse(target).map_err(exit::usage)?,
+            // Where it leads is for ssh to say.
+            (None, destination) => (destination.clone().unwrap_or_default(), None),
+        };
         if let (Some(one), Some(other)) = (port, self.port)
             && one != other
         {
@@ -206,6 +221,7 @@ impl MeasureArgs {
             window: self.window,
             mss: self.mss,
             congestion: self.congestion.clone(),
+            ssh: self.ssh.request(),
             ..MeasureRequest::to(host)
         };
         self.payload.apply(self.socket.apply(request)?)

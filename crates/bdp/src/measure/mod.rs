@@ -6,6 +6,7 @@ mod judgement;
 mod live;
 mod payload;
 mod socket;
+mod ssh;
 mod stream;
 pub mod target;
 mod udp;
@@ -34,7 +35,7 @@ use crate::{Outcome, interrupt, output};
 impl MeasureArgs {
     /// Measures, prints, judges.
     pub fn run(self) -> Outcome {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         let expectations = self.expectations(&plan.request)?;
         let mut store = self.store.open()?;
         // Before anything is measured: a baseline that isn't there is found out now.
@@ -44,8 +45,11 @@ impl MeasureArgs {
             output::note(&unlike);
         }
         let cancel = interrupt::cancel_instead();
+        // It runs for as long as this is held.
+        let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel)?;
         let lines = self.json_stream.then(|| Lines::new(&plan));
         let (run, measured, outcome) = carry_out(&plan, &mut store, lines, cancel);
+        drop(far_end);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
         if !measured.is_empty() && !self.json_stream {

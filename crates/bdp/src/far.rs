@@ -1,0 +1,62 @@
+//! `bdp __far ADDR:PORT`: the server that `bdp measure --ssh` runs at the far machine. Not for people.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use bdp_engine::session::server::access::{AccessRules, PlaceLimits};
+use bdp_engine::session::server::{Server, ServerOptions};
+use bdp_model::units::Nanos;
+use bdp_run::ssh::Listening;
+use bdp_sys::random;
+use bdp_wire::proof::hex;
+use bdp_wire::session::Limits;
+
+/// The hidden subcommand.
+pub const NAME: &str = "__far";
+
+/// Serves until standard input ends. Says where it listens in a line of JSON, or why it does not.
+pub fn run(listen: Option<&str>) -> ExitCode {
+    // For ps and top, which would show "9".
+    let _ = std::fs::write("/proc/self/comm", "bdp-far");
+    let Some(listen) = listen.and_then(|text| text.parse().ok()) else {
+        crate::output::note(&format!("bdp: {NAME} is started by 'bdp measure --ssh', not by hand"));
+        return ExitCode::from(2);
+    };
+    match serve(listen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("bdp-failed {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
+    let token = hex(&random::bytes::<16>()?);
+    let limits = Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None };
+    let options = ServerOptions {
+        listen,
+        token: Some(token.clone()),
+        limits,
+        access: AccessRules::default(),
+        // One after the other; the one before may be on its way out.
+        places: PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 2 * limits.streams },
+        once: false,
+    };
+    let server = Server::bind(options, |_| {})?;
+    let listening =
+        Listening { bdp: env!("CARGO_PKG_VERSION").to_owned(), port: server.address().port(), token };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(&listening)?)?;
+    out.flush()?;
+    drop(out);
+    let stopper = server.stopper();
+    std::thread::Builder::new().name("bdp-stdin".to_owned()).spawn(move || {
+        // Nothing is said to it any more: what comes is the end.
+        let mut room = [0; 64];
+        while matches!(std::io::stdin().lock().read(&mut room), Ok(1..)) {}
+        stopper.stop();
+    })?;
+    Ok(server.run()?)
+}

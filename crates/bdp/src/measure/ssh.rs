@@ -1,0 +1,64 @@
+//! `--ssh`: no server there, so this program is run there for the length of the measurement.
+
+use std::sync::atomic::AtomicBool;
+
+use bdp_model::measurement::SshRequest;
+use bdp_run::measure::MeasurePlan;
+use bdp_run::ssh::{FarEnd, SshError, SshPlan};
+use bdp_sys::random;
+
+use crate::exit;
+
+/// How the far end is brought there.
+#[derive(clap::Args)]
+pub struct SshArgs {
+    /// Run the other end at this machine by ssh for as long as it takes; nothing is left there
+    #[arg(long, value_name = "USER@HOST", conflicts_with_all = ["token", "token_file"])]
+    pub(super) ssh: Option<String>,
+
+    /// An option for ssh, as its -o takes it: Port=2222. Repeatable
+    #[arg(long, value_name = "OPTION", requires = "ssh")]
+    ssh_option: Vec<String>,
+
+    /// Send data through ssh's connection, where a firewall lets no other through
+    #[arg(long, requires = "ssh")]
+    through_ssh: bool,
+}
+
+impl SshArgs {
+    /// As it is recorded.
+    pub(super) fn request(&self) -> Option<SshRequest> {
+        let destination = self.ssh.clone()?;
+        Some(SshRequest { destination, through: self.through_ssh })
+    }
+
+    /// Starts the far end, if one is asked for, and has the plan measure to it.
+    pub(super) fn start(
+        &self,
+        plan: &mut MeasurePlan,
+        (host, port): (Option<String>, Option<u16>),
+        cancel: &AtomicBool,
+    ) -> anyhow::Result<Option<FarEnd>> {
+        let Some(request) = self.request() else { return Ok(None) };
+        if self.through_ssh && host.is_some() {
+            return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
+        }
+        let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
+        let ssh = SshPlan {
+            request,
+            options: self.ssh_option.clone(),
+            host,
+            port,
+            subcommand: crate::far::NAME.to_owned(),
+            random: u32::from_ne_bytes(random),
+        };
+        let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
+            SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
+            other => exit::environment(other.to_string()),
+        })?;
+        plan.request.host.clone_from(&far.host);
+        plan.request.port = far.port;
+        plan.credentials.token = Some(far.token.clone());
+        Ok(Some(far))
+    }
+}

@@ -13,6 +13,7 @@ mod interrupt;
 mod lab;
 mod manual;
 mod measure;
+mod metrics;
 mod output;
 mod overview;
 mod ping;

@@ -16,7 +16,7 @@ use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::exit::{self, Exit};
-use crate::{Outcome, output, token};
+use crate::{Outcome, metrics, output, token};
 
 /// Limits with a token, and with --open.
 const TRUSTED: Granted =
@@ -82,6 +82,9 @@ pub struct ServeArgs {
     /// Let these addresses not in, whatever else is said. Repeatable
     #[arg(long, value_name = "CIDR")]
     deny: Vec<Network>,
+    /// Tell Prometheus at http://ADDR:PORT/metrics what was served; a port alone is one of loopback
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics::address)]
+    metrics: Option<SocketAddr>,
 }
 
 impl ServeArgs {
@@ -119,9 +122,13 @@ impl ServeArgs {
             places,
             once: self.once,
         };
+        let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
         // Before the first thread, so that none of them is interrupted.
         let held = signal::hold();
         let server = Server::bind(options, |event| output::note(&describe(event))).map_err(refused)?;
+        if let Some(listener) = metrics_listener {
+            metrics::serve(listener, server.watcher())?;
+        }
         introduce(server.address(), secret.as_deref());
         let stopper = server.stopper();
         thread::Builder::new()

@@ -13,7 +13,7 @@ use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Prea
 
 use super::access::{Proof, Protocol};
 use super::session::Session;
-use super::{Event, Shared};
+use super::{Event, Reason, Shared};
 use crate::EngineError;
 use crate::session::deadline::Until;
 
@@ -88,7 +88,7 @@ fn admit(
         None
     };
     if let Some(refusal) = early {
-        return refuse(stream, Greeting::Refused(refusal.clone()), &refusal);
+        return refuse(shared, stream, Greeting::Refused(refusal.clone()), &refusal);
     }
     let token_needed = access == Ok(Proof::Token);
     let server_nonce = random::bytes().map_err(|e| e.to_string())?;
@@ -112,12 +112,12 @@ fn admit(
         _ => None,
     };
     if let Some(refusal) = refusal {
-        return refuse(stream, Admission::Refused(refusal.clone()), &refusal);
+        return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal);
     }
     let key = random::bytes().map_err(|e| e.to_string())?;
     let session = match Session::begin(shared, key, stream, peer, &hello.bdp) {
         Ok(session) => session,
-        Err(refusal) => return refuse(stream, Admission::Refused(refusal.clone()), &refusal),
+        Err(refusal) => return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal),
     };
     let welcome = Admission::Welcome {
         key: hex(&key),
@@ -137,7 +137,13 @@ fn prepare(stream: &TcpStream) -> Result<(), EngineError> {
     Ok(socket::watch_peer(stream, PEER_PATIENCE)?)
 }
 
-fn refuse<T>(stream: &TcpStream, message: impl serde::Serialize, refusal: &Refusal) -> Result<T, String> {
+fn refuse<T>(
+    shared: &Shared,
+    stream: &TcpStream,
+    message: impl serde::Serialize,
+    refusal: &Refusal,
+) -> Result<T, String> {
+    shared.counters.give_reason(Reason::of(refusal));
     // Whether or not it can be told, the client is not let in.
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);

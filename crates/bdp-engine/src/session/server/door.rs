@@ -10,7 +10,7 @@ use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket;
 use bdp_wire::session::{Kind, PREAMBLE_BYTES, Preamble, TICKET_BYTES, Ticket};
 
-use super::{Event, Shared, admission};
+use super::{Event, Reason, Shared, admission};
 use crate::EngineError;
 
 /// How long a connection may take to say what it is for.
@@ -40,6 +40,7 @@ pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) -> Result<(), E
             }
         }
         door.drop_late();
+        shared.counters.set_waiting(door.pending.len());
     }
     Ok(())
 }
@@ -131,6 +132,7 @@ impl Door<'_> {
             Err(error) => {
                 let why = format!("{error} ({})", legible(arrived));
                 if let Some(Pending { peer, stream, .. }) = self.take(token) {
+                    self.shared.counters.give_reason(Reason::Protocol);
                     self.shared.tell(&Event::TurnedAway { peer, why });
                     socket::close_hard(stream);
                 }
@@ -159,6 +161,7 @@ impl Door<'_> {
             Some(session) => session.take_stream(ticket, stream),
         };
         if let Err(why) = refused {
+            self.shared.counters.give_reason(Reason::Key);
             self.shared.tell(&Event::TurnedAway { peer, why });
         }
     }

@@ -12,6 +12,7 @@ use bdp_wire::datagram::Opening;
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
 use super::datagrams;
+use super::counters::Counters;
 use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
@@ -35,6 +36,7 @@ pub(super) struct Flow {
     rate: Option<Rate>,
     state: Mutex<State>,
     changed: Condvar,
+    counters: Arc<Counters>,
     stop: AtomicBool,
     over: AtomicBool,
 }
@@ -60,6 +62,7 @@ impl Flow {
         answers: Arc<Answers>,
         rate: Option<Rate>,
         places: StreamPlaces,
+        counters: Arc<Counters>,
     ) -> Result<Arc<Self>, EngineError> {
         let count = order.streams as usize;
         let state = State {
@@ -76,6 +79,7 @@ impl Flow {
             rate,
             state: Mutex::new(state),
             changed: Condvar::new(),
+            counters,
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
         });
@@ -209,6 +213,11 @@ impl Flow {
             Some(_) => self.run_datagrams(),
             None => self.run(streams),
         };
+        match &outcome {
+            Ok(Answer::Received(received)) => self.counters.add_received(received.bytes),
+            Ok(Answer::Sent(sent)) => self.counters.add_sent(sent.bytes),
+            _ => {}
+        }
         let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect?;
         Some((collect, outcome))
     }

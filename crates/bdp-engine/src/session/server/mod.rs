@@ -6,6 +6,7 @@
 pub mod access;
 mod admission;
 mod datagrams;
+mod counters;
 mod door;
 mod flow;
 mod places;
@@ -27,6 +28,8 @@ use bdp_wire::session::{Key, Limits, Probe};
 
 use crate::EngineError;
 use access::{AccessRules, PlaceLimits};
+use counters::Counters;
+pub use counters::{Counted, Reason};
 use places::Places;
 use session::Session;
 
@@ -100,6 +103,17 @@ pub struct Server {
 #[derive(Clone)]
 pub struct Stopper(Arc<Shared>);
 
+/// Reads a server's counters from another thread.
+#[derive(Clone)]
+pub struct Watcher(Arc<Counters>);
+
+impl Watcher {
+    /// As they are now.
+    pub fn counted(&self) -> Counted {
+        self.0.counted()
+    }
+}
+
 /// What the threads of a server have in common.
 struct Shared {
     options: ServerOptions,
@@ -115,6 +129,7 @@ struct Shared {
     cookie_secret: [u8; 32],
     port: u16,
     waker: Waker,
+    counters: Arc<Counters>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
@@ -142,6 +157,7 @@ impl Server {
             cookie_secret: random::bytes()?,
             port: address.port(),
             waker: Waker::new()?,
+            counters: Arc::default(),
             log: Box::new(log),
         });
         Ok(Self { listener, echo, address, shared })
@@ -150,6 +166,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What reads its counters.
+    pub fn watcher(&self) -> Watcher {
+        Watcher(Arc::clone(&self.shared.counters))
     }
 
     /// What ends it.
@@ -204,6 +225,7 @@ impl Shared {
     }
 
     fn tell(&self, event: &Event) {
+        self.counters.note(event);
         (self.log)(event);
     }
 }

@@ -18,6 +18,7 @@ use bdp_wire::session::{
 };
 
 use super::access::Denied;
+use super::counters::Counters;
 use super::flow::Flow;
 use super::places::Place;
 use super::{Event, Shared, admission, datagrams};
@@ -42,6 +43,7 @@ pub(super) struct Session {
     number: u32,
     peer: SocketAddr,
     limits: Limits,
+    counters: Arc<Counters>,
     began: Instant,
     /// For hanging up.
     control: TcpStream,
@@ -87,6 +89,7 @@ impl Session {
             number: admission::next_number(&shared.begun),
             peer,
             limits: shared.options.limits,
+            counters: Arc::clone(&shared.counters),
             began: Instant::now(),
             control: control.try_clone().map_err(other)?,
             answers: Arc::new(Answers(Mutex::new(control.try_clone().map_err(other)?))),
@@ -178,7 +181,16 @@ impl Session {
             Some(place) => place.take_streams(order.streams).map_err(refused)?,
             None => return Err(EngineError::Refused("the session is over".to_owned())),
         };
-        flows.insert(order.flow, Flow::prepare(order, Arc::clone(&self.answers), self.limits.rate, places)?);
+        flows.insert(
+            order.flow,
+            Flow::prepare(
+                order,
+                Arc::clone(&self.answers),
+                self.limits.rate,
+                places,
+                Arc::clone(&self.counters),
+            )?,
+        );
         Ok(())
     }
 

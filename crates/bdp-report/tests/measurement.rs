@@ -165,6 +165,7 @@ fn commands_repeat_the_request_and_name_the_store() {
         bind_address: None,
         bind_device: None,
         client_port: None,
+        ssh: None,
         zerocopy: Default::default(),
         check_payload: false,
         near_cpus: None,
@@ -196,11 +197,17 @@ fn commands_repeat_the_request_and_name_the_store() {
         bytes: Some(ByteCount::kib(2048)),
         duration: Nanos::secs(3600),
         bind_device: Some("a;b".into()),
-        ..plain
+        ..plain.clone()
     };
     assert_eq!(
         commands(&m, None),
         "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 5"
+    );
+    let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
+    m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
+    assert_eq!(
+        commands(&m, None),
+        "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 5"
     );
 }
 

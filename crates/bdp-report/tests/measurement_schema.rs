@@ -22,6 +22,8 @@ fn full() -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
     m.request.family = Some(bdp_model::scenario::Family::Ipv6);
+    m.request.ssh =
+        Some(bdp_model::measurement::SshRequest { destination: "me@ams1".to_owned(), through: false });
     m.ceiling = ceiling(&m);
     let mut back = m.directions[0].clone();
     back.direction = Way::From;
@@ -63,6 +65,7 @@ fn bare() -> Measurement {
     m.request.family = None;
     m.request.udp = None;
     m.directions[0].udp = None;
+    m.request.ssh = None;
     m.near.device = None;
     m.ceiling = None;
     m.rtt_idle_ns = None;

@@ -10,8 +10,8 @@ use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 
 use super::payload::PayloadArgs;
-use super::{SocketArgs, UdpArgs, target};
 use super::ssh::SshArgs;
+use super::{SocketArgs, UdpArgs, target};
 use crate::store::StoreArgs;
 use crate::{exit, token};
 

@@ -25,8 +25,8 @@ pub use arguments::{MeasureArgs, seconds};
 use baseline::Baseline;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
-pub use udp::UdpArgs;
 use stream::Lines;
+pub use udp::UdpArgs;
 
 use crate::exit::{self, Exit};
 use crate::store::refuse;

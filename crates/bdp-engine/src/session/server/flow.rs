@@ -11,8 +11,8 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::datagram::Opening;
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
-use super::datagrams;
 use super::counters::Counters;
+use super::datagrams;
 use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;

@@ -5,8 +5,8 @@
 
 pub mod access;
 mod admission;
-mod datagrams;
 mod counters;
+mod datagrams;
 mod door;
 mod flow;
 mod places;

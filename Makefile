@@ -95,6 +95,23 @@ smoke: build ## Try the built binary
 	$(BDP) calc bdp --rate 1G --rtt 2.55ms
 	$(BDP) lab check scenarios/*.toml
 
+.PHONY: fuzz-short
+fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all
+	$(CARGO) test --manifest-path fuzz/Cargo.toml
+
+# One parser after the other. cargo-fuzz wants a nightly compiler: cargo install cargo-fuzz, rustup toolchain install nightly.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= $$($(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --bin bdp-fuzz list)
+.PHONY: fuzz
+fuzz: ## Try each parser under libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS chooses some
+	$(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --bin bdp-fuzz seeds fuzz/target/seeds
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/target/found/$$target fuzz/corpus/$$target; \
+		BDP_FUZZ_TARGET=$$target $(CARGO) +nightly fuzz run --features libfuzzer any fuzz/target/found/$$target \
+			fuzz/target/seeds/$$target fuzz/corpus/$$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=32768 -timeout=10; \
+		rmdir --ignore-fail-on-non-empty fuzz/corpus/$$target; \
+	done
+
 .PHONY: bench
 bench: build ## Run the benchmarks: results below benches/
 	BDP=$(abspath $(BDP)) benches/run

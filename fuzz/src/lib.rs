@@ -1,0 +1,31 @@
+//! Everything of bdp that reads what others wrote, each as a function of bytes that must not panic, and must hold the law that is
+//! written beside it.
+//!
+//! `cargo test` tries every input that is kept and some thousand that a seeded mutator makes of them, under any compiler.
+//! `bdp-fuzz run TARGET` goes on for longer, and libFuzzer (`fuzz_targets/any.rs`) sees which inputs lead to new code.
+#![forbid(unsafe_code)]
+
+pub mod corpus;
+pub mod mutator;
+mod target;
+
+/// One parser.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, which is that of its folder below `corpus/`.
+    pub name: &'static str,
+    /// Tries bytes; panics where the parser is wrong.
+    pub run: fn(&[u8]),
+    /// What to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// All of them.
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    [target::WIRE, target::MODEL, target::CAPTURE].into_iter().flatten()
+}
+
+/// The one of this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    targets().find(|target| target.name == name)
+}

@@ -1,0 +1,171 @@
+//! What a server reads from whoever connects, and a client from a server.
+
+use bdp_wire::control::{self, Numbered};
+use bdp_wire::echo::Echo;
+use bdp_wire::pattern::Checker;
+use bdp_wire::session::{
+    Admission, Answer, FlowOrder, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Request, Ticket,
+};
+use bdp_wire::{frame, proof, setup};
+
+use super::{comes_back, text};
+use crate::Target;
+
+/// Targets of crate `bdp-wire`.
+pub const WIRE: &[Target] = &[
+    Target { name: "frame", run: frames, seeds: frame_seeds },
+    Target { name: "greeting", run: greetings, seeds: greeting_seeds },
+    Target { name: "request", run: requests, seeds: request_seeds },
+    Target { name: "control", run: controls, seeds: control_seeds },
+    Target { name: "preamble", run: preambles, seeds: preamble_seeds },
+    Target { name: "probe", run: probes, seeds: probe_seeds },
+    Target { name: "proof", run: proofs, seeds: proof_seeds },
+    Target { name: "pattern", run: patterns, seeds: pattern_seeds },
+];
+
+/// However a stream is cut, the same requests come out of it, and none is longer than allowed.
+fn frames(bytes: &[u8]) {
+    let mut reader = bytes;
+    let mut from_reader = Vec::new();
+    while let Ok(request) = frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
+        from_reader.push(request);
+    }
+    let mut arrived = bytes;
+    let mut from_bytes = Vec::new();
+    while let Ok(Some((request, used))) = frame::decode::<Numbered<Request>>(arrived) {
+        assert!(used <= arrived.len() && used > 0);
+        from_bytes.push(request);
+        arrived = &arrived[used..];
+    }
+    assert!(from_bytes.starts_with(&from_reader));
+}
+
+fn frame_seeds() -> Vec<Vec<u8>> {
+    let request = |body| frame::encode(&Numbered { id: 7, body }).expect("a request is short");
+    let mut two = request(Request::Facts);
+    two.extend(request(Request::Begin { flow: 1 }));
+    vec![two, request(Request::Stop { flow: u32::MAX }), vec![0, 0, 0, 2, b'{', b'}'], vec![0xff; 8]]
+}
+
+fn greetings(bytes: &[u8]) {
+    comes_back::<Greeting>(bytes);
+    comes_back::<Hello>(bytes);
+    comes_back::<Admission>(bytes);
+}
+
+fn greeting_seeds() -> Vec<Vec<u8>> {
+    [
+        r#"{"challenge":{"bdp":"0.1.0","nonce":"00","token_needed":true}}"#,
+        r#"{"refused":{"busy":{"sessions":16}}}"#,
+        r#"{"bdp":"0.1.0","nonce":"00ff","proof":null}"#,
+        r#"{"welcome":{"key":"00","proof":"00","limits":{"duration":"1m","streams":16}}}"#,
+    ]
+    .map(|seed| seed.as_bytes().to_vec())
+    .to_vec()
+}
+
+fn requests(bytes: &[u8]) {
+    comes_back::<Numbered<Request>>(bytes);
+    comes_back::<Numbered<Answer>>(bytes);
+    comes_back::<FlowOrder>(bytes);
+}
+
+fn request_seeds() -> Vec<Vec<u8>> {
+    let order = r#"{"flow":1,"role":"receive","streams":1,"duration":"10s","omit":"0ns","interval":"100ms","bytes":null,
+        "length_bytes":131072,"window_bytes":65536,"socket_buffer_bytes":null,"congestion":"cubic","nodelay":true,"dscp":46,
+        "zerocopy":"msg","check_payload":true,"cpus":[0,3]}"#;
+    [
+        r#"{"id":0,"body":"facts"}"#.to_owned(),
+        r#"{"id":1,"body":{"collect":{"flow":1}}}"#.to_owned(),
+        order.to_owned(),
+        format!(r#"{{"id":2,"body":{{"prepare":{order}}}}}"#),
+        r#"{"id":3,"body":{"failed":{"error":"no"}}}"#.to_owned(),
+    ]
+    .map(String::into_bytes)
+    .to_vec()
+}
+
+fn controls(bytes: &[u8]) {
+    comes_back::<Numbered<control::Request>>(bytes);
+    comes_back::<Numbered<control::Answer>>(bytes);
+    comes_back::<setup::HostSetup>(bytes);
+    comes_back::<setup::SetupAnswer>(bytes);
+}
+
+fn control_seeds() -> Vec<Vec<u8>> {
+    [
+        r#"{"id":0,"body":{"echo":{"address":"10.0.0.1:0","kind":"udp"}}}"#,
+        r#"{"id":1,"body":{"read_sysctls":{"names":["net.ipv4.tcp_rmem"]}}}"#,
+        r#"{"id":2,"body":{"listening":{"port":5201}}}"#,
+    ]
+    .map(|seed| seed.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// What is refused stays refused whatever follows; what is whole does not depend on what follows.
+fn preambles(bytes: &[u8]) {
+    let mut before = Preamble::decode(&[]);
+    for end in 0..=bytes.len().min(64) {
+        let now = Preamble::decode(&bytes[..end]);
+        assert!(matches!(before, Ok(None)) || now == before, "{before:?}, then {now:?}");
+        before = now;
+    }
+    if let Some(ticket) = Ticket::decode(bytes) {
+        assert_eq!(Ticket::decode(&ticket.encode(Kind::Data)), Some(ticket));
+    }
+}
+
+fn preamble_seeds() -> Vec<Vec<u8>> {
+    let ticket = Ticket { key: [7; 16], flow: 1, stream: 2 };
+    vec![
+        Preamble::new(Kind::Control).encode().to_vec(),
+        ticket.encode(Kind::Data).to_vec(),
+        ticket.encode(Kind::Probe).to_vec(),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+    ]
+}
+
+fn probes(bytes: &[u8]) {
+    if let Some(probe) = Probe::decode(bytes) {
+        assert_eq!(probe.encode(), bytes);
+    }
+    if let Some(echo) = Echo::read(bytes) {
+        let mut again = bytes.to_vec();
+        echo.put(&mut again);
+        assert_eq!(Echo::read(&again), Some(echo));
+    }
+}
+
+fn probe_seeds() -> Vec<Vec<u8>> {
+    let mut echo = vec![0; 64];
+    Echo { key: [1; 16], number: 3, far: None }.put(&mut echo);
+    vec![Probe { key: [9; 16], number: 1, sent_ns: 2 }.encode().to_vec(), echo]
+}
+
+fn proofs(bytes: &[u8]) {
+    let Some(key) = proof::unhex::<16>(text(bytes)) else { return };
+    assert_eq!(proof::hex(&key), text(bytes).to_ascii_lowercase());
+}
+
+fn proof_seeds() -> Vec<Vec<u8>> {
+    vec![b"000102030405060708090a0b0c0d0e0f".to_vec(), b"zz".to_vec()]
+}
+
+/// Nothing but the pattern is right, and however it comes in pieces the count is the same.
+fn patterns(bytes: &[u8]) {
+    let (mut whole, mut pieces) = (Checker::new(3), Checker::new(3));
+    whole.check(bytes);
+    let cut = bytes.first().map_or(1, |&b| usize::from(b) + 1);
+    bytes.chunks(cut).for_each(|piece| pieces.check(piece));
+    assert_eq!(whole, pieces);
+    let mut right = vec![0; bytes.len()];
+    bdp_wire::pattern::fill(3, 0, &mut right);
+    let wrong = bytes.iter().zip(&right).filter(|(a, b)| a != b).count() as u64;
+    assert_eq!((whole.wrong_bytes(), whole.checked_bytes()), (wrong, bytes.len() as u64));
+}
+
+fn pattern_seeds() -> Vec<Vec<u8>> {
+    let mut right = vec![0; 9000];
+    bdp_wire::pattern::fill(3, 0, &mut right);
+    vec![right]
+}

@@ -67,6 +67,12 @@ impl EchoSocket {
         Ok(Self { socket: socket.into() })
     }
 
+    /// Asks for a receive buffer of so many bytes; the system may grant less.
+    pub fn enlarge_receive_buffer(&self, bytes: usize) -> Result<()> {
+        let failed = |e| SysError::new("set", format!("SO_RCVBUF to {bytes}"), e);
+        socket2::SockRef::from(&self.socket).set_recv_buffer_size(bytes).map_err(failed)
+    }
+
     /// Where it is bound.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()

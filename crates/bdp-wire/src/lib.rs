@@ -4,12 +4,14 @@
 //! body. [`frame`] turns bytes into messages and back; [`setup`] is what the lab says to make a host of a process,
 //! [`control`] what a case says to make it work. [`session`] is what two machines say to each other, [`proof`] how
 //! they know each other, [`datagram`] what their flows of UDP are made of, [`pattern`] what they send when every byte is checked.
+//! [`iperf2`] is that program's protocol.
 #![forbid(unsafe_code)]
 
 pub mod control;
 pub mod datagram;
 pub mod echo;
 pub mod frame;
+pub mod iperf2;
 pub mod pattern;
 pub mod proof;
 pub mod session;

@@ -52,6 +52,9 @@ pub struct ServeArgs {
     /// Serve everybody without a token, with smaller limits: 30s, 16 streams, 4 sessions
     #[arg(long)]
     open: bool,
+    /// Answer iperf2's clients too, TCP and UDP, on this port; 5001 is theirs
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
+    iperf2_port: Option<u16>,
     /// Serve one session, then exit
     #[arg(short = '1', long = "one-off")]
     once: bool,
@@ -120,6 +123,7 @@ impl ServeArgs {
             limits,
             access,
             places,
+            iperf2_port: self.iperf2_port,
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
@@ -130,6 +134,9 @@ impl ServeArgs {
             metrics::serve(listener, server.watcher())?;
         }
         introduce(server.address(), secret.as_deref());
+        if let Some(address) = server.iperf2_address() {
+            output::note(&format!("bdp serve: listening on {address} for iperf2's clients, TCP and UDP"));
+        }
         let stopper = server.stopper();
         thread::Builder::new()
             .name("bdp-signals".to_owned())
@@ -225,8 +232,8 @@ fn introduce(address: SocketAddr, token: Option<&str>) {
 fn describe(event: &Event) -> String {
     let canonical = |peer: &SocketAddr| SocketAddr::new(peer.ip().to_canonical(), peer.port());
     match event {
-        Event::Began { session, peer, bdp } => {
-            format!("session {session}: {} began, bdp {bdp}", canonical(peer))
+        Event::Began { session, peer, program } => {
+            format!("session {session}: {} began, {program}", canonical(peer))
         }
         Event::Ended { session, peer, took, flows, why } => {
             let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));

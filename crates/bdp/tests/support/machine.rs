@@ -73,6 +73,15 @@ pub fn has(program: &str, arguments: &[&str]) -> bool {
     there
 }
 
+/// Whether a program is installed, whatever it says of itself; says so where it isn't.
+pub fn is_installed(program: &str) -> bool {
+    let there = succeeds("sh", &["-c", "command -v \"$0\"", program]);
+    if !there {
+        skip(&format!("'{program}' is not installed"));
+    }
+    there
+}
+
 fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }

@@ -141,6 +141,13 @@ impl AccessRules {
             Protocol::Iperf3 | Protocol::Iperf2 => Err(Denied::Unproven { peer, protocol }),
         }
     }
+
+    /// Whether an address was named as one that may come in, or is this machine's own: the server may send to it what it
+    /// could only be asked to by whoever claims that address.
+    pub fn is_trusted(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        peer.is_loopback() || self.allow.iter().any(|network| network.contains(peer))
+    }
 }
 
 /// How many may be served at once, by whatever protocol.

@@ -9,6 +9,7 @@ mod counters;
 mod datagrams;
 mod door;
 mod flow;
+mod iperf2;
 mod places;
 mod session;
 
@@ -53,6 +54,8 @@ pub struct ServerOptions {
     pub access: AccessRules,
     /// How many may, at once.
     pub places: PlaceLimits,
+    /// Port for iperf2's clients, TCP and UDP, at the same address.
+    pub iperf2_port: Option<u16>,
     /// End after one session.
     pub once: bool,
 }
@@ -66,8 +69,8 @@ pub enum Event {
         session: u32,
         /// The client.
         peer: SocketAddr,
-        /// The client's version of bdp.
-        bdp: String,
+        /// What the client is, with its version: `bdp 0.1.0`.
+        program: String,
     },
     /// A session ended.
     Ended {
@@ -95,6 +98,7 @@ pub enum Event {
 pub struct Server {
     listener: TcpListener,
     echo: EchoSocket,
+    iperf2: Option<iperf2::Listener>,
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -119,6 +123,8 @@ struct Shared {
     options: ServerOptions,
     /// Taken by the sessions of every protocol.
     places: Arc<Places>,
+    /// Tests of iperf2's clients.
+    iperf2: iperf2::Tests,
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     /// Clients that are being greeted.
     greeting: AtomicU32,
@@ -147,9 +153,14 @@ impl Server {
         listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
         let address = listener.local_addr().map_err(EngineError::io("listen"))?;
         let echo = EchoSocket::bind(address, ECHO_CHECK)?;
+        let iperf2 = match options.iperf2_port {
+            Some(port) => Some(iperf2::Listener::bind(SocketAddr::new(options.listen.ip(), port))?),
+            None => None,
+        };
         let shared = Arc::new(Shared {
             options,
             places,
+            iperf2: iperf2::Tests::default(),
             sessions: Mutex::default(),
             greeting: AtomicU32::new(0),
             begun: AtomicU32::new(0),
@@ -160,7 +171,12 @@ impl Server {
             counters: Arc::default(),
             log: Box::new(log),
         });
-        Ok(Self { listener, echo, address, shared })
+        Ok(Self { listener, echo, iperf2, address, shared })
+    }
+
+    /// Where it listens for iperf2's clients.
+    pub fn iperf2_address(&self) -> Option<SocketAddr> {
+        self.iperf2.as_ref().map(iperf2::Listener::address)
     }
 
     /// Where it listens.
@@ -180,18 +196,22 @@ impl Server {
 
     /// Serves until it is stopped, or one session has ended where only one is served.
     pub fn run(self) -> Result<(), EngineError> {
-        let Self { listener, echo, shared, .. } = self;
+        let Self { listener, echo, iperf2, shared, .. } = self;
+        let iperf2 = iperf2.map(|listener| listener.start(&shared)).transpose()?.unwrap_or_default();
         let echoing = Arc::clone(&shared);
         let echo = crate::agent::start(move || answer_probes(&echo, &echoing))?;
         let outcome = door::keep(&listener, &shared);
         drop(listener);
         shared.end();
         let until = Instant::now() + FAREWELL;
-        while !shared.sessions().is_empty() && Instant::now() < until {
+        while !(shared.sessions().is_empty() && shared.iperf2.is_empty()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         // It looks at the flag at least twice a second.
         let _ = echo.join();
+        for thread in iperf2 {
+            let _ = thread.join();
+        }
         outcome
     }
 }

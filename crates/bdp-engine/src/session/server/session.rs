@@ -101,8 +101,8 @@ impl Session {
         sessions.insert(key, Arc::clone(&session));
         drop(sessions);
         // What a client says of itself is for people to read.
-        let bdp = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
-        shared.tell(&Event::Began { session: session.number, peer, bdp });
+        let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
+        shared.tell(&Event::Began { session: session.number, peer, program: format!("bdp {bdp}") });
         Ok(session)
     }
 

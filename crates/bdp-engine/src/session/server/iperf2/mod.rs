@@ -1,0 +1,150 @@
+//! iperf2's clients, on a port of their own: connections by a thread each, datagrams by one thread for all.
+//!
+//! A client says nothing of which streams belong together: those of one address at one time are one session.
+
+mod datagrams;
+mod door;
+mod stream;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use bdp_model::units::Nanos;
+use bdp_sys::echo::EchoSocket;
+
+use super::access::{Denied, Protocol};
+use super::places::{Place, StreamPlaces};
+use super::{ECHO_CHECK, Event, Shared, admission};
+use crate::EngineError;
+
+/// What bdp calls itself where iperf2's version is asked for: the one whose protocol it speaks.
+const VERSION: [u16; 3] = [2, 1, 8];
+
+/// Its sockets.
+pub(super) struct Listener {
+    listener: TcpListener,
+    socket: EchoSocket,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Takes the port, TCP and UDP.
+    pub(super) fn bind(address: SocketAddr) -> Result<Self, EngineError> {
+        let listener = super::listen(address)?;
+        listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
+        let address = listener.local_addr().map_err(EngineError::io("listen"))?;
+        Ok(Self { listener, socket: EchoSocket::bind(address, ECHO_CHECK)?, address })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves on threads of its own until the server ends.
+    pub(super) fn start(self, shared: &Arc<Shared>) -> Result<Vec<JoinHandle<()>>, EngineError> {
+        let Self { listener, socket, .. } = self;
+        let of_streams = Arc::clone(shared);
+        let of_datagrams = Arc::clone(shared);
+        Ok(vec![
+            crate::agent::start(move || door::keep(&listener, &of_streams))?,
+            crate::agent::start(move || datagrams::serve(Arc::new(socket), &of_datagrams))?,
+        ])
+    }
+}
+
+/// The tests that are served, one for each address.
+#[derive(Default)]
+pub(super) struct Tests(Mutex<HashMap<IpAddr, Test>>);
+
+struct Test {
+    number: u32,
+    peer: SocketAddr,
+    began: Instant,
+    place: Place,
+    /// Streams that run, and those that ever did.
+    running: u32,
+    streams: u32,
+    why: Option<String>,
+}
+
+/// A stream's part in a test; the last one ends it.
+struct Membership {
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    _streams: StreamPlaces,
+}
+
+impl Tests {
+    pub(super) fn is_empty(&self) -> bool {
+        self.of().is_empty()
+    }
+
+    fn of(&self) -> MutexGuard<'_, HashMap<IpAddr, Test>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a stream in, as the first of a test or one more.
+fn join(shared: &Arc<Shared>, peer: SocketAddr) -> Result<Membership, Denied> {
+    shared.options.access.check(peer.ip(), Protocol::Iperf2)?;
+    let mut tests = shared.iperf2.of();
+    let limit = shared.options.limits.streams;
+    let (streams, began) = match tests.get_mut(&peer.ip()) {
+        // Both directions of a test are streams.
+        Some(test) if test.running >= limit.saturating_mul(2) => {
+            return Err(Denied::Streams { peer: peer.ip(), streams: limit });
+        }
+        Some(test) => {
+            let streams = test.place.take_streams(1)?;
+            test.running += 1;
+            test.streams += 1;
+            (streams, None)
+        }
+        None => {
+            let place = shared.places.enter(peer.ip())?;
+            let streams = place.take_streams(1)?;
+            let number = admission::next_number(&shared.begun);
+            let began = Instant::now();
+            tests.insert(peer.ip(), Test { number, peer, began, place, running: 1, streams: 1, why: None });
+            (streams, Some(number))
+        }
+    };
+    drop(tests);
+    if let Some(session) = began {
+        shared.tell(&Event::Began { session, peer, program: "iperf2".to_owned() });
+    }
+    Ok(Membership { shared: Arc::clone(shared), peer, _streams: streams })
+}
+
+impl Membership {
+    /// Notes why the test did not go as it should have.
+    fn note(&self, why: impl Into<String>) {
+        if let Some(test) = self.shared.iperf2.of().get_mut(&self.peer.ip()) {
+            test.why.get_or_insert(why.into());
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut tests = self.shared.iperf2.of();
+        let Some(test) = tests.get_mut(&self.peer.ip()) else { return };
+        test.running = test.running.saturating_sub(1);
+        if test.running > 0 {
+            return;
+        }
+        let Some(Test { number, peer, began, streams, why, .. }) = tests.remove(&self.peer.ip()) else {
+            return;
+        };
+        drop(tests);
+        let took = Nanos::from(began.elapsed());
+        self.shared.tell(&Event::Ended { session: number, peer, took, flows: streams, why });
+        if self.shared.options.once {
+            self.shared.end();
+        }
+    }
+}

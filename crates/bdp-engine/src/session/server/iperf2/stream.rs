@@ -1,0 +1,168 @@
+//! One connection of iperf2's: received, sent, or both, as its header says; without one it is received.
+
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bdp_model::payload::Zerocopy;
+use bdp_model::units::Nanos;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
+
+use super::super::{Event, Shared};
+use super::{Membership, VERSION, join};
+use crate::EngineError;
+use crate::crew::Crew;
+use crate::meter::Meter;
+use crate::receive::{self, ReceivePlan};
+use crate::send::{self, SendPlan};
+
+/// How long the kernel may take to be rid of an acknowledgement.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a client may be gone before its stream ends.
+const PEER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a receiver waits for a first byte, and how much longer than announced a client may send.
+const SLACK: Nanos = Nanos::secs(15);
+/// How long a client's listener may take to be there, where the server connects back.
+const BACK_DEADLINE: Duration = Duration::from_secs(3);
+/// Bytes of a write where the client names none: iperf2's default.
+const WRITE_BYTES: u64 = 128 << 10;
+/// Samples are of no use to this client: it keeps its own.
+const INTERVAL: Nanos = Nanos::secs(1);
+
+/// Serves a connection on a thread of its own.
+pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
+    let member = match join(shared, peer) {
+        Ok(member) => member,
+        Err(denied) => {
+            shared.tell(&Event::TurnedAway { peer, why: denied.to_string() });
+            return socket::close_hard(stream);
+        }
+    };
+    let on_thread = Arc::clone(shared);
+    let started = crate::agent::start(move || {
+        let test = Stream { shared: &on_thread, peer, header: header.unwrap_or_default() };
+        let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, &member));
+        if let Err(error) = done {
+            member.note(error.to_string());
+        }
+    });
+    if let Err(error) = started {
+        shared.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    }
+}
+
+struct Stream<'a> {
+    shared: &'a Arc<Shared>,
+    peer: SocketAddr,
+    header: TestHeader,
+}
+
+impl Stream<'_> {
+    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<(), EngineError> {
+        let failed = || EngineError::io("serve an iperf2 client");
+        stream.set_nonblocking(false).map_err(failed())?;
+        stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed())?;
+        socket::watch_peer(stream, PEER_PATIENCE)?;
+        if announced && self.header.acknowledge {
+            (&mut &*stream).write_all(&acknowledgement(VERSION)).map_err(failed())?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), EngineError> {
+        if self.header.reverse {
+            return self.send(stream);
+        }
+        if self.header.full_duplex {
+            let both = EngineError::io("send to an iperf2 client");
+            let other = stream.try_clone().map_err(both)?;
+            return std::thread::scope(|scope| {
+                let sending = std::thread::Builder::new()
+                    .spawn_scoped(scope, || self.send(other))
+                    .map_err(EngineError::io("start a thread"))?;
+                let received = self.receive(stream);
+                received.and(sending.join().unwrap_or_else(|_| {
+                    Err(EngineError::Ended("the sending half of a test ended unexpectedly".to_owned()))
+                }))
+            });
+        }
+        match self.header.connect_back {
+            None => self.receive(stream),
+            Some(_) if !self.shared.options.access.is_trusted(self.peer.ip()) => {
+                member.note("it wants a connection back (-d, -r), which only addresses under --allow get");
+                self.receive(stream)
+            }
+            Some(Back::Afterwards) => self.receive(stream).and_then(|()| self.send_back()),
+            Some(Back::AtOnce) => std::thread::scope(|scope| {
+                let back = std::thread::Builder::new()
+                    .spawn_scoped(scope, || self.send_back())
+                    .map_err(EngineError::io("start a thread"))?;
+                let received = self.receive(stream);
+                received.and(back.join().unwrap_or(Ok(())))
+            }),
+        }
+    }
+
+    fn receive(&self, stream: TcpStream) -> Result<(), EngineError> {
+        let longest = self.shared.options.limits.duration;
+        let plan = ReceivePlan {
+            // A client that named no time may take all that is granted.
+            duration: match self.header.amount {
+                Amount::Time(time) if self.header.version.is_some() => (time + SLACK).min(longest),
+                _ => longest,
+            },
+            omit: Nanos::ZERO,
+            interval: INTERVAL,
+            patience: SLACK,
+            window_bytes: None,
+            coalesce: true,
+            check: false,
+            crew: Crew::alone(),
+        };
+        receive::over(vec![stream], &plan, &self.shared.ending, &Meter::default()).map(drop)
+    }
+
+    fn send(&self, stream: TcpStream) -> Result<(), EngineError> {
+        let limits = self.shared.options.limits;
+        let end = stream.try_clone().map_err(EngineError::io("send"))?;
+        let asked = self.header.rate_bps.unwrap_or(u64::MAX);
+        let rate = asked.min(limits.rate.map_or(u64::MAX, |rate| rate.as_bps()));
+        if rate < u64::MAX {
+            socket::pace(&stream, rate)?;
+        }
+        let (longest, bytes) = match self.header.amount {
+            Amount::Time(time) => (time.min(limits.duration), None),
+            Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
+        };
+        let length_bytes = self.header.length.map_or(WRITE_BYTES, u64::from);
+        let plan = SendPlan {
+            length_bytes,
+            longest,
+            bytes,
+            interval: INTERVAL,
+            zerocopy: Zerocopy::Auto,
+            patterned: false,
+            crew: Crew::alone(),
+        };
+        let sent = send::over(vec![stream], &plan, &self.shared.ending, &Meter::default());
+        // The other half of the connection may still be read.
+        let _ = end.shutdown(Shutdown::Write);
+        sent.map(drop)
+    }
+
+    /// Connects to where the client listens, at its own address, and sends.
+    fn send_back(&self) -> Result<(), EngineError> {
+        let to = SocketAddr::new(self.peer.ip(), self.header.port);
+        let until = Instant::now() + BACK_DEADLINE;
+        let stream = loop {
+            match socket::connect(to, &TcpOptions::default(), BACK_DEADLINE) {
+                Ok(stream) => break stream,
+                Err(error) if Instant::now() >= until || self.shared.is_ending() => return Err(error.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        };
+        self.send(stream)
+    }
+}

@@ -1,0 +1,321 @@
+//! What a client says of the test: at the start of a connection, or in every datagram behind its stamp.
+
+use bdp_model::units::Nanos;
+
+use super::{halves, put, word};
+
+/// Flags of the first word.
+const VERSION_1: u32 = 0x8000_0000;
+const EXTENDED: u32 = 0x4000_0000;
+const WIDE_NUMBERS: u32 = 0x0800_0000;
+const VERSION_2: u32 = 0x0400_0000;
+const ACKNOWLEDGE: u32 = 0x0200_0000;
+const UDP_TESTS: u32 = 0x2000_0000;
+const LENGTH_GIVEN: u32 = 0x0001_0000;
+const LENGTH_MASK: u32 = 0x0000_01fe;
+const RUN_NOW: u32 = 0x0000_0001;
+/// Flags of the extension.
+const REVERSE: u32 = 0x0400_0000;
+const FULL_DUPLEX: u32 = 0x0800_0000;
+const NO_REPORT: u32 = 0x0008_0000;
+/// Words of the oldest part, and of what was added in 2.0.
+const BASE_WORDS: usize = 6;
+const EXTENSION_WORDS: usize = 9;
+/// Bytes of an acknowledgement without clocks.
+const ACKNOWLEDGEMENT_BYTES: usize = 28;
+/// Its type.
+const ACKNOWLEDGEMENT: u32 = 2;
+/// Half a connection's time in the header: hundredths of a second.
+const TICK: Nanos = Nanos::millis(10);
+
+/// How much is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So long.
+    Time(Nanos),
+    /// So many bytes of each stream.
+    Bytes(u64),
+}
+
+/// A test as a client announces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestHeader {
+    /// The server sends, on the same connection, and the client does not.
+    pub reverse: bool,
+    /// Both send, on the same connection.
+    pub full_duplex: bool,
+    /// The server is to connect back and send: at once (`-d`), or afterwards (`-r`). Versions before 2.0.14 had no other
+    /// way.
+    pub connect_back: Option<Back>,
+    /// The server is to say its version before the payload.
+    pub acknowledge: bool,
+    /// The client wants no report at the end of a flow of datagrams.
+    pub no_report: bool,
+    /// Datagrams have numbers of 64 bits.
+    pub wide_numbers: bool,
+    /// Streams of each direction.
+    pub streams: u32,
+    /// Where the client listens for what comes back.
+    pub port: u16,
+    /// Bytes of a write or datagram, where it was said.
+    pub length: Option<u32>,
+    /// How much the server sends.
+    pub amount: Amount,
+    /// How fast, bit/s, where it was said.
+    pub rate_bps: Option<u64>,
+    /// Type of service.
+    pub type_of_service: u8,
+    /// Version of the client, as 2.1.8, where it was said.
+    pub version: Option<[u16; 3]>,
+}
+
+/// When a server that is to connect back does so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Back {
+    /// While it receives.
+    AtOnce,
+    /// After it.
+    Afterwards,
+}
+
+impl Default for TestHeader {
+    fn default() -> Self {
+        Self {
+            reverse: false,
+            full_duplex: false,
+            connect_back: None,
+            acknowledge: false,
+            no_report: false,
+            wide_numbers: true,
+            streams: 1,
+            port: super::PORT,
+            length: None,
+            amount: Amount::Time(Nanos::secs(10)),
+            rate_bps: None,
+            type_of_service: 0,
+            version: None,
+        }
+    }
+}
+
+impl TestHeader {
+    /// Bytes of the header that begins with these, at most 256; `None` until that is known (4 bytes), and 0 where it is
+    /// payload and no header.
+    pub fn length_of(arrived: &[u8]) -> Option<usize> {
+        let flags = word(arrived, 0)?;
+        if flags & (VERSION_1 | VERSION_2 | EXTENDED) == 0 {
+            return Some(0);
+        }
+        if flags & LENGTH_GIVEN != 0 {
+            // Shorter than its flags say it can't be: what is missing reads as zero.
+            return Some(((flags & LENGTH_MASK) >> 1) as usize);
+        }
+        let extended = flags & (EXTENDED | VERSION_2) != 0;
+        Some((BASE_WORDS + if extended { EXTENSION_WORDS } else { 0 }) * 4)
+    }
+
+    /// From a whole header; `None` where the bytes are none. Words that did not come read as zero.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let flags = word(bytes, 0)?;
+        if flags & (VERSION_1 | VERSION_2 | EXTENDED) == 0 {
+            return None;
+        }
+        let at = |index| word(bytes, index).unwrap_or(0);
+        let extended = flags & EXTENDED != 0;
+        let upper = if extended { at(8) } else { 0 };
+        let amount = at(5) as i32;
+        let rate = u64::from(at(13) >> 8) << 32 | u64::from(at(12));
+        let back = if flags & RUN_NOW != 0 { Back::AtOnce } else { Back::Afterwards };
+        let (major, minor) = (at(9), at(10));
+        Some(Self {
+            reverse: flags & VERSION_2 != 0 && upper & REVERSE != 0,
+            full_duplex: flags & VERSION_2 != 0 && upper & FULL_DUPLEX != 0,
+            connect_back: (flags & VERSION_1 != 0 && flags & VERSION_2 == 0).then_some(back),
+            acknowledge: flags & ACKNOWLEDGE != 0 || (extended && flags & VERSION_2 == 0),
+            no_report: upper & NO_REPORT != 0,
+            wide_numbers: flags & WIDE_NUMBERS != 0,
+            streams: at(1),
+            port: at(2) as u16,
+            length: Some(at(3)).filter(|&length| length != 0),
+            amount: if amount < 0 {
+                Amount::Time(Nanos(u64::from(amount.unsigned_abs()) * TICK.as_ns()))
+            } else {
+                Amount::Bytes(amount as u64)
+            },
+            rate_bps: (extended && rate != 0).then_some(rate),
+            type_of_service: if extended { at(11) as u8 } else { 0 },
+            version: (extended && major != 0).then_some([
+                (major >> 16) as u16,
+                major as u16,
+                (minor >> 16) as u16,
+            ]),
+        })
+    }
+
+    /// As bytes, for the start of a connection; `datagram` for behind the stamp of one, whose length is counted in.
+    pub fn encode(&self, datagram: bool) -> Vec<u8> {
+        let mut bytes = vec![0; (BASE_WORDS + EXTENSION_WORDS) * 4];
+        let counted = bytes.len() + if datagram { super::STAMP_BYTES } else { 0 };
+        let mut flags = EXTENDED | LENGTH_GIVEN | ((counted as u32) << 1 & LENGTH_MASK);
+        let mut upper = 0;
+        if datagram && self.wide_numbers {
+            flags |= WIDE_NUMBERS;
+        }
+        if datagram && (self.reverse || self.full_duplex || self.no_report) {
+            flags |= UDP_TESTS;
+        }
+        if self.reverse || self.full_duplex {
+            flags |= VERSION_2;
+        }
+        if self.acknowledge && !datagram {
+            flags |= ACKNOWLEDGE | VERSION_2;
+        }
+        match self.connect_back {
+            Some(Back::AtOnce) => flags |= VERSION_1 | RUN_NOW,
+            Some(Back::Afterwards) => flags |= VERSION_1,
+            None => {}
+        }
+        for (is, flag) in
+            [(self.reverse, REVERSE), (self.full_duplex, FULL_DUPLEX), (self.no_report, NO_REPORT)]
+        {
+            upper |= if is { flag } else { 0 };
+        }
+        let amount = match self.amount {
+            Amount::Time(time) => {
+                let ticks = i32::try_from(time.as_ns().div_ceil(TICK.as_ns())).unwrap_or(i32::MAX);
+                ticks.wrapping_neg() as u32
+            }
+            Amount::Bytes(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX) & 0x7fff_ffff,
+        };
+        let [high, low] = halves(self.rate_bps.unwrap_or(0));
+        let [major, minor, patch] = self.version.unwrap_or_default();
+        let words = [
+            flags,
+            self.streams,
+            u32::from(self.port),
+            self.length.unwrap_or(0),
+            0,
+            amount,
+            0,
+            0,
+            upper,
+            u32::from(major) << 16 | u32::from(minor),
+            u32::from(patch) << 16 | 3,
+            u32::from(self.type_of_service),
+            low,
+            high << 8,
+            0,
+        ];
+        for (index, value) in words.into_iter().enumerate() {
+            put(&mut bytes, index, value);
+        }
+        bytes
+    }
+}
+
+/// The server's word on its version, where a header asks for it.
+pub fn acknowledgement(version: [u16; 3]) -> [u8; ACKNOWLEDGEMENT_BYTES] {
+    let mut bytes = [0; ACKNOWLEDGEMENT_BYTES];
+    put(&mut bytes, 0, ACKNOWLEDGEMENT);
+    put(&mut bytes, 1, ACKNOWLEDGEMENT_BYTES as u32);
+    put(&mut bytes, 3, u32::from(version[0]) << 16 | u32::from(version[1]));
+    put(&mut bytes, 4, u32::from(version[2]) << 16);
+    bytes
+}
+
+/// The version in a server's word: `None` until it is whole, an error where it is something else.
+pub fn read_acknowledgement(arrived: &[u8]) -> Result<Option<[u16; 3]>, &'static str> {
+    match (word(arrived, 0), word(arrived, 1)) {
+        (Some(kind), _) if kind != ACKNOWLEDGEMENT => Err("it does not begin like iperf2's"),
+        (_, Some(length)) if length as usize != ACKNOWLEDGEMENT_BYTES => Err("its length is not iperf2's"),
+        _ if arrived.len() < ACKNOWLEDGEMENT_BYTES => Ok(None),
+        _ => {
+            let (major, minor) = (word(arrived, 3).unwrap_or(0), word(arrived, 4).unwrap_or(0));
+            Ok(Some([(major >> 16) as u16, major as u16, (minor >> 16) as u16]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What iperf 2.1.8 puts into the datagrams of `-u -t 0.3`, behind the stamp.
+    const OF_218: &str = "48010098000000010000176f0000000000000000ffffffe2\
+                          0000000000000000000000000002000100080003000000000010000000000000";
+
+    fn unhex(text: &str) -> Vec<u8> {
+        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_header_of_the_original_is_read() {
+        let bytes = unhex(OF_218);
+        assert_eq!(TestHeader::length_of(&bytes), Some(76));
+        let header = TestHeader::decode(&bytes).unwrap();
+        assert_eq!(
+            header,
+            TestHeader {
+                acknowledge: true,
+                port: 5999,
+                amount: Amount::Time(Nanos::millis(300)),
+                rate_bps: Some(1 << 20),
+                version: Some([2, 1, 8]),
+                ..Default::default()
+            }
+        );
+    }
+
+    #[test]
+    fn headers_come_back() {
+        for header in [
+            TestHeader { reverse: true, acknowledge: true, ..Default::default() },
+            TestHeader {
+                full_duplex: true,
+                streams: 8,
+                rate_bps: Some(25_000_000_000),
+                ..Default::default()
+            },
+            TestHeader {
+                reverse: true,
+                amount: Amount::Bytes(1 << 20),
+                length: Some(8192),
+                ..Default::default()
+            },
+        ] {
+            let bytes = header.encode(false);
+            assert_eq!(TestHeader::length_of(&bytes[..4]), Some(bytes.len()));
+            let read = TestHeader::decode(&bytes).unwrap();
+            assert_eq!(TestHeader { wide_numbers: true, ..read }, header);
+        }
+        let back = TestHeader { connect_back: Some(Back::AtOnce), acknowledge: true, ..Default::default() };
+        let read = TestHeader::decode(&TestHeader { acknowledge: false, ..back }.encode(true)).unwrap();
+        assert_eq!(read, back, "an extension without version 2 asks for an acknowledgement too");
+    }
+
+    #[test]
+    fn payload_is_no_header_and_nothing_makes_it_panic() {
+        for payload in [b"0123456789".as_slice(), &[0; 40]] {
+            assert_eq!(TestHeader::length_of(payload), Some(0));
+        }
+        assert_eq!(TestHeader::length_of(&[0x40, 0, 0]), None);
+        let mut bytes = [0xff; 300];
+        for cut in 0..bytes.len() {
+            let _ = TestHeader::decode(&bytes[..cut]);
+            let _ = read_acknowledgement(&bytes[..cut]);
+        }
+        assert!(TestHeader::length_of(&bytes).unwrap() <= 256);
+        bytes[..4].copy_from_slice(&0x8000_0000_u32.to_be_bytes());
+        assert_eq!(TestHeader::length_of(&bytes), Some(24));
+    }
+
+    #[test]
+    fn acknowledgements_come_back_and_grow_byte_by_byte() {
+        let bytes = acknowledgement([2, 1, 8]);
+        for cut in 0..bytes.len() {
+            assert_eq!(read_acknowledgement(&bytes[..cut]), Ok(None), "{cut}");
+        }
+        assert_eq!(read_acknowledgement(&bytes), Ok(Some([2, 1, 8])));
+        assert!(read_acknowledgement(b"0123").is_err());
+    }
+}

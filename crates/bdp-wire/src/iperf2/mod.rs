@@ -1,0 +1,89 @@
+//! iperf2's protocol, as its version 2.1.8 speaks it: big-endian words, each at a fixed place.
+//!
+//! A connection may begin with a [`TestHeader`], and is payload from there on; a datagram begins with a [`Stamp`], behind
+//! which the same header may stand. A client ends a flow of datagrams by a negated number, which it repeats until the
+//! [`ServerReport`] has come.
+
+mod header;
+mod report;
+mod tally;
+
+pub use header::{Amount, Back, TestHeader, acknowledgement, read_acknowledgement};
+pub use report::{REPORT_BYTES, ServerReport};
+pub use tally::Tally;
+
+/// The port, TCP and UDP, where no other is given.
+pub const PORT: u16 = 5001;
+/// Bytes of a [`Stamp`], and so of the smallest datagram.
+pub const STAMP_BYTES: usize = 16;
+
+/// What every datagram begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Counts from 1; negated in the datagrams that end a flow.
+    pub number: i64,
+    /// When it was sent, by the sender's clock, microseconds since 1970.
+    pub sent_us: u64,
+}
+
+impl Stamp {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; STAMP_BYTES] {
+        let mut bytes = [0; STAMP_BYTES];
+        let [high, low] = halves(self.number as u64);
+        put(&mut bytes, 0, low);
+        put(&mut bytes, 1, u32::try_from(self.sent_us / 1_000_000).unwrap_or(u32::MAX));
+        put(&mut bytes, 2, (self.sent_us % 1_000_000) as u32);
+        put(&mut bytes, 3, high);
+        bytes
+    }
+
+    /// From the beginning of a datagram; `None` of one that is too short. Without `wide` the number has 32 bits, as
+    /// before version 2.0.10.
+    pub fn decode(bytes: &[u8], wide: bool) -> Option<Self> {
+        let low = word(bytes, 0)?;
+        let (seconds, micros) = (u64::from(word(bytes, 1)?), u64::from(word(bytes, 2)?));
+        let number = if wide {
+            (u64::from(word(bytes, 3)?) << 32 | u64::from(low)) as i64
+        } else {
+            i64::from(low as i32)
+        };
+        Some(Self { number, sent_us: seconds * 1_000_000 + micros })
+    }
+}
+
+/// The upper and the lower 32 bits.
+fn halves(value: u64) -> [u32; 2] {
+    [(value >> 32) as u32, value as u32]
+}
+
+/// The word at an index, counted in words; `None` where the bytes end before.
+fn word(bytes: &[u8], index: usize) -> Option<u32> {
+    let bytes = bytes.get(index * 4..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// Puts a word at an index, counted in words; nothing where the bytes end before.
+fn put(bytes: &mut [u8], index: usize, value: u32) {
+    if let Some(place) = bytes.get_mut(index * 4..index * 4 + 4) {
+        place.copy_from_slice(&value.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_come_back_and_old_ones_have_32_bits() {
+        for number in [1, -1, 1 << 40, -(1 << 40), i64::from(i32::MAX)] {
+            let stamp = Stamp { number, sent_us: 1_700_000_000_123_456 };
+            assert_eq!(Stamp::decode(&stamp.encode(), true), Some(stamp));
+        }
+        let old = Stamp { number: -7, sent_us: 5 };
+        assert_eq!(Stamp::decode(&old.encode(), false), Some(old));
+        assert_eq!(Stamp::decode(&old.encode()[..12], false), Some(old));
+        assert_eq!(Stamp::decode(&old.encode()[..15], true), None);
+        assert_eq!(Stamp::decode(&[], false), None);
+    }
+}

@@ -12,8 +12,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::socket::set_number;
 use crate::{Result, SysError};
 
-/// Room for the two control messages that are used, of 40 and 24 bytes.
-const CONTROL_BYTES: usize = 96;
+/// Room for the three control messages that are used, of 40, 24 and 32 bytes.
+const CONTROL_BYTES: usize = 128;
 /// The code point's bits of the octet; the others are those of ECN (RFC 3168), which is not for an application to send.
 const CODE_POINT: u8 = 0xfc;
 
@@ -30,6 +30,7 @@ pub struct Way {
     name_length: libc::socklen_t,
     local: Option<Local>,
     octet: Option<Octet>,
+    arrived_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,8 +79,22 @@ impl EchoSocket {
         self.socket.local_addr()
     }
 
-    /// The next datagram: its length, at most that of `room`, and its way.
+    /// Has the kernel stamp what arrives from now on.
+    pub fn stamp_arrivals(&self) -> Result<()> {
+        set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS")
+    }
+
+    /// The next datagram, waited for: its own length, of which `room` has the beginning, and its way.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, Way)> {
+        self.take(room, 0)
+    }
+
+    /// A datagram that has come; `WouldBlock` where none has.
+    pub fn receive_now(&self, room: &mut [u8]) -> io::Result<(usize, Way)> {
+        self.take(room, libc::MSG_DONTWAIT)
+    }
+
+    fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Way)> {
         // SAFETY: all-zero is valid for both structures.
         let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -93,12 +108,13 @@ impl EchoSocket {
         message.msg_controllen = CONTROL_BYTES as _;
         // SAFETY: every pointer of the message is to a live buffer of the length beside it. MSG_TRUNC gives the
         // datagram's own length.
-        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
+        let got =
+            unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, libc::MSG_TRUNC | flags) };
         if got < 0 {
             return Err(io::Error::last_os_error());
         }
-        let (local, octet) = read_control(&message);
-        Ok((got as usize, Way { name, name_length: message.msg_namelen, local, octet }))
+        let (local, octet, arrived_ns) = read_control(&message);
+        Ok((got as usize, Way { name, name_length: message.msg_namelen, local, octet, arrived_ns }))
     }
 
     /// Sends a datagram back the way another came.
@@ -193,6 +209,13 @@ impl AsFd for EchoSocket {
     }
 }
 
+impl Way {
+    /// When the kernel took the datagram in, nanoseconds since 1970; `None` where it was not asked before.
+    pub fn arrived_unix_ns(&self) -> Option<u64> {
+        self.arrived_ns
+    }
+}
+
 /// Control messages are aligned as their header is.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
@@ -229,9 +252,9 @@ impl Octet {
     }
 }
 
-/// The address of ours that a datagram was sent to, and its octet.
-fn read_control(message: &libc::msghdr) -> (Option<Local>, Option<Octet>) {
-    let (mut local, mut octet) = (None, None);
+/// The address of ours that a datagram was sent to, its octet, and when it came.
+fn read_control(message: &libc::msghdr) -> (Option<Local>, Option<Octet>, Option<u64>) {
+    let (mut local, mut octet, mut arrived_ns) = (None, None, None);
     // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
     // is of the type that its level and kind say.
     unsafe {
@@ -249,12 +272,16 @@ fn read_control(message: &libc::msghdr) -> (Option<Local>, Option<Octet>) {
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     octet = Some(Octet::V6(data.cast::<libc::c_int>().read_unaligned() as u8));
                 }
+                (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => {
+                    let time = data.cast::<libc::timespec>().read_unaligned();
+                    arrived_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+                }
                 _ => {}
             }
             header = libc::CMSG_NXTHDR(&raw const *message, header);
         }
     }
-    (local, octet)
+    (local, octet, arrived_ns)
 }
 
 fn is_link_local(info: &libc::in6_pktinfo) -> bool {

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::poll::wait_for;
 use crate::socket::TcpOptions;
 use crate::{Result, SysError, clock, tcp_info};
 
@@ -87,22 +88,6 @@ impl Handshake {
                 };
             }
         }
-    }
-}
-
-/// Whether the descriptor has become ready for `events` within the time.
-pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: libc::c_short, wait_ns: u64) -> io::Result<bool> {
-    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-    let time =
-        libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
-    // SAFETY: one live pollfd, a live timespec, and no signal mask.
-    let ready = unsafe { libc::ppoll(&raw mut asked, 1, &raw const time, std::ptr::null()) };
-    match ready {
-        -1 => match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-            e => Err(e),
-        },
-        ready => Ok(ready > 0),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod softnet;
+pub mod stamp;
 pub mod sysctl;
 pub mod tcp_info;
 pub mod tun;

@@ -1,7 +1,8 @@
 //! Waiting for descriptors with a deadline in nanoseconds.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::{Result, SysError, check};
 
@@ -138,6 +139,45 @@ impl Waker {
 impl AsFd for Waker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.event.as_fd()
+    }
+}
+
+/// Whether a descriptor has become readable, or has ended or failed, within the time.
+pub fn wait_readable(fd: BorrowedFd<'_>, wait_ns: u64) -> io::Result<bool> {
+    wait_for(fd, libc::POLLIN, wait_ns)
+}
+
+/// Writes all to a nonblocking connection; `BrokenPipe` where that is full for longer than the time.
+pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match stream.write(&bytes[written..]) {
+            Ok(more) => written += more,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                if !wait_for(stream.as_fd(), libc::POLLOUT, patience_ns)? {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a descriptor has become ready for `events` within the time.
+pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: libc::c_short, wait_ns: u64) -> io::Result<bool> {
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let time =
+        libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
+    // SAFETY: one live pollfd, a live timespec, and no signal mask.
+    let ready = unsafe { libc::ppoll(&raw mut asked, 1, &raw const time, std::ptr::null()) };
+    match ready {
+        -1 => match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            e => Err(e),
+        },
+        ready => Ok(ready > 0),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bdp_model::histogram::Histogram;
-use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Tally};
+use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
 
 /// Samples that are kept at most, 40 bytes each.
 pub(super) const MOST_SAMPLES: usize = 5_000_000;
@@ -33,6 +33,8 @@ pub(super) struct Ledger {
     near: Histogram,
     far: Histogram,
     path: Histogram,
+    by_device: bool,
+    far_by_kernel: Option<bool>,
     last_rtt_ns: Option<u64>,
     differences_ns: u128,
     differences: u64,
@@ -48,6 +50,10 @@ pub(super) struct Parts {
     pub(super) near_ns: Option<u64>,
     pub(super) far_ns: Option<u64>,
     pub(super) path_ns: Option<u64>,
+    /// Whether this end's stamps are of the device.
+    pub(super) by_device: bool,
+    /// Whether the far end's stamp of arrival is of its kernel; `None` without one.
+    pub(super) far_by_kernel: Option<bool>,
 }
 
 impl Ledger {
@@ -64,6 +70,8 @@ impl Ledger {
             near: roomy(),
             far: roomy(),
             path: roomy(),
+            by_device: false,
+            far_by_kernel: None,
             last_rtt_ns: None,
             differences_ns: 0,
             differences: 0,
@@ -86,6 +94,11 @@ impl Ledger {
         if self.scheduled {
             self.lateness.record(sent_ns.saturating_sub(due_ns));
         }
+    }
+
+    /// A probe that was sent does not count, as its answer is no longer waited for.
+    pub(super) fn take_back(&mut self) {
+        self.tally.sent -= 1;
     }
 
     /// What became of a probe that was sent.
@@ -118,6 +131,8 @@ impl Ledger {
 
     /// Where the time of an answered probe went.
     pub(super) fn share(&mut self, parts: Parts) {
+        self.by_device |= parts.by_device;
+        self.far_by_kernel = parts.far_by_kernel.or(self.far_by_kernel);
         for (histogram, part) in
             [(&mut self.near, parts.near_ns), (&mut self.far, parts.far_ns), (&mut self.path, parts.path_ns)]
         {
@@ -146,8 +161,8 @@ impl Ledger {
         self.tally.retransmitted += 1;
     }
 
-    /// Enters the sums into the result, and gives the distributions of near, far and path.
-    pub(super) fn enter(mut self, ping: &mut Ping) -> [Option<Distribution>; 3] {
+    /// Enters the sums into the result.
+    pub(super) fn enter(mut self, ping: &mut Ping) {
         ping.took_ms = (self.ended_ns - self.began_ns) / 1_000_000;
         ping.probes = self.tally;
         ping.rtt_ns = Distribution::of(&self.rtt);
@@ -160,7 +175,15 @@ impl Ledger {
         ping.histogram = Bucket::of(&self.rtt);
         self.samples.sort_by_key(|sample| sample.number);
         ping.samples = self.samples;
-        [&self.near, &self.far, &self.path].map(Distribution::of)
+        let [near_ns, far_ns, path_ns] = [&self.near, &self.far, &self.path].map(Distribution::of);
+        let of_kernel = |kernel: bool| if kernel { "kernel" } else { "user" }.to_owned();
+        ping.shares = path_ns.is_some().then(|| Shares {
+            near_stamps: if self.by_device { "hardware".to_owned() } else { of_kernel(near_ns.is_some()) },
+            far_stamps: self.far_by_kernel.map(of_kernel),
+            near_ns,
+            far_ns,
+            path_ns,
+        });
     }
 }
 
@@ -170,13 +193,13 @@ fn roomy() -> Histogram {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bdp_model::ping::{PING_SCHEMA, PingMode, PingRequest};
     use bdp_model::units::Nanos;
 
     use super::*;
 
-    fn empty() -> Ping {
+    pub(in super::super) fn empty() -> Ping {
         Ping {
             schema: PING_SCHEMA.to_owned(),
             bdp: String::new(),

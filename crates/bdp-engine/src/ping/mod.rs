@@ -4,6 +4,9 @@
 //! processor for the last of the wait. Nothing else is done there; the caller's thread tells how far it is.
 
 mod connect;
+mod echo;
+mod exchange;
+mod icmp;
 mod ledger;
 mod schedule;
 
@@ -21,6 +24,9 @@ use bdp_sys::socket::TcpOptions;
 
 use crate::session::{Credentials, SessionError, dial};
 use connect::Connector;
+use echo::EchoSession;
+use exchange::Carrier;
+use icmp::Icmp;
 use ledger::{Ledger, Live};
 
 /// From one report of progress to the next.
@@ -54,11 +60,11 @@ pub fn ping(
     cancel: &AtomicBool,
 ) -> Result<Ping, SessionError> {
     check(request)?;
-    let _ = credentials;
     let addresses = dial::resolve(&dialling(request), cancel)?;
     let started_unix_ms = clock::unix_ms();
     let live = Arc::new(Live::default());
     let ledger = Ledger::new(Arc::clone(&live), request.interval > Nanos::ZERO, keep, request.count);
+    let mut session = None;
     let (address, method, run) = match request.mode {
         PingMode::Connect => {
             let connector = connector(request, &addresses, cancel)?;
@@ -66,11 +72,26 @@ pub fn ping(
             let work: Work = Box::new(move |ledger, stop| connector.run(&request, ledger, stop));
             (to.to_string(), connect::METHOD.to_owned(), work)
         }
-        PingMode::Icmp | PingMode::Tcp | PingMode::Udp => {
-            return Err(SessionError::Request("this mode is not there yet".to_owned()));
+        PingMode::Icmp => {
+            let to = addresses.first().copied().ok_or_else(|| no_address(request))?;
+            let icmp =
+                Icmp::open(request, to, dial::local_address(&dialling(request))?.map(|ip| (ip, 0).into()))?;
+            (to.ip().to_string(), icmp.method(), exchanging(icmp, to, request))
+        }
+        PingMode::Tcp | PingMode::Udp => {
+            let options = options(request);
+            let open = session.insert(EchoSession::open(request, credentials, &addresses, &options, cancel)?);
+            let to = open.address();
+            let work = match request.mode {
+                PingMode::Udp => exchanging(open.datagrams(request)?, to, request),
+                _ => exchanging(open.connection(request, &options, cancel)?, to, request),
+            };
+            let what = if request.mode == PingMode::Udp { "datagrams" } else { "messages on one connection" };
+            (to.to_string(), format!("{what} that bdp serve sends back with its times"), work)
         }
     };
-    let ledger = Run::start(run, ledger)?.attend(&live, progress, cancel)?;
+    let mut tend = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
+    let ledger = Run::start(run, ledger)?.attend(&live, progress, &mut tend, cancel)?;
     let mut ping = Ping {
         schema: PING_SCHEMA.to_owned(),
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -97,6 +118,20 @@ pub fn ping(
 /// What sends probes until there is no further turn or the flag is raised.
 type Work = Box<dyn FnOnce(&mut Ledger, &AtomicBool) -> Result<(), SessionError> + Send>;
 
+/// Probes of a carrier to an address, as the request has them.
+fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, request: &PingRequest) -> Work {
+    let request = request.clone();
+    Box::new(move |ledger, stop| match exchange::run(&mut carrier, &request, ledger, stop) {
+        Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
+        Err(_) => Err(SessionError::Lost { address: to, doing: "messages are sent back" }),
+        Ok(()) => Ok(()),
+    })
+}
+
+fn no_address(request: &PingRequest) -> SessionError {
+    SessionError::NoSuchHost { host: request.host.clone(), cause: "it has no address".to_owned() }
+}
+
 /// A thread that sends probes. Dropped, it ends.
 struct Run {
     stop: Arc<AtomicBool>,
@@ -119,6 +154,7 @@ impl Run {
         mut self,
         live: &Live,
         progress: &mut dyn FnMut(&PingProgress),
+        tend: &mut dyn FnMut() -> Result<(), SessionError>,
         cancel: &AtomicBool,
     ) -> Result<Ledger, SessionError> {
         let began = Instant::now();
@@ -130,6 +166,7 @@ impl Run {
             }
             if told.elapsed() >= TICK {
                 told = Instant::now();
+                tend()?;
                 let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
                 progress(&PingProgress {
                     sent: read(&live.sent),
@@ -207,10 +244,7 @@ fn connector(
         }
         found.get_or_insert(connector);
     }
-    found.ok_or_else(|| SessionError::NoSuchHost {
-        host: request.host.clone(),
-        cause: "it has no address".to_owned(),
-    })
+    found.ok_or_else(|| no_address(request))
 }
 
 fn options(request: &PingRequest) -> TcpOptions {

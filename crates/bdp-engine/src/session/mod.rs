@@ -2,7 +2,7 @@
 //!
 //! [`measure`] is the end that asks, [`server`] the one that serves. The client opens every connection.
 
-mod client;
+pub(crate) mod client;
 mod deadline;
 pub mod dial;
 mod error;

@@ -73,7 +73,7 @@ pub struct PingArgs {
     #[arg(short = 'W', long, value_name = "TIME", default_value = "3", value_parser = seconds)]
     timeout: Nanos,
 
-    /// Don't ask the kernels when packets left and came: a call less for each
+    /// Don't ask the kernel when packets left and came: a call less for each; -i 0 never asks
     #[arg(long)]
     no_stamps: bool,
 
@@ -155,7 +155,8 @@ impl PingArgs {
             warm_up: self.warm_up,
             payload: self.length,
             patience: self.timeout,
-            stamps: !self.no_stamps,
+            // In a closed loop they would be in what is timed.
+            stamps: !self.no_stamps && self.interval > Nanos::ZERO,
             bind_address: self.bind.clone(),
             bind_device: self.bind_dev.clone(),
             dscp: self.dscp,

@@ -28,11 +28,11 @@ const PEER_PATIENCE: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
 
 /// An admitted session.
-pub(super) struct Control {
+pub(crate) struct Control {
     stream: TcpStream,
-    pub(super) address: SocketAddr,
-    pub(super) key: Key,
-    pub(super) limits: Limits,
+    pub(crate) address: SocketAddr,
+    pub(crate) key: Key,
+    pub(crate) limits: Limits,
     poll: Poll,
     arrived: Vec<u8>,
     answers: HashMap<u64, Answer>,
@@ -42,11 +42,11 @@ pub(super) struct Control {
 /// A request whose answer has yet to come.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
-pub(super) struct Pending(u64);
+pub(crate) struct Pending(u64);
 
 impl Control {
     /// Greets the server on a fresh connection, and is admitted.
-    pub(super) fn greet(
+    pub(crate) fn greet(
         stream: TcpStream,
         address: SocketAddr,
         credentials: &Credentials,
@@ -73,12 +73,12 @@ impl Control {
     }
 
     /// This end's address.
-    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         self.stream.local_addr().ok()
     }
 
     /// Sends a request.
-    pub(super) fn ask(&mut self, body: Request) -> Result<Pending, SessionError> {
+    pub(crate) fn ask(&mut self, body: Request) -> Result<Pending, SessionError> {
         let id = self.next_id;
         self.next_id += 1;
         frame::write(&mut &self.stream, &Numbered { id, body }).map_err(|e| self.lost(e, "it was asked"))?;
@@ -86,7 +86,7 @@ impl Control {
     }
 
     /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         pending: Pending,
         patience: Duration,
@@ -111,7 +111,7 @@ impl Control {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         request: Request,
         patience: Duration,
@@ -122,7 +122,7 @@ impl Control {
     }
 
     /// Waits for an answer.
-    pub(super) fn fetch(
+    pub(crate) fn fetch(
         &mut self,
         pending: Pending,
         patience: Duration,
@@ -132,7 +132,7 @@ impl Control {
     }
 
     /// What to say of an answer that does not belong to the request.
-    pub(super) fn out_of_turn(&self) -> SessionError {
+    pub(crate) fn out_of_turn(&self) -> SessionError {
         SessionError::NotBdp {
             address: self.address,
             what: "it answered something else than was asked".to_owned(),

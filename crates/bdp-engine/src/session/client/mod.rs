@@ -1,6 +1,6 @@
 //! The end that asks: greets the server, probes, runs each direction, and puts together what came of it.
 
-mod control;
+pub(crate) mod control;
 mod datagrams;
 mod flow;
 mod outcome;

@@ -107,7 +107,7 @@ impl Door<'_> {
     fn read_on(&mut self, token: u64) -> bool {
         let Some(pending) = self.pending.get_mut(&token) else { return false };
         let wanted = match Preamble::decode(&pending.arrived[..pending.length]) {
-            Ok(Some(Preamble { kind: Kind::Data | Kind::Probe, .. })) => TICKET_BYTES,
+            Ok(Some(Preamble { kind: Kind::Data | Kind::Probe | Kind::Echo, .. })) => TICKET_BYTES,
             _ => PREAMBLE_BYTES,
         };
         match pending.stream.read(&mut pending.arrived[pending.length..wanted]) {
@@ -158,6 +158,7 @@ impl Door<'_> {
         let refused = match self.shared.session(&ticket.key) {
             None => Err("its key is of no session".to_owned()),
             Some(session) if kind == Kind::Probe => session.answer_probes_on(stream),
+            Some(session) if kind == Kind::Echo => session.answer_echoes_on(stream, ticket.stream),
             Some(session) => session.take_stream(ticket, stream),
         };
         if let Err(why) = refused {

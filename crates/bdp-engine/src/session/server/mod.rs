@@ -8,6 +8,7 @@ mod admission;
 mod counters;
 mod datagrams;
 mod door;
+mod echo;
 mod flow;
 mod iperf2;
 mod places;
@@ -24,13 +25,14 @@ use bdp_model::units::Nanos;
 use bdp_sys::echo::EchoSocket;
 use bdp_sys::poll::Waker;
 use bdp_sys::{process, random, socket};
-use bdp_wire::datagram::OPENING_BYTES;
+use bdp_wire::echo::LONGEST_ECHO;
 use bdp_wire::session::{Key, Limits, Probe};
 
 use crate::EngineError;
 use access::{AccessRules, PlaceLimits};
 use counters::Counters;
 pub use counters::{Counted, Reason};
+use echo::Echoes;
 use places::Places;
 use session::Session;
 
@@ -268,12 +270,16 @@ fn has_ipv6() -> bool {
 /// Sends back what holds the key of a session.
 fn answer_probes(echo: &EchoSocket, shared: &Shared) {
     process::sharpen_timers();
-    // One byte more, so that what is longer than the longest is told from it.
-    let mut room = [0; OPENING_BYTES + 1];
+    let mut room = vec![0; LONGEST_ECHO];
+    let mut echoes = Echoes::new();
     while !shared.is_ending() {
-        match echo.receive(&mut room) {
+        match echoes.receive(echo, &mut room) {
             Ok((length, way)) => {
-                let bytes = &room[..length.min(OPENING_BYTES + 1)];
+                // What is longer than anything that is answered is not whole.
+                let Some(bytes) = room.get_mut(..length) else { continue };
+                if echoes.answer(bytes, &way, echo, shared) {
+                    continue;
+                }
                 let known =
                     Probe::decode(bytes).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
                 if !known && datagrams::answer_opening(bytes, &way, echo, shared) {

@@ -11,6 +11,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::socket;
 use bdp_wire::control::Numbered;
 use bdp_wire::datagram::Opening;
+use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::session::{
     Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Request,
@@ -247,16 +248,34 @@ impl Session {
 
     /// Answers probes on a connection of their own, where datagrams do not come through.
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
+        stream.set_nonblocking(false).map_err(|e| e.to_string())?;
+        let key = self.key;
+        self.answer_on(stream, move |stream| echo(stream, key))
+    }
+
+    /// Sends messages of so many bytes back, each with the times of its arrival and return.
+    pub(super) fn answer_echoes_on(&self, stream: TcpStream, length: u32) -> Result<(), String> {
+        let length = length as usize;
+        if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
+            return Err(format!("messages of {length} bytes are not sent back"));
+        }
+        let key = self.key;
+        self.answer_on(stream, move |stream| super::echo::answer_on(stream, key, length))
+    }
+
+    fn answer_on(
+        &self,
+        stream: TcpStream,
+        answer: impl FnOnce(&TcpStream) + Send + 'static,
+    ) -> Result<(), String> {
         let told = |e: std::io::Error| e.to_string();
-        stream.set_nonblocking(false).map_err(told)?;
         stream.set_nodelay(true).map_err(told)?;
         let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
             return Err(format!("session {} has its probe connections", self.number));
         }
         probes.push(stream.try_clone().map_err(told)?);
-        let key = self.key;
-        crate::agent::start(move || echo(&stream, key)).map(drop).map_err(|e| e.to_string())
+        crate::agent::start(move || answer(&stream)).map(drop).map_err(|e| e.to_string())
     }
 
     /// Makes the session's thread notice that the server ends.

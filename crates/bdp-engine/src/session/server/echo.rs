@@ -1,0 +1,121 @@
+//! Messages sent back with the times of their arrival and return: datagrams, and connections of kind echo.
+//!
+//! Whoever has just answered keeps the processor for a moment in wait for the next message: a client that asks as fast as
+//! answers come then meets a thread that is awake.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+
+use bdp_sys::echo::{EchoSocket, Way};
+use bdp_sys::{clock, poll, process};
+use bdp_wire::echo::{Echo, FarStamps};
+use bdp_wire::session::Key;
+
+use super::Shared;
+
+/// How long the processor is kept after an answer.
+const SPIN_NS: u64 = 100_000;
+/// How long a client may take to receive what it sent.
+const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
+/// Longest wait before the connection is looked at again.
+const CHECK_NS: u64 = 500_000_000;
+
+/// The datagrams' side.
+pub(super) struct Echoes {
+    may_spin: bool,
+    spin_until_ns: u64,
+    asked_for_stamps: bool,
+}
+
+impl Echoes {
+    pub(super) fn new() -> Self {
+        Self { may_spin: may_spin(), spin_until_ns: 0, asked_for_stamps: false }
+    }
+
+    /// The next datagram, of whatever kind.
+    pub(super) fn receive(&self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, Way)> {
+        while clock::monotonic_ns() < self.spin_until_ns {
+            match socket.receive_now(room) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                other => return other,
+            }
+        }
+        socket.receive(room)
+    }
+
+    /// Answers a message of a session; false where the datagram is none.
+    pub(super) fn answer(
+        &mut self,
+        message: &mut [u8],
+        way: &Way,
+        socket: &EchoSocket,
+        shared: &Shared,
+    ) -> bool {
+        let Some(mut echo) = Echo::read(message) else { return false };
+        if !shared.sessions().contains_key(&echo.key) {
+            return true;
+        }
+        if !self.asked_for_stamps {
+            // Where the kernel stamps nothing, its arrival is when this thread got to it.
+            let _ = socket.stamp_arrivals();
+            self.asked_for_stamps = true;
+        }
+        let now = clock::unix_ns();
+        let stamped = way.arrived_unix_ns();
+        let arrived_ns = stamped.unwrap_or(now);
+        echo.far = Some(FarStamps { arrived_ns, by_kernel: stamped.is_some(), returned_ns: now });
+        echo.put(message);
+        // A full queue or an unreachable client shows there as a message without answer.
+        let _ = socket.answer(message, way);
+        if self.may_spin {
+            self.spin_until_ns = clock::monotonic_ns() + SPIN_NS;
+        }
+        true
+    }
+}
+
+/// Sends each message of so many bytes back, until the connection ends.
+pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize) {
+    // However it ends, the client sees that it has.
+    let _ = answer_until_end(stream, key, length);
+    let _ = stream.shutdown(std::net::Shutdown::Both);
+}
+
+fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize) -> io::Result<()> {
+    process::sharpen_timers();
+    stream.set_nonblocking(true)?;
+    let (mut room, mut arrived) = (vec![0; length], 0);
+    let (may_spin, mut spin_until_ns) = (may_spin(), 0);
+    loop {
+        match stream.read(&mut room[arrived..]) {
+            Ok(0) => return Ok(()),
+            Ok(more) => arrived += more,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                if clock::monotonic_ns() >= spin_until_ns {
+                    poll::wait_readable(stream.as_fd(), CHECK_NS)?;
+                }
+                continue;
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        }
+        if arrived < length {
+            continue;
+        }
+        arrived = 0;
+        let arrived_ns = clock::unix_ns();
+        let Some(mut echo) = Echo::read(&room).filter(|echo| echo.key == key) else { return Ok(()) };
+        echo.far = Some(FarStamps { arrived_ns, by_kernel: false, returned_ns: clock::unix_ns() });
+        echo.put(&mut room);
+        poll::write_whole(stream, &room, WRITE_PATIENCE_NS)?;
+        if may_spin {
+            spin_until_ns = clock::monotonic_ns() + SPIN_NS;
+        }
+    }
+}
+
+/// Where there is but one processor, the client may need it.
+fn may_spin() -> bool {
+    process::allowed_cpus().len() > 1
+}

@@ -1,0 +1,218 @@
+//! Datagram sockets, UDP and ICMP, whose kernel or device says when a packet left and when one came.
+//!
+//! Stamps of the kernel are of the clock that shows the time of day; those of a device are of its own, and compare with
+//! each other alone (Linux, `Documentation/networking/timestamping.rst`).
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::poll::wait_for;
+use crate::socket::set_number;
+use crate::{Result, SysError};
+
+/// Room for control messages: three times of 16 bytes, and an extended error with an address.
+const CONTROL_BYTES: usize = 256;
+
+/// What is asked for. A device stamps only where it was told to (`hwstamp_ctl`): bdp changes no device.
+const ASKED: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_RX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_RX_HARDWARE
+    | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+
+/// When a packet passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// By the kernel, where it took the packet from the device or gave it to that; nanoseconds since 1970.
+    pub kernel_ns: Option<u64>,
+    /// By the device, by a clock of its own.
+    pub device_ns: Option<u64>,
+}
+
+/// A connected socket that never waits.
+#[derive(Debug)]
+pub struct StampedSocket {
+    socket: Socket,
+}
+
+/// How an ICMP socket came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IcmpAccess {
+    /// `SOCK_DGRAM`: the kernel chooses the identifier and gives only answers to it. Needs no privilege, only a group
+    /// within `net.ipv4.ping_group_range`.
+    Datagram,
+    /// `SOCK_RAW`: every ICMP message that comes. Needs `CAP_NET_RAW`.
+    Raw,
+}
+
+impl StampedSocket {
+    /// Over a connected UDP socket.
+    pub fn over(socket: UdpSocket) -> Result<Self> {
+        socket.set_nonblocking(true).map_err(|e| SysError::new("set", "O_NONBLOCK", e))?;
+        Ok(Self { socket: socket.into() })
+    }
+
+    /// An ICMP socket, connected: of the kind that needs no privilege where that is to be had.
+    pub fn icmp(
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        device: Option<&str>,
+        dscp: Option<u8>,
+    ) -> Result<(Self, IcmpAccess)> {
+        let failed = |e| SysError::new("open ICMP socket to", to.ip().to_string(), e);
+        let (domain, protocol) = match to {
+            SocketAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+            SocketAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+        };
+        let (socket, access) = match Socket::new(domain, Type::DGRAM, Some(protocol)) {
+            Ok(socket) => (socket, IcmpAccess::Datagram),
+            Err(refused) => match Socket::new(domain, Type::RAW, Some(protocol)) {
+                Ok(socket) => (socket, IcmpAccess::Raw),
+                Err(_) => return Err(failed(refused)),
+            },
+        };
+        if let Some(dscp) = dscp {
+            let octet = u32::from(dscp) << 2;
+            match to {
+                SocketAddr::V4(_) => socket.set_tos_v4(octet),
+                SocketAddr::V6(_) => socket.set_tclass_v6(octet),
+            }
+            .map_err(failed)?;
+        }
+        if let Some(device) = device {
+            socket.bind_device(Some(device.as_bytes())).map_err(failed)?;
+        }
+        if let Some(from) = from {
+            socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.ip().to_string(), e))?;
+        }
+        // Its port means nothing to ICMP, and to a socket of IPv6 it has to be zero.
+        let mut to = to;
+        to.set_port(0);
+        socket.connect(&to.into()).map_err(|e| SysError::new("connect to", to.to_string(), e))?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Ok((Self { socket }, access))
+    }
+
+    /// Asks for stamps of every packet from now on; what is sent next has number 0.
+    pub fn ask_stamps(&self) -> Result<()> {
+        let flags = ASKED as libc::c_int;
+        set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags, "SO_TIMESTAMPING")
+    }
+
+    /// Sends a packet.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.send(bytes).map(drop)
+    }
+
+    /// Takes a packet that has come, with its stamp; its length is at most that of `room`. `WouldBlock` where none has.
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, Stamp)> {
+        let (length, stamp, _) = self.take(room, 0)?;
+        Ok((length, stamp))
+    }
+
+    /// Takes the stamp of a packet that has left, and the packet's number; `None` where there is none yet.
+    pub fn sent_stamp(&self) -> Option<(u32, Stamp)> {
+        let (_, stamp, number) = self.take(&mut [], libc::MSG_ERRQUEUE).ok()?;
+        number.map(|number| (number, stamp))
+    }
+
+    /// Waits until a packet has come or the time has passed.
+    pub fn wait(&self, wait_ns: u64) {
+        // What can't be waited for is asked for again by the caller.
+        let _ = wait_for(self.socket.as_fd(), libc::POLLIN, wait_ns);
+    }
+
+    fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Stamp, Option<u32>)> {
+        // SAFETY: all-zero is valid.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = CONTROL_BYTES as _;
+        let flags = flags | libc::MSG_DONTWAIT;
+        // SAFETY: every pointer of the message is to a live buffer of the length beside it.
+        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, flags) };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let (stamp, number) = read_control(&message);
+        Ok((got as usize, stamp, number))
+    }
+}
+
+/// Control messages are aligned as their header is.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
+
+/// The stamp of a message, and the number of the packet that it is of.
+fn read_control(message: &libc::msghdr) -> (Stamp, Option<u32>) {
+    let (mut stamp, mut number) = (Stamp::default(), None);
+    // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
+    // is of the type that its level and kind say.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
+        while !header.is_null() {
+            let data = libc::CMSG_DATA(header);
+            match ((*header).cmsg_level, (*header).cmsg_type) {
+                (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                    let [kernel, _, device] = data.cast::<[libc::timespec; 3]>().read_unaligned();
+                    stamp = Stamp { kernel_ns: nanoseconds(kernel), device_ns: nanoseconds(device) };
+                }
+                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
+                    if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
+                        number = Some(error.ee_data);
+                    }
+                }
+                _ => {}
+            }
+            header = libc::CMSG_NXTHDR(&raw const *message, header);
+        }
+    }
+    (stamp, number)
+}
+
+/// Zero where there is no stamp.
+fn nanoseconds(time: libc::timespec) -> Option<u64> {
+    let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    (ns > 0).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_datagram_over_loopback_is_stamped_when_it_leaves_and_when_it_comes() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        let near_address = near.local_addr().unwrap();
+        let socket = StampedSocket::over(near).unwrap();
+        socket.ask_stamps().unwrap();
+        socket.send(b"there").unwrap();
+        far.send_to(b"back", near_address).unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        let (mut sent, mut came) = (None, None);
+        while (sent.is_none() || came.is_none()) && Instant::now() < until {
+            socket.wait(1_000_000);
+            sent = sent.or_else(|| socket.sent_stamp());
+            came = came.or_else(|| socket.receive(&mut [0; 16]).ok());
+        }
+        let ((number, left), (length, arrived)) = (sent.unwrap(), came.unwrap());
+        assert_eq!((number, length), (0, 4));
+        let (left, arrived) = (left.kernel_ns.unwrap(), arrived.kernel_ns.unwrap());
+        assert!(left < arrived && arrived - left < 5_000_000_000, "{left} {arrived}");
+    }
+}

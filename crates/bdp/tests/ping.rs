@@ -5,7 +5,7 @@ mod support;
 use std::net::TcpListener;
 
 use serde_json::Value;
-use support::serving::free_port;
+use support::serving::{free_port, serve};
 use support::{Bench, start};
 
 const SCHEMA: &str = include_str!("../../../docs/ping.schema.json");
@@ -63,6 +63,48 @@ fn any_listener_answers() {
     assert_coherent(&closed);
     assert_eq!(number(&closed, "/probes/received"), 50);
     assert!(closed["from_due_ns"].is_null() && closed["lateness_ns"].is_null(), "{closed:#}");
+}
+
+#[test]
+fn a_server_sends_datagrams_and_messages_back() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (mode, length) in [("--udp", ""), ("--udp", "-l 1400"), ("--tcp", ""), ("--tcp", "-l 60000")] {
+        let line = format!("ping 127.0.0.1:{} {mode} {length} -c 20 -i 5ms --json", server.port);
+        let document = bench.run(&line).json();
+        assert_coherent(&document);
+        let probes = |name: &str| number(&document, &format!("/probes/{name}"));
+        assert_eq!(
+            (probes("sent") + probes("left_out"), probes("received")),
+            (20, probes("sent")),
+            "{document:#}"
+        );
+        // The far end's times are of the machine that this is, too.
+        assert!(number(&document, "/shares/far_ns/p50") <= number(&document, "/rtt_ns/max"), "{document:#}");
+        let closed = bench.run(&line.replace("-i 5ms", "-i 0")).json();
+        assert_coherent(&closed);
+        assert_eq!(number(&closed, "/probes/received"), 20, "{closed:#}");
+    }
+    // Neither is anybody else's.
+    bench.run(&format!("ping 127.0.0.1:{} --udp -l 47", server.port)).refusal(2);
+    server.assert_unharmed(&bench);
+    let port = server.port;
+    drop(server);
+    assert!(bench.run(&format!("ping 127.0.0.1:{port} --udp")).refusal(3).contains("refused"));
+}
+
+#[test]
+fn icmp_is_answered_by_any_host() {
+    let bench = Bench::new();
+    let ended = bench.run("ping 127.0.0.1 --icmp -c 20 -i 2ms --json");
+    if ended.status.code() == Some(2) {
+        println!("SKIPPED icmp_is_answered_by_any_host: {}", ended.err.trim_end());
+        return;
+    }
+    let document = ended.json();
+    assert_coherent(&document);
+    assert_eq!(number(&document, "/probes/received"), number(&document, "/probes/sent"));
+    assert!(document["method"].as_str().unwrap().contains("socket"), "{document:#}");
 }
 
 #[test]

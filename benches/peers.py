@@ -1,0 +1,283 @@
+"""The rows of benches/peers: programs in turn over the paths that it made. See there."""
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NEAR, FAR, OUT = sys.argv[1:4]
+BDP = os.environ["BDP"]
+RUNS = int(os.environ.get("RUNS", "5"))
+SECONDS = float(os.environ.get("SECONDS_EACH", "1"))
+MOST_LOSS = 0.001
+PATHS = {"loopback": (NEAR, "127.0.0.1"), "veth": (FAR, "192.0.2.2")}
+STORE = tempfile.TemporaryDirectory()
+
+
+class Failed(Exception):
+    """A run that gave no figure."""
+
+
+def run(command, timeout=60):
+    done = subprocess.run(["ip", "netns", "exec", NEAR, *command], capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: exit {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}")
+    return done.stdout
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    if not found:
+        raise Failed(f"no '{pattern}' in {text.strip()[-200:]!r}")
+    return float(found.group(1))
+
+
+# Each program: how it is served, and how it is asked; of UDP (received bit/s, fraction lost), of TCP bit/s.
+
+
+def bdp_json(address, *flags):
+    store = f"{STORE.name}/bdp.sqlite"
+    common = ["-t", str(SECONDS), "--idle", "0.1", "--forward", "--json", "--store", store]
+    return json.loads(run([BDP, "measure", f"{address}:5701", *common, *flags]))["directions"][0]
+
+
+def bdp_tcp(*flags):
+    return lambda address, streams: bdp_json(address, "-P", str(streams), *flags)["goodput_bps"]
+
+
+def bdp_udp(address, rate, size):
+    direction = bdp_json(address, "-u", "-b", str(int(rate)), "-l", str(size))
+    return direction["goodput_bps"], direction["udp"]["loss_ratio"]
+
+
+def iperf3_tcp(*flags):
+    def once(address, streams):
+        out = run(["iperf3", "-c", address, "-p", "5702", "-t", str(SECONDS), "-J", "-P", str(streams), *flags])
+        return json.loads(out)["end"]["sum_received"]["bits_per_second"]
+
+    return once
+
+
+def iperf3_udp(address, rate, size):
+    command = ["iperf3", "-c", address, "-p", "5702", "-t", str(SECONDS), "-J", "-u", "-b", str(int(rate))]
+    total = json.loads(run([*command, "-l", str(size)]))["end"]["sum"]
+    received = total["packets"] - total["lost_packets"]
+    return received * size * 8 / total["seconds"], total["lost_packets"] / max(total["packets"], 1)
+
+
+def iperf2_tcp(*flags):
+    def once(address, streams):
+        out = run(["iperf", "-c", address, "-p", "5703", "-t", str(SECONDS), "-y", "C", "-P", str(streams), *flags])
+        return float(out.strip().splitlines()[-1].split(",")[8])
+
+    return once
+
+
+def iperf2_udp(address, rate, size):
+    command = ["iperf", "-c", address, "-p", "5704", "-t", str(SECONDS), "-u", "-b", f"{int(rate)}", "-l", str(size)]
+    out = run([*command, "-f", "b"])
+    # The server's report, sent back at the end: interval, transfer, bandwidth, jitter, lost/total.
+    found = re.findall(r"([\d.e+]+) bits/sec +[\d.]+ ms +(\d+)/ *(\d+)", out)
+    if not found:
+        raise Failed("no report of the server")
+    bps, lost, total = found[-1]
+    return float(bps), int(lost) / max(int(total), 1)
+
+
+def nuttcp_tcp(address, streams):
+    many = [f"-N{streams}"] if streams > 1 else []
+    out = run(["nuttcp", "-P5705", "-p5750", f"-T{max(SECONDS, 1):g}", "-fparse", *many, address])
+    return number(r"rate_Mbps=([\d.]+)", out) * 1e6
+
+
+def nuttcp_udp(address, rate, size):
+    command = ["nuttcp", "-P5705", "-p5750", f"-T{max(SECONDS, 1):g}", "-u", f"-R{int(rate / 1000)}", f"-l{size}"]
+    out = run([*command, "-fparse", address])
+    return number(r"rate_Mbps=([\d.]+)", out) * 1e6, number(r"data_loss=([\d.]+)", out) / 100
+
+
+def qperf_tcp(address, streams):
+    return qperf_rate(run(["qperf", "-lp", "5706", "-t", f"{max(SECONDS, 1):g}", "-m", "128K", address, "tcp_bw"]), "bw")
+
+
+def qperf_udp(address, _rate, size):
+    out = run(["qperf", "-lp", "5706", "-t", f"{max(SECONDS, 1):g}", "-m", str(size), address, "udp_bw"])
+    sent, received = qperf_rate(out, "send_bw"), qperf_rate(out, "recv_bw")
+    return received, max(0.0, 1 - received / sent)
+
+
+def qperf_rate(out, name):
+    units = {"bytes/sec": 8, "KB/sec": 8e3, "MB/sec": 8e6, "GB/sec": 8e9}
+    found = re.search(rf"\b{name} += +([\d.]+) (\S+)", out)
+    if not found or found.group(2) not in units:
+        raise Failed(f"no {name} in {out!r}")
+    return float(found.group(1)) * units[found.group(2)]
+
+
+def xfr_tcp(address, streams):
+    command = ["xfr", address, "-p", "5707", "-t", f"{max(int(SECONDS), 1)}s", "-P", str(streams), "--json", "--no-tui"]
+    return number(r'"(?:throughput_mbps|total_throughput_mbps)"\s*:\s*([\d.]+)', run(command)) * 1e6
+
+
+# name, program, server, TCP, most streams of it, UDP. qperf has one stream and no rate.
+PROGRAMS = [
+    ("bdp", BDP, [BDP, "serve", "--open", "--listen", "ADDRESS:5701", "--max-streams", "1000"], bdp_tcp(), 1000, bdp_udp),
+    ("bdp --zerocopy off", BDP, None, bdp_tcp("--zerocopy", "off"), 1000, None),
+    ("iperf3", "iperf3", ["iperf3", "-s", "-p", "5702"], iperf3_tcp(), 128, iperf3_udp),
+    ("iperf3 -Z", "iperf3", None, iperf3_tcp("-Z"), 128, None),
+    ("iperf2", "iperf", ["iperf", "-s", "-p", "5703"], iperf2_tcp(), 1000, None),
+    ("iperf2 -l 1M", "iperf", None, iperf2_tcp("-l", "1M"), 1000, None),
+    ("iperf2 UDP", "iperf", ["iperf", "-s", "-u", "-p", "5704"], None, 0, iperf2_udp),
+    ("nuttcp", "nuttcp", ["nuttcp", "-S", "--nofork", "-P5705"], nuttcp_tcp, 64, nuttcp_udp),
+    ("qperf", "qperf", ["qperf", "-lp", "5706"], qperf_tcp, 1, qperf_udp),
+    ("xfr", "xfr", ["xfr", "serve", "-p", "5707"], xfr_tcp, 64, None),
+]
+TCP_ROWS = {"tcp-1": 1, "tcp-2": 2, "tcp-8": 8, "tcp-64": 64, "tcp-1000": 1000}
+UDP_ROWS = {"udp-1400": 1400, "udp-64": 64}
+
+
+def busy_seconds():
+    """Processor time of the whole machine since boot that was neither idle nor stolen."""
+    with open("/proc/stat") as stat:
+        ticks = [int(field) for field in stat.readline().split()[1:8]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def frequency_hz():
+    with open("/proc/cpuinfo") as info:
+        found = re.search(r"cpu MHz\s*:\s*([\d.]+)", info.read())
+    return float(found.group(1)) * 1e6 if found else None
+
+
+def alternated(programs, once):
+    """RUNS rounds of every program; bit/s and busy seconds of each."""
+    got = {name: [] for name in programs}
+    for _ in range(RUNS):
+        for name in programs:
+            before = busy_seconds()
+            try:
+                bps = once(name)
+            except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, IndexError) as error:
+                print(f"  {name}: {error}", file=sys.stderr)
+                continue
+            got[name].append({"bps": bps, "busy_s": busy_seconds() - before})
+    return {name: runs for name, runs in got.items() if runs}
+
+
+def search(once):
+    """The highest rate offered of which less than MOST_LOSS was lost: doubled until it is not, then bisected five times."""
+
+    def holds(rate):
+        received, lost = once(rate)
+        return lost < MOST_LOSS and received > 0.9 * rate
+
+    low, high = 0.0, 100e6
+    while high < 200e9 and holds(high):
+        low, high = high, high * 2
+    for _ in range(5):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def table(row, path, got, extra):
+    hz = frequency_hz()
+    medians = {name: statistics.median(r["bps"] for r in runs) for name, runs in got.items()}
+    peers = [bps for name, bps in medians.items() if not name.startswith("bdp")]
+    lines = [f"{path} {row}"]
+    for name, bps in sorted(medians.items(), key=lambda item: -item[1]):
+        low, high = (f(r["bps"] for r in got[name]) for f in (min, max))
+        per_byte = statistics.median(r["busy_s"] * 8 / (r["bps"] * SECONDS) for r in got[name] if r["bps"] > 0)
+        cycles = f"{per_byte * hz:6.2f} cycles/B" if hz else f"{per_byte * 1e9:6.2f} ns/B"
+        ratio = f"{bps / max(peers):5.2f} x best peer" if peers and name.startswith("bdp") else ""
+        lines.append(f"  {name:20} {bps / 1e9:8.3f} Gbit/s  {low / 1e9:7.3f}..{high / 1e9:7.3f} {cycles}  {extra.get(name, '')}{ratio}")
+    return lines
+
+
+def measure(row, path, address, available):
+    if row in TCP_ROWS:
+        streams = TCP_ROWS[row]
+        programs = {p[0]: p[3] for p in available if p[3] and p[4] >= streams}
+        return alternated(programs, lambda name: programs[name](address, streams)), {}
+    size = UDP_ROWS[row]
+    programs = {p[0]: p[5] for p in available if p[5]}
+    rates, extra = {}, {}
+    for name, once in programs.items():
+        if name == "qperf":
+            extra[name], rates[name] = "as fast as it sends; ", 0
+            continue
+        try:
+            rates[name] = search(lambda rate, once=once: once(address, rate, size))
+        except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, IndexError) as error:
+            print(f"  {name}: {error}", file=sys.stderr)
+            continue
+        extra[name] = "no rate held; " if rates[name] == 0 else ""
+    lost = {name: [] for name in rates}
+
+    def once(name):
+        if rates[name] == 0 and name != "qperf":
+            return 0.0
+        received, loss = programs[name](address, rates[name], size)
+        lost[name].append(loss)
+        return received
+
+    got = alternated([name for name in rates if rates[name] > 0 or name == "qperf"], once)
+    for name in got:
+        pps = statistics.median(r["bps"] for r in got[name]) / 8 / size
+        extra[name] += f"{pps / 1e6:.3f} M/s, {statistics.median(lost[name]) * 100:.3f} % lost; "
+    return got, extra
+
+
+def main():
+    wanted = os.environ.get("BENCH_PEERS", "").split()
+    rows = os.environ.get("BENCH_ONLY", " ".join([*TCP_ROWS, *UDP_ROWS])).split()
+    paths = os.environ.get("BENCH_PATHS", " ".join(PATHS)).split()
+    for unknown in [r for r in rows if r not in TCP_ROWS | UDP_ROWS] + [p for p in paths if p not in PATHS]:
+        sys.exit(f"'{unknown}' is no row or path; rows: {' '.join([*TCP_ROWS, *UDP_ROWS])}, paths: {' '.join(PATHS)}")
+    available = []
+    lines = [f"Linux {os.uname().release}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}, {RUNS} runs of {SECONDS:g} s, alternated",
+             "cycles/B: time of all processors, neither idle nor stolen, x frequency / bytes received; both ends together"]
+    for program in PROGRAMS:
+        if wanted and not any(program[0].startswith(w) for w in wanted):
+            continue
+        if not shutil.which(program[1]):
+            lines.append(f"SKIPPED {program[0]}: {program[1]} is not installed")
+            continue
+        available.append(program)
+    print("\n".join(lines), flush=True)
+    raw = {}
+    for path in paths:
+        where, address = PATHS[path]
+        servers = [
+            subprocess.Popen(
+                ["ip", "netns", "exec", where, *[word.replace("ADDRESS", address) for word in program[2]]],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+            )
+            for program in available
+            if program[2]
+        ]
+        time.sleep(1)
+        try:
+            for row in rows:
+                got, extra = measure(row, path, address, available)
+                raw[f"{path} {row}"] = got
+                more = table(row, path, got, extra)
+                print("\n".join(more), flush=True)
+                lines += more
+        finally:
+            for server in servers:
+                server.terminate()
+            for server in servers:
+                server.wait()
+    with open(f"{OUT}/peers.json", "w") as file:
+        json.dump({"runs": RUNS, "seconds": SECONDS, "rows": raw}, file, indent=1)
+    with open(f"{OUT}/peers.txt", "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+main()

@@ -1,8 +1,10 @@
 mod capture;
+mod iperf;
 mod model;
 mod wire;
 
 pub use capture::CAPTURE;
+pub use iperf::IPERF;
 pub use model::MODEL;
 pub use wire::WIRE;
 

@@ -56,6 +56,11 @@ uninstall: ## Remove what install installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
 
+# The package is of the static binary, and needs nothing of the system that it is installed on.
+.PHONY: deb
+deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its service is installed disabled
+	packaging/debian/build $(BDP) $(TARGET_DIR)
+
 ##@ Contribute
 
 .PHONY: test

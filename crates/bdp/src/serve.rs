@@ -34,7 +34,8 @@ struct Granted {
 /// Be the other end of measurements: one port, TCP and UDP.
 ///
 /// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
-/// server never connects anywhere and changes no setting of the machine.
+/// server changes no setting of the machine, and connects nowhere, but back to clients of iperf2 (-d, -r) that --allow
+/// names or that are on this machine.
 #[derive(Args)]
 pub struct ServeArgs {
     /// Where to listen: an address, a port, or both; every address of IPv4 and IPv6 if no address is given

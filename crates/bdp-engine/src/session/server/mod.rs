@@ -1,7 +1,8 @@
 //! The end that serves: one port, TCP and UDP, one thread that lets connections in, a thread for each session and for
 //! each end of a flow.
 //!
-//! It never connects anywhere, and answers a datagram only if that holds the key of a session, with the same bytes.
+//! It never connects anywhere, but back to clients of iperf2 that were allowed by address, and answers a datagram only
+//! if that holds the key of a session, with the same bytes; to clients of iperf2, `iperf2/datagrams.rs`.
 
 pub mod access;
 mod admission;

@@ -110,6 +110,9 @@ pub struct MeasureRequest {
     /// Datagrams instead of connections.
     #[serde(default)]
     pub udp: Option<UdpRequest>,
+    /// What was downloaded, where a server of the web was measured.
+    #[serde(default)]
+    pub url: Option<String>,
     /// How the far end was started there, where that was by `ssh`.
     #[serde(default)]
     pub ssh: Option<SshRequest>,
@@ -145,6 +148,7 @@ impl MeasureRequest {
             near_cpus: None,
             far_cpus: None,
             udp: None,
+            url: None,
             ssh: None,
         }
     }

@@ -165,6 +165,7 @@ fn commands_repeat_the_request_and_name_the_store() {
         bind_address: None,
         bind_device: None,
         client_port: None,
+        url: None,
         ssh: None,
         zerocopy: Default::default(),
         check_payload: false,

@@ -74,7 +74,10 @@ pub fn measure_once(
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    let mut measurement = session::measure(request, credentials, progress, cancel)?;
+    let mut measurement = match request.url {
+        Some(_) => session::download::measure(request, progress, cancel)?,
+        None => session::measure(request, credentials, progress, cancel)?,
+    };
     complete(&mut measurement, label, repetition);
     Ok(measurement)
 }

@@ -120,6 +120,14 @@ pub enum SessionError {
     /// This end could not do its part.
     #[error(transparent)]
     Near(#[from] EngineError),
+    /// A server of the web does not give what was asked for.
+    #[error("download {url}: {what}")]
+    Download {
+        /// What.
+        url: String,
+        /// Why, and the way out.
+        what: String,
+    },
     /// The cancel flag was raised.
     #[error("cancelled before its end")]
     Cancelled,

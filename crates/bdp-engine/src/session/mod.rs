@@ -5,6 +5,7 @@
 pub(crate) mod client;
 mod deadline;
 pub mod dial;
+pub mod download;
 mod error;
 pub mod server;
 

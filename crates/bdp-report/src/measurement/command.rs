@@ -30,7 +30,10 @@ pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String
     let mut words = match &m.request.ssh {
         // Its address and port are those that came out, not what was asked.
         Some(ssh) => vec![format!("bdp measure --ssh {}", quote(&tame(&ssh.destination)))],
-        None => vec![format!("bdp measure {}", quote(&tame(&m.request.host)))],
+        None => {
+            let target = m.request.url.as_deref().unwrap_or(&m.request.host);
+            vec![format!("bdp measure {}", quote(&tame(target)))]
+        }
     };
     words.extend(flags(m));
     words.push(format!("--baseline {run}"));
@@ -48,7 +51,7 @@ fn flags(m: &Measurement) -> Vec<String> {
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
         r.ssh.as_ref().filter(|ssh| ssh.through).map(|_| "--through-ssh".to_owned()),
-        (r.port != usual.port && r.ssh.is_none()).then(|| format!("--port {}", r.port)),
+        (r.port != usual.port && r.ssh.is_none() && r.url.is_none()).then(|| format!("--port {}", r.port)),
         r.bytes.map(|b| size("-n", b)),
         (r.bytes.is_none() && counted != usual.duration).then(|| time("-t", counted)),
         (r.omit != usual.omit).then(|| time("-O", r.omit)),
@@ -66,7 +69,7 @@ fn flags(m: &Measurement) -> Vec<String> {
         r.mss.map(|mss| format!("-M {mss}")),
         r.congestion.as_deref().map(|name| text("-C", name)),
         (one_way == Some(&[Way::To])).then(|| "--forward".to_owned()),
-        (one_way == Some(&[Way::From])).then(|| "-R".to_owned()),
+        (one_way == Some(&[Way::From]) && r.url.is_none()).then(|| "-R".to_owned()),
         r.bidirectional.then(|| "--bidir".to_owned()),
         (r.interval != usual.interval).then(|| time("-i", r.interval)),
         (r.idle != usual.idle).then(|| time("--idle", r.idle)),

@@ -62,6 +62,9 @@ fn bracketed(address: &str) -> String {
 
 fn versions(m: &Measurement) -> String {
     let (near, far) = (tame(&m.near.bdp), tame(&m.far.bdp));
+    if far.is_empty() {
+        return format!("bdp {near} near alone");
+    }
     if near == far { format!("bdp {near} both ends") } else { format!("bdp {near} near, {far} far") }
 }
 
@@ -77,7 +80,9 @@ fn host(host: &HostFacts) -> String {
         }
         None => parts.push("device unknown".to_owned()),
     }
-    parts.push(tame(&format!("{} {}", host.system, host.kernel)));
+    if !host.system.is_empty() {
+        parts.push(tame(&format!("{} {}", host.system, host.kernel)));
+    }
     parts.extend(host.congestion_control.as_deref().map(tame));
     parts.extend(host.device.as_ref().and_then(|d| d.drops).map(|drops| match drops {
         0 => "no NIC drops".to_owned(),

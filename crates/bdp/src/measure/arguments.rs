@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_engine::session::Credentials;
+use bdp_engine::session::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::{MeasureRequest, PORT, Way};
 use bdp_model::scenario::Family;
@@ -28,7 +29,8 @@ For CI: --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms' --baseline RUN
 to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of from, and rtt.idle.p95; with \
 --runs N their medians. Exit 1 when missed.")]
 pub struct MeasureArgs {
-    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port
+    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port; or the URL of a
+    /// large file, https://..., whose download is measured
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "ssh")]
     target: Option<String>,
 
@@ -172,8 +174,32 @@ impl MeasureArgs {
         })
     }
 
+    /// The URL, where one is to be downloaded.
+    fn url(&self) -> anyhow::Result<Option<Url>> {
+        let Some(text) = self.target.as_deref().filter(|target| target.contains("://")) else {
+            return Ok(None);
+        };
+        let other_end = [
+            ("--forward", self.forward),
+            ("--bidir", self.bidir),
+            ("--ssh", self.ssh.ssh.is_some()),
+            ("--port", self.port.is_some()),
+            ("-C", self.congestion.is_some()),
+        ];
+        if let Some((flag, _)) = other_end.iter().find(|(_, given)| *given) {
+            return Err(exit::usage(format!(
+                "{flag} needs a bdp at the other end, and {text} is a download; leave it out"
+            )));
+        }
+        Url::parse(text).map(Some).map_err(exit::usage)
+    }
+
     fn request(&self) -> anyhow::Result<MeasureRequest> {
+        let url = self.url()?;
         let (host, port) = match (&self.target, &self.ssh.ssh) {
+            _ if url.is_some() => {
+                url.as_ref().map_or_else(Default::default, |u| (u.host.clone(), Some(u.port)))
+            }
             (Some(target), _) => target::parse(target).map_err(exit::usage)?,
             // Where it leads is for ssh to say.
             (None, destination) => (destination.clone().unwrap_or_default(), None),
@@ -204,7 +230,7 @@ impl MeasureArgs {
                 (_, true) => Some(Family::Ipv6),
                 _ => None,
             },
-            directions: match (self.forward, self.reverse) {
+            directions: match (self.forward, self.reverse || url.is_some()) {
                 (true, _) => vec![Way::To],
                 (_, true) => vec![Way::From],
                 _ => vec![Way::To, Way::From],
@@ -222,6 +248,7 @@ impl MeasureArgs {
             mss: self.mss,
             congestion: self.congestion.clone(),
             ssh: self.ssh.request(),
+            url: url.as_ref().map(ToString::to_string),
             ..MeasureRequest::to(host)
         };
         self.payload.apply(self.socket.apply(request)?)

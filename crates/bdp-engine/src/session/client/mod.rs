@@ -3,7 +3,7 @@
 pub(crate) mod control;
 mod datagrams;
 mod flow;
-mod outcome;
+pub(super) mod outcome;
 mod prober;
 
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -14,7 +14,7 @@ const BUSY: f64 = 0.95;
 const LONG_ENOUGH_NS: u64 = 100_000_000;
 
 /// One direction's result; findings are for others to add.
-pub(super) fn result(
+pub(in crate::session) fn result(
     request: &MeasureRequest,
     way: Way,
     received: Received,
@@ -172,7 +172,7 @@ pub(super) fn note_path(path: &mut PathFacts, way: Way, received: &Received, sen
 }
 
 /// What a reader should know of the results.
-pub(super) fn add_caveats(
+pub(in crate::session) fn add_caveats(
     request: &MeasureRequest,
     directions: &[DirectionResult],
     caveats: &mut Vec<String>,

@@ -1,0 +1,221 @@
+//! HTTP/1.1 (RFC 9112) as far as a download needs it, over TCP or TLS on a socket of ours.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::url::Url;
+
+/// How long a handshake, or the head of an answer, may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for bytes before others have a look.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Longest head of an answer.
+const LONGEST_HEAD: usize = 32 << 10;
+
+/// What of TLS all connections share: the system's roots. The error says what is missing.
+pub fn tls() -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    let (trusted, _) = roots.add_parsable_certificates(found.certs);
+    if trusted == 0 {
+        return Err(
+            "this machine has no root certificates; install ca-certificates, or name a file of them in \
+                    SSL_CERT_FILE"
+                .to_owned(),
+        );
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// A connection to a server of the web.
+pub enum Connection {
+    /// Without TLS.
+    Plain(TcpStream),
+    /// With it.
+    Secure(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+/// The head of an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Its status.
+    pub status: u16,
+    /// Where a redirection leads.
+    pub location: Option<String>,
+    /// How long the body is.
+    pub length: Option<u64>,
+    /// Whether the body comes in chunks.
+    pub chunked: bool,
+    /// Whether the connection ends with it.
+    pub closes: bool,
+}
+
+impl Connection {
+    /// Over a connected socket; the handshake of TLS is done when this returns.
+    pub fn open(stream: TcpStream, url: &Url, tls: &Arc<ClientConfig>) -> Result<Self, String> {
+        stream.set_nonblocking(false).map_err(|e| e.to_string())?;
+        stream.set_nodelay(true).map_err(|e| e.to_string())?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
+        if !url.secure {
+            return Ok(Self::Plain(stream));
+        }
+        let name = ServerName::try_from(url.host.clone())
+            .map_err(|_| format!("'{}' is no name that a certificate can be for", url.host))?;
+        let session = ClientConnection::new(Arc::clone(tls), name).map_err(|e| e.to_string())?;
+        let mut secure = StreamOwned::new(session, stream);
+        let until = Instant::now() + PATIENCE;
+        while secure.conn.is_handshaking() {
+            secure.conn.complete_io(&mut secure.sock).map_err(|e| handshake_failure(&e))?;
+            if Instant::now() >= until {
+                return Err("the TLS handshake did not end in time".to_owned());
+            }
+        }
+        Ok(Self::Secure(Box::new(secure)))
+    }
+
+    /// Asks for the URL.
+    pub fn ask(&mut self, url: &Url) -> io::Result<()> {
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: bdp/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n\r\n",
+            url.path,
+            url.authority(),
+            env!("CARGO_PKG_VERSION")
+        );
+        self.write_all(request.as_bytes())?;
+        self.flush()
+    }
+
+    /// The head of the answer, and how many bytes of the body came with it.
+    pub fn read_head(&mut self) -> Result<(Head, Vec<u8>), String> {
+        let until = Instant::now() + PATIENCE;
+        let mut arrived = Vec::new();
+        let mut room = [0; 4096];
+        loop {
+            if let Some(end) = arrived.windows(4).position(|w| w == b"\r\n\r\n") {
+                let body = arrived.split_off(end + 4);
+                return Ok((parse_head(&arrived)?, body));
+            }
+            if arrived.len() > LONGEST_HEAD {
+                return Err("the head of its answer does not end".to_owned());
+            }
+            match self.read(&mut room) {
+                Ok(0) => return Err("it closed the connection before it answered".to_owned()),
+                Ok(length) => arrived.extend_from_slice(&room[..length]),
+                Err(e) if is_wait(&e) && Instant::now() < until => {}
+                Err(e) if is_wait(&e) => return Err("it did not answer in time".to_owned()),
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    /// From now on a read waits for no longer than a glance.
+    pub fn set_glances(&self) -> io::Result<()> {
+        self.socket().set_read_timeout(Some(GLANCE))
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Secure(secure) => &secure.sock,
+        }
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let done = match self {
+            Self::Plain(stream) => stream.read(room),
+            Self::Secure(secure) => secure.read(room),
+        };
+        match done {
+            // Many servers end TLS without a farewell; a download that is cut short shows by its length.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(0),
+            other => other,
+        }
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Secure(secure) => secure.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Secure(secure) => secure.flush(),
+        }
+    }
+}
+
+/// Whether an error only means that nothing has come yet.
+pub fn is_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn handshake_failure(error: &io::Error) -> String {
+    let way_out = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            "; its certificate is not one that this machine trusts for that name: check the name, or name a file \
+             with its root in SSL_CERT_FILE"
+        }
+        Some(rustls::Error::InvalidMessage(_)) => "; is it a server without TLS? then http://",
+        _ if is_wait(error) => return "the TLS handshake did not end in time".to_owned(),
+        _ => "",
+    };
+    format!("TLS: {error}{way_out}")
+}
+
+fn parse_head(bytes: &[u8]) -> Result<Head, String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    let status = first
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.split(' ').nth(1)?.parse().ok())
+        .ok_or("it does not answer in HTTP/1.1")?;
+    let mut head = Head { status, closes: first.starts_with("HTTP/1.0"), ..Head::default() };
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "location" => head.location = Some(value.to_owned()),
+            "content-length" => head.length = value.parse().ok(),
+            "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
+            "connection" => head.closes = value.eq_ignore_ascii_case("close"),
+            _ => {}
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_whatever_the_case_of_their_names() {
+        let head = parse_head(b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 12\r\nConnection: close\r\n\r\n").unwrap();
+        assert_eq!(head, Head { status: 200, length: Some(12), closes: true, ..Head::default() });
+        let moved = parse_head(b"HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\n").unwrap();
+        assert_eq!((moved.status, moved.location.as_deref()), (301, Some("/x")));
+        for wrong in ["SSH-2.0-x\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/2 200\r\n\r\n", "\r\n\r\n"] {
+            assert!(parse_head(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

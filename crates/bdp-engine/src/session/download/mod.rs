@@ -1,0 +1,492 @@
+//! A download from any server of the web, measured at the receiving end: no bdp is there, so what the sender did is not
+//! known, and round trips are those of TCP's handshake.
+
+mod http;
+mod url;
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bdp_model::histogram::Histogram;
+use bdp_model::measurement::{HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way};
+use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::units::Nanos;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::{clock, process, tcp_info};
+use bdp_wire::control::{Mark, Received, Sent};
+
+use super::client::outcome;
+use super::{Progress, SessionError, Stage, dial};
+use crate::disturbance::{self, Moved};
+use crate::host::Baseline;
+use http::{Connection, Head, is_wait};
+pub use url::Url;
+
+/// Most redirections that are followed.
+const MOST_REDIRECTIONS: u32 = 5;
+/// A file that is shorter is fetched once: asking for it again and again would measure the asking.
+const WORTH_REPEATING: u64 = 1 << 20;
+/// Bytes of one read.
+const READ_BYTES: usize = 256 << 10;
+/// From one look at the counts to the next.
+const LOOK: Duration = Duration::from_millis(5);
+/// From one handshake that measures the round trip to the next: a stranger's server is not to be bothered.
+const HANDSHAKE_INTERVAL: Duration = Duration::from_millis(250);
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(3);
+/// Shortest time from one report of progress to the next.
+const SHORTEST_TICK: Duration = Duration::from_millis(100);
+/// How long the first byte of a body may take.
+const FIRST_BYTE: Duration = Duration::from_secs(15);
+
+/// Downloads `request.url` for as long as is asked, over so many connections at once. As [`super::measure`], with one
+/// direction, and little known of the far end.
+pub fn measure(
+    request: &MeasureRequest,
+    progress: &mut dyn FnMut(&Progress),
+    cancel: &AtomicBool,
+) -> Result<Measurement, SessionError> {
+    let text = request.url.as_deref().unwrap_or_default();
+    let url = Url::parse(text).map_err(SessionError::Request)?;
+    let started_unix_ms = clock::unix_ms();
+    let started = Instant::now();
+    let mut tell = Teller { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
+    tell.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), Vec::new(), None)?;
+    let tls = http::tls().map_err(|what| failed(&url, what))?;
+    let options = TcpOptions {
+        window_bytes: request.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX)),
+        receive_buffer: request.socket_buffer.map(|b| b.as_bytes() as usize),
+        mss: request.mss,
+        dscp: request.dscp,
+        device: request.bind_device.clone(),
+        ..TcpOptions::default()
+    };
+    let (url, address) = settle(url, request, &options, &tls, cancel)?;
+    let local = Connecting { url: &url, address, request, options: &options, tls: &tls, cancel };
+    let mut connections = local.open(request.streams)?;
+    let local_ip = connections[0].socket().local_addr().map_or(address.ip(), |a| a.ip());
+    let baseline = Baseline::take(local_ip);
+    let prober = Prober::start(address)?;
+    let idle_from = clock::monotonic_ns();
+    let since = Instant::now();
+    while since.elapsed() < request.idle.to_duration() {
+        std::thread::sleep(tell.tick.min(request.idle.to_duration().saturating_sub(since.elapsed())));
+        tell.tell(Stage::Idle, since, request.idle, Vec::new(), Vec::new(), prober.last())?;
+    }
+    let loaded_from = clock::monotonic_ns();
+    let idle = prober.summary(idle_from, loaded_from);
+    let flow = Flow::start(connections.drain(..), &url)?;
+    let received = flow.attend(request, &url, &prober, &mut tell)?;
+    let rtt = RttReport { idle, loaded: prober.summary(loaded_from, clock::monotonic_ns()) };
+    let mut path = PathFacts { rtt_min_ns: prober.smallest(), ..PathFacts::default() };
+    path.mtu_from = received.path_mtu;
+    let mut moved = Moved::default();
+    // TLS adds 22 bytes to each record, of 16 KiB mostly.
+    moved.add(Way::From, received.bytes + received.bytes / 200, 0, flow.mss());
+    let sent = Sent { mss: flow.mss(), ..Sent::default() };
+    path.mss_bytes = sent.mss;
+    let result = outcome::result(request, Way::From, received, sent, rtt)?;
+    let mut caveats = vec![format!(
+        "{} is no bdp: what the sender did is not known, and round trips are those of TCP's handshake, every {}",
+        url.host,
+        Nanos::from(HANDSHAKE_INTERVAL)
+    )];
+    let directions = vec![result];
+    outcome::add_caveats(request, &directions, &mut caveats);
+    let mut near = baseline.facts();
+    let mut far = HostFacts {
+        name: url.host.clone(),
+        address: address.ip().to_canonical().to_string(),
+        ..HostFacts::default()
+    };
+    disturbance::note(&mut near, &mut far, &moved, &mut caveats);
+    Ok(Measurement {
+        schema: MEASUREMENT_SCHEMA.to_owned(),
+        label: None,
+        request: request.clone(),
+        repetition: 1,
+        started_unix_ms,
+        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        near,
+        far,
+        path,
+        ceiling: None,
+        rtt_idle_ns: idle,
+        directions,
+        caveats,
+        error: None,
+    })
+}
+
+fn failed(url: &Url, what: impl Into<String>) -> SessionError {
+    SessionError::Download { url: url.to_string(), what: what.into() }
+}
+
+/// Follows redirections to where the file is.
+fn settle(
+    mut url: Url,
+    request: &MeasureRequest,
+    options: &TcpOptions,
+    tls: &Arc<rustls::ClientConfig>,
+    cancel: &AtomicBool,
+) -> Result<(Url, SocketAddr), SessionError> {
+    for _ in 0..=MOST_REDIRECTIONS {
+        let there = MeasureRequest { host: url.host.clone(), port: url.port, ..request.clone() };
+        let (stream, address) = dial::connect_any(&dial::resolve(&there, cancel)?, &there, options, cancel)?;
+        let mut connection = Connection::open(stream, &url, tls).map_err(|what| failed(&url, what))?;
+        connection.ask(&url).map_err(|e| failed(&url, e.to_string()))?;
+        let (head, _) = connection.read_head().map_err(|what| failed(&url, what))?;
+        match (head.status, &head.location) {
+            (200..=299, _) => return Ok((url, address)),
+            (301 | 302 | 303 | 307 | 308, Some(location)) => {
+                let next = url.join(location).map_err(|what| failed(&url, what))?;
+                if url.secure && !next.secure {
+                    return Err(failed(
+                        &url,
+                        format!("it leads from https to {next}; give that, if you mean it"),
+                    ));
+                }
+                url = next;
+            }
+            (status, _) => {
+                return Err(failed(&url, format!("the server answers {status}; check the path")));
+            }
+        }
+    }
+    Err(failed(&url, format!("more than {MOST_REDIRECTIONS} redirections; give the URL of the file itself")))
+}
+
+/// What connections are made with.
+struct Connecting<'a> {
+    url: &'a Url,
+    address: SocketAddr,
+    request: &'a MeasureRequest,
+    options: &'a TcpOptions,
+    tls: &'a Arc<rustls::ClientConfig>,
+    cancel: &'a AtomicBool,
+}
+
+impl Connecting<'_> {
+    fn open(&self, count: u32) -> Result<Vec<Connection>, SessionError> {
+        let port = self.request.client_port.map(u32::from);
+        let streams = dial::connect_all(
+            self.address,
+            count,
+            self.request,
+            port,
+            self.options,
+            |_, _| Ok(()),
+            self.cancel,
+        )?;
+        streams
+            .into_iter()
+            .map(|stream| Connection::open(stream, self.url, self.tls).map_err(|what| failed(self.url, what)))
+            .collect()
+    }
+}
+
+/// Progress and cancellation.
+struct Teller<'a> {
+    progress: &'a mut dyn FnMut(&Progress),
+    cancel: &'a AtomicBool,
+    tick: Duration,
+}
+
+impl Teller<'_> {
+    fn tell(
+        &mut self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        goodput_bps: Vec<(Way, f64)>,
+        stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+        rtt_ns: Option<u64>,
+    ) -> Result<(), SessionError> {
+        let elapsed = Nanos::from(since.elapsed());
+        (self.progress)(&Progress { stage, elapsed, total, goodput_bps, stream_goodput_bps, rtt_ns });
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), SessionError> {
+        if self.cancel.load(Ordering::Relaxed) { Err(SessionError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// The connections that download, a thread each. Dropped, they end.
+struct Flow {
+    sockets: Vec<TcpStream>,
+    counts: Arc<Vec<AtomicU64>>,
+    open: Arc<AtomicU32>,
+    stop: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flow {
+    fn start(
+        connections: impl ExactSizeIterator<Item = Connection>,
+        url: &Url,
+    ) -> Result<Self, SessionError> {
+        let count = connections.len();
+        let mut flow = Self {
+            sockets: Vec::new(),
+            counts: Arc::new((0..count).map(|_| AtomicU64::new(0)).collect()),
+            open: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
+            stop: Arc::default(),
+            failure: Arc::default(),
+            threads: Vec::new(),
+        };
+        for (index, mut connection) in connections.enumerate() {
+            let clone = connection.socket().try_clone().map_err(|e| failed(url, e.to_string()))?;
+            flow.sockets.push(clone);
+            let (counts, open, stop) =
+                (Arc::clone(&flow.counts), Arc::clone(&flow.open), Arc::clone(&flow.stop));
+            let (failure, url) = (Arc::clone(&flow.failure), url.clone());
+            flow.threads.push(crate::agent::start(move || {
+                if let Err(why) = fetch(&mut connection, &url, &counts[index], &stop) {
+                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                }
+                open.fetch_sub(1, Ordering::Relaxed);
+            })?);
+        }
+        Ok(flow)
+    }
+
+    fn mss(&self) -> Option<u64> {
+        // What this end would send in a segment; the server's is the same but for its options.
+        self.sockets.first().and_then(|s| tcp_info::read(s).ok()?.snd_mss).map(u64::from)
+    }
+
+    /// Takes samples until the time is over, so many bytes have come, or nothing more comes.
+    fn attend(
+        &self,
+        request: &MeasureRequest,
+        url: &Url,
+        prober: &Prober,
+        tell: &mut Teller<'_>,
+    ) -> Result<Received, SessionError> {
+        let (since, cpu_before) = (Instant::now(), process::cpu_time_ns());
+        let read = || -> Vec<u64> { self.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect() };
+        while read().iter().all(|&bytes| bytes == 0) {
+            if self.open.load(Ordering::Relaxed) == 0 || since.elapsed() > FIRST_BYTE {
+                return Err(failed(url, self.why("not a byte of the file came")));
+            }
+            tell.check()?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let first = clock::monotonic_ns();
+        let (mut told, mut told_bytes) = (Instant::now(), vec![0; self.counts.len()]);
+        let (mut samples, mut next_sample) = (Vec::new(), 0);
+        let mut counted: Option<(Mark, Vec<u64>)> = None;
+        let (last, streams, ended) = loop {
+            let (at_ns, streams) = (clock::monotonic_ns() - first, read());
+            let mark = Mark { at_ns, bytes: streams.iter().sum() };
+            if counted.is_none() && at_ns >= request.omit.as_ns() {
+                counted = Some((mark, streams.clone()));
+            }
+            let all = request.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
+            let silent = self.open.load(Ordering::Relaxed) == 0;
+            let over = at_ns >= request.duration.as_ns();
+            if at_ns >= next_sample || over || all || silent {
+                samples.push(self.sample(mark));
+                let interval = request.interval.as_ns().max(1_000_000);
+                next_sample = at_ns - at_ns % interval + interval;
+            }
+            if over || all || silent {
+                break (mark, streams, if over { "duration" } else { "closed" });
+            }
+            if told.elapsed() >= tell.tick {
+                let seconds = told.elapsed().as_secs_f64();
+                let rates: Vec<f64> = streams
+                    .iter()
+                    .zip(&told_bytes)
+                    .map(|(now, before)| (now - before) as f64 * 8.0 / seconds)
+                    .collect();
+                (told, told_bytes) = (Instant::now(), streams);
+                let way = Way::From;
+                tell.tell(
+                    Stage::Direction(way),
+                    since,
+                    request.duration,
+                    vec![(way, rates.iter().sum())],
+                    vec![(way, rates)],
+                    prober.last(),
+                )?;
+            }
+            std::thread::sleep(LOOK);
+        };
+        self.stop.store(true, Ordering::Relaxed);
+        let (counted_from, before) = counted.unwrap_or((last, streams.clone()));
+        let elapsed = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
+        let first_socket = self.sockets.first();
+        Ok(Received {
+            first_byte_at_ns: Some(first),
+            bytes: last.bytes,
+            duration_ns: last.at_ns,
+            counted_from,
+            stream_bytes: streams.iter().zip(&before).map(|(now, before)| now - before).collect(),
+            samples,
+            receive_buffer_bytes: first_socket.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
+            cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            method: if url.secure { "read, TLS" } else { "read" }.to_owned(),
+            threads: u32::try_from(self.counts.len()).ok(),
+            ended: ended.to_owned(),
+            path_mtu: first_socket.and_then(|s| tcp_info::read(s).ok()?.pmtu),
+            ..Received::default()
+        })
+    }
+
+    fn sample(&self, mark: Mark) -> ReceiverSample {
+        let mut sample = ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..ReceiverSample::default() };
+        for (i, socket) in self.sockets.iter().enumerate() {
+            let Ok(info) = tcp_info::read(socket) else { continue };
+            if let Some(count) = info.rcv_out_of_order {
+                *sample.out_of_order.get_or_insert(0) += u64::from(count);
+            }
+            if i == 0 {
+                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
+            }
+        }
+        sample
+    }
+
+    fn why(&self, otherwise: &str) -> String {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().unwrap_or_else(|| otherwise.to_owned())
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It looks at the flag at each glance.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Asks for the file, again as long as it is worth that, and counts what comes of its body.
+fn fetch(connection: &mut Connection, url: &Url, count: &AtomicU64, stop: &AtomicBool) -> Result<(), String> {
+    let mut room = vec![0; READ_BYTES];
+    while !stop.load(Ordering::Relaxed) {
+        connection.ask(url).map_err(|e| e.to_string())?;
+        let (head, body) = connection.read_head()?;
+        if !(200..300).contains(&head.status) {
+            return Err(format!("the server answers {} to one connection of several", head.status));
+        }
+        count.fetch_add(body.len() as u64, Ordering::Relaxed);
+        connection.set_glances().map_err(|e| e.to_string())?;
+        let ended = read_body(connection, &head, &body, &mut room, count, stop)?;
+        if !ended || head.closes || head.length.is_none_or(|length| length < WORTH_REPEATING) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Reads to the end of the body; whether that was reached with the connection still open.
+fn read_body(
+    connection: &mut Connection,
+    head: &Head,
+    begun: &[u8],
+    room: &mut [u8],
+    count: &AtomicU64,
+    stop: &AtomicBool,
+) -> Result<bool, String> {
+    let mut bytes = begun.len() as u64;
+    // Enough of the end to know the last chunk, which is empty (RFC 9112, section 7.1).
+    let mut tail = begun.to_vec();
+    loop {
+        let keep = tail.len().saturating_sub(5);
+        tail.drain(..keep);
+        let over = if head.chunked { tail == b"0\r\n\r\n" } else { head.length.is_some_and(|l| bytes >= l) };
+        if over {
+            return Ok(true);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        match connection.read(room) {
+            Ok(0) => return Ok(false),
+            Ok(length) => {
+                bytes += length as u64;
+                count.fetch_add(length as u64, Ordering::Relaxed);
+                tail.extend_from_slice(&room[length.saturating_sub(5)..length]);
+            }
+            Err(e) if is_wait(&e) => {}
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+}
+
+/// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
+struct Prober {
+    seen: Arc<Mutex<Vec<(u64, Option<u64>)>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Prober {
+    fn start(address: SocketAddr) -> Result<Self, SessionError> {
+        let (seen, stop) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicBool>::default());
+        let (on_thread, stopped) = (Arc::clone(&seen), Arc::clone(&stop));
+        // Nobody waits for it: a handshake may take as long as its deadline.
+        drop(crate::agent::start(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let at = clock::monotonic_ns();
+                let took = socket::time_connect(address, HANDSHAKE_DEADLINE).ok();
+                on_thread.lock().unwrap_or_else(PoisonError::into_inner).push((at, took));
+                std::thread::sleep(HANDSHAKE_INTERVAL);
+            }
+        })?);
+        Ok(Self { seen, stop })
+    }
+
+    fn answered(&self) -> Vec<u64> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(|&(_, rtt)| rtt).collect()
+    }
+
+    fn last(&self) -> Option<u64> {
+        self.answered().last().copied()
+    }
+
+    fn smallest(&self) -> Option<u64> {
+        self.answered().into_iter().min()
+    }
+
+    fn summary(&self, from_ns: u64, to_ns: u64) -> Option<RttSummary> {
+        let mut histogram = Histogram::new();
+        let (mut sent, mut min) = (0, u64::MAX);
+        for &(_, rtt) in self
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter(|(at, _)| (from_ns..to_ns).contains(at))
+        {
+            sent += 1;
+            if let Some(rtt) = rtt {
+                histogram.record(rtt);
+                min = min.min(rtt);
+            }
+        }
+        (histogram.count() > 0).then(|| RttSummary {
+            sent,
+            received: histogram.count(),
+            min,
+            p50: histogram.percentile(50.0),
+            p95: histogram.percentile(95.0),
+            p99: histogram.percentile(99.0),
+            max: histogram.max(),
+        })
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,189 @@
+//! `bdp measure https://...`: downloads from a server of this test, over TLS and without.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use support::machine::has;
+use support::{Bench, Ended, start};
+
+/// Bytes of the large file.
+const LARGE: usize = 8 << 20;
+
+/// A root, and a certificate of it for 127.0.0.1, in the bench's folder; nothing where openssl is missing.
+fn certificates(bench: &Bench) -> Option<Arc<ServerConfig>> {
+    if !has("openssl", &["version"]) {
+        return None;
+    }
+    bench.write("leaf.ext", "subjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n");
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    for line in [
+        format!("req -x509 {key} -subj /CN=root -days 2 -keyout root.key -out root.pem"),
+        format!("req -new {key} -subj /CN=leaf -keyout leaf.key -out leaf.csr"),
+        "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem"
+            .to_owned(),
+    ] {
+        let mut command = Command::new("openssl");
+        command.args(line.split_whitespace()).current_dir(bench.folder());
+        let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(done.success(), "{line}");
+    }
+    let chain = vec![CertificateDer::from_pem_file(bench.path("leaf.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(bench.path("leaf.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    Some(Arc::new(config))
+}
+
+/// Serves on a port of loopback until the test ends.
+fn serve_web(tls: Option<Arc<ServerConfig>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let tls = tls.clone();
+            // Whoever goes away ends its thread.
+            thread::spawn(move || match tls {
+                None => drop(answer(stream)),
+                Some(tls) => drop(answer(StreamOwned::new(ServerConnection::new(tls).unwrap(), stream))),
+            });
+        }
+    });
+    port
+}
+
+fn answer(mut stream: impl Read + Write) -> std::io::Result<()> {
+    let body = vec![7; LARGE];
+    loop {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            if stream.read(&mut byte)? == 0 {
+                return Ok(());
+            }
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let path = head.split(' ').nth(1).unwrap();
+        let sized =
+            |status: &str, length: usize| format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
+        match path {
+            "/large" => {
+                stream.write_all(sized("200 OK", LARGE).as_bytes())?;
+                stream.write_all(&body)?;
+            }
+            "/small" => {
+                stream.write_all(sized("200 OK", 1000).as_bytes())?;
+                stream.write_all(&body[..1000])?;
+            }
+            "/chunked" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n")?;
+                stream.write_all(&body[..1 << 20])?;
+                stream.write_all(b"\r\n0\r\n\r\n")?;
+            }
+            "/moved" => {
+                stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: /large\r\nContent-Length: 0\r\n\r\n")?
+            }
+            "/round" => {
+                stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: /round\r\nContent-Length: 0\r\n\r\n")?
+            }
+            _ => stream.write_all(sized("404 Not Found", 0).as_bytes())?,
+        }
+        stream.flush()?;
+    }
+}
+
+fn download(bench: &Bench, url: &str, options: &str) -> Ended {
+    let mut command = bench.bdp(&format!("measure {url} {options}"));
+    command.env("SSL_CERT_FILE", bench.path("root.pem"));
+    start(command).wait()
+}
+
+#[test]
+fn a_download_over_tls_is_measured_at_the_receiver() {
+    let bench = Bench::new();
+    let Some(tls) = certificates(&bench) else { return };
+    let port = serve_web(Some(tls));
+    let url = format!("https://127.0.0.1:{port}/moved");
+    let ended = download(&bench, &url, "-t 1 --idle 0.6 -P 2 --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../docs/measurement.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> = validator.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    assert_eq!(document["request"]["url"], url);
+    let directions = document["directions"].as_array().unwrap();
+    assert_eq!(directions.len(), 1);
+    let from = &directions[0];
+    assert_eq!((&from["direction"], &from["ended"]), (&"from".into(), &"duration".into()));
+    assert_eq!(from["receive_method"], "read, TLS");
+    // The file came more than once: it is asked for again.
+    assert!(from["bytes"].as_u64().unwrap() > 2 * LARGE as u64, "{}", from["bytes"]);
+    assert_eq!(from["stream_goodput_bps"].as_array().unwrap().len(), 2);
+    let samples = from["received"].as_array().unwrap();
+    assert!(samples.len() > 3 && samples[1]["rcv_wnd_bytes"].as_u64().unwrap() > 0);
+    assert!(document["rtt_idle_ns"]["received"].as_u64().unwrap() > 0);
+    assert!(document["caveats"].to_string().contains("is no bdp"));
+    // And it is shown without a word about a bdp at the other end.
+    let text = download(&bench, &url, "-n 1M --idle 0.2");
+    assert!(text.out.contains("near alone") && !text.out.contains("->"), "{}", text.out);
+    // Another root: the certificate is nobody's.
+    let refused = bench.run(&format!("measure {url} -t 1"));
+    let line = refused.refusal(3);
+    assert!(line.contains("certificate") && line.contains("SSL_CERT_FILE"), "{line}");
+}
+
+#[test]
+fn a_download_without_tls_ends_as_its_file_does() {
+    let bench = Bench::new();
+    let port = serve_web(None);
+    for (path, bytes) in [("small", 1000), ("chunked", 1 << 20)] {
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        let ended = bench.run(&format!("measure {url} -t 5 --idle 0.1 --json"));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let from = &ended.json()["directions"][0];
+        assert_eq!(from["ended"], "closed", "{path}");
+        let got = from["bytes"].as_u64().unwrap();
+        // Chunks have a line before and after.
+        assert!((bytes..bytes + 20).contains(&got), "{path}: {got}");
+    }
+}
+
+#[test]
+fn what_a_server_will_not_give_is_told_in_a_line() {
+    let bench = Bench::new();
+    let port = serve_web(None);
+    let refused = |path: &str, code| bench.run(&format!("measure {path}")).refusal(code).to_owned();
+    assert!(refused(&format!("http://127.0.0.1:{port}/none"), 3).contains("answers 404"));
+    assert!(refused(&format!("http://127.0.0.1:{port}/round"), 3).contains("redirections"));
+    assert!(refused(&format!("ftp://127.0.0.1:{port}/"), 2).contains("neither https:// nor http://"));
+    assert!(
+        refused(&format!("http://127.0.0.1:{port}/large --forward"), 2).contains("--forward needs a bdp")
+    );
+    // A server that speaks no TLS, and one that says nothing of HTTP.
+    let line = refused(&format!("https://127.0.0.1:{port}/large"), 3);
+    assert!(line.contains("TLS") || line.contains("handshake"), "{line}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = listener.local_addr().unwrap().port();
+    let speaking = thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        stream.write_all(b"SSH-2.0-x\r\n\r\n\r\n").unwrap();
+        let _ = stream.read(&mut [0; 2000]);
+    });
+    assert!(refused(&format!("http://127.0.0.1:{other}/"), 3).contains("does not answer in HTTP/1.1"));
+    speaking.join().unwrap();
+}

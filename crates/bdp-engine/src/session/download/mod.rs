@@ -219,6 +219,8 @@ impl Teller<'_> {
 struct Flow {
     sockets: Vec<TcpStream>,
     counts: Arc<Vec<AtomicU64>>,
+    /// When the first byte of any body came; `u64::MAX` before.
+    first_byte_ns: Arc<AtomicU64>,
     open: Arc<AtomicU32>,
     stop: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
@@ -234,6 +236,7 @@ impl Flow {
         let mut flow = Self {
             sockets: Vec::new(),
             counts: Arc::new((0..count).map(|_| AtomicU64::new(0)).collect()),
+            first_byte_ns: Arc::new(AtomicU64::new(u64::MAX)),
             open: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
             stop: Arc::default(),
             failure: Arc::default(),
@@ -245,8 +248,9 @@ impl Flow {
             let (counts, open, stop) =
                 (Arc::clone(&flow.counts), Arc::clone(&flow.open), Arc::clone(&flow.stop));
             let (failure, url) = (Arc::clone(&flow.failure), url.clone());
+            let first_byte_ns = Arc::clone(&flow.first_byte_ns);
             flow.threads.push(crate::agent::start(move || {
-                if let Err(why) = fetch(&mut connection, &url, &counts[index], &stop) {
+                if let Err(why) = fetch(&mut connection, &url, &counts[index], &first_byte_ns, &stop) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                 }
                 open.fetch_sub(1, Ordering::Relaxed);
@@ -277,7 +281,7 @@ impl Flow {
             tell.check()?;
             std::thread::sleep(Duration::from_millis(1));
         }
-        let first = clock::monotonic_ns();
+        let first = self.first_byte_ns.load(Ordering::Relaxed).min(clock::monotonic_ns());
         let (mut told, mut told_bytes) = (Instant::now(), vec![0; self.counts.len()]);
         let (mut samples, mut next_sample) = (Vec::new(), 0);
         let mut counted: Option<(Mark, Vec<u64>)> = None;
@@ -285,7 +289,11 @@ impl Flow {
             let (at_ns, streams) = (clock::monotonic_ns() - first, read());
             let mark = Mark { at_ns, bytes: streams.iter().sum() };
             if counted.is_none() && at_ns >= request.omit.as_ns() {
-                counted = Some((mark, streams.clone()));
+                // Without omit it is the first byte that counting begins with.
+                counted = Some(match request.omit {
+                    Nanos::ZERO => (Mark::default(), vec![0; streams.len()]),
+                    _ => (mark, streams.clone()),
+                });
             }
             let all = request.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
             let silent = self.open.load(Ordering::Relaxed) == 0;
@@ -370,11 +378,18 @@ impl Drop for Flow {
 }
 
 /// Asks for the file, again as long as it is worth that, and counts what comes of its body.
-fn fetch(connection: &mut Connection, url: &Url, count: &AtomicU64, stop: &AtomicBool) -> Result<(), String> {
+fn fetch(
+    connection: &mut Connection,
+    url: &Url,
+    count: &AtomicU64,
+    first_byte_ns: &AtomicU64,
+    stop: &AtomicBool,
+) -> Result<(), String> {
     let mut room = vec![0; READ_BYTES];
     while !stop.load(Ordering::Relaxed) {
         connection.ask(url).map_err(|e| e.to_string())?;
         let (head, body) = connection.read_head()?;
+        first_byte_ns.fetch_min(clock::monotonic_ns(), Ordering::Relaxed);
         if !(200..300).contains(&head.status) {
             return Err(format!("the server answers {} to one connection of several", head.status));
         }

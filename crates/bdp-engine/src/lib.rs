@@ -11,6 +11,7 @@ pub mod crew;
 pub mod datagram;
 pub mod disturbance;
 pub mod host;
+pub mod instrument;
 pub mod meter;
 mod outlet;
 mod pause;

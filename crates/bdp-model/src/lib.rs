@@ -11,6 +11,7 @@ pub mod figure;
 pub mod finding;
 pub mod histogram;
 pub mod host_counters;
+pub mod instrument;
 pub mod link;
 pub mod measurement;
 pub mod path;

@@ -19,6 +19,7 @@ mod overview;
 mod ping;
 mod report;
 mod runs;
+mod selftest;
 mod serve;
 mod show;
 mod store;
@@ -56,6 +57,8 @@ enum Command {
     Calc(calc::CalcArgs),
     /// Be the other end of measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
+    /// How exact this machine can be: its clock, timers, processors and stack, in five seconds
+    Selftest(selftest::SelftestArgs),
     /// List stored runs
     Runs(runs::RunsArgs),
     /// Make an HTML page or CSV of a stored run
@@ -99,6 +102,7 @@ fn run() -> Exit {
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
+        Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),

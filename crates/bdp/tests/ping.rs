@@ -94,6 +94,24 @@ fn a_server_sends_datagrams_and_messages_back() {
 }
 
 #[test]
+fn the_instrument_is_examined() {
+    let bench = Bench::new();
+    let document = bench.run("selftest --json").json();
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/selftest.schema.json")).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let complaints: Vec<String> = validator.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    assert!(number(&document, "/clock/cost_ps") > 0 && number(&document, "/stalls/watched_ns") > 0);
+    for floor in [0, 1] {
+        assert!(number(&document, &format!("/floors/{floor}/rtt_ns/min")) > 0, "{document:#}");
+    }
+    let text = bench.run("selftest").out;
+    for part in ["clock", "timer", "scheduling", "UDP floor", "TCP floor", "p99"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+#[test]
 fn icmp_is_answered_by_any_host() {
     let bench = Bench::new();
     let ended = bench.run("ping 127.0.0.1 --icmp -c 20 -i 2ms --json");

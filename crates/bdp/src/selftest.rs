@@ -1,0 +1,31 @@
+//! `bdp selftest`: the machine as an instrument, in five seconds.
+
+use bdp_engine::instrument::examine;
+
+use crate::exit::{self, Exit};
+use crate::{Outcome, output};
+
+/// Arguments of `bdp selftest`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The clock, the timers, the processors and the stack of this machine, in five seconds, with nothing but loopback: what \
+no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.")]
+pub struct SelftestArgs {
+    /// Print JSON (docs/selftest.schema.json)
+    #[arg(long)]
+    json: bool,
+}
+
+impl SelftestArgs {
+    /// Tries everything, prints what was found.
+    pub fn run(self) -> Outcome {
+        let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
+        let text = if self.json {
+            format!("{:#}\n", serde_json::to_value(&found)?)
+        } else {
+            bdp_report::instrument_text(&found, &output::style())
+        };
+        output::print(&text)?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,6 +1,7 @@
 //! What a server reads from whoever connects, and a client from a server.
 
 use bdp_wire::control::{self, Numbered};
+use bdp_wire::datagram::{HEADER_BYTES, Header, Opening, Step};
 use bdp_wire::echo::Echo;
 use bdp_wire::pattern::Checker;
 use bdp_wire::session::{
@@ -19,6 +20,7 @@ pub const WIRE: &[Target] = &[
     Target { name: "control", run: controls, seeds: control_seeds },
     Target { name: "preamble", run: preambles, seeds: preamble_seeds },
     Target { name: "probe", run: probes, seeds: probe_seeds },
+    Target { name: "datagram", run: datagrams, seeds: datagram_seeds },
     Target { name: "proof", run: proofs, seeds: proof_seeds },
     Target { name: "pattern", run: patterns, seeds: pattern_seeds },
 ];
@@ -140,6 +142,42 @@ fn probe_seeds() -> Vec<Vec<u8>> {
     let mut echo = vec![0; 64];
     Echo { key: [1; 16], number: 3, far: None }.put(&mut echo);
     vec![Probe { key: [9; 16], number: 1, sent_ns: 2 }.encode().to_vec(), echo]
+}
+
+/// What opens a stream of datagrams and what they begin with: read only from exactly what is written.
+fn datagrams(bytes: &[u8]) {
+    if let Some(opening) = Opening::decode(bytes) {
+        assert_eq!(opening.encode(), bytes);
+        assert_eq!(opening.cookie_for(&[7; 32], "192.0.2.1:9"), opening.cookie_for(&[7; 32], "192.0.2.1:9"));
+    }
+    let Some(tag) = bytes.get(8..).and_then(|rest| rest.first_chunk::<8>()) else { return };
+    if let Some(header) = Header::read(bytes, tag) {
+        let mut written = [0; HEADER_BYTES];
+        header.write(&mut written);
+        assert_eq!(written, bytes[..HEADER_BYTES]);
+    }
+    let mut other = *tag;
+    other[0] ^= 1;
+    assert_eq!(Header::read(bytes, &other), None);
+}
+
+fn datagram_seeds() -> Vec<Vec<u8>> {
+    let opening = Opening {
+        step: Step::Prove,
+        key: [3; 16],
+        flow: 1,
+        stream: 0,
+        cookie: [5; 16],
+        client_ns: 1,
+        server_ns: 2,
+    };
+    let mut datagram = [0; HEADER_BYTES];
+    Header { last: false, tag: [5; 8], number: 1, sent_ns: 2 }.write(&mut datagram);
+    vec![
+        opening.encode().to_vec(),
+        Opening { step: Step::Ask, ..opening }.encode().to_vec(),
+        [&datagram[..], &[1; 40]].concat(),
+    ]
 }
 
 fn proofs(bytes: &[u8]) {

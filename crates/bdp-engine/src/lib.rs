@@ -21,6 +21,7 @@ pub mod receive;
 pub mod remote;
 pub mod send;
 pub mod session;
+mod spin;
 
 /// Why a workload could not be carried out.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,8 @@ use bdp_wire::echo::FarStamps;
 
 use super::connect::fate_of;
 use super::ledger::{Ledger, Parts};
-use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, sleep_before};
+use super::schedule::{SPIN_AFTER_NS, Schedule, sleep_before};
+use crate::spin::Spin;
 
 /// Probes under way at most; beyond, the oldest is given up.
 const MOST_UNDER_WAY: u64 = 1 << 18;
@@ -90,8 +91,8 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn run(&mut self, carrier: &mut dyn Carrier, schedule: &Schedule, stop: &AtomicBool) -> io::Result<()> {
         let closed = schedule.interval_ns == 0;
-        let spin_after_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
-        let (mut turn, mut last_sent_ns) = (0, 0);
+        let mut spin = Spin::new(SPIN_AFTER_NS);
+        let mut turn = 0;
         while !stop.load(Ordering::Relaxed) {
             let now = clock::monotonic_ns();
             self.expire(now);
@@ -109,12 +110,13 @@ impl Exchange<'_> {
                     }
                     continue;
                 }
-                last_sent_ns = self.send(carrier, due)?;
+                spin.begin(self.send(carrier, due)?);
                 continue;
             }
             match carrier.receive() {
                 Ok(Some(arrival)) => {
                     let at_ns = clock::monotonic_ns();
+                    spin.end();
                     self.take_stamps(carrier);
                     self.settle(&arrival, at_ns);
                     continue;
@@ -128,7 +130,7 @@ impl Exchange<'_> {
                     continue;
                 }
             }
-            if is_waiting && now < last_sent_ns + spin_after_ns {
+            if is_waiting && spin.goes_on(now) {
                 std::hint::spin_loop();
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::pause::STOP_CHECK_NS;
 /// Before a moment the processor is kept for so long: waking up takes a virtual machine up to that.
 const SPIN_BEFORE_NS: u64 = 80_000;
 /// After sending the processor is kept for so long, in wait for the answer.
-pub(super) const SPIN_AFTER_NS: u64 = 300_000;
+pub(super) const SPIN_AFTER_NS: u64 = 50_000;
 
 /// The turns of a request.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,10 @@ use bdp_wire::echo::{Echo, FarStamps};
 use bdp_wire::session::Key;
 
 use super::Shared;
+use crate::spin::Spin;
 
 /// How long the processor is kept after an answer.
-const SPIN_NS: u64 = 100_000;
+const SPIN_NS: u64 = 50_000;
 /// How long a client may take to receive what it sent.
 const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
 /// Longest wait before the connection is looked at again.
@@ -23,22 +24,24 @@ const CHECK_NS: u64 = 500_000_000;
 
 /// The datagrams' side.
 pub(super) struct Echoes {
-    may_spin: bool,
-    spin_until_ns: u64,
+    spin: Spin,
     asked_for_stamps: bool,
 }
 
 impl Echoes {
     pub(super) fn new() -> Self {
-        Self { may_spin: may_spin(), spin_until_ns: 0, asked_for_stamps: false }
+        Self { spin: Spin::new(SPIN_NS), asked_for_stamps: false }
     }
 
     /// The next datagram, of whatever kind.
-    pub(super) fn receive(&self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, Way)> {
-        while clock::monotonic_ns() < self.spin_until_ns {
+    pub(super) fn receive(&mut self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, Way)> {
+        while self.spin.goes_on(clock::monotonic_ns()) {
             match socket.receive_now(room) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
-                other => return other,
+                other => {
+                    self.spin.end();
+                    return other;
+                }
             }
         }
         socket.receive(room)
@@ -68,9 +71,7 @@ impl Echoes {
         echo.put(message);
         // A full queue or an unreachable client shows there as a message without answer.
         let _ = socket.answer(message, way);
-        if self.may_spin {
-            self.spin_until_ns = clock::monotonic_ns() + SPIN_NS;
-        }
+        self.spin.begin(clock::monotonic_ns());
         true
     }
 }
@@ -86,13 +87,16 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize) -> io::Resu
     process::sharpen_timers();
     stream.set_nonblocking(true)?;
     let (mut room, mut arrived) = (vec![0; length], 0);
-    let (may_spin, mut spin_until_ns) = (may_spin(), 0);
+    let mut spin = Spin::new(SPIN_NS);
     loop {
         match stream.read(&mut room[arrived..]) {
             Ok(0) => return Ok(()),
-            Ok(more) => arrived += more,
+            Ok(more) => {
+                spin.end();
+                arrived += more;
+            }
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                if clock::monotonic_ns() >= spin_until_ns {
+                if !spin.goes_on(clock::monotonic_ns()) {
                     poll::wait_readable(stream.as_fd(), CHECK_NS)?;
                 }
                 continue;
@@ -109,13 +113,6 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize) -> io::Resu
         echo.far = Some(FarStamps { arrived_ns, by_kernel: false, returned_ns: clock::unix_ns() });
         echo.put(&mut room);
         poll::write_whole(stream, &room, WRITE_PATIENCE_NS)?;
-        if may_spin {
-            spin_until_ns = clock::monotonic_ns() + SPIN_NS;
-        }
+        spin.begin(clock::monotonic_ns());
     }
-}
-
-/// Where there is but one processor, the client may need it.
-fn may_spin() -> bool {
-    process::allowed_cpus().len() > 1
 }

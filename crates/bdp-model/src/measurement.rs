@@ -274,6 +274,11 @@ pub struct DirectionResult {
     pub window: WindowReport,
     /// Round trips of the probe flow, before the load and under it.
     pub rtt_ns: RttReport,
+    /// Round trips a minute under load, [`crate::stats::responsiveness_rpm`] of the probe flow: the foreign probes of
+    /// draft-ietf-ippm-responsiveness, here datagrams, without its handshakes of TCP and TLS and its probes on loaded
+    /// connections.
+    #[serde(default)]
+    pub responsiveness_rpm: Option<f64>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,
     /// Congestion control as read back from the sending socket.

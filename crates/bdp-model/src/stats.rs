@@ -17,9 +17,28 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     percentile(values, 50.0)
 }
 
+/// Round trips a minute, given some in nanoseconds: 60 s over their mean without the largest 5 %, the single-sided trimmed
+/// mean of draft-ietf-ippm-responsiveness. `None` of nothing. Sorts `round_trips_ns`.
+pub fn responsiveness_rpm(round_trips_ns: &mut [u64]) -> Option<f64> {
+    round_trips_ns.sort_unstable();
+    let kept = round_trips_ns.len() - round_trips_ns.len() / 20;
+    let sum: u64 = round_trips_ns[..kept].iter().sum();
+    (sum > 0).then(|| 60e9 * kept as f64 / sum as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn responsiveness_leaves_the_slowest_twentieth_out() {
+        assert_eq!(responsiveness_rpm(&mut []), None);
+        assert_eq!(responsiveness_rpm(&mut [20_000_000]), Some(3000.0));
+        // Nineteen of 30 ms, and one that is left out.
+        let mut round_trips = [30_000_000; 20];
+        round_trips[3] = 5_000_000_000;
+        assert_eq!(responsiveness_rpm(&mut round_trips), Some(2000.0));
+    }
 
     #[test]
     fn percentiles_interpolate() {

@@ -45,6 +45,7 @@ pub fn measurements_text(
     }
     if let [one] = measurements {
         text.push_str(&start(one, style));
+        text.push_str(&responsiveness(one, style));
     }
     text.push_str(&spread(measurements, style));
     text.push_str(&notes(measurements, style));
@@ -223,6 +224,18 @@ fn start(m: &Measurement, style: &Style) -> String {
         return String::new();
     }
     wrap("start    ", Tint::None, &format!("{} (until 90 % of the later rate)", parts.join("; ")), style)
+}
+
+/// How many round trips fit into a minute under load, one after the other.
+fn responsiveness(m: &Measurement, style: &Style) -> String {
+    let told =
+        |d: &DirectionResult| Some(format!("{} {:.0}", arrow(d.direction, style), d.responsiveness_rpm?));
+    let parts: Vec<String> = m.directions.iter().filter_map(told).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    let said = format!("{} round trips a minute under load (probes, trimmed mean)", parts.join("  "));
+    wrap("response ", Tint::None, &said, style)
 }
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.

@@ -331,6 +331,7 @@ impl Session<'_> {
         let ended = clock::monotonic_ns();
         self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip))?;
         let loaded = self.prober.as_ref().and_then(|p| p.summary(began, ended));
+        let responsiveness_rpm = self.prober.as_ref().and_then(|p| p.responsiveness_rpm(began, ended));
         let rtt = bdp_model::record::RttReport { idle, loaded };
         let mut results = Vec::new();
         for Outcome { way, received, sent, clocks } in outcomes {
@@ -338,7 +339,7 @@ impl Session<'_> {
             self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
             let udp = datagrams::report(self.request, way, &received, &sent, clocks);
             let result = outcome::result(self.request, way, received, sent, rtt.clone())?;
-            results.push(DirectionResult { udp, ..result });
+            results.push(DirectionResult { udp, responsiveness_rpm, ..result });
         }
         Ok(results)
     }

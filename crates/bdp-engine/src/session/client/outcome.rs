@@ -52,6 +52,7 @@ pub(in crate::session) fn result(
             None => window(request, &received, &sent),
         },
         rtt_ns,
+        responsiveness_rpm: None,
         retransmits: sent.retransmits,
         congestion_control: sent.congestion,
         mss_bytes: sent.mss,

@@ -71,6 +71,18 @@ impl Prober {
         })
     }
 
+    /// Round trips a minute of the probes that were sent from one moment to another; `None` where none came back.
+    pub(super) fn responsiveness_rpm(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let probes = self.shared.probes();
+        let mut round_trips_ns: Vec<u64> = probes
+            .iter()
+            .filter(|(at, _)| (from_ns..to_ns).contains(at))
+            .filter_map(|&(_, rtt)| rtt)
+            .collect();
+        drop(probes);
+        bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
+    }
+
     /// The round trip that came last.
     pub(super) fn last(&self) -> Option<u64> {
         self.shared.probes().iter().rev().find_map(|&(_, rtt)| rtt)

@@ -438,15 +438,18 @@ fn read_body(
     }
 }
 
+/// When a handshake began, and how long it took where it was answered.
+type Handshake = (u64, Option<u64>);
+
 /// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
 struct Prober {
-    seen: Arc<Mutex<Vec<(u64, Option<u64>)>>>,
+    seen: Arc<Mutex<Vec<Handshake>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Prober {
     fn start(address: SocketAddr) -> Result<Self, SessionError> {
-        let (seen, stop) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicBool>::default());
+        let (seen, stop) = (Arc::<Mutex<Vec<Handshake>>>::default(), Arc::<AtomicBool>::default());
         let (on_thread, stopped) = (Arc::clone(&seen), Arc::clone(&stop));
         // Nobody waits for it: a handshake may take as long as its deadline.
         drop(crate::agent::start(move || {

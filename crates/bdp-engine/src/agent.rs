@@ -12,8 +12,9 @@ use bdp_sys::{netlink, sysctl};
 use bdp_wire::control::{Answer, ListenOrder, Numbered, Received, Request};
 use bdp_wire::frame;
 
+use crate::datagram::lab::DatagramReceiver;
 use crate::receive::Receiver;
-use crate::{EngineError, probe, send};
+use crate::{EngineError, datagram, probe, send};
 
 /// Serves the stream until its other end closes it. Never returns before that, whatever is asked.
 pub fn serve(mut reader: impl Read, writer: impl Write + Send + 'static) {
@@ -56,7 +57,13 @@ impl Agent {
             },
             Request::Send(order) => {
                 let stop = self.fresh_stop();
-                self.spawn(id, move || send::run(&order, &stop).map(Answer::Sent));
+                self.spawn(id, move || {
+                    let sent = match &order.datagrams {
+                        Some(flow) => datagram::lab::run(&order, flow, &stop),
+                        None => send::run(&order, &stop),
+                    };
+                    sent.map(Answer::Sent)
+                });
             }
             Request::Probe(order) => {
                 let stop = self.fresh_stop();
@@ -89,6 +96,13 @@ impl Agent {
         if let Some(bytes) = order.tcp_rmem_bytes {
             sysctl::write("net.ipv4.tcp_moderate_rcvbuf", "0")?;
             sysctl::write("net.ipv4.tcp_rmem", &format!("{} {bytes} {bytes}", bytes.min(4096)))?;
+        }
+        if order.datagrams {
+            let receiver = DatagramReceiver::bind(order)?;
+            let port = receiver.port();
+            let stop = self.fresh_stop();
+            self.receiving.insert(port, start(move || receiver.run(&stop))?);
+            return Ok(Answer::Listening { port });
         }
         let receiver = Receiver::listen(order)?;
         let port = receiver.port();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::CaseSpec;
+use crate::udp::UdpReport;
 
 /// Version of the record's shape; a reader refuses a larger major number.
 pub const RECORD_SCHEMA: &str = "bdp.record/1";
@@ -163,6 +164,9 @@ pub struct FlowRecord {
     pub received: Vec<ReceiverSample>,
     /// Readings at the sender, about every 100 ms; of the first stream where it is not a sum.
     pub sent: Vec<SenderSample>,
+    /// Of a flow of datagrams, what became of them; null of TCP.
+    #[serde(default)]
+    pub udp: Option<UdpReport>,
 }
 
 /// One reading at the receiver. Absent fields are ones that the kernel did not return.

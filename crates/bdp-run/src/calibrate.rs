@@ -220,6 +220,7 @@ impl Twin {
             omit: Nanos::ZERO,
             interval: Nanos::millis(100),
             patience,
+            datagrams: false,
         });
         let port =
             expect_answer!(self.agents.call("far", listen, deadline)?, Answer::Listening { port } => port)?;
@@ -235,6 +236,7 @@ impl Twin {
             bytes: Some(bytes),
             interval: Nanos::millis(2),
             patience,
+            datagrams: None,
         });
         let sent = expect_answer!(self.agents.call("near", send, deadline)?, Answer::Sent(sent) => sent)?;
         self.agents.call("far", Request::Collect { port }, deadline)?;

@@ -15,7 +15,7 @@ use bdp_model::stats::median;
 use bdp_model::units::Nanos;
 
 use bdp_lab::machine::{self, HostCpu};
-use bdp_wire::control::{Answer, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
+use bdp_wire::control::{Answer, DatagramFlow, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
@@ -409,6 +409,7 @@ impl Session<'_> {
                 omit: flow.omit,
                 interval: SAMPLE_INTERVAL,
                 patience: flow.start + PATIENCE,
+                datagrams: flow.udp.is_some(),
             });
             let answer = self.agents.call(&flow.to, order, deadline)?;
             ports.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
@@ -429,6 +430,9 @@ impl Session<'_> {
                 bytes: flow.bytes.map(|b| b.as_bytes()),
                 interval: SAMPLE_INTERVAL,
                 patience: PATIENCE,
+                datagrams: flow
+                    .udp
+                    .map(|udp| DatagramFlow { payload_bytes: udp.datagram_bytes, rate_bps: udp.rate.as_bps() }),
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }
@@ -509,7 +513,14 @@ fn flow_record(
     received: Received,
     sent: Sent,
 ) -> FlowRecord {
-    let window = window_report(case, spec, means, calibration, &received, &sent);
+    let window = match spec.udp {
+        // Datagrams have no window.
+        Some(_) => WindowReport { method: "none".to_owned(), ..Default::default() },
+        None => window_report(case, spec, means, calibration, &received, &sent),
+    };
+    let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
+    // All hosts of the lab have one clock.
+    let udp = bdp_engine::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),
@@ -528,6 +539,7 @@ fn flow_record(
         receiver_cpu: received.cpu,
         received: received.samples,
         sent: sent.samples,
+        udp,
     }
 }
 

@@ -157,6 +157,11 @@ impl Demand {
             let by_window = window.map(|w| w * f64::from(flow.streams) / rtt.as_secs_f64() / mss);
             // Each link that a segment crosses is work.
             let links = way.as_ref().map_or(1, Way::length) as f64;
+            if let Some(udp) = flow.udp {
+                // What is offered is work, also where the link drops it.
+                segments += links * udp.rate.as_bps() as f64 * f64::from(flow.streams) / 8.0 / mss;
+                continue;
+            }
             segments += links * by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));
         }
         // An acknowledgement for every other segment.

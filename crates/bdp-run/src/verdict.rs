@@ -43,6 +43,14 @@ fn of_flow(
             format!("black hole: {} lets {most} B through, a segment has {}", way.name(hop), mss + headers);
         return Some((0.0, by));
     }
+    if let Some(udp) = flow.udp {
+        let offered = udp.rate.as_bps() as f64 * f64::from(flow.streams);
+        let rooms = way.rooms(mss, headers).map(|(_, bps, _)| bps);
+        return Some(match bdp_model::path::udp::goodput(offered, way.loss(), rooms) {
+            (bps, true) => (bps, format!("ceiling: {}", format_bps(bps))),
+            (bps, false) => (bps, "what is offered, less loss".to_owned()),
+        });
+    }
     let rtt = smallest(record.rtt_ns.idle)?;
     let slowest = way.slowest(mss + headers);
     let path = window::Path {

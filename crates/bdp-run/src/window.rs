@@ -17,8 +17,11 @@ pub(crate) enum Means {
     Path { clamp_bytes: u16 },
 }
 
-/// Bytes of IP and TCP headers of a full segment between hosts with these sysctls.
+/// Bytes of IP and TCP or UDP headers of a full segment between hosts with these sysctls.
 pub(crate) fn header_bytes(case: &CaseSpec, flow: &FlowSpec) -> u64 {
+    if flow.udp.is_some() {
+        return ip_header_bytes(case.family) + 8;
+    }
     ip_header_bytes(case.family) + 20 + if both_use(case, flow, "tcp_timestamps") { 12 } else { 0 }
 }
 
@@ -37,8 +40,11 @@ pub(crate) fn both_use(case: &CaseSpec, flow: &FlowSpec, extension: &str) -> boo
     !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 
-/// Payload of a full segment of this flow, before the kernel has said.
+/// Payload of a full segment of this flow, before the kernel has said; of a datagram.
 pub(crate) fn planned_mss(case: &CaseSpec, flow: &FlowSpec) -> u64 {
+    if let Some(udp) = flow.udp {
+        return u64::from(udp.datagram_bytes);
+    }
     let mtu = Way::of(case, flow).map_or(1500, |way| u64::from(way.mtu()));
     let headers = header_bytes(case, flow);
     let options = headers - ip_header_bytes(case.family) - 20;
@@ -79,7 +85,7 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
     let to_set = |(_, means): &(&FlowSpec, &Means)| matches!(means, Means::Receiver { .. });
     let flows = || case.flows.iter().zip(means);
     for (set, _) in flows().filter(to_set) {
-        if flows().any(|pair| pair.0.to == set.to && !to_set(&pair)) {
+        if flows().any(|pair| pair.0.to == set.to && pair.0.udp.is_none() && !to_set(&pair)) {
             return Err(format!(
                 "host '{}' receives a flow with a window and one without, and its kernel sizes buffers for both or \
                  for neither; give both a window, or another host to one of them",

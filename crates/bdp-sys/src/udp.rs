@@ -45,7 +45,26 @@ pub struct UdpOptions {
 /// A socket that hears only `to`.
 pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    let socket = open(to, options)?;
+    if let Some(from) = from {
+        socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+    }
+    socket.connect(&to.into()).map_err(failed)?;
+    Ok(socket.into())
+}
+
+/// A socket that hears everybody who sends to `address`.
+pub fn bind(address: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
+    let socket = open(address, options)?;
+    socket.bind(&address.into()).map_err(|e| SysError::new("bind to", address.to_string(), e))?;
+    Ok(socket.into())
+}
+
+/// A socket of the family of an address, with its options.
+fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
+    let failed = |e| SysError::new("make UDP socket for", family_of.to_string(), e);
+    let socket =
+        Socket::new(Domain::for_address(family_of), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
     if let Some(dscp) = options.dscp {
         set_dscp(&socket, dscp).map_err(failed)?;
     }
@@ -62,13 +81,8 @@ pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -
     if let Some(bytes) = options.send_buffer {
         enlarge(&socket, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, "SO_SNDBUF")?;
     }
-    if let Some(from) = from {
-        socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
-    }
-    socket.connect(&to.into()).map_err(failed)?;
-    let socket = UdpSocket::from(socket);
     if options.dont_fragment {
-        let (level, option, name) = match to {
+        let (level, option, name) = match family_of {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
         };

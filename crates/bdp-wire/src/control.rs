@@ -94,6 +94,18 @@ pub struct ListenOrder {
     pub interval: Nanos,
     /// How long to wait for the connections.
     pub patience: Nanos,
+    /// Whether its streams are of datagrams, each on a port of its own.
+    #[serde(default)]
+    pub datagrams: bool,
+}
+
+/// Datagrams of a flow of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramFlow {
+    /// Payload of each.
+    pub payload_bytes: u32,
+    /// Payload of each stream, bit/s.
+    pub rate_bps: u64,
 }
 
 /// How to send a flow.
@@ -121,6 +133,9 @@ pub struct SendOrder {
     pub interval: Nanos,
     /// Deadline of each connect, and how long past `duration` the receiver may take to end the flow.
     pub patience: Nanos,
+    /// Its streams are of datagrams.
+    #[serde(default)]
+    pub datagrams: Option<DatagramFlow>,
 }
 
 /// What an agent answers.

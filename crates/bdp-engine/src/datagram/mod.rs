@@ -3,7 +3,9 @@
 //! [`send`] paces trains of datagrams, [`receive`] tells what became of them, `opening` is how a client of a session gets
 //! the server to send to it, and to know its address.
 
+pub mod lab;
 pub(crate) mod opening;
+pub mod outcome;
 pub mod receive;
 pub mod send;
 

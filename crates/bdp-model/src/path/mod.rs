@@ -7,6 +7,7 @@
 //! | [`overhead`] | what headers leave of a link's rate |
 //! | [`slow_start`] | how long a connection takes to fill its window |
 //! | [`persist`] | rate of a window too small for one segment |
+//! | [`udp`] | what arrives of datagrams sent at a rate |
 //! | [`turns`] | what a half-duplex medium leaves of its rate |
 
 pub mod cubic;
@@ -17,6 +18,7 @@ pub mod pftk;
 pub mod slow_start;
 pub mod tfrc;
 pub mod turns;
+pub mod udp;
 pub mod window;
 
 use crate::units::Nanos;

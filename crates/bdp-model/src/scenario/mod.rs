@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::LinkConfig;
 use crate::record::Published;
-use crate::units::{ByteCount, Nanos, Probability};
+use crate::units::{ByteCount, Nanos, Probability, Rate};
 
 /// One point of a scenario's sweep and one repetition: everything that is needed to run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -153,7 +153,16 @@ const fn whole_packets() -> u32 {
     WHOLE_PACKETS
 }
 
-/// A bulk TCP workload.
+/// Datagrams at a rate, instead of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpFlow {
+    /// Payload of each stream, bit/s.
+    pub rate: Rate,
+    /// Payload of a datagram.
+    pub datagram_bytes: u32,
+}
+
+/// A workload: bulk TCP, or datagrams at a rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpec {
     /// Sending host.
@@ -186,6 +195,9 @@ pub struct FlowSpec {
     /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
     #[serde(default)]
     pub background: bool,
+    /// Datagrams at a rate; null is bulk TCP. What is of TCP alone does not count then.
+    #[serde(default)]
+    pub udp: Option<UdpFlow>,
 }
 
 /// How a window is brought about.

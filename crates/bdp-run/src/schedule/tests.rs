@@ -45,6 +45,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             bytes: None,
             omit: Nanos::ZERO,
             background: false,
+            udp: None,
         }],
         idle: Nanos::millis(100),
         probe: Default::default(),

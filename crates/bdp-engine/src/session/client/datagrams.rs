@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
-use bdp_model::udp::{OneWayDelay, UdpReport};
+use bdp_model::udp::UdpReport;
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{Received, Sent};
@@ -14,6 +14,7 @@ use bdp_wire::session::Key;
 use super::super::{SessionError, dial};
 use super::PATIENCE;
 use crate::datagram::opening::{self, ClockOffset};
+use crate::datagram::outcome;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 
 /// What makes the server's order one of datagrams; nothing where connections are asked for.
@@ -79,52 +80,14 @@ pub(super) fn report(
     sent: &Sent,
     clocks: Option<ClockOffset>,
 ) -> Option<UdpReport> {
-    let (got, gave) = (received.datagrams.as_ref()?, sent.datagrams.as_ref()?);
-    let lost = gave.sent.saturating_sub(got.counts.received);
     let asked = request.udp.as_ref().and_then(|udp| udp.rate_bps);
-    let seconds = gave.duration_ns.max(1) as f64 / 1e9;
-    Some(UdpReport {
-        asked_bps: asked.map(|rate| rate as f64 * f64::from(request.streams)),
-        sent_bps: sent.bytes as f64 * 8.0 / seconds,
-        datagram_bytes: gave.payload_bytes,
-        sent: gave.sent,
-        left_out: gave.left_out,
-        received: got.counts.received,
-        lost,
-        loss_ratio: lost as f64 / gave.sent.max(1) as f64,
-        dropped_by_receiver: got.dropped.map(|dropped| dropped.min(lost)),
-        duplicated: got.counts.duplicated,
-        reordered: got.counts.reordered,
-        reorder_displacement_max: got.counts.displacement_max,
-        jitter_ns: got.jitter_ns,
-        delay_variation_ns: got.transits.map(|t| bdp_model::udp::Distribution {
-            count: t.count,
-            p50: t.p50.abs_diff(t.min),
-            p95: t.p95.abs_diff(t.min),
-            p99: t.p99.abs_diff(t.min),
-            max: t.max.abs_diff(t.min),
-        }),
-        one_way_delay_ns: got.transits.zip(clocks).map(|(t, clocks)| {
-            // A transit is the receiver's clock less the sender's.
-            let ahead = match way {
-                Way::To => clocks.far_ahead_ns,
-                Way::From => clocks.far_ahead_ns.wrapping_neg(),
-            };
-            OneWayDelay {
-                min: t.min.wrapping_sub(ahead),
-                p50: t.p50.wrapping_sub(ahead),
-                p95: t.p95.wrapping_sub(ahead),
-                p99: t.p99.wrapping_sub(ahead),
-                max: t.max.wrapping_sub(ahead),
-                clock_error: clocks.error_ns,
-            }
-        }),
-        send_gap_ns: gave.gaps,
-        burst_max: gave.burst_max,
-        timestamps: if got.stamped { "kernel" } else { "read" }.to_owned(),
-        receive_buffer_bytes: received.receive_buffer_bytes,
-        trials: Vec::new(),
-    })
+    // A transit is the receiver's clock less the sender's.
+    let ahead = clocks.map(|clocks| match way {
+        Way::To => clocks,
+        Way::From => ClockOffset { far_ahead_ns: clocks.far_ahead_ns.wrapping_neg(), ..clocks },
+    });
+    let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.streams));
+    outcome::report(asked_bps, received, sent, ahead.map(|a| (a.far_ahead_ns, a.error_ns)))
 }
 
 /// What a reader should know of it.

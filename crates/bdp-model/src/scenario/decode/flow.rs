@@ -6,12 +6,15 @@ use super::super::error::Problem;
 use super::super::read::check_keys;
 use super::super::route::Network;
 use super::super::tree::{Node, Table};
-use super::super::{Family, FlowSpec, LinkSpec, WindowMethod};
+use super::super::{Family, FlowSpec, LinkSpec, UdpFlow, WindowMethod};
 use super::host::{congestion, host_named};
 use super::{Result, list, place, refused, time};
-use crate::units::{ByteCount, Nanos};
+use crate::units::{ByteCount, Nanos, Rate};
 
-const FLOW_KEYS: [&str; 15] = [
+const FLOW_KEYS: [&str; 18] = [
+    "protocol",
+    "rate",
+    "datagram",
     "from",
     "to",
     "direction",
@@ -28,6 +31,13 @@ const FLOW_KEYS: [&str; 15] = [
     "omit",
     "background",
 ];
+/// Keys that only one of the protocols has.
+const OF_TCP: [&str; 6] = ["window", "window_method", "length", "mss", "congestion", "nodelay"];
+const OF_UDP: [&str; 2] = ["rate", "datagram"];
+/// A datagram's number, its time and whose it is.
+const SHORTEST_DATAGRAM: u32 = 32;
+/// What the length field of IPv4 leaves (RFC 768, RFC 791).
+const LONGEST_DATAGRAM: u32 = 65_507;
 /// 65535 << 14, RFC 7323, section 2.3.
 const WINDOW_MAX_BYTES: u64 = 1_073_725_440;
 
@@ -62,8 +72,10 @@ pub(super) fn flows(
             bytes: None,
             omit: Nanos::secs(2),
             background: false,
+            udp: None,
         };
         workload(table, &at, &mut flow)?;
+        flow.udp = udp(node, table, &at, family, path_mtu)?;
         if let Some(n) = table.get("mss") {
             flow.mss = mss(n, &format!("{at}.mss"), family, path_mtu)?;
         }
@@ -96,6 +108,60 @@ pub(super) fn flows(
         return Err(node.unexpected(&format!("{}.background", place("flow", 0, all.len())), expected));
     }
     Ok(flows)
+}
+
+/// Datagrams, where the flow's protocol is UDP.
+fn udp(
+    node: &Node,
+    table: &Table,
+    at: &str,
+    family: Family,
+    path_mtu: u32,
+) -> Result<Option<UdpFlow>> {
+    let protocol = table.get("protocol");
+    let is_udp = match protocol {
+        Some(n) => n.as_choice(&format!("{at}.protocol"), &[("tcp", false), ("udp", true)])?,
+        None => false,
+    };
+    let misplaced: &[&str] = if is_udp { &OF_TCP } else { &OF_UDP };
+    if let Some((n, key)) = misplaced.iter().find_map(|&key| Some((table.get(key)?, key))) {
+        return Err(n.origin.error(Problem::Contradiction {
+            at: format!("{at}.{key}"),
+            found: n.describe(),
+            other: format!("protocol = \"{}\"", if is_udp { "udp" } else { "tcp" }),
+            rule: format!("{key} is of the other protocol; leave one of them out"),
+        }));
+    }
+    if !is_udp {
+        return Ok(None);
+    }
+    let expected = "payload of each stream per second, above 0, such as \"110M\"";
+    let Some(n) = table.get("rate") else {
+        let what = format!("{at}.rate");
+        return Err(node.origin.error(Problem::Missing { what, expected: expected.to_owned() }));
+    };
+    let rate: Rate = n.as_quantity(&format!("{at}.rate"), expected)?;
+    if rate.as_bps() == 0 {
+        return Err(n.unexpected(&format!("{at}.rate"), expected));
+    }
+    let headers = match family {
+        Family::Ipv4 => 28,
+        Family::Ipv6 => 48,
+    };
+    // Of a path with a larger MTU the most that a datagram holds.
+    let fits = path_mtu.saturating_sub(headers).min(LONGEST_DATAGRAM);
+    let datagram_bytes = match table.get("datagram") {
+        None => fits,
+        Some(n) => {
+            let expected = format!("bytes of payload from {SHORTEST_DATAGRAM} to {fits}, which the MTU leaves");
+            let size: ByteCount = n.as_quantity(&format!("{at}.datagram"), &expected)?;
+            match u32::try_from(size.as_bytes()) {
+                Ok(bytes) if (SHORTEST_DATAGRAM..=fits).contains(&bytes) => bytes,
+                _ => return Err(n.unexpected(&format!("{at}.datagram"), &expected)),
+            }
+        }
+    };
+    Ok(Some(UdpFlow { rate, datagram_bytes }))
 }
 
 /// The two ends, swapped where the direction is `reverse`.

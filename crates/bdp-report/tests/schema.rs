@@ -34,7 +34,22 @@ fn everything() -> Vec<Record> {
     let mut short = record(&swept);
     short.window.reached = Some(false);
     short.window.note = Some("tcp_rmem ends at 128 KiB".to_owned());
+    let mut udp = record(&Recipe { scenario: "s1-udp", ..Recipe::default() });
+    let times = bdp_model::udp::Distribution { count: 9, p50: 1, p95: 2, p99: 3, max: 4 };
+    udp.flows[0].udp = Some(bdp_model::udp::UdpReport {
+        asked_bps: Some(110e6),
+        dropped_by_receiver: Some(0),
+        jitter_ns: Some(124_000),
+        delay_variation_ns: Some(times),
+        one_way_delay_ns: Some(Default::default()),
+        send_gap_ns: Some(times),
+        timestamps: "kernel".to_owned(),
+        ..Default::default()
+    });
+    udp.case.flows[0].udp =
+        Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
     vec![
+        udp,
         record(&Recipe::default()),
         invalid(
             &Recipe { scenario: "s1-w512k", ..Recipe::default() },

@@ -15,7 +15,9 @@ use bdp_model::stats::median;
 use bdp_model::units::Nanos;
 
 use bdp_lab::machine::{self, HostCpu};
-use bdp_wire::control::{Answer, DatagramFlow, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent};
+use bdp_wire::control::{
+    Answer, DatagramFlow, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent,
+};
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
@@ -430,9 +432,10 @@ impl Session<'_> {
                 bytes: flow.bytes.map(|b| b.as_bytes()),
                 interval: SAMPLE_INTERVAL,
                 patience: PATIENCE,
-                datagrams: flow
-                    .udp
-                    .map(|udp| DatagramFlow { payload_bytes: udp.datagram_bytes, rate_bps: udp.rate.as_bps() }),
+                datagrams: flow.udp.map(|udp| DatagramFlow {
+                    payload_bytes: udp.datagram_bytes,
+                    rate_bps: udp.rate.as_bps(),
+                }),
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }

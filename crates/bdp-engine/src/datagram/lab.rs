@@ -67,10 +67,7 @@ pub fn run(order: &SendOrder, flow: &DatagramFlow, stop: &AtomicBool) -> Result<
     for stream in 0..order.streams {
         let mut to = order.to;
         to.set_port(port_of(order.to.port(), stream)?);
-        streams.push(Stream {
-            socket: udp::connect(None, to, &options)?,
-            tag: tag(order.to.port(), stream),
-        });
+        streams.push(Stream { socket: udp::connect(None, to, &options)?, tag: tag(order.to.port(), stream) });
     }
     let plan = DatagramSendPlan {
         payload_bytes: Some(flow.payload_bytes),

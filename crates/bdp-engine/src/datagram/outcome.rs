@@ -35,15 +35,13 @@ pub fn report(
             p99: t.p99.abs_diff(t.min),
             max: t.max.abs_diff(t.min),
         }),
-        one_way_delay_ns: got.transits.zip(clocks).map(|(t, (ahead, clock_error))| {
-            OneWayDelay {
-                min: t.min.wrapping_sub(ahead),
-                p50: t.p50.wrapping_sub(ahead),
-                p95: t.p95.wrapping_sub(ahead),
-                p99: t.p99.wrapping_sub(ahead),
-                max: t.max.wrapping_sub(ahead),
-                clock_error,
-            }
+        one_way_delay_ns: got.transits.zip(clocks).map(|(t, (ahead, clock_error))| OneWayDelay {
+            min: t.min.wrapping_sub(ahead),
+            p50: t.p50.wrapping_sub(ahead),
+            p95: t.p95.wrapping_sub(ahead),
+            p99: t.p99.wrapping_sub(ahead),
+            max: t.max.wrapping_sub(ahead),
+            clock_error,
         }),
         send_gap_ns: gave.gaps,
         burst_max: gave.burst_max,

@@ -38,6 +38,22 @@ fn all_parse_plan_and_say_where_they_come_from() {
 }
 
 #[test]
+fn datagrams_are_offered_as_the_source_offered_them() {
+    let all = cases("s1-udp");
+    let [case] = all.as_slice() else { panic!("{} cases", all.len()) };
+    let udp = case.flows[0].udp.unwrap();
+    assert_eq!((udp.rate.as_bps(), udp.datagram_bytes), (110_000_000, 1470));
+    assert_eq!(case.published_bps, Some(Published::Number(98.0e6)));
+    assert_eq!(case.links[0].config.forward.overhead_bytes, 0);
+    let all = cases("s1-starve");
+    let flows = &all[0].flows;
+    assert_eq!((flows[0].udp, flows[0].window.map(ByteCount::as_bytes)), (None, Some(131_072)));
+    let udp = flows[1].udp.unwrap();
+    assert_eq!((udp.rate.as_bps(), flows[1].streams, flows[1].background), (29_000_000, 10, true));
+    assert!(all[0].expect.goodput_max_bps.is_some_and(|most| most < 5_350_000));
+}
+
+#[test]
 fn numbers_are_those_of_the_experiments() {
     for (name, rtt_ms, window, streams, published) in [
         ("s1-64k", 173.0, Some(65_536), 1, Published::Number(2.77e6)),

@@ -12,9 +12,6 @@ use super::{Result, list, place, refused, time};
 use crate::units::{ByteCount, Nanos, Rate};
 
 const FLOW_KEYS: [&str; 18] = [
-    "protocol",
-    "rate",
-    "datagram",
     "from",
     "to",
     "direction",
@@ -30,6 +27,9 @@ const FLOW_KEYS: [&str; 18] = [
     "bytes",
     "omit",
     "background",
+    "protocol",
+    "rate",
+    "datagram",
 ];
 /// Keys that only one of the protocols has.
 const OF_TCP: [&str; 6] = ["window", "window_method", "length", "mss", "congestion", "nodelay"];
@@ -111,13 +111,7 @@ pub(super) fn flows(
 }
 
 /// Datagrams, where the flow's protocol is UDP.
-fn udp(
-    node: &Node,
-    table: &Table,
-    at: &str,
-    family: Family,
-    path_mtu: u32,
-) -> Result<Option<UdpFlow>> {
+fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> Result<Option<UdpFlow>> {
     let protocol = table.get("protocol");
     let is_udp = match protocol {
         Some(n) => n.as_choice(&format!("{at}.protocol"), &[("tcp", false), ("udp", true)])?,
@@ -153,7 +147,8 @@ fn udp(
     let datagram_bytes = match table.get("datagram") {
         None => fits,
         Some(n) => {
-            let expected = format!("bytes of payload from {SHORTEST_DATAGRAM} to {fits}, which the MTU leaves");
+            let expected =
+                format!("bytes of payload from {SHORTEST_DATAGRAM} to {fits}, which the MTU leaves");
             let size: ByteCount = n.as_quantity(&format!("{at}.datagram"), &expected)?;
             match u32::try_from(size.as_bytes()) {
                 Ok(bytes) if (SHORTEST_DATAGRAM..=fits).contains(&bytes) => bytes,

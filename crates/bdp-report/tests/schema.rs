@@ -49,7 +49,6 @@ fn everything() -> Vec<Record> {
     udp.case.flows[0].udp =
         Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
     vec![
-        udp,
         record(&Recipe::default()),
         invalid(
             &Recipe { scenario: "s1-w512k", ..Recipe::default() },
@@ -62,6 +61,7 @@ fn everything() -> Vec<Record> {
         record(&Recipe { scenario: "periodic", loss: Loss::Periodic(100), ..Recipe::default() }),
         short,
         elaborate(),
+        udp,
     ]
 }
 

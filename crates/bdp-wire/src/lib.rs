@@ -4,7 +4,7 @@
 //! body. [`frame`] turns bytes into messages and back; [`setup`] is what the lab says to make a host of a process,
 //! [`control`] what a case says to make it work. [`session`] is what two machines say to each other, [`proof`] how
 //! they know each other, [`datagram`] what their flows of UDP are made of, [`pattern`] what they send when every byte is checked.
-//! [`iperf2`] is that program's protocol.
+//! [`iperf2`] and [`iperf3`] are the protocols of those programs.
 #![forbid(unsafe_code)]
 
 pub mod control;
@@ -13,6 +13,7 @@ pub mod echo;
 pub mod frame;
 pub mod iperf2;
 pub mod pattern;
+pub mod iperf3;
 pub mod proof;
 pub mod session;
 pub mod setup;

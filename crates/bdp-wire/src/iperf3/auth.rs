@@ -1,0 +1,144 @@
+//! Who a client says it is: the text that is encrypted for the server, and the file of users that it is held against.
+
+use hmac::KeyInit;
+use sha2::{Digest, Sha256};
+
+/// How far the clocks of the two machines may be apart, seconds, as iperf3 has it.
+pub const SKEW_SECONDS: u64 = 10;
+
+/// What a client proves that it knows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user's name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+    /// When it was written, seconds since 1970.
+    pub unix_s: u64,
+}
+
+impl Login {
+    /// The text that is encrypted.
+    pub fn to_text(&self) -> String {
+        format!("user: {}\npwd:  {}\nts:   {}", self.user, self.password, self.unix_s)
+    }
+
+    /// What [`Login::to_text`] made; `None` where it is anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.split('\n');
+        let mut part =
+            |label: &str| Some(lines.next()?.strip_prefix(label)?.trim_start_matches(' ').to_owned());
+        let (user, password, unix_s) = (part("user:")?, part("pwd:")?, part("ts:")?.trim().parse().ok()?);
+        Some(Self { user, password, unix_s })
+    }
+
+    /// What the file of users has for this user where the password is right: SHA-256 of `{user}password`.
+    fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{{{}}}{}", self.user, self.password));
+        crate::proof::hex(&<[u8; 32]>::from(hash.finalize()))
+    }
+
+    /// Whether it was written about `now`.
+    pub fn is_fresh(&self, now_unix_s: u64) -> bool {
+        self.unix_s.abs_diff(now_unix_s) <= SKEW_SECONDS
+    }
+}
+
+/// The users of a server, from lines of `user,sha256`.
+#[derive(Clone, Default)]
+pub struct Users(Vec<(String, String)>);
+
+impl Users {
+    /// Reads the file's text; the error names the line that is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut users = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let entry = line.rsplit_once(',').map(|(user, digest)| (user.trim(), digest.trim()));
+            match entry {
+                Some((user, digest))
+                    if !user.is_empty()
+                        && digest.len() == 64
+                        && digest.bytes().all(|b| b.is_ascii_hexdigit()) =>
+                {
+                    users.push((user.to_owned(), digest.to_ascii_lowercase()));
+                }
+                _ => {
+                    return Err(format!(
+                        "line {}: a line is 'user,sha256', the latter 64 digits of printf '{{user}}password' | sha256sum",
+                        number + 1
+                    ));
+                }
+            }
+        }
+        if users.is_empty() { Err("it names no user".to_owned()) } else { Ok(Self(users)) }
+    }
+
+    /// Whether a login is that of one of them. Takes as long whoever it is.
+    pub fn know(&self, login: &Login) -> bool {
+        let digest = login.digest();
+        self.0.iter().fold(false, |known, (user, right)| {
+            known | (same(user.as_bytes(), login.user.as_bytes()) & same(right.as_bytes(), digest.as_bytes()))
+        })
+    }
+}
+
+/// Whether two texts are the same, in a time that does not tell how far they are.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    use hmac::Mac;
+    // Of both under a key the digests are compared: a difference there tells nothing of the texts.
+    let code = |bytes: &[u8]| {
+        let mut mac = hmac::Hmac::<Sha256>::new_from_slice(b"equal").ok()?;
+        mac.update(bytes);
+        Some(mac.finalize().into_bytes())
+    };
+    match (code(one), code(other)) {
+        (Some(one), Some(other)) => one.iter().zip(&other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `printf '{mario}rossi' | sha256sum`.
+    const MARIO: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
+
+    fn login(user: &str, password: &str) -> Login {
+        Login { user: user.to_owned(), password: password.to_owned(), unix_s: 1_700_000_000 }
+    }
+
+    #[test]
+    fn a_login_comes_back() {
+        let one = login("mario", "a pass: word");
+        assert_eq!(one.to_text(), "user: mario\npwd:  a pass: word\nts:   1700000000");
+        assert!(Login::parse(&one.to_text()) == Some(one));
+        for wrong in
+            ["", "user: a", "user: a\npwd:  b", "user: a\npwd:  b\nts:   x", "pwd: a\nuser: b\nts: 1"]
+        {
+            assert!(Login::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn users_are_known_by_their_password() {
+        let users = Users::parse(&format!("# users\n\n{MARIO}\n")).unwrap();
+        assert!(users.know(&login("mario", "rossi")));
+        assert!(!users.know(&login("mario", "rosso")) && !users.know(&login("maria", "rossi")));
+        for wrong in ["", "mario", "mario,12", ",bf7a", &MARIO.replace("bf", "xx")] {
+            assert!(Users::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_old_login_is_not_fresh() {
+        let one = login("mario", "rossi");
+        assert!(one.is_fresh(one.unix_s + 10) && one.is_fresh(one.unix_s - 10));
+        assert!(!one.is_fresh(one.unix_s + 11) && !one.is_fresh(0));
+    }
+}

@@ -1,0 +1,89 @@
+//! Datagrams: the hello by which a stream is made known, and what each of the data begins with.
+
+/// The client's hello, as releases since 3.12 send it, and its answer.
+pub const HELLO: [u8; 4] = *b"9876";
+/// The server's answer to [`HELLO`].
+pub const ANSWER: [u8; 4] = *b"6789";
+/// The hello of older releases, and its answer, in the byte order of those machines that most are.
+const OLD_HELLO: [u8; 4] = 123_456_789_u32.to_le_bytes();
+const OLD_ANSWER: [u8; 4] = 987_654_321_u32.to_le_bytes();
+
+/// The answer to a hello, in the hello's own words; `None` where it is none.
+pub fn answer(hello: &[u8]) -> Option<[u8; 4]> {
+    match <[u8; 4]>::try_from(hello) {
+        Ok(HELLO) => Some(ANSWER),
+        Ok(OLD_HELLO) => Some(OLD_ANSWER),
+        _ => None,
+    }
+}
+
+/// Whether a datagram is a server's answer to a hello.
+pub fn is_answer(datagram: &[u8]) -> bool {
+    datagram == ANSWER || datagram == OLD_ANSWER
+}
+
+/// Bytes that a datagram of data has at least.
+pub const fn header_bytes(wide: bool) -> usize {
+    if wide { 16 } else { 12 }
+}
+
+/// What a datagram of data begins with, big-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// When it was sent, by the sender's clock: since some moment of its own, microseconds.
+    pub sent_us: u64,
+    /// From 1, in the order of sending.
+    pub number: u64,
+}
+
+impl Header {
+    /// Writes it to the front of a datagram, which has room for it.
+    pub fn encode(&self, wide: bool, datagram: &mut [u8]) {
+        let (seconds, micros) = ((self.sent_us / 1_000_000) as u32, (self.sent_us % 1_000_000) as u32);
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&seconds.to_be_bytes());
+        bytes[4..8].copy_from_slice(&micros.to_be_bytes());
+        if wide {
+            bytes[8..].copy_from_slice(&self.number.to_be_bytes());
+        } else {
+            bytes[8..12].copy_from_slice(&(self.number as u32).to_be_bytes());
+        }
+        let length = header_bytes(wide).min(datagram.len());
+        datagram[..length].copy_from_slice(&bytes[..length]);
+    }
+
+    /// Reads it; `None` where the datagram is shorter.
+    pub fn decode(wide: bool, datagram: &[u8]) -> Option<Self> {
+        let word = |at: usize| datagram.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+        let number =
+            if wide { u64::from(word(8)?) << 32 | u64::from(word(12)?) } else { u64::from(word(8)?) };
+        Some(Self { sent_us: u64::from(word(0)?) * 1_000_000 + u64::from(word(4)?), number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_hellos_are_answered_in_their_own_words() {
+        assert_eq!(answer(b"9876"), Some(*b"6789"));
+        assert_eq!(answer(&[0x15, 0xcd, 0x5b, 0x07]), Some([0xb1, 0x68, 0xde, 0x3a]));
+        for other in [b"".as_slice(), b"987", b"98765", b"6789"] {
+            assert_eq!(answer(other), None, "{other:?}");
+        }
+        assert!(is_answer(b"6789") && is_answer(&[0xb1, 0x68, 0xde, 0x3a]) && !is_answer(b"9876"));
+    }
+
+    #[test]
+    fn headers_come_back_and_short_ones_do_not() {
+        let header = Header { sent_us: 1_234_567_890, number: (1 << 33) + 7 };
+        let mut bytes = [0xee; 20];
+        header.encode(true, &mut bytes);
+        assert_eq!((Header::decode(true, &bytes), bytes[16]), (Some(header), 0xee));
+        assert_eq!(Header::decode(true, &bytes[..15]), None);
+        header.encode(false, &mut bytes);
+        assert_eq!(Header::decode(false, &bytes[..12]), Some(Header { number: 7, ..header }));
+        assert_eq!(Header::decode(false, &bytes[..11]), None);
+    }
+}

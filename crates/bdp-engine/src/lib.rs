@@ -12,6 +12,7 @@ pub mod datagram;
 pub mod disturbance;
 pub mod host;
 pub mod instrument;
+mod iperf3;
 pub mod meter;
 mod outlet;
 mod pause;

@@ -25,6 +25,12 @@ pub struct TcpInfo {
     pub total_retrans: Option<u32>,
     /// Bytes acknowledged (4.1).
     pub bytes_acked: Option<u64>,
+    /// Bytes sent, those sent again included (4.19).
+    pub bytes_sent: Option<u64>,
+    /// Bytes sent again (4.19).
+    pub bytes_retrans: Option<u64>,
+    /// Bytes in the send buffer that were never sent (4.6).
+    pub notsent_bytes: Option<u64>,
     /// Bytes received (4.1).
     pub bytes_received: Option<u64>,
     /// Smallest round trip (4.6).
@@ -82,6 +88,9 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         cwnd_segments: word(80),
         total_retrans: word(100),
         bytes_acked: long(120),
+        bytes_sent: long(200),
+        bytes_retrans: long(208),
+        notsent_bytes: word(144).map(u64::from),
         bytes_received: long(128),
         min_rtt_ns: word(148).map(micros),
         busy_ns: long(168).map(|us| us.saturating_mul(1_000)),

@@ -3,7 +3,7 @@
 //! [`measure`] is the end that asks, [`server`] the one that serves. The client opens every connection.
 
 pub(crate) mod client;
-mod deadline;
+pub(crate) mod deadline;
 pub mod dial;
 pub mod download;
 mod error;

@@ -95,7 +95,7 @@ impl Failure {
     /// Results that can't be taken.
     pub const RESULTS: Self = Self::numbered(117);
     /// The congestion control is not there.
-    pub const CONGESTION: Self = Self::numbered(140);
+    pub const CONGESTION: Self = Self::numbered(134);
     /// The client is not allowed.
     pub const AUTHORISATION: Self = Self::numbered(142);
 
@@ -133,7 +133,7 @@ impl fmt::Display for Failure {
             110 => "it received a control message that it does not know",
             114 => "it can't read the parameters",
             117 => "it can't read the results",
-            140 => "it does not have that congestion control",
+            134 => "it does not have that congestion control",
             142 => "the authorisation failed; give --user and --iperf3-public-key",
             _ => return write!(f, "error {} of iperf3 (errno {})", self.code, self.errno),
         };

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket;
+use bdp_wire::iperf3::{COOKIE_BYTES, Cookie};
 use bdp_wire::session::{Kind, PREAMBLE_BYTES, Preamble, TICKET_BYTES, Ticket};
 
-use super::{Event, Reason, Shared, admission};
+use super::{Event, Reason, Shared, admission, iperf3};
 use crate::EngineError;
 
 /// How long a connection may take to say what it is for.
@@ -22,6 +23,8 @@ const CHECK_NS: u64 = 500_000_000;
 /// Tokens of the poll that are no connection.
 const LISTENER: u64 = 0;
 const WAKER: u64 = 1;
+/// Bytes that any connection may have to show before it is known: a ticket of bdp, or a cookie of iperf3.
+const MOST_BYTES: usize = if TICKET_BYTES > COOKIE_BYTES { TICKET_BYTES } else { COOKIE_BYTES };
 
 /// Keeps the door until the server ends.
 pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) -> Result<(), EngineError> {
@@ -58,7 +61,7 @@ struct Door<'a> {
 struct Pending {
     stream: TcpStream,
     peer: SocketAddr,
-    arrived: [u8; TICKET_BYTES],
+    arrived: [u8; MOST_BYTES],
     length: usize,
 }
 
@@ -92,7 +95,7 @@ impl Door<'_> {
         if self.poll.add(&stream, token, Interest::Read).is_err() {
             return;
         }
-        self.pending.insert(token, Pending { stream, peer, arrived: [0; TICKET_BYTES], length: 0 });
+        self.pending.insert(token, Pending { stream, peer, arrived: [0; MOST_BYTES], length: 0 });
         self.order.insert(token, Instant::now() + PREAMBLE_DEADLINE);
         // What it is for has mostly come with it; only those that are silent then are kept waiting.
         self.read(token);
@@ -108,6 +111,7 @@ impl Door<'_> {
         let Some(pending) = self.pending.get_mut(&token) else { return false };
         let wanted = match Preamble::decode(&pending.arrived[..pending.length]) {
             Ok(Some(Preamble { kind: Kind::Data | Kind::Probe | Kind::Echo, .. })) => TICKET_BYTES,
+            Err(_) => COOKIE_BYTES,
             _ => PREAMBLE_BYTES,
         };
         match pending.stream.read(&mut pending.arrived[pending.length..wanted]) {
@@ -130,6 +134,16 @@ impl Door<'_> {
         match Preamble::decode(arrived) {
             Ok(None) => {}
             Err(error) => {
+                match Cookie::decode(arrived) {
+                    Ok(None) => return,
+                    Ok(Some(cookie)) => {
+                        if let Some(Pending { stream, peer, .. }) = self.take(token) {
+                            iperf3::take(self.shared, stream, peer, cookie, token);
+                        }
+                        return;
+                    }
+                    Err(_) => {}
+                }
                 let why = format!("{error} ({})", legible(arrived));
                 if let Some(Pending { peer, stream, .. }) = self.take(token) {
                     self.shared.counters.give_reason(Reason::Protocol);

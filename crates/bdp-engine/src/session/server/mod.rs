@@ -12,6 +12,7 @@ mod door;
 mod echo;
 mod flow;
 mod iperf2;
+mod iperf3;
 mod places;
 mod session;
 
@@ -129,6 +130,8 @@ struct Shared {
     /// Tests of iperf2's clients.
     iperf2: iperf2::Tests,
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
+    /// Tests of iperf3's clients.
+    iperf3: iperf3::Tests,
     /// Clients that are being greeted.
     greeting: AtomicU32,
     /// Sessions so far.
@@ -165,6 +168,7 @@ impl Server {
             places,
             iperf2: iperf2::Tests::default(),
             sessions: Mutex::default(),
+            iperf3: iperf3::Tests::default(),
             greeting: AtomicU32::new(0),
             begun: AtomicU32::new(0),
             ending: AtomicBool::new(false),
@@ -207,7 +211,8 @@ impl Server {
         drop(listener);
         shared.end();
         let until = Instant::now() + FAREWELL;
-        while !(shared.sessions().is_empty() && shared.iperf2.is_empty()) && Instant::now() < until {
+        let is_idle = || shared.sessions().is_empty() && shared.iperf2.is_empty() && shared.iperf3.is_empty();
+        while !is_idle() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         // It looks at the flag at least twice a second.
@@ -245,6 +250,7 @@ impl Shared {
         for session in self.sessions().values() {
             session.hang_up();
         }
+        self.iperf3.hang_up();
     }
 
     fn tell(&self, event: &Event) {

@@ -1,0 +1,277 @@
+//! The TCP streams of one direction of a test: sent or received by the same engine as bdp's own flows, with what
+//! iperf3's results need beside it, the counts of each stream.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bdp_model::units::Nanos;
+use bdp_sys::{clock, socket, tcp_info};
+use bdp_wire::control::{Received, Sent};
+use bdp_wire::iperf3::Parameters;
+
+use crate::EngineError;
+use crate::meter::Meter;
+use crate::receive::{self, ReceivePlan};
+use crate::send::{self, SendPlan};
+
+/// From one reading of a flow to the next.
+pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
+/// How often streams are emptied that nobody counts any more.
+const DRAIN_BYTES: usize = 1 << 20;
+
+/// How the streams of a direction are to be moved.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Bytes of one write.
+    pub(crate) length_bytes: u64,
+    /// Ends it at the latest; whoever leads the test ends it before, by [`Flow::stop`].
+    pub(crate) longest: Nanos,
+    /// Beginning that does not count.
+    pub(crate) omit: Nanos,
+    /// A sender ends after so many bytes.
+    pub(crate) volume_bytes: Option<u64>,
+    /// From one reading to the next.
+    pub(crate) interval: Nanos,
+    /// Whether the receiver's window is left to the kernel.
+    pub(crate) autotuned: bool,
+}
+
+impl Plan {
+    /// What a client asked for, for no longer than `longest`.
+    pub(crate) fn of(parameters: &Parameters, longest: Nanos) -> Self {
+        Self {
+            length_bytes: parameters.length_bytes,
+            longest,
+            omit: Nanos::secs(parameters.omit_seconds),
+            // What is sent before counting begins is not of the volume, and how much that will be nobody knows.
+            volume_bytes: parameters.volume_bytes().filter(|_| parameters.omit_seconds == 0),
+            interval: INTERVAL,
+            autotuned: parameters.window_bytes.is_none(),
+        }
+    }
+}
+
+/// What a flow came to.
+pub(crate) enum End {
+    /// At the end that sent.
+    Sent(Sent),
+    /// At the end that received.
+    Received(Received),
+}
+
+/// One stream's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StreamCount {
+    /// Bytes after omit.
+    pub(crate) bytes: u64,
+    /// Segments sent again after omit; nothing of a receiver.
+    pub(crate) retransmits: Option<u64>,
+}
+
+/// The outcome of a flow.
+pub(crate) struct Outcome {
+    /// In order of the streams.
+    pub(crate) streams: Vec<StreamCount>,
+    /// How long it was counted.
+    pub(crate) counted: Nanos,
+    /// Congestion control of the first stream.
+    pub(crate) congestion: Option<String>,
+    /// All that the engine tells.
+    pub(crate) end: End,
+}
+
+/// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
+pub(crate) struct Flow {
+    sends: bool,
+    /// The connections once more: for their counts, and so that they outlive the engine's part.
+    taps: Vec<TcpStream>,
+    stop: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+    work: Option<JoinHandle<Result<End, EngineError>>>,
+    began_ns: u64,
+    counted_from_ns: u64,
+    counted_from: Vec<StreamCount>,
+    stopped: Option<(u64, Vec<StreamCount>)>,
+    shown: u64,
+}
+
+impl Flow {
+    /// Starts to send.
+    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let plan = SendPlan {
+            length_bytes: plan.length_bytes,
+            longest: plan.longest,
+            bytes: plan.volume_bytes,
+            interval: plan.interval,
+            by_reference: true,
+        };
+        Self::start(streams, true, move |streams, stop, meter| {
+            send::over(streams, &plan, stop, meter).map(End::Sent)
+        })
+    }
+
+    /// Starts to receive.
+    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let plan = ReceivePlan {
+            duration: plan.longest,
+            omit: plan.omit,
+            interval: plan.interval,
+            patience: plan.longest,
+            window_bytes: None,
+            coalesce: plan.autotuned,
+        };
+        let count = streams.len();
+        Self::start(streams, false, move |streams, stop, meter| {
+            match receive::over(streams, &plan, stop, meter) {
+                // A path that lets no data through is one that was measured.
+                Err(EngineError::Silence { .. }) => {
+                    Ok(End::Received(Received { stream_bytes: vec![0; count], ..Default::default() }))
+                }
+                other => other.map(End::Received),
+            }
+        })
+    }
+
+    fn start(
+        streams: Vec<TcpStream>,
+        sends: bool,
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
+        let taps = taps.map_err(EngineError::io("open a stream once more"))?;
+        let (stop, meter) = (Arc::<AtomicBool>::default(), Arc::<Meter>::default());
+        let (on_thread, shown) = (Arc::clone(&stop), Arc::clone(&meter));
+        let now = clock::monotonic_ns();
+        Ok(Self {
+            sends,
+            counted_from: vec![StreamCount::default(); taps.len()],
+            taps,
+            stop,
+            meter,
+            work: Some(crate::agent::start(move || work(streams, &on_thread, &shown))?),
+            began_ns: now,
+            counted_from_ns: now,
+            stopped: None,
+            shown: 0,
+        })
+    }
+
+    /// Whether this end sends.
+    pub(crate) fn sends(&self) -> bool {
+        self.sends
+    }
+
+    /// Since it began.
+    pub(crate) fn elapsed(&self) -> Nanos {
+        Nanos(clock::monotonic_ns().saturating_sub(self.began_ns))
+    }
+
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.meter.bytes()
+    }
+
+    /// Bytes since this was asked last.
+    pub(crate) fn bytes_since(&mut self) -> u64 {
+        let now = self.meter.bytes();
+        let since = now.saturating_sub(self.shown);
+        self.shown = now;
+        since
+    }
+
+    /// Whether the engine has nothing more to do.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.work.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// The omit is over: what counts begins here. A receiver knows by itself.
+    pub(crate) fn begin_counting(&mut self) {
+        self.counted_from_ns = clock::monotonic_ns();
+        self.counted_from = self.counts();
+    }
+
+    /// Segments sent and bytes given to the kernel, of each stream until now.
+    fn counts(&self) -> Vec<StreamCount> {
+        let count = |tap: &TcpStream| {
+            let info = tcp_info::read(tap).unwrap_or_default();
+            let again = info.bytes_retrans.unwrap_or(0);
+            let passed = info.bytes_sent.map(|sent| sent.saturating_sub(again));
+            StreamCount {
+                bytes: passed.map(|b| b + info.notsent_bytes.unwrap_or(0)).or(info.bytes_acked).unwrap_or(0),
+                retransmits: info.total_retrans.map(u64::from),
+            }
+        };
+        self.taps.iter().map(count).collect()
+    }
+
+    /// Whether the other kernel has acknowledged all that was given to this one.
+    pub(crate) fn is_through(&self) -> bool {
+        self.taps.iter().all(|tap| {
+            tcp_info::read(tap).is_ok_and(|info| {
+                info.unacked_segments.unwrap_or(0) == 0 && info.notsent_bytes.unwrap_or(0) == 0
+            })
+        })
+    }
+
+    /// Ends it, as of now.
+    pub(crate) fn stop(&mut self) {
+        if self.sends && self.stopped.is_none() {
+            self.stopped = Some((clock::monotonic_ns(), self.counts()));
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the engine's end; the connections stay.
+    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+        self.stop();
+        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
+        let end = work
+            .join()
+            .unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))?;
+        let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());
+        Ok(match end {
+            End::Sent(sent) => {
+                let (ended_ns, counts) = self.stopped.take().unwrap_or_default();
+                let since = |now: &StreamCount, before: &StreamCount| StreamCount {
+                    bytes: now.bytes.saturating_sub(before.bytes),
+                    retransmits: now.retransmits.map(|n| n.saturating_sub(before.retransmits.unwrap_or(0))),
+                };
+                Outcome {
+                    streams: counts.iter().zip(&self.counted_from).map(|(n, b)| since(n, b)).collect(),
+                    counted: Nanos(ended_ns.saturating_sub(self.counted_from_ns)),
+                    congestion: Some(sent.congestion.clone()),
+                    end: End::Sent(sent),
+                }
+            }
+            End::Received(received) => Outcome {
+                streams: received
+                    .stream_bytes
+                    .iter()
+                    .map(|&bytes| StreamCount { bytes, retransmits: None })
+                    .collect(),
+                counted: Nanos(received.counted_ns()),
+                congestion,
+                end: End::Received(received),
+            },
+        })
+    }
+
+    /// Takes what still comes and counts it no more, so that the other end does not wait for room. Never waits itself.
+    pub(crate) fn drain(&self) {
+        let mut room = vec![0; DRAIN_BYTES];
+        for tap in &self.taps {
+            while socket::discard(tap, &mut room).is_ok_and(|length| length > 0) {}
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(work) = self.work.take() {
+            let _ = work.join();
+        }
+    }
+}

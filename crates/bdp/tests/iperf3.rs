@@ -1,0 +1,231 @@
+//! `bdp serve` with iperf3's client: each mode a row, `mode ... pass`, with the bytes of both ends held against each other.
+
+mod support;
+
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Bench;
+use support::machine::has;
+use support::serving::{Serving, serve};
+
+/// Whether iperf3 is there; says so where it is not.
+fn iperf3_is_there(test: &str) -> bool {
+    let there = has("iperf3", &["--version"]);
+    if !there {
+        println!("SKIPPED {test}: iperf3 is not installed");
+    }
+    there
+}
+
+/// What the client says, as JSON.
+fn client(port: u16, options: &str) -> Value {
+    let output = Command::new("iperf3")
+        .args(["-c", if options.contains("-6") { "::1" } else { "127.0.0.1" }, "-p", &port.to_string(), "-J"])
+        .args(options.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"))
+}
+
+/// A figure by its pointer.
+#[track_caller]
+fn number(document: &Value, pointer: &str) -> f64 {
+    document
+        .pointer(pointer)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {document:#}"))
+}
+
+/// What one row of the table has to show beyond that both ends ended well and tell the same.
+type Check = fn(&Value);
+
+const MODES: [(&str, &str, Check); 16] = [
+    ("TCP", "-t 1", |_| {}),
+    ("TCP reverse", "-t 1 -R", |d| assert!(d.pointer("/end/sum_sent/retransmits").is_some(), "{d:#}")),
+    ("TCP 4 streams", "-t 1 -P 4", |d| assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4)),
+    ("TCP reverse, 4 streams", "-t 1 -P 4 -R", |d| {
+        assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4);
+    }),
+    ("TCP both ways", "-t 1 --bidir", |d| {
+        assert!(number(d, "/end/sum_received_bidir_reverse/bytes") > 1e6, "{d:#}");
+    }),
+    ("TCP both ways, 3 streams", "-t 1 --bidir -P 3", |d| {
+        assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 6);
+    }),
+    ("TCP bytes", "-n 20M", |d| assert_eq!(number(d, "/end/sum_received/bytes"), 20_971_520.0)),
+    ("TCP bytes, reverse", "-n 20M -R", |d| assert!(number(d, "/end/sum_received/bytes") >= 20_971_520.0)),
+    ("TCP blocks", "-k 100 -l 10000", |d| assert_eq!(number(d, "/end/sum_received/bytes"), 1e6)),
+    ("TCP omit", "-t 1 -O 1", |d| assert!((0.8..1.9).contains(&number(d, "/end/sum_received/seconds")))),
+    ("TCP omit, reverse", "-t 1 -O 1 -R", |d| {
+        assert!((0.8..1.9).contains(&number(d, "/end/sum_sent/seconds")), "{}", d["end"]);
+    }),
+    ("TCP window", "-t 1 -w 64K", |_| {}),
+    ("TCP segment size", "-t 1 -M 1000 -R", |_| {}),
+    ("TCP congestion control", "-t 1 -C reno -R", |d| {
+        assert_eq!(d["end"]["sender_tcp_congestion"], "reno", "{:#}", d["end"]);
+    }),
+    ("TCP no delay, length, type of service", "-t 1 -N -l 5000 -S 0x20", |_| {}),
+    ("TCP over IPv6", "-t 1 -6", |_| {}),
+];
+
+/// Both ends tell about the same: what is under way at the end only one of them counts.
+fn agree(mode: &str, document: &Value) {
+    assert!(document.get("error").is_none(), "{mode}: {}", document["error"]);
+    for (sent, received) in
+        [("sum_sent", "sum_received"), ("sum_sent_bidir_reverse", "sum_received_bidir_reverse")]
+    {
+        if document["end"].get(sent).is_none() {
+            continue;
+        }
+        let bytes = |which: &str| number(document, &format!("/end/{which}/bytes"));
+        let (sent, received) = (bytes(sent), bytes(received));
+        assert!(sent > 0.0 && received > 0.0, "{mode}: {sent} sent, {received} received");
+        let under_way = 64e6 + 0.3 * sent.max(received);
+        assert!((sent - received).abs() < under_way, "{mode}: {sent} sent, {received} received");
+    }
+}
+
+#[test]
+fn its_client_is_served_in_every_mode() {
+    if !iperf3_is_there("its_client_is_served_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (mode, options, check) in MODES {
+        let document = client(server.port, options);
+        agree(mode, &document);
+        check(&document);
+        println!("{mode} ... pass");
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn several_clients_are_served_at_once_beside_one_of_bdp() {
+    if !iperf3_is_there("several_clients_are_served_at_once_beside_one_of_bdp") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let port = server.port;
+    let clients: Vec<_> =
+        ["-t 2", "-t 2 -R", "-t 2 --bidir -P 2"].map(|o| (o, thread::spawn(move || client(port, o)))).into();
+    server.assert_unharmed(&bench);
+    for (options, client) in clients {
+        agree(options, &client.join().unwrap());
+    }
+}
+
+#[test]
+fn what_is_not_granted_is_refused_in_its_own_words() {
+    if !iperf3_is_there("what_is_not_granted_is_refused_in_its_own_words") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-duration 5s --max-streams 4");
+    for (options, word) in [
+        ("-t 6", "duration too long"),
+        ("-t 1 -P 5", "parallel streams too large"),
+        ("-t 1 -C no_such_cc -R", "CONGESTION"),
+    ] {
+        let told = client(server.port, options)["error"].to_string();
+        assert!(told.contains(word), "{options}: {told}");
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn a_client_that_vanishes_frees_its_place() {
+    if !iperf3_is_there("a_client_that_vanishes_frees_its_place") {
+        return;
+    }
+    let bench = Bench::new();
+    let mut server = serve(&bench, "--max-sessions 1");
+    for options in ["-t 60", "-t 60 -R", "-t 60 --bidir -P 2"] {
+        let (began, ended) = counted(&server);
+        let mut child = Command::new("iperf3")
+            .args(["-c", "127.0.0.1", "-p", &server.port.to_string()])
+            .args(options.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        server.process.wait_until("a test began", |p| p.err().matches("began").count() > began);
+        thread::sleep(Duration::from_millis(300));
+        // It is told that there is no place, and not kept waiting.
+        let busy = client(server.port, "-t 1");
+        assert!(busy["error"].to_string().contains("busy"), "{busy:#}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        server.process.wait_until("it ended", |p| p.err().matches("ended after").count() > ended);
+        server.assert_unharmed(&bench);
+    }
+}
+
+fn counted(server: &Serving) -> (usize, usize) {
+    let err = server.process.err();
+    (err.matches("began").count(), err.matches("ended after").count())
+}
+
+/// A connection that has shown its cookie and was asked for parameters.
+fn greeted(port: u16, cookie: u8) -> TcpStream {
+    use std::io::{Read, Write};
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut bytes = [cookie; 37];
+    bytes[36] = 0;
+    stream.write_all(&bytes).unwrap();
+    let mut state = [0];
+    stream.read_exact(&mut state).unwrap();
+    assert_eq!(state, [9]);
+    stream
+}
+
+#[test]
+fn malice_is_answered_and_forgotten() {
+    use std::io::{Read, Write};
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let body = |text: &str| {
+        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        bytes
+    };
+    for (what, bytes, code) in [
+        ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
+        ("a length of 0xffffffff", vec![0xff; 4], 114),
+        ("wrong types", body(r#"{"tcp":true,"time":{},"parallel":[]}"#), 114),
+        ("no JSON", body("tcp, please"), 114),
+        ("a day and a second", body(r#"{"tcp":true,"time":86401}"#), 5),
+        ("no end", body(r#"{"tcp":true}"#), 114),
+        ("deep nesting", body(&"[".repeat(8000)), 114),
+    ] {
+        let mut stream = greeted(server.port, b'a');
+        stream.write_all(&bytes).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, [&[0xfe, 0, 0, 0, code][..], &[0; 4]].concat(), "{what}");
+        let since = Instant::now();
+        server.assert_unharmed(&bench);
+        println!("{what} ... refused, the next client served within {:?}", since.elapsed());
+    }
+    // These say nothing more, or go: nobody waits for them.
+    let mut half = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    half.write_all(b"abcdefghij").unwrap();
+    let silent: Vec<_> = (0..8).map(|i| greeted(server.port, b'b' + i)).collect();
+    let mut streamless = greeted(server.port, b'z');
+    streamless.write_all(&body(r#"{"tcp":true,"time":1,"parallel":3}"#)).unwrap();
+    drop(greeted(server.port, b'y'));
+    server.assert_unharmed(&bench);
+    let mut answer = Vec::new();
+    streamless.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 104], "asked for streams, and told that none came");
+    drop((half, silent));
+    server.assert_unharmed(&bench);
+}

@@ -179,7 +179,14 @@ impl Test {
         });
     }
 
-    fn attend(&self, shared: &Shared, control: &Control, number: u32, flows: &mut u32) -> Result<(), Ending> {
+    fn attend(
+        &self,
+        shared: &Shared,
+        control: &Control,
+        place: &Place,
+        number: u32,
+        flows: &mut u32,
+    ) -> Result<(), Ending> {
         let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
         control.say(State::ParamExchange).map_err(gone)?;
         let parameters = read_parameters(control)?;
@@ -317,7 +324,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut streams: Vec<TcpStream>, parameters: &Parameters, longest: Nanos) -> Result<Self, Ending> {
+    fn start(
+        mut streams: Vec<TcpStream>,
+        parameters: &Parameters,
+        longest: Nanos,
+        most: Option<Rate>,
+    ) -> Result<Self, Ending> {
         let plan = Plan::of(parameters, longest + GRACE);
         let failed = |e: crate::EngineError| Ending::refused(Failure::ACCEPT, e.to_string());
         pace(&streams, parameters, most).map_err(failed)?;
@@ -408,7 +420,11 @@ impl Running {
 }
 
 /// Has the kernel hold the streams to the rate that was asked for, and all that the server sends to what it may.
-fn pace(streams: &[TcpStream], parameters: &Parameters, most: Option<Rate>) -> Result<(), crate::EngineError> {
+fn pace(
+    streams: &[TcpStream],
+    parameters: &Parameters,
+    most: Option<Rate>,
+) -> Result<(), crate::EngineError> {
     let share = most.map(|most| most.as_bps() / u64::from(parameters.parallel));
     let asked = [parameters.rate_bps, parameters.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min();
     let Some(rate) = asked.into_iter().chain(share).min() else { return Ok(()) };

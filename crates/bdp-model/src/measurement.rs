@@ -56,6 +56,9 @@ pub struct MeasureRequest {
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// What the server speaks, where that is not bdp's own protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerProtocol>,
     /// IP version, where only one will do.
     #[serde(default)]
     pub family: Option<Family>,
@@ -124,6 +127,7 @@ impl MeasureRequest {
         Self {
             host: host.into(),
             port: PORT,
+            peer: None,
             family: None,
             directions: vec![Way::To, Way::From],
             bidirectional: false,
@@ -161,6 +165,26 @@ pub struct SshRequest {
     pub destination: String,
     /// Whether data went through its connection, and not directly to the host.
     pub through: bool,
+}
+
+/// A protocol of servers that are not bdp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerProtocol {
+    /// iperf3's.
+    Iperf3,
+    /// iperf2's.
+    Iperf2,
+}
+
+impl PeerProtocol {
+    /// `iperf3`, `iperf2`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iperf3 => "iperf3",
+            Self::Iperf2 => "iperf2",
+        }
+    }
 }
 
 /// A way across the path.

@@ -1,4 +1,5 @@
-//! `bdp serve` with iperf3's client: each mode a row, `mode ... pass`, with the bytes of both ends held against each other.
+//! iperf3's client against `bdp serve`, and `bdp measure` against its server: each mode a row, `mode ... pass`, with what
+//! both ends tell held against each other.
 
 mod support;
 
@@ -228,4 +229,132 @@ fn malice_is_answered_and_forgotten() {
     assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 104], "asked for streams, and told that none came");
     drop((half, silent));
     server.assert_unharmed(&bench);
+}
+
+/// A server of iperf3's, ended with the value.
+struct Theirs {
+    child: std::process::Child,
+    port: u16,
+}
+
+impl Theirs {
+    fn start() -> Self {
+        let port = support::serving::free_port();
+        let child = Command::new("iperf3")
+            .args(["-s", "-p", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // A connection that says nothing would end a test of this server: the kernel's table tells that it listens.
+        let wanted = format!(":{port:04X} ");
+        let since = Instant::now();
+        let listens = || {
+            ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+                let text = std::fs::read_to_string(table).unwrap_or_default();
+                text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+            })
+        };
+        while !listens() {
+            assert!(since.elapsed() < Duration::from_secs(10), "iperf3 -s does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port }
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const DRIVEN: [(&str, &str, Check); 12] = [
+    ("TCP both in turn", "-t 1", |d| {
+        assert_eq!(d["directions"].as_array().unwrap().len(), 2);
+        assert!(number(d, "/rtt_idle_ns/min") > 0.0 && number(d, "/directions/0/rtt_ns/loaded/p50") > 0.0);
+    }),
+    ("TCP forward", "-t 1 --forward", |d| {
+        assert!(!d["directions"][0]["sent"].as_array().unwrap().is_empty(), "our kernel's readings");
+        assert!(!d["directions"][0]["findings"].as_array().unwrap().is_empty());
+    }),
+    ("TCP reverse", "-t 1 -R", |d| assert!(d["directions"][0]["retransmits"].is_u64(), "{d:#}")),
+    ("TCP both ways", "-t 1 --bidir", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("TCP 4 streams", "-t 1 -P 4", |d| {
+        assert_eq!(d["directions"][0]["stream_goodput_bps"].as_array().unwrap().len(), 4);
+        assert_eq!(d["directions"][1]["stream_goodput_bps"].as_array().unwrap().len(), 4);
+    }),
+    ("TCP both ways, 2 streams", "-t 1 --bidir -P 2", |_| {}),
+    ("TCP bytes", "-n 20M --forward", |d| {
+        let bytes = number(d, "/directions/0/bytes");
+        assert!((19e6..20_971_521.0).contains(&bytes), "{bytes}");
+    }),
+    ("TCP bytes, reverse", "-n 20M -R", |d| assert!(number(d, "/directions/0/bytes") >= 20_971_520.0)),
+    ("TCP omit", "-t 1 -O 1", |d| {
+        for way in [0, 1] {
+            let counted = number(d, &format!("/directions/{way}/duration_ns"))
+                - number(d, &format!("/directions/{way}/omit_ns"));
+            assert!((0.5e9..2e9).contains(&counted), "{counted}");
+        }
+    }),
+    ("TCP window, segment size", "-t 1 --sockbuf 64K -M 1000", |_| {}),
+    ("TCP congestion control, no delay, length", "-t 1 -C reno -N -l 5000", |d| {
+        assert_eq!(d["directions"][0]["congestion_control"], "reno");
+        assert_eq!(d["directions"][1]["congestion_control"], "reno");
+    }),
+    ("TCP over IPv6", "-t 1 --forward -6", |_| {}),
+];
+
+#[test]
+fn its_server_is_driven_in_every_mode() {
+    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    for (mode, options, check) in DRIVEN {
+        let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
+        let ended = bench.run(&format!("measure --iperf3 {host}:{} {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        let document = ended.json();
+        for direction in document["directions"].as_array().unwrap() {
+            assert!(direction["goodput_bps"].as_f64().unwrap() > 1e6, "{mode}: {direction:#}");
+        }
+        assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
+        check(&document);
+        println!("{mode} ... pass");
+    }
+}
+
+#[test]
+fn its_server_is_recognised() {
+    if !iperf3_is_there("its_server_is_recognised") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    let ended = bench.run(&format!("measure 127.0.0.1:{} -t 1 --forward --json", server.port));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    assert_eq!(document["request"]["peer"], "iperf3");
+    assert!(document["caveats"][0].as_str().unwrap().contains("recognised"), "{}", document["caveats"]);
+}
+
+#[test]
+fn a_server_of_ours_is_driven_by_its_protocol_too() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-duration 3s");
+    for options in ["-t 1", "-t 1 --bidir -P 2", "-n 5M", "-t 2 -O 1 -R"] {
+        let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        assert!(number(&ended.json(), "/directions/0/goodput_bps") > 1e6);
+    }
+    let long = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 4", server.port));
+    assert!(long.refusal(3).contains("longer than it allows"), "{}", long.err);
+    for (options, part) in [("-w 64K", "--sockbuf"), ("-O 0.5", "whole seconds"), ("-P 129", "128 streams")] {
+        let wrong = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options}", server.port));
+        assert!(wrong.refusal(2).contains(part), "{}", wrong.err);
+    }
 }

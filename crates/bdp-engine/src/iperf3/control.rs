@@ -32,11 +32,6 @@ impl Control {
         Ok(Self(stream))
     }
 
-    /// The connection itself.
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.0
-    }
-
     /// Sends bytes.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
         (&mut &self.0).write_all(bytes)

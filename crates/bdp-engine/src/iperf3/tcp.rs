@@ -1,7 +1,7 @@
 //! The TCP streams of one direction of a test: sent or received by the same engine as bdp's own flows, with what
 //! iperf3's results need beside it, the counts of each stream.
 
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ use crate::send::{self, SendPlan};
 
 /// From one reading of a flow to the next.
 pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
-/// How often streams are emptied that nobody counts any more.
+/// Bytes of one read of streams that nobody counts any more.
 const DRAIN_BYTES: usize = 1 << 20;
 
 /// How the streams of a direction are to be moved.
@@ -90,7 +90,6 @@ pub(crate) struct Flow {
     stop: Arc<AtomicBool>,
     meter: Arc<Meter>,
     work: Option<JoinHandle<Result<End, EngineError>>>,
-    began_ns: u64,
     counted_from_ns: u64,
     counted_from: Vec<StreamCount>,
     stopped: Option<(u64, Vec<StreamCount>)>,
@@ -143,7 +142,6 @@ impl Flow {
         let taps = taps.map_err(EngineError::io("open a stream once more"))?;
         let (stop, meter) = (Arc::<AtomicBool>::default(), Arc::<Meter>::default());
         let (on_thread, shown) = (Arc::clone(&stop), Arc::clone(&meter));
-        let now = clock::monotonic_ns();
         Ok(Self {
             sends,
             counted_from: vec![StreamCount::default(); taps.len()],
@@ -151,8 +149,7 @@ impl Flow {
             stop,
             meter,
             work: Some(crate::agent::start(move || work(streams, &on_thread, &shown))?),
-            began_ns: now,
-            counted_from_ns: now,
+            counted_from_ns: clock::monotonic_ns(),
             stopped: None,
             shown: 0,
         })
@@ -161,11 +158,6 @@ impl Flow {
     /// Whether this end sends.
     pub(crate) fn sends(&self) -> bool {
         self.sends
-    }
-
-    /// Since it began.
-    pub(crate) fn elapsed(&self) -> Nanos {
-        Nanos(clock::monotonic_ns().saturating_sub(self.began_ns))
     }
 
     /// Bytes so far.
@@ -192,14 +184,17 @@ impl Flow {
         self.counted_from = self.counts();
     }
 
-    /// Segments sent and bytes given to the kernel, of each stream until now.
+    /// Bytes sent, none twice, and segments sent again, of each stream until now. What waits in the send buffer is not sent.
     fn counts(&self) -> Vec<StreamCount> {
         let count = |tap: &TcpStream| {
             let info = tcp_info::read(tap).unwrap_or_default();
             let again = info.bytes_retrans.unwrap_or(0);
-            let passed = info.bytes_sent.map(|sent| sent.saturating_sub(again));
             StreamCount {
-                bytes: passed.map(|b| b + info.notsent_bytes.unwrap_or(0)).or(info.bytes_acked).unwrap_or(0),
+                bytes: info
+                    .bytes_sent
+                    .map(|sent| sent.saturating_sub(again))
+                    .or(info.bytes_acked)
+                    .unwrap_or(0),
                 retransmits: info.total_retrans.map(u64::from),
             }
         };
@@ -246,16 +241,55 @@ impl Flow {
                 }
             }
             End::Received(received) => Outcome {
-                streams: received
-                    .stream_bytes
-                    .iter()
-                    .map(|&bytes| StreamCount { bytes, retransmits: None })
+                streams: self
+                    .received(&received)
+                    .into_iter()
+                    .map(|bytes| StreamCount { bytes, retransmits: None })
                     .collect(),
                 counted: Nanos(received.counted_ns()),
                 congestion,
                 end: End::Received(received),
             },
         })
+    }
+
+    /// Bytes of each stream after omit. Where there is none they all count, also those of the first reads, with which the
+    /// engine begins to count: these are shared out by what it lacks of the kernel's count of each stream.
+    fn received(&self, received: &Received) -> Vec<u64> {
+        let mut streams = received.stream_bytes.clone();
+        if received.counted_from.at_ns > 0 || received.counted_from.bytes == 0 {
+            return streams;
+        }
+        let lacking: Vec<u64> = self
+            .taps
+            .iter()
+            .zip(&streams)
+            .map(|(tap, &bytes)| {
+                let kernel = tcp_info::read(tap).ok().and_then(|info| info.bytes_received);
+                kernel.unwrap_or(0).saturating_sub(bytes)
+            })
+            .collect();
+        let sum: u64 = lacking.iter().sum();
+        let mut left = received.counted_from.bytes;
+        for (stream, lacking) in streams.iter_mut().zip(&lacking) {
+            let share =
+                u128::from(received.counted_from.bytes) * u128::from(*lacking) / u128::from(sum.max(1));
+            let share = u64::try_from(share).unwrap_or(0).min(left);
+            *stream += share;
+            left -= share;
+        }
+        if let Some(first) = streams.first_mut() {
+            *first += left;
+        }
+        streams
+    }
+
+    /// Closes the sending half of each connection: a receiver that waits for the rest of a block waits no longer.
+    pub(crate) fn close(&self) {
+        for tap in &self.taps {
+            // One that the other end has closed is closed.
+            let _ = tap.shutdown(Shutdown::Write);
+        }
     }
 
     /// Takes what still comes and counts it no more, so that the other end does not wait for room. Never waits itself.

@@ -52,6 +52,7 @@ fn flags(m: &Measurement) -> Vec<String> {
     let all = [
         r.ssh.as_ref().filter(|ssh| ssh.through).map(|_| "--through-ssh".to_owned()),
         (r.port != usual.port && r.ssh.is_none() && r.url.is_none()).then(|| format!("--port {}", r.port)),
+        r.peer.map(|peer| format!("--{}", peer.name())),
         r.bytes.map(|b| size("-n", b)),
         (r.bytes.is_none() && counted != usual.duration).then(|| time("-t", counted)),
         (r.omit != usual.omit).then(|| time("-O", r.omit)),

@@ -62,6 +62,9 @@ fn bracketed(address: &str) -> String {
 
 fn versions(m: &Measurement) -> String {
     let (near, far) = (tame(&m.near.bdp), tame(&m.far.bdp));
+    if let Some(peer) = m.request.peer {
+        return format!("bdp {near} near, {} far", peer.name());
+    }
     if far.is_empty() {
         return format!("bdp {near} near alone");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_engine::session::Credentials;
 use bdp_engine::session::download::Url;
 use bdp_model::expectation::Expectation;
-use bdp_model::measurement::{MeasureRequest, PORT, Way};
+use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
@@ -105,6 +105,10 @@ pub struct MeasureArgs {
 
     #[command(flatten)]
     payload: PayloadArgs,
+
+    /// The server is one of iperf3; left out, one that answers to nothing else is recognised
+    #[arg(long)]
+    iperf3: bool,
 
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
@@ -225,6 +229,7 @@ impl MeasureArgs {
         }
         let request = MeasureRequest {
             port: port.or(self.port).unwrap_or(PORT),
+            peer: self.iperf3.then_some(PeerProtocol::Iperf3),
             family: match (self.version4, self.version6) {
                 (true, _) => Some(Family::Ipv4),
                 (_, true) => Some(Family::Ipv6),

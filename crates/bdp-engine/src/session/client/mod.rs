@@ -3,6 +3,7 @@
 pub(crate) mod control;
 mod datagrams;
 mod flow;
+mod iperf3;
 pub(super) mod outcome;
 mod prober;
 
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{
-    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way,
+    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, PeerProtocol, Way,
 };
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
@@ -46,11 +47,21 @@ pub(super) fn measure(
     let started = Instant::now();
     let mut reporter = Reporter { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
     reporter.tell(Stage::Connecting, started, Nanos::ZERO, Goodput::default(), None)?;
+    if request.peer == Some(PeerProtocol::Iperf3) {
+        let measurement = iperf3::Driver::new(request, reporter)?.measure()?;
+        return Ok(timed(measurement, started_unix_ms, started));
+    }
     let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
     let connecting = Instant::now();
     let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
     let round_trip = connecting.elapsed();
-    let control = Control::greet(stream, address, credentials)?;
+    let control = match Control::greet(stream, address, credentials) {
+        // iperf3 waits for the rest of its cookie, which no bdp would.
+        Err(silent @ SessionError::Silent { .. }) => {
+            return recognise(request, reporter, silent).map(|m| timed(m, started_unix_ms, started));
+        }
+        greeted => greeted?,
+    };
     let local = control.local_address().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip());
     let granted = grant(request, &control)?;
     let mut session = Session {
@@ -92,6 +103,32 @@ pub(super) fn measure(
         caveats: session.caveats,
         error: None,
     })
+}
+
+/// Sees whether a server that says nothing is one of iperf3, and measures then.
+fn recognise(
+    request: &MeasureRequest,
+    reporter: Reporter<'_>,
+    silent: SessionError,
+) -> Result<Measurement, SessionError> {
+    let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
+    let measured = iperf3::Driver::new(&request, reporter).and_then(iperf3::Driver::measure);
+    match measured {
+        Ok(mut measurement) => {
+            measurement
+                .caveats
+                .insert(0, "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned());
+            Ok(measurement)
+        }
+        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. } | SessionError::Far { .. })) => Err(error),
+        // It has no word for iperf3's client either.
+        Err(_) => Err(silent),
+    }
+}
+
+fn timed(measurement: Measurement, started_unix_ms: u64, started: Instant) -> Measurement {
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Measurement { started_unix_ms, took_ms, ..measurement }
 }
 
 /// Refuses what no server can do.

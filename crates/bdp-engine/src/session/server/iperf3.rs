@@ -395,6 +395,7 @@ impl Running {
         for flow in &mut self.flows {
             let failed = |e: crate::EngineError| Ending::refused(Failure::MESSAGE, e.to_string());
             outcomes.push(flow.finish().map_err(failed)?);
+            flow.close();
         }
         // In order: the client's streams, then the server's.
         let streams: Vec<StreamResults> = outcomes

@@ -144,6 +144,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     let mut m = both_ways();
     m.request = MeasureRequest {
+        peer: None,
         host: "ams1".into(),
         port: 5201,
         family: None,

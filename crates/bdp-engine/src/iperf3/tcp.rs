@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use bdp_model::payload::Zerocopy;
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::iperf3::Parameters;
 
 use crate::EngineError;
+use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -104,7 +106,9 @@ impl Flow {
             longest: plan.longest,
             bytes: plan.volume_bytes,
             interval: plan.interval,
-            by_reference: true,
+            zerocopy: Zerocopy::Auto,
+            patterned: false,
+            crew: Crew::of(streams.len(), &[]),
         };
         Self::start(streams, true, move |streams, stop, meter| {
             send::over(streams, &plan, stop, meter).map(End::Sent)
@@ -120,6 +124,8 @@ impl Flow {
             patience: plan.longest,
             window_bytes: None,
             coalesce: plan.autotuned,
+            check: false,
+            crew: Crew::of(streams.len(), &[]),
         };
         let count = streams.len();
         Self::start(streams, false, move |streams, stop, meter| {

@@ -20,7 +20,7 @@ use bdp_wire::iperf3::{
     stream_id,
 };
 
-use super::{Reporter, outcome};
+use super::{Goodput, Reporter, outcome};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use crate::iperf3::control::Control;
@@ -274,8 +274,9 @@ impl<'a, 'r> Driver<'a, 'r> {
                 let elapsed = told.elapsed().as_secs_f64();
                 told = Instant::now();
                 let way = |flow: &Flow| if flow.sends() { Way::To } else { Way::From };
-                let goodput =
+                let ways =
                     flows.iter_mut().map(|f| (way(f), f.bytes_since() as f64 * 8.0 / elapsed)).collect();
+                let goodput = Goodput { ways, streams: Vec::new() };
                 self.reporter.tell(stage, since, request.duration, goodput, None)?;
             }
             if let Err(cancelled) = self.reporter.check_cancel() {
@@ -462,6 +463,14 @@ impl Test {
 /// Refuses what can't be asked of that server.
 fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.udp.is_some() {
+        return wrong("UDP with an iperf3 server is not measured; with 'bdp serve' it is");
+    }
+    if request.check_payload {
+        return wrong(
+            "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
+        );
+    }
     if request.window.is_some() {
         return wrong(
             "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",

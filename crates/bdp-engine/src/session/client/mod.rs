@@ -57,7 +57,7 @@ pub(super) fn measure(
     let round_trip = connecting.elapsed();
     let control = match Control::greet(stream, address, credentials) {
         // iperf3 waits for the rest of its cookie, which no bdp would.
-        Err(silent @ SessionError::Silent { .. }) => {
+        Err(silent @ SessionError::Silent { .. }) if request.udp.is_none() && request.ssh.is_none() => {
             return recognise(request, reporter, silent).map(|m| timed(m, started_unix_ms, started));
         }
         greeted => greeted?,
@@ -120,7 +120,9 @@ fn recognise(
                 .insert(0, "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned());
             Ok(measurement)
         }
-        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. } | SessionError::Far { .. })) => Err(error),
+        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. } | SessionError::Far { .. })) => {
+            Err(error)
+        }
         // It has no word for iperf3's client either.
         Err(_) => Err(silent),
     }

@@ -206,6 +206,11 @@ impl Test {
         control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone)?;
         running.attend(control, &parameters, longest)?;
         let results = running.finish(&parameters)?;
+        let received =
+            if parameters.direction == Direction::Reverse { 0 } else { parameters.parallel as usize };
+        let (to, from) = results.streams.split_at(received.min(results.streams.len()));
+        shared.counters.add_received(to.iter().map(|s| s.bytes).sum());
+        shared.counters.add_sent(from.iter().map(|s| s.bytes).sum());
         exchange(control, &results)
     }
 

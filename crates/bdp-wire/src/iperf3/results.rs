@@ -123,7 +123,7 @@ impl Results {
             Some(ServerOutput::Json(document)) => put("server_output_json", document.clone()),
             None => {}
         }
-        put("streams", self.streams.iter().map(StreamResults::to_json).collect());
+        put("streams", self.streams.iter().copied().map(StreamResults::to_json).collect());
         Value::Object(all)
     }
 }
@@ -148,7 +148,7 @@ impl StreamResults {
         })
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         json!({
             "id": self.id,
             "bytes": self.bytes,

@@ -29,6 +29,8 @@ use crate::session::{SessionError, Stage, dial};
 
 /// How long the server may take over each of its steps.
 const STEP: Duration = Duration::from_secs(15);
+/// The same of the answer to the cookie, which it gives at once.
+const GREETED: Duration = Duration::from_secs(5);
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long what was sent of a volume may take to be acknowledged.
@@ -172,7 +174,7 @@ impl<'a, 'r> Driver<'a, 'r> {
             let mut test = Test { control, address, cookie, exchange: ClientExchange::default() };
             let sent = test.control.send(cookie.bytes());
             sent.map_err(|e| test.lost(&e.into(), GREETING))?;
-            match test.step(&self.reporter, GREETING) {
+            match test.step(&self.reporter, GREETED, GREETING) {
                 Ok(_) => {
                     let parameters = parameters(self.request, ways);
                     let sent = test.control.send_json(&parameters.to_json());
@@ -365,9 +367,14 @@ struct Test {
 
 impl Test {
     /// Waits for the server's next state.
-    fn step(&mut self, reporter: &Reporter<'_>, doing: &'static str) -> Result<Step, SessionError> {
+    fn step(
+        &mut self,
+        reporter: &Reporter<'_>,
+        patience: Duration,
+        doing: &'static str,
+    ) -> Result<Step, SessionError> {
         let since = Instant::now();
-        while since.elapsed() < STEP {
+        while since.elapsed() < patience {
             let heard = self.control.hear(super::SHORTEST_TICK).map_err(|e| self.lost(&e, doing))?;
             match heard {
                 Some(byte) => return self.follow(byte),
@@ -383,7 +390,7 @@ impl Test {
         reporter: &Reporter<'_>,
         doing: &'static str,
     ) -> Result<(), SessionError> {
-        let step = self.step(reporter, doing)?;
+        let step = self.step(reporter, STEP, doing)?;
         if step == due { Ok(()) } else { Err(self.nonsense("it goes on out of turn")) }
     }
 
@@ -479,7 +486,7 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     if request.streams > bdp_wire::iperf3::MOST_STREAMS {
         return wrong("an iperf3 server takes 128 streams at most");
     }
-    if request.omit.as_ns() % 1_000_000_000 != 0 {
+    if !request.omit.as_ns().is_multiple_of(1_000_000_000) {
         return wrong("an iperf3 server leaves out whole seconds: give -O 1, -O 2");
     }
     if request.length.as_bytes() > 1 << 20 {

@@ -1,10 +1,12 @@
 mod capture;
 mod iperf;
+mod iperf3;
 mod model;
 mod wire;
 
 pub use capture::CAPTURE;
 pub use iperf::IPERF;
+pub use iperf3::IPERF3;
 pub use model::MODEL;
 pub use wire::WIRE;
 

@@ -190,3 +190,67 @@ fn a_silent_client_holds_up_nobody_and_is_dropped() {
     thread::sleep(Duration::from_millis(100));
     assert!(rates(&server.client("-t 0.3 -R"))[0] > 1.0);
 }
+
+/// A server of iperf2, ended with the test.
+fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
+    if !is_installed("iperf") {
+        return None;
+    }
+    let port = free_port();
+    let mut command = Command::new("iperf");
+    command.args(["-s", "-p", &port.to_string()]).args(options.split_whitespace());
+    let server = start(command);
+    let since = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(since.elapsed() < Duration::from_secs(10), "it does not listen: {}", server.err());
+        thread::sleep(Duration::from_millis(20));
+    }
+    Some((server, port))
+}
+
+#[test]
+fn servers_of_iperf2_are_driven_in_every_mode() {
+    let bench = Bench::new();
+    let Some((server, port)) = serve_by_iperf("") else { return };
+    for (options, ways) in [
+        ("--forward -t 0.6", &["to"][..]),
+        ("-R -t 0.6", &["from"]),
+        ("-t 0.6", &["to", "from"]),
+        ("--bidir -t 0.6", &["to", "from"]),
+        ("--forward -P 3 -t 0.6", &["to"]),
+        ("-R -P 3 -t 0.6", &["from"]),
+        ("--forward -n 4M", &["to"]),
+        ("--forward -t 0.6 -O 0.2 --sockbuf 64K -l 8K -N -M 1000", &["to"]),
+    ] {
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{port} -i 100ms {options} --json"));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let measured = ended.json();
+        assert_eq!(measured["request"]["peer"], "iperf2");
+        let directions = measured["directions"].as_array().unwrap();
+        let found: Vec<&str> = directions.iter().map(|d| d["direction"].as_str().unwrap()).collect();
+        assert_eq!(found, ways, "{options}");
+        for direction in directions {
+            let goodput = direction["goodput_bps"].as_f64().unwrap();
+            assert!(goodput > 1e6, "{options}: {direction}");
+            if options.contains("-n 4M") {
+                let bytes = direction["bytes"].as_u64().unwrap();
+                assert!((4 << 20..(4 << 20) + 200).contains(&bytes), "{bytes}");
+            }
+        }
+    }
+    drop(server);
+}
+
+#[test]
+fn a_server_of_iperf2_over_ipv6_and_what_is_none() {
+    let bench = Bench::new();
+    if let Some((_server, port)) = serve_by_iperf("-V") {
+        let ended = bench.run(&format!("measure --iperf2 [::1]:{port} --forward -t 0.4 --json"));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+    }
+    let own = support::serving::serve(&bench, "");
+    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", own.port));
+    assert_eq!(ended.code(), 3, "{}", ended.err);
+    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", free_port()));
+    assert!(ended.refusal(3).contains("refused"), "{}", ended.err);
+}

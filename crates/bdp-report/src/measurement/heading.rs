@@ -83,6 +83,10 @@ fn host(host: &HostFacts) -> String {
         }
         None => parts.push("device unknown".to_owned()),
     }
+    // A server that is not bdp tells nothing of its machine.
+    if host.system.is_empty() && host.kernel.is_empty() && host.cpus == 0 && host.device.is_none() {
+        return "not told".to_owned();
+    }
     if !host.system.is_empty() {
         parts.push(tame(&format!("{} {}", host.system, host.kernel)));
     }

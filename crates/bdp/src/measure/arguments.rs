@@ -9,6 +9,7 @@ use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
+use bdp_wire::iperf2;
 
 use super::payload::PayloadArgs;
 use super::ssh::SshArgs;
@@ -113,6 +114,10 @@ pub struct MeasureArgs {
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     idle: Nanos,
+
+    /// The server is one of iperf2, on port 5001 where no other is given; TCP alone
+    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "udp", "iperf3"])]
+    iperf2: bool,
 
     /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
@@ -228,8 +233,12 @@ impl MeasureArgs {
             return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
         }
         let request = MeasureRequest {
-            port: port.or(self.port).unwrap_or(PORT),
-            peer: self.iperf3.then_some(PeerProtocol::Iperf3),
+            port: port.or(self.port).unwrap_or(if self.iperf2 { iperf2::PORT } else { PORT }),
+            peer: match (self.iperf3, self.iperf2) {
+                (true, _) => Some(PeerProtocol::Iperf3),
+                (_, true) => Some(PeerProtocol::Iperf2),
+                _ => None,
+            },
             family: match (self.version4, self.version6) {
                 (true, _) => Some(Family::Ipv4),
                 (_, true) => Some(Family::Ipv6),

@@ -3,6 +3,7 @@
 pub(crate) mod control;
 mod datagrams;
 mod flow;
+mod iperf2;
 mod iperf3;
 pub(super) mod outcome;
 mod prober;
@@ -50,6 +51,9 @@ pub(super) fn measure(
     if request.peer == Some(PeerProtocol::Iperf3) {
         let measurement = iperf3::Driver::new(request, reporter)?.measure()?;
         return Ok(timed(measurement, started_unix_ms, started));
+    }
+    if request.peer == Some(PeerProtocol::Iperf2) {
+        return Ok(timed(iperf2::measure(request, reporter)?, started_unix_ms, started));
     }
     let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
     let connecting = Instant::now();

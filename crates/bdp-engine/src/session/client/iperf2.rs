@@ -1,0 +1,351 @@
+//! Drives a server of iperf2 over TCP. That server tells of its end only its version: what it received is what it
+//! acknowledged, what it sent is what came.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bdp_model::measurement::{
+    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way,
+};
+use bdp_model::record::{ReceiverSample, RttReport};
+use bdp_model::units::Nanos;
+use bdp_sys::tcp_info;
+use bdp_wire::control::{Mark, Received, Sent};
+use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
+
+use super::flow::options;
+use super::{Goodput, Reporter, outcome};
+use crate::EngineError;
+use crate::crew::Crew;
+use crate::host::Baseline;
+use crate::meter::Meter;
+use crate::receive::{self, ReceivePlan};
+use crate::send::{self, SendPlan};
+use crate::session::deadline::Until;
+use crate::session::{SessionError, Stage, dial};
+
+/// How long the server may take to say its version.
+const GREETING_DEADLINE: Duration = Duration::from_secs(5);
+/// How long it may take to send a first byte, and how much longer than asked it may send.
+const SLACK: Nanos = Nanos::secs(5);
+/// How long what was sent of a volume may take to be acknowledged.
+const STRAGGLERS: Duration = Duration::from_secs(10);
+/// How often a running test is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Measures by iperf2's protocol; for a request that has been checked.
+pub(super) fn measure(
+    request: &MeasureRequest,
+    mut reporter: Reporter<'_>,
+) -> Result<Measurement, SessionError> {
+    check(request)?;
+    let addresses = dial::resolve(request, reporter.cancel)?;
+    let mut server = Server { address: None, version: None };
+    let mut near = None;
+    let mut directions = Vec::new();
+    let mut path = PathFacts::default();
+    let rounds: Vec<Vec<Way>> = match request.bidirectional {
+        true => vec![vec![Way::To, Way::From]],
+        false => request.directions.iter().map(|&way| vec![way]).collect(),
+    };
+    for round in rounds {
+        let streams = server.open(&addresses, &round, request, &mut reporter)?;
+        let local = streams.first().and_then(|s| s.local_addr().ok()).map(|a| a.ip());
+        if let (None, Some(local)) = (&near, local) {
+            near = Some(Baseline::take(local));
+        }
+        for (way, received, sent) in carry_out(streams, &round, request, &mut reporter)? {
+            outcome::note_path(&mut path, way, &received, &sent);
+            let rtt = sent.samples.iter().filter_map(|s| s.srtt_ns).min();
+            path.rtt_min_ns = path.rtt_min_ns.min(rtt).or(path.rtt_min_ns).or(rtt);
+            directions.push(outcome::result(request, way, received, sent, RttReport::default())?);
+        }
+    }
+    let mut caveats = vec![
+        "the server speaks iperf2's protocol, which tells nothing of its end and answers no probes: what it received is \
+         what its kernel acknowledged"
+            .to_owned(),
+    ];
+    outcome::add_caveats(request, &directions, &mut caveats);
+    Ok(Measurement {
+        schema: MEASUREMENT_SCHEMA.to_owned(),
+        label: None,
+        request: request.clone(),
+        repetition: 1,
+        started_unix_ms: 0,
+        took_ms: 0,
+        near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),
+        far: HostFacts {
+            name: request.host.clone(),
+            address: server.address.map_or_else(String::new, |a| a.ip().to_canonical().to_string()),
+            ..Default::default()
+        },
+        path,
+        ceiling: None,
+        rtt_idle_ns: None,
+        directions: {
+            directions.iter_mut().for_each(close_in_order);
+            directions
+        },
+        caveats,
+        error: None,
+    })
+}
+
+/// Refuses what iperf2's protocol has no word for.
+fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+    let from = request.bidirectional || request.directions.contains(&Way::From);
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.udp.is_some() {
+        return wrong("iperf2's servers are driven over TCP alone; leave out -u, or run bdp serve there");
+    }
+    if from && request.congestion.is_some() {
+        return wrong(
+            "iperf2 takes no congestion control for its end; --forward measures what this one sends alone",
+        );
+    }
+    if from && request.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
+        return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
+    }
+    Ok(())
+}
+
+/// A server that ended its sending when its time was over did as it was asked.
+fn close_in_order(result: &mut DirectionResult) {
+    if result.direction == Way::From && result.ended == "closed" {
+        result.ended = "duration".to_owned();
+    }
+}
+
+struct Server {
+    address: Option<SocketAddr>,
+    version: Option<[u16; 3]>,
+}
+
+impl Server {
+    /// Makes the connections of a round, and has the server take each as it is meant.
+    fn open(
+        &mut self,
+        addresses: &[SocketAddr],
+        ways: &[Way],
+        request: &MeasureRequest,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Vec<TcpStream>, SessionError> {
+        let (reverse, both) = (ways == [Way::From], ways.len() == 2);
+        let options = options(request, if reverse { Way::From } else { Way::To });
+        let connect = |address| {
+            dial::connect_all(
+                address,
+                request.streams,
+                request,
+                None,
+                &options,
+                |_, _| Ok(()),
+                reporter.cancel,
+            )
+        };
+        let mut streams = Err(SessionError::NoSuchHost {
+            host: request.host.clone(),
+            cause: "it has no address".to_owned(),
+        });
+        let tried: Vec<SocketAddr> = self.address.map_or_else(|| addresses.to_vec(), |a| vec![a]);
+        for address in tried {
+            streams = connect(address);
+            if streams.is_ok() {
+                self.address = Some(address);
+                break;
+            }
+        }
+        let streams = streams?;
+        let Some(address) = self.address else { return Ok(streams) };
+        let header = TestHeader {
+            reverse,
+            full_duplex: both,
+            acknowledge: true,
+            streams: request.streams,
+            port: request.port,
+            length: u32::try_from(request.length.as_bytes()).ok(),
+            amount: match request.bytes {
+                Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
+                None => Amount::Time(request.duration),
+            },
+            type_of_service: request.dscp.unwrap_or(0) << 2,
+            version: Some([2, 1, 8]),
+            ..Default::default()
+        }
+        .encode(false);
+        for stream in &streams {
+            self.version = Some(greet(stream, &header, address)?);
+        }
+        Ok(streams)
+    }
+}
+
+/// Sends the header, and reads the server's word on its version.
+fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<[u16; 3], SessionError> {
+    let doing = "it is greeted";
+    let lost = |_| SessionError::Lost { address, doing };
+    stream.set_nonblocking(false).map_err(lost)?;
+    (&mut &*stream).write_all(header).map_err(lost)?;
+    let mut reader = Until::new(stream, GREETING_DEADLINE);
+    let mut arrived = Vec::new();
+    let mut byte = [0];
+    loop {
+        let told = read_acknowledgement(&arrived);
+        match told
+            .map_err(|e| SessionError::Request(format!("{address} does not speak iperf2's protocol: {e}")))?
+        {
+            Some(version) => return Ok(version),
+            // Byte by byte, since payload follows at once.
+            None => match reader.read(&mut byte) {
+                Ok(0) => return Err(SessionError::Lost { address, doing }),
+                Ok(_) => arrived.push(byte[0]),
+                Err(e)
+                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                {
+                    return Err(SessionError::Silent { address, doing });
+                }
+                Err(e) => return Err(lost(e)),
+            },
+        }
+    }
+}
+
+/// Runs a round to its end.
+fn carry_out(
+    streams: Vec<TcpStream>,
+    ways: &[Way],
+    request: &MeasureRequest,
+    reporter: &mut Reporter<'_>,
+) -> Result<Vec<(Way, Received, Sent)>, SessionError> {
+    let (stop, meter) = (AtomicBool::new(false), Meter::default());
+    let clones = || -> Result<Vec<TcpStream>, SessionError> {
+        let cloned: std::io::Result<_> = streams.iter().map(TcpStream::try_clone).collect();
+        Ok(cloned.map_err(EngineError::io("open the streams"))?)
+    };
+    let stage = if ways.len() == 2 { Stage::Both } else { Stage::Direction(ways[0]) };
+    thread::scope(|scope| {
+        let mut works = Vec::new();
+        for &way in ways {
+            let (streams, stop, meter) = (clones()?, &stop, &meter);
+            works.push((
+                way,
+                scope.spawn(move || match way {
+                    Way::To => send_all(streams, request, stop, meter),
+                    Way::From => receive_all(streams, request, stop, meter),
+                }),
+            ));
+        }
+        let (since, mut told) = (Instant::now(), Instant::now());
+        let mut watched = Ok(());
+        while works.iter().any(|(_, work)| !work.is_finished()) {
+            thread::sleep(LOOK);
+            if told.elapsed() >= reporter.tick && watched.is_ok() {
+                told = Instant::now();
+                watched = reporter.tell(stage, since, request.duration, Goodput::default(), None);
+            }
+            if watched.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        let mut outcomes = Vec::new();
+        for (way, work) in works {
+            let done = work.join().unwrap_or_else(|_| {
+                Err(EngineError::Ended("the work of a direction ended unexpectedly".to_owned()))
+            });
+            let (received, sent) = done?;
+            outcomes.push((way, received, sent));
+        }
+        watched.map(|()| outcomes)
+    })
+}
+
+fn send_all(
+    streams: Vec<TcpStream>,
+    request: &MeasureRequest,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Sent), EngineError> {
+    let count = streams.len();
+    let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
+    let kept = kept.map_err(EngineError::io("send"))?;
+    let plan = SendPlan {
+        length_bytes: request.length.as_bytes(),
+        longest: request.duration,
+        bytes: request.bytes.map(|b| b.as_bytes()),
+        interval: request.interval,
+        zerocopy: request.zerocopy,
+        patterned: false,
+        crew: Crew::of(count, &[]),
+    };
+    let began = Instant::now();
+    let mut sent = send::over(streams, &plan, stop, meter)?;
+    let until = Instant::now() + STRAGGLERS;
+    let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
+    if request.bytes.is_some() {
+        while acked() < sent.bytes && Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(mut last) = sent.samples.last().copied() {
+            last.at_ns = began.elapsed().as_nanos() as u64;
+            last.acked_bytes = Some(acked());
+            sent.samples.push(last);
+        }
+    }
+    for stream in &kept {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    Ok((acknowledged(&sent, request, count), sent))
+}
+
+/// What the far end received, as far as the near kernel was told.
+fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
+    let first = sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0);
+    let samples: Vec<ReceiverSample> = sent
+        .samples
+        .iter()
+        .filter_map(|s| Some((s.at_ns, s.acked_bytes?)))
+        .map(|(at_ns, acked)| ReceiverSample {
+            at_ns,
+            bytes: acked.saturating_sub(first),
+            ..Default::default()
+        })
+        .collect();
+    let last = samples.last().copied().unwrap_or_default();
+    let from = samples.iter().find(|s| s.at_ns >= request.omit.as_ns()).copied().unwrap_or_default();
+    Received {
+        bytes: last.bytes,
+        duration_ns: last.at_ns,
+        counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
+        stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
+        samples,
+        method: "acknowledged".to_owned(),
+        ended: if request.bytes.is_some() { "closed" } else { "duration" }.to_owned(),
+        ..Default::default()
+    }
+}
+
+fn receive_all(
+    streams: Vec<TcpStream>,
+    request: &MeasureRequest,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Sent), EngineError> {
+    let count = streams.len();
+    let plan = ReceivePlan {
+        // The server ends it.
+        duration: request.duration + SLACK,
+        omit: request.omit,
+        interval: request.interval,
+        patience: SLACK,
+        window_bytes: None,
+        coalesce: request.window.is_none() && request.socket_buffer.is_none(),
+        check: false,
+        crew: Crew::of(count, &[]),
+    };
+    let received = receive::over(streams, &plan, stop, meter)?;
+    Ok((received, Sent::default()))
+}

@@ -15,7 +15,8 @@ pub(super) fn draw(buckets: &[Bucket], style: &Style) -> String {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return String::new() };
     let (unit, factor) = if first.to_ns < 10_000_000 { ("us", 1e3) } else { ("ms", 1e6) };
     let (low, high) = (first.from_ns.max(1) as f64, (last.to_ns.max(1) as f64) + 1.0);
-    let rows = (((high / low).ln() / BUCKET.ln()) as usize).clamp(1, ROWS);
+    // Nor is a row narrower than a nanosecond.
+    let rows = (((high / low).ln() / BUCKET.ln()).min(high - low) as usize).clamp(1, ROWS);
     let edge = |row: usize| low * (high / low).powf(row as f64 / rows as f64);
     let mut counts = vec![0u64; rows];
     for bucket in buckets {

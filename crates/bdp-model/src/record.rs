@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
 use crate::scenario::CaseSpec;
 use crate::udp::UdpReport;
 
@@ -106,6 +107,27 @@ pub struct RttSummary {
     pub p99: u64,
     /// Largest.
     pub max: u64,
+}
+
+impl RttSummary {
+    /// Of the round trips of so many probes, in nanoseconds; `None` where none came back.
+    pub fn of(sent: u64, rtts_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let mut histogram = Histogram::new();
+        let mut min = u64::MAX;
+        for rtt_ns in rtts_ns {
+            histogram.record(rtt_ns);
+            min = min.min(rtt_ns);
+        }
+        (histogram.count() > 0).then(|| Self {
+            sent,
+            received: histogram.count(),
+            min,
+            p50: histogram.percentile(50.0),
+            p95: histogram.percentile(95.0),
+            p99: histogram.percentile(99.0),
+            max: histogram.max(),
+        })
+    }
 }
 
 /// The three numbers called "window".

@@ -6,7 +6,6 @@ use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, Loop, Observation, judge as judge_fidelity};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
-use bdp_model::histogram::Histogram;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
@@ -169,7 +168,10 @@ impl Conductor {
             .zip(loaded)
             .map(|((echo, idle), loaded)| PairProbed {
                 pair: echo.pair,
-                rtt_ns: RttReport { idle: summarise(&idle), loaded: summarise(&loaded) },
+                rtt_ns: RttReport {
+                    idle: RttSummary::of(idle.sent, idle.rtt_ns.iter().copied()),
+                    loaded: RttSummary::of(loaded.sent, loaded.rtt_ns.iter().copied()),
+                },
             })
             .collect();
         let sysctls = session.read_sysctls()?;
@@ -623,20 +625,6 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
     };
     let both = ip + 20 + options(&|extension| window::both_use(case, flow, extension));
     (both, both)
-}
-
-fn summarise(probed: &Probed) -> Option<RttSummary> {
-    let mut histogram = Histogram::new();
-    probed.rtt_ns.iter().for_each(|&rtt| histogram.record(rtt));
-    Some(RttSummary {
-        sent: probed.sent,
-        received: histogram.count(),
-        min: probed.rtt_ns.iter().copied().min()?,
-        p50: histogram.percentile(50.0),
-        p95: histogram.percentile(95.0),
-        p99: histogram.percentile(99.0),
-        max: histogram.max(),
-    })
 }
 
 fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environment) -> Record {

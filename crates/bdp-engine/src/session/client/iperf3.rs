@@ -6,7 +6,6 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use bdp_model::histogram::Histogram;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
 use bdp_model::units::Nanos;
@@ -100,7 +99,7 @@ impl<'a, 'r> Driver<'a, 'r> {
             ..Default::default()
         };
         disturbance::note(&mut near, &mut far, &self.moved, &mut self.caveats);
-        let idle = summary(&self.handshakes);
+        let idle = RttSummary::of(self.handshakes.len() as u64, self.handshakes.iter().copied());
         for direction in &mut directions {
             direction.rtt_ns.idle = idle;
         }
@@ -335,14 +334,9 @@ impl<'a, 'r> Driver<'a, 'r> {
                     (Received { ended: ended.to_owned(), ..received }, sent_there(theirs, far))
                 }
             };
-            let loaded = summary(
-                &sent
-                    .samples
-                    .iter()
-                    .filter(|s| s.at_ns >= self.request.omit.as_ns())
-                    .filter_map(|s| s.srtt_ns)
-                    .collect::<Vec<_>>(),
-            );
+            let omit_ns = self.request.omit.as_ns();
+            let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
+            let loaded = RttSummary::of(seen().count() as u64, seen());
             outcome::note_path(&mut self.path, way, &received, &sent);
             self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
             results.push(outcome::result(
@@ -580,19 +574,4 @@ fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
         cpu: far.cpu.total / 100.0,
         ..Default::default()
     }
-}
-
-/// A summary of round trips; none of none.
-fn summary(rtts: &[u64]) -> Option<RttSummary> {
-    let mut histogram = Histogram::new();
-    rtts.iter().for_each(|&rtt| histogram.record(rtt));
-    (histogram.count() > 0).then(|| RttSummary {
-        sent: rtts.len() as u64,
-        received: histogram.count(),
-        min: rtts.iter().copied().min().unwrap_or_default(),
-        p50: histogram.percentile(50.0),
-        p95: histogram.percentile(95.0),
-        p99: histogram.percentile(99.0),
-        max: histogram.max(),
-    })
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_model::histogram::Histogram;
 use bdp_model::record::RttSummary;
 use bdp_sys::{clock, process, socket};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
@@ -51,24 +50,9 @@ impl Prober {
     /// Round trips of the probes that were sent from one moment (monotonic, nanoseconds) to another; `None` where none
     /// came back.
     pub(super) fn summary(&self, from_ns: u64, to_ns: u64) -> Option<RttSummary> {
-        let mut histogram = Histogram::new();
-        let (mut sent, mut min) = (0, u64::MAX);
-        for &(_, rtt) in self.shared.probes().iter().filter(|(at, _)| (from_ns..to_ns).contains(at)) {
-            sent += 1;
-            if let Some(rtt) = rtt {
-                histogram.record(rtt);
-                min = min.min(rtt);
-            }
-        }
-        (histogram.count() > 0).then(|| RttSummary {
-            sent,
-            received: histogram.count(),
-            min,
-            p50: histogram.percentile(50.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
-            max: histogram.max(),
-        })
+        let probes = self.shared.probes();
+        let these = || probes.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
+        RttSummary::of(these().count() as u64, these().filter_map(|&(_, rtt)| rtt))
     }
 
     /// Round trips a minute of the probes that were sent from one moment to another; `None` where none came back.

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bdp_model::histogram::Histogram;
 use bdp_model::measurement::{HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
 use bdp_model::units::Nanos;
@@ -476,30 +475,9 @@ impl Prober {
     }
 
     fn summary(&self, from_ns: u64, to_ns: u64) -> Option<RttSummary> {
-        let mut histogram = Histogram::new();
-        let (mut sent, mut min) = (0, u64::MAX);
-        for &(_, rtt) in self
-            .seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .filter(|(at, _)| (from_ns..to_ns).contains(at))
-        {
-            sent += 1;
-            if let Some(rtt) = rtt {
-                histogram.record(rtt);
-                min = min.min(rtt);
-            }
-        }
-        (histogram.count() > 0).then(|| RttSummary {
-            sent,
-            received: histogram.count(),
-            min,
-            p50: histogram.percentile(50.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
-            max: histogram.max(),
-        })
+        let probes = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let these = || probes.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
+        RttSummary::of(these().count() as u64, these().filter_map(|&(_, rtt)| rtt))
     }
 }
 

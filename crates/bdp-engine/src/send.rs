@@ -87,7 +87,10 @@ pub fn over(
     let flow = Flow {
         plan,
         meter,
-        payload: Payload::new(length, if plan.patterned { Method::Write } else { method(plan.zerocopy) })?,
+        payload: Payload::new(
+            length,
+            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len()) },
+        )?,
         left: plan.bytes.map(AtomicU64::new),
         written: AtomicU64::new(0),
         open: AtomicUsize::new(streams.len()),
@@ -114,10 +117,11 @@ pub fn over(
     Ok(sent)
 }
 
-fn method(asked: Zerocopy) -> Method {
+fn method(asked: Zerocopy, streams: usize) -> Method {
     match asked {
         Zerocopy::Off => Method::Write,
-        Zerocopy::Auto | Zerocopy::Sendfile => Method::Sendfile,
+        Zerocopy::Auto => Method::quickest(streams),
+        Zerocopy::Sendfile => Method::Sendfile,
         Zerocopy::Splice => Method::Splice,
         Zerocopy::Msg => Method::ZeroCopy,
     }

@@ -315,7 +315,7 @@ pub struct DirectionResult {
     pub sender_cpu: f64,
     /// CPU time of the receiving process / wall clock.
     pub receiver_cpu: f64,
-    /// How the sender gave bytes to its kernel: `write` copies them, `sendfile` does not.
+    /// How the sender gave bytes to its kernel: `write` copies them, `splice` and `sendfile` do not.
     #[serde(default)]
     pub send_method: String,
     /// How the receiver read: `MSG_TRUNC`, by which the kernel counts bytes without copying them to the process; `read`,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Zerocopy {
     /// `write`, which copies them.
     Off,
-    /// By the quickest way there is: `sendfile` from memory, and `write` of what is short.
+    /// By the quickest way there is: `splice`, and `write` of what is short or where there are many streams.
     #[default]
     Auto,
     /// `sendfile` from memory.

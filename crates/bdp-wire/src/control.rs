@@ -311,7 +311,7 @@ pub struct Sent {
     pub retransmits: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
-    /// How bytes were given to the kernel: `write` copies them, `sendfile` does not.
+    /// How bytes were given to the kernel: `write` copies them, `splice` and `sendfile` do not.
     #[serde(default)]
     pub method: String,
     /// Threads that sent.

@@ -6,15 +6,18 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::{Result, check};
 
-/// What a pipe holds where nobody asks for more: 16 pages.
-const PIPE_BYTES: usize = 64 << 10;
+/// What a pipe is asked to hold: some writes of the kernel's own 16 pages for each call.
+const PIPE_BYTES: usize = 256 << 10;
+/// What it holds where it may not be larger.
+const LEAST_PIPE_BYTES: usize = 64 << 10;
 
 /// A pipe between a process's memory and one stream.
 #[derive(Debug)]
 pub(super) struct Conduit {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Bytes that are in it.
+    /// Bytes that it can hold, and those that are in it.
+    room: usize,
     held: usize,
 }
 
@@ -26,7 +29,11 @@ impl Conduit {
         check(done, "open", "a pipe")?;
         // SAFETY: both descriptors are new and nobody else's.
         let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        Ok(Self { reader, writer, held: 0 })
+        // SAFETY: a number is all that this asks for.
+        let room = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES as libc::c_int) };
+        // A user who has many pipes gets no larger ones.
+        let room = usize::try_from(room).unwrap_or(LEAST_PIPE_BYTES).min(PIPE_BYTES);
+        Ok(Self { reader, writer, room, held: 0 })
     }
 
     /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
@@ -34,7 +41,7 @@ impl Conduit {
         if !self.flush(stream)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let bytes = &bytes[..bytes.len().min(PIPE_BYTES)];
+        let bytes = &bytes[..bytes.len().min(self.room)];
         let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         // SAFETY: one live vector over live bytes, which the kernel only reads. It keeps their pages.
         let taken =

@@ -8,7 +8,7 @@ use crate::{exit, output};
 /// How bytes get to the kernel, whether each is checked, and on which processors.
 #[derive(clap::Args)]
 pub struct PayloadArgs {
-    /// How senders give bytes to their kernel: auto is sendfile from memory, and write where -l is below 16K
+    /// How senders give bytes to their kernel: auto is splice, and write of more than 64 streams or where -l is below 16K
     #[arg(long, value_name = "HOW", value_enum, default_value_t = How::Auto)]
     zerocopy: How,
 

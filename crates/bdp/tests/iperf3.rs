@@ -10,37 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Bench;
-use support::machine::has;
+use support::iperf3::{Theirs, body, client, greeted, iperf3_is_there, number};
 use support::serving::{Serving, serve};
-
-/// Whether iperf3 is there; says so where it is not.
-fn iperf3_is_there(test: &str) -> bool {
-    let there = has("iperf3", &["--version"]);
-    if !there {
-        println!("SKIPPED {test}: iperf3 is not installed");
-    }
-    there
-}
-
-/// What the client says, as JSON.
-fn client(port: u16, options: &str) -> Value {
-    let output = Command::new("iperf3")
-        .args(["-c", if options.contains("-6") { "::1" } else { "127.0.0.1" }, "-p", &port.to_string(), "-J"])
-        .args(options.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"))
-}
-
-/// A figure by its pointer.
-#[track_caller]
-fn number(document: &Value, pointer: &str) -> f64 {
-    document
-        .pointer(pointer)
-        .and_then(Value::as_f64)
-        .unwrap_or_else(|| panic!("no {pointer} in {document:#}"))
-}
 
 /// What one row of the table has to show beyond that both ends ended well and tell the same.
 type Check = fn(&Value);
@@ -174,30 +145,11 @@ fn counted(server: &Serving) -> (usize, usize) {
     (err.matches("began").count(), err.matches("ended after").count())
 }
 
-/// A connection that has shown its cookie and was asked for parameters.
-fn greeted(port: u16, cookie: u8) -> TcpStream {
-    use std::io::{Read, Write};
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let mut bytes = [cookie; 37];
-    bytes[36] = 0;
-    stream.write_all(&bytes).unwrap();
-    let mut state = [0];
-    stream.read_exact(&mut state).unwrap();
-    assert_eq!(state, [9]);
-    stream
-}
-
 #[test]
 fn malice_is_answered_and_forgotten() {
     use std::io::{Read, Write};
     let bench = Bench::new();
     let server = serve(&bench, "");
-    let body = |text: &str| {
-        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
-        bytes.extend(text.as_bytes());
-        bytes
-    };
     for (what, bytes, code) in [
         ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
         ("a length of 0xffffffff", vec![0xff; 4], 114),
@@ -229,46 +181,6 @@ fn malice_is_answered_and_forgotten() {
     assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 104], "asked for streams, and told that none came");
     drop((half, silent));
     server.assert_unharmed(&bench);
-}
-
-/// A server of iperf3's, ended with the value.
-struct Theirs {
-    child: std::process::Child,
-    port: u16,
-}
-
-impl Theirs {
-    fn start() -> Self {
-        let port = support::serving::free_port();
-        let child = Command::new("iperf3")
-            .args(["-s", "-p", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // A connection that says nothing would end a test of this server: the kernel's table tells that it listens.
-        let wanted = format!(":{port:04X} ");
-        let since = Instant::now();
-        let listens = || {
-            ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-                let text = std::fs::read_to_string(table).unwrap_or_default();
-                text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
-            })
-        };
-        while !listens() {
-            assert!(since.elapsed() < Duration::from_secs(10), "iperf3 -s does not listen");
-            thread::sleep(Duration::from_millis(20));
-        }
-        Self { child, port }
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 const DRIVEN: [(&str, &str, Check); 12] = [

@@ -4,11 +4,14 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
+use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{DatagramFlow, ListenOrder, Received, SendOrder, Sent};
 
-use super::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream, receive, send};
+use super::{
+    DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, receive, send,
+};
 use crate::EngineError;
 use crate::meter::Meter;
 use crate::pause::wait_until;
@@ -44,8 +47,11 @@ impl DatagramReceiver {
 
     /// Receives until the sender has ended, or until `stop`.
     pub fn run(self, stop: &AtomicBool) -> Result<Received, EngineError> {
-        let streams =
-            self.sockets.into_iter().zip(0..).map(|(socket, i)| Stream { socket, tag: tag(self.port, i) });
+        let streams = self
+            .sockets
+            .into_iter()
+            .zip(0..)
+            .map(|(socket, i)| Stream { socket, layout: layout(self.port, i) });
         let plan = DatagramReceivePlan {
             duration: self.order.duration,
             omit: self.order.omit,
@@ -67,12 +73,14 @@ pub fn run(order: &SendOrder, flow: &DatagramFlow, stop: &AtomicBool) -> Result<
     for stream in 0..order.streams {
         let mut to = order.to;
         to.set_port(port_of(order.to.port(), stream)?);
-        streams.push(Stream { socket: udp::connect(None, to, &options)?, tag: tag(order.to.port(), stream) });
+        let layout = layout(order.to.port(), stream);
+        streams.push(Stream { socket: udp::connect(None, to, &options)?, layout });
     }
     let plan = DatagramSendPlan {
         payload_bytes: Some(flow.payload_bytes),
         rate_bps: Some(flow.rate_bps),
         duration: order.duration,
+        omit: Nanos::ZERO,
         bytes: order.bytes,
     };
     send::over(streams, &plan, stop, &Meter::default())
@@ -99,14 +107,12 @@ fn port_of(first: u16, stream: u32) -> Result<u16, EngineError> {
     port.map_err(|_| EngineError::Refused(format!("ports from {first} on do not suffice for all streams")))
 }
 
-fn tag(first: u16, stream: u32) -> [u8; 8] {
-    (u64::from(first) << 32 | u64::from(stream)).to_be_bytes()
+fn layout(first: u16, stream: u32) -> Layout {
+    Layout::Bdp { tag: (u64::from(first) << 32 | u64::from(stream)).to_be_bytes() }
 }
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::units::Nanos;
-
     use super::*;
 
     #[test]

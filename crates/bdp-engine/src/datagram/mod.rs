@@ -1,14 +1,16 @@
 //! Flows of UDP datagrams: a thread for each stream at each end, over sockets that are connected to each other.
 //!
-//! [`send`] paces trains of datagrams, [`receive`] tells what became of them, `opening` is how a client of a session gets
-//! the server to send to it, and to know its address.
+//! [`send`] paces trains of datagrams, [`receive`] tells what became of them, `layout` is what they begin with, `opening` is
+//! how a client of a session gets the server to send to it, and to know its address.
 
 pub mod lab;
+mod layout;
 pub(crate) mod opening;
 pub mod outcome;
 pub mod receive;
 pub mod send;
 
+pub use layout::Layout;
 pub use receive::DatagramReceivePlan;
 pub use send::DatagramSendPlan;
 
@@ -16,7 +18,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use bdp_sys::udp;
-use bdp_wire::datagram::{HEADER_BYTES, LONGEST_DATAGRAM};
+use bdp_wire::datagram::LONGEST_DATAGRAM;
 
 /// What a receiving socket may hold where nothing is asked: a fifth of a second at 10 Gbit/s would be eight times that, but
 /// it is a second at 250 Mbit/s.
@@ -26,22 +28,37 @@ pub(crate) const SEND_BUFFER: usize = 2 << 20;
 /// Longest wait of a socket before a flag is seen.
 pub(crate) const CHECK: Duration = Duration::from_millis(50);
 
-/// One stream: a socket connected to its other end, and what its datagrams bear.
+/// One stream: a socket connected to its other end, and what its datagrams begin with.
 #[derive(Debug)]
 pub struct Stream {
     /// The socket.
     pub socket: UdpSocket,
-    /// What each of its datagrams bears.
-    pub tag: [u8; 8],
+    /// What each of its datagrams begins with.
+    pub layout: Layout,
+}
+
+/// One stream's part in a flow, as one end counted it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StreamTally {
+    /// Datagrams sent; at the receiver, by the highest number that came.
+    pub datagrams: u64,
+    /// Of these, before counting began.
+    pub omitted: u64,
+    /// Of the datagrams, such as did not come; none at the sender.
+    pub missing: u64,
+    /// Of these, before counting began.
+    pub omitted_missing: u64,
+    /// Interarrival jitter at the end (RFC 3550, section 6.4.1), nanoseconds; 0 at the sender.
+    pub jitter_ns: f64,
 }
 
 /// Payload of a datagram: what was asked for, or what the path's MTU holds of it in one packet.
-pub fn payload_bytes(asked: Option<u32>, socket: &UdpSocket) -> usize {
+pub fn payload_bytes(asked: Option<u32>, layout: Layout, socket: &UdpSocket) -> usize {
     let ip_header = if socket.peer_addr().is_ok_and(|peer| peer.is_ipv4()) { 20 } else { 40 };
     let by_path = || udp::path_mtu(socket).unwrap_or(1500).saturating_sub(ip_header + 8);
     // The largest datagrams are sent one by one: of loopback's MTU a train would hold one.
     let bytes = asked.unwrap_or_else(|| by_path().min(LONGEST_BY_PATH));
-    bytes.clamp(HEADER_BYTES as u32, LONGEST_DATAGRAM) as usize
+    bytes.clamp(layout.header_bytes() as u32, LONGEST_DATAGRAM) as usize
 }
 
 /// Payload of a jumbo frame: what a path whose MTU is larger, as that of loopback is, gets by default.

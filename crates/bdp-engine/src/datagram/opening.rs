@@ -10,7 +10,7 @@ use bdp_sys::poll::{Interest, Poll};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};
 use bdp_wire::session::Key;
 
-use super::Stream;
+use super::{Layout, Stream};
 use crate::session::SessionError;
 
 /// From one try of a step to the next.
@@ -69,7 +69,7 @@ pub(crate) fn open(
     }
     let streams = waiting.into_iter().map(|w| {
         w.socket.set_nonblocking(false)?;
-        Ok(Stream { tag: w.opening.tag(), socket: w.socket })
+        Ok(Stream { layout: Layout::Bdp { tag: w.opening.tag() }, socket: w.socket })
     });
     let streams = streams.collect::<std::io::Result<_>>();
     Ok((streams.map_err(crate::EngineError::io("open a stream of datagrams"))?, offset))

@@ -10,9 +10,8 @@ use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, Train, TrainReceiver};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::control::{DatagramsReceived, Mark, Received};
-use bdp_wire::datagram::Header;
 
-use super::{CHECK, Stream};
+use super::{CHECK, Layout, Stream, StreamTally};
 use crate::EngineError;
 use crate::meter::Meter;
 
@@ -48,6 +47,16 @@ pub fn over(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<Received, EngineError> {
+    each_over(streams, plan, stop, meter).map(|(all, _)| all)
+}
+
+/// The same, with each stream's part, in order.
+pub fn each_over(
+    streams: Vec<Stream>,
+    plan: &DatagramReceivePlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Vec<StreamTally>), EngineError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
@@ -85,8 +94,10 @@ pub fn over(
     let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };
     let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
     let (mut end, mut method, mut ended) = (0, "", "duration");
+    let mut tallies = Vec::new();
     for stream in done {
         let stream = stream?;
+        tallies.push(stream.tally());
         all.counts.merge(&stream.arrivals.counts());
         all.dropped = all.dropped.zip(stream.dropped).map(|(a, b)| a + b);
         all.stamped &= stream.stamped;
@@ -111,7 +122,7 @@ pub fn over(
     taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
     let elapsed = (clock::monotonic_ns() - started).max(1);
     let stream_bytes: Vec<u64> = shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect();
-    Ok(Received {
+    let received = Received {
         first_byte_at_ns: Some(first),
         bytes: last.bytes,
         duration_ns: last.at_ns,
@@ -128,7 +139,8 @@ pub fn over(
         path_mtu,
         datagrams: Some(all),
         ..Default::default()
-    })
+    };
+    Ok((received, tallies))
 }
 
 /// What the streams' threads show the one that takes samples.
@@ -189,6 +201,7 @@ impl<'a> Sampler<'a> {
             }
             if at_ns >= next {
                 samples.taken.push(ReceiverSample { at_ns, bytes: mark.bytes, ..Default::default() });
+                self.meter.set_streams(self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)));
                 next = at_ns - at_ns % interval + interval;
             }
             let until = if samples.counted_from.is_none() { next.min(omit) } else { next };
@@ -207,6 +220,7 @@ impl<'a> Sampler<'a> {
 /// What one stream came to.
 struct StreamReceived {
     arrivals: Arrivals,
+    omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
     dropped: Option<u64>,
@@ -214,6 +228,36 @@ struct StreamReceived {
     ended_at_ns: u64,
     ended: &'static str,
     method: &'static str,
+}
+
+impl StreamReceived {
+    fn tally(&self) -> StreamTally {
+        let now = Omitted::of(&self.arrivals);
+        // One that ended within the omit has nothing that counts.
+        let before = self.omitted.unwrap_or(now);
+        StreamTally {
+            datagrams: now.datagrams,
+            omitted: before.datagrams,
+            missing: now.missing,
+            omitted_missing: before.missing,
+            jitter_ns: self.jitter.ns(),
+        }
+    }
+}
+
+/// What had come of a stream when counting began.
+#[derive(Clone, Copy)]
+struct Omitted {
+    /// By the highest number.
+    datagrams: u64,
+    missing: u64,
+}
+
+impl Omitted {
+    fn of(arrivals: &Arrivals) -> Self {
+        let datagrams = arrivals.next();
+        Self { datagrams, missing: datagrams.saturating_sub(arrivals.received()) }
+    }
 }
 
 /// One stream on its thread.
@@ -226,8 +270,9 @@ struct Counted<'a> {
     plan: &'a DatagramReceivePlan,
     shared: &'a Shared,
     bytes: &'a AtomicU64,
-    tag: [u8; 8],
+    layout: Layout,
     arrivals: Arrivals,
+    omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
     /// Drops of the socket as the last train told of them, and the datagrams that were missing with them.
@@ -252,8 +297,9 @@ impl<'a> Reader<'a> {
             plan,
             shared,
             bytes,
-            tag: stream.tag,
+            layout: stream.layout,
             arrivals: Arrivals::default(),
+            omitted: None,
             jitter: Jitter::default(),
             transits: Transits::default(),
             drops_seen: 0,
@@ -286,9 +332,10 @@ impl<'a> Reader<'a> {
             }
         };
         let dropped = self.receiver.drops().map(|drops| self.counted.dropped_until(drops));
-        let Counted { arrivals, jitter, transits, last_mark, last_data_ns, .. } = self.counted;
+        let Counted { arrivals, omitted, jitter, transits, last_mark, last_data_ns, .. } = self.counted;
         Ok(StreamReceived {
             arrivals,
+            omitted,
             jitter,
             transits,
             dropped,
@@ -305,9 +352,10 @@ impl Counted<'_> {
     fn take(&mut self, train: &Train<'_>) {
         let now = clock::monotonic_ns();
         let arrived = self.clocks.monotonic(train.arrived_unix_ns, now);
+        self.begin_counting(arrived);
         let (mut bytes, mut missing, mut any) = (0, 0, 0);
         for datagram in train.bytes.chunks(train.datagram_bytes) {
-            let Some(header) = Header::read(datagram, &self.tag) else { continue };
+            let Some(header) = self.layout.read(datagram, self.arrivals.next()) else { continue };
             if header.last {
                 self.last_mark.get_or_insert((header.number, arrived));
                 continue;
@@ -339,6 +387,17 @@ impl Counted<'_> {
             let more = u64::from(drops.wrapping_sub(self.drops_seen));
             self.drops_seen = drops;
             self.dropped += missing.min(more.saturating_mul(self.trains_of));
+        }
+    }
+
+    /// Notes what had come before the first train past the omit.
+    fn begin_counting(&mut self, arrived: u64) {
+        if self.omitted.is_none() {
+            let first = self.shared.first_at_ns.load(Ordering::Relaxed);
+            let omit = self.plan.omit.as_ns();
+            if omit == 0 || first > 0 && arrived >= first + omit {
+                self.omitted = Some(Omitted::of(&self.arrivals));
+            }
         }
     }
 

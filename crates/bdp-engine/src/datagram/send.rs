@@ -12,7 +12,7 @@ use bdp_sys::{clock, process};
 use bdp_wire::control::{DatagramsSent, Sent};
 use bdp_wire::datagram::{HEADER_BYTES, Header};
 
-use super::{CHECK, Stream, payload_bytes};
+use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
 use crate::EngineError;
 use crate::meter::Meter;
 
@@ -37,6 +37,8 @@ pub struct DatagramSendPlan {
     pub rate_bps: Option<u64>,
     /// How long.
     pub duration: Nanos,
+    /// Beginning that does not count.
+    pub omit: Nanos,
     /// Ends after so many bytes of payload, all streams together, if sooner.
     pub bytes: Option<u64>,
 }
@@ -48,6 +50,16 @@ pub fn over(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<Sent, EngineError> {
+    each_over(streams, plan, stop, meter).map(|(all, _)| all)
+}
+
+/// The same, with each stream's part, in order.
+pub fn each_over(
+    streams: Vec<Stream>,
+    plan: &DatagramSendPlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Sent, Vec<StreamTally>), EngineError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
@@ -72,10 +84,11 @@ pub fn over(
             .collect()
     });
     let mut all = DatagramsSent::default();
-    let (mut gaps, mut method) = (Histogram::new(), String::new());
+    let (mut gaps, mut method, mut tallies) = (Histogram::new(), String::new(), Vec::new());
     for stream in done {
         let stream = stream?;
         all.payload_bytes = stream.payload_bytes as u64;
+        tallies.push(StreamTally { datagrams: stream.sent, omitted: stream.omitted, ..Default::default() });
         all.sent += stream.sent;
         all.left_out += stream.left_out;
         all.burst_max = all.burst_max.max(stream.burst_max);
@@ -85,7 +98,7 @@ pub fn over(
     }
     all.gaps = Distribution::of(&gaps);
     let elapsed = (clock::monotonic_ns() - started).max(1);
-    Ok(Sent {
+    let sent = Sent {
         bytes: all.sent * all.payload_bytes,
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
         method,
@@ -93,13 +106,15 @@ pub fn over(
         path_mtu,
         datagrams: Some(all),
         ..Default::default()
-    })
+    };
+    Ok((sent, tallies))
 }
 
 /// What one stream did.
 struct StreamSent {
     payload_bytes: usize,
     sent: u64,
+    omitted: u64,
     left_out: u64,
     duration_ns: u64,
     gaps: Histogram,
@@ -111,7 +126,7 @@ struct StreamSent {
 struct Pacer<'a> {
     plan: &'a DatagramSendPlan,
     sender: TrainSender,
-    tag: [u8; 8],
+    layout: Layout,
     train: Vec<u8>,
     length: usize,
     /// Datagrams of one call, at most.
@@ -126,7 +141,7 @@ struct Pacer<'a> {
 
 impl<'a> Pacer<'a> {
     fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self, EngineError> {
-        let length = payload_bytes(plan.payload_bytes, &stream.socket);
+        let length = payload_bytes(plan.payload_bytes, stream.layout, &stream.socket);
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
         let burst = plan.rate_bps.map_or(room, |rate| {
@@ -141,7 +156,7 @@ impl<'a> Pacer<'a> {
         Ok(Self {
             plan,
             sender,
-            tag: stream.tag,
+            layout: stream.layout,
             train,
             length,
             burst,
@@ -159,7 +174,11 @@ impl<'a> Pacer<'a> {
         let end = started + self.plan.duration.as_ns();
         let mut now = started;
         let mut last_call: Option<u64> = None;
+        let mut omitted = None;
         while now < end && self.sent < self.most && !stop.load(Ordering::Relaxed) {
+            if omitted.is_none() && now - started >= self.plan.omit.as_ns() {
+                omitted = Some(self.sent);
+            }
             let due = self.due(now - started);
             let pending = self.sent + self.left_out;
             let want = self.burst.min(self.most - self.sent);
@@ -200,6 +219,7 @@ impl<'a> Pacer<'a> {
         Ok(StreamSent {
             payload_bytes: self.length,
             sent: self.sent,
+            omitted: omitted.unwrap_or(self.sent),
             left_out: self.left_out,
             duration_ns,
             gaps: self.gaps,
@@ -237,19 +257,18 @@ impl<'a> Pacer<'a> {
     fn send_burst(&mut self, count: u64, now: u64) -> std::io::Result<u64> {
         let bytes = self.length * count as usize;
         for (datagram, i) in self.train[..bytes].chunks_exact_mut(self.length).zip(0..) {
-            if let Some(header) = datagram.first_chunk_mut::<HEADER_BYTES>() {
-                Header { last: false, tag: self.tag, number: self.sent + i, sent_ns: now }.write(header);
-            }
+            self.layout.write(datagram, self.sent + i, now);
         }
         self.sender.send(&self.train[..bytes]).map(|count| count as u64)
     }
 
     /// Tells the receiver that there are no more, some times, as one may be lost.
     fn mark_end(&mut self, stop: &AtomicBool) {
+        let Layout::Bdp { tag } = self.layout else { return };
         for _ in 0..LAST_MARKS {
             let mut mark = [0; HEADER_BYTES];
             let sent_ns = clock::monotonic_ns();
-            Header { last: true, tag: self.tag, number: self.sent, sent_ns }.write(&mut mark);
+            Header { last: true, tag, number: self.sent, sent_ns }.write(&mut mark);
             if matches!(self.sender.socket().send(&mark), Err(e) if e.kind() == ErrorKind::ConnectionRefused)
             {
                 return;

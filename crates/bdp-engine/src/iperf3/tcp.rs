@@ -9,17 +9,16 @@ use std::thread::JoinHandle;
 use bdp_model::payload::Zerocopy;
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, socket, tcp_info};
-use bdp_wire::control::{Received, Sent};
+use bdp_wire::control::Received;
 use bdp_wire::iperf3::Parameters;
 
+use super::flow::{End, INTERVAL, Outcome, StreamCount};
 use crate::EngineError;
 use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
 
-/// From one reading of a flow to the next.
-pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
 /// Bytes of one read of streams that nobody counts any more.
 const DRAIN_BYTES: usize = 1 << 20;
 
@@ -55,35 +54,6 @@ impl Plan {
     }
 }
 
-/// What a flow came to.
-pub(crate) enum End {
-    /// At the end that sent.
-    Sent(Sent),
-    /// At the end that received.
-    Received(Received),
-}
-
-/// One stream's part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct StreamCount {
-    /// Bytes after omit.
-    pub(crate) bytes: u64,
-    /// Segments sent again after omit; nothing of a receiver.
-    pub(crate) retransmits: Option<u64>,
-}
-
-/// The outcome of a flow.
-pub(crate) struct Outcome {
-    /// In order of the streams.
-    pub(crate) streams: Vec<StreamCount>,
-    /// How long it was counted.
-    pub(crate) counted: Nanos,
-    /// Congestion control of the first stream.
-    pub(crate) congestion: Option<String>,
-    /// All that the engine tells.
-    pub(crate) end: End,
-}
-
 /// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
 pub(crate) struct Flow {
     sends: bool,
@@ -96,6 +66,7 @@ pub(crate) struct Flow {
     counted_from: Vec<StreamCount>,
     stopped: Option<(u64, Vec<StreamCount>)>,
     shown: u64,
+    shown_streams: Vec<u64>,
 }
 
 impl Flow {
@@ -158,6 +129,7 @@ impl Flow {
             counted_from_ns: clock::monotonic_ns(),
             stopped: None,
             shown: 0,
+            shown_streams: Vec::new(),
         })
     }
 
@@ -177,6 +149,11 @@ impl Flow {
         let since = now.saturating_sub(self.shown);
         self.shown = now;
         since
+    }
+
+    /// Bytes of each stream since this was asked last; empty where that is not told.
+    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
+        super::flow::since(self.meter.streams(), &mut self.shown_streams)
     }
 
     /// Whether the engine has nothing more to do.
@@ -202,6 +179,7 @@ impl Flow {
                     .or(info.bytes_acked)
                     .unwrap_or(0),
                 retransmits: info.total_retrans.map(u64::from),
+                ..Default::default()
             }
         };
         self.taps.iter().map(count).collect()
@@ -238,6 +216,7 @@ impl Flow {
                 let since = |now: &StreamCount, before: &StreamCount| StreamCount {
                     bytes: now.bytes.saturating_sub(before.bytes),
                     retransmits: now.retransmits.map(|n| n.saturating_sub(before.retransmits.unwrap_or(0))),
+                    ..Default::default()
                 };
                 Outcome {
                     streams: counts.iter().zip(&self.counted_from).map(|(n, b)| since(n, b)).collect(),
@@ -250,7 +229,7 @@ impl Flow {
                 streams: self
                     .received(&received)
                     .into_iter()
-                    .map(|bytes| StreamCount { bytes, retransmits: None })
+                    .map(|bytes| StreamCount { bytes, ..Default::default() })
                     .collect(),
                 counted: Nanos(received.counted_ns()),
                 congestion,

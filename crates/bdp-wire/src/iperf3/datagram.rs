@@ -1,25 +1,24 @@
 //! Datagrams: the hello by which a stream is made known, and what each of the data begins with.
 
-/// The client's hello, as releases since 3.12 send it, and its answer.
+/// A client's hello, as releases since 3.12 on little-endian machines send it.
 pub const HELLO: [u8; 4] = *b"9876";
-/// The server's answer to [`HELLO`].
-pub const ANSWER: [u8; 4] = *b"6789";
-/// The hello of older releases, and its answer, in the byte order of those machines that most are.
-const OLD_HELLO: [u8; 4] = 123_456_789_u32.to_le_bytes();
-const OLD_ANSWER: [u8; 4] = 987_654_321_u32.to_le_bytes();
+/// Hellos, each with its answer: both are numbers in the byte order of whoever sends them, so that each has a mirror image;
+/// the latter two are those of releases before 3.12.
+const GREETINGS: [([u8; 4], [u8; 4]); 4] = [
+    (HELLO, *b"6789"),
+    (*b"6789", *b"9876"),
+    (123_456_789_u32.to_le_bytes(), 987_654_321_u32.to_le_bytes()),
+    (123_456_789_u32.to_be_bytes(), 987_654_321_u32.to_be_bytes()),
+];
 
 /// The answer to a hello, in the hello's own words; `None` where it is none.
 pub fn answer(hello: &[u8]) -> Option<[u8; 4]> {
-    match <[u8; 4]>::try_from(hello) {
-        Ok(HELLO) => Some(ANSWER),
-        Ok(OLD_HELLO) => Some(OLD_ANSWER),
-        _ => None,
-    }
+    GREETINGS.iter().find(|(known, _)| known == hello).map(|&(_, answer)| answer)
 }
 
-/// Whether a datagram is a server's answer to a hello.
+/// Whether a datagram is a server's answer to a hello: in the words of its own release and machine, whatever the hello's.
 pub fn is_answer(datagram: &[u8]) -> bool {
-    datagram == ANSWER || datagram == OLD_ANSWER
+    GREETINGS.iter().any(|(_, answer)| answer == datagram)
 }
 
 /// Bytes that a datagram of data has at least.
@@ -66,13 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_hellos_are_answered_in_their_own_words() {
+    fn every_hello_is_answered_in_its_own_words() {
         assert_eq!(answer(b"9876"), Some(*b"6789"));
+        assert_eq!(answer(b"6789"), Some(*b"9876"));
         assert_eq!(answer(&[0x15, 0xcd, 0x5b, 0x07]), Some([0xb1, 0x68, 0xde, 0x3a]));
-        for other in [b"".as_slice(), b"987", b"98765", b"6789"] {
-            assert_eq!(answer(other), None, "{other:?}");
+        assert_eq!(answer(&[0x07, 0x5b, 0xcd, 0x15]), Some([0x3a, 0xde, 0x68, 0xb1]));
+        for other in [b"".as_slice(), b"987", b"98765", b"6790", &[0; 4]] {
+            assert_eq!((answer(other), is_answer(other)), (None, false), "{other:?}");
         }
-        assert!(is_answer(b"6789") && is_answer(&[0xb1, 0x68, 0xde, 0x3a]) && !is_answer(b"9876"));
+        assert!(is_answer(b"6789") && is_answer(&[0xb1, 0x68, 0xde, 0x3a]));
+        assert!(!is_answer(&[0x15, 0xcd, 0x5b, 0x07]), "a hello of the older ones is no answer");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends tell put together.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
@@ -34,6 +34,16 @@ pub(super) fn connect(
     first_port: Option<u32>,
     cancel: &AtomicBool,
 ) -> Result<(Vec<Stream>, Option<ClockOffset>), SessionError> {
+    opening::open(address, (key, flow), sockets(request, address, request.streams, first_port)?, cancel)
+}
+
+/// So many sockets, each connected to the server.
+pub(super) fn sockets(
+    request: &MeasureRequest,
+    address: SocketAddr,
+    count: u32,
+    first_port: Option<u32>,
+) -> Result<Vec<UdpSocket>, SessionError> {
     let buffer = request.socket_buffer.map(|b| usize::try_from(b.as_bytes()).unwrap_or(usize::MAX));
     let options = UdpOptions {
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
@@ -45,11 +55,11 @@ pub(super) fn connect(
     };
     let local: Option<IpAddr> = dial::local_address(request)?;
     let mut sockets = Vec::new();
-    for stream in 0..request.streams {
+    for stream in 0..count {
         let from = dial::local_end(address, local, first_port, stream)?;
         sockets.push(udp::connect(from, address, &options)?);
     }
-    opening::open(address, (key, flow), sockets, cancel)
+    Ok(sockets)
 }
 
 /// What the near end does where it receives.
@@ -68,6 +78,7 @@ pub(super) fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
         payload_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
         rate_bps: request.udp.as_ref().and_then(|udp| udp.rate_bps),
         duration: request.duration,
+        omit: request.omit,
         bytes: request.bytes.map(|b| b.as_bytes()),
     }
 }

@@ -3,28 +3,29 @@
 //! Each round is a test with a control connection of its own. That server answers no probes: idle round trips are those of
 //! the handshakes, loaded ones what this end's kernel makes of its acknowledgements.
 
+mod conclusion;
+mod order;
+mod streams;
+
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
-use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::record::RttSummary;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{process, random, tcp_info};
-use bdp_wire::control::{Mark, Received, Sent};
 use bdp_wire::frame::FrameError;
 use bdp_wire::iperf3::exchange::{ClientExchange, Step};
-use bdp_wire::iperf3::{
-    Cookie, CpuUse, Direction, Failure, LONGEST_RESULTS, Parameters, Protocol, Results, State, StreamResults,
-    stream_id,
-};
+use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Results, State};
 
 use super::{Goodput, Reporter, outcome};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use crate::iperf3::control::Control;
-use crate::iperf3::tcp::{End, Flow, Outcome, Plan};
+use crate::iperf3::flow::{Flow, Outcome};
 use crate::session::{SessionError, Stage, dial};
+use order::{check, parameters};
 
 /// How long the server may take over each of its steps.
 const STEP: Duration = Duration::from_secs(15);
@@ -32,6 +33,8 @@ const STEP: Duration = Duration::from_secs(15);
 const GREETED: Duration = Duration::from_secs(5);
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long the server may take to read the last datagrams: what its socket holds, and what is under way.
+const LAST_DATAGRAMS: Duration = Duration::from_millis(150);
 /// How long what was sent of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 /// How long a server may be busy with the test before, of whoever it was.
@@ -63,11 +66,7 @@ impl<'a, 'r> Driver<'a, 'r> {
             reporter,
             handshakes: Vec::new(),
             moved: Moved::default(),
-            caveats: vec![
-                "the server speaks iperf3's protocol, which tells of its end bytes and retransmissions alone, and \
-                 answers no probes: idle round trips are those of handshakes, loaded ones the sending kernel's here"
-                    .to_owned(),
-            ],
+            caveats: vec![caveat(request).to_owned()],
             path: PathFacts::default(),
         })
     }
@@ -132,21 +131,38 @@ impl<'a, 'r> Driver<'a, 'r> {
         let test = self.begin(ways, near)?;
         let (streams, test) = self.open_streams(ways, test)?;
         let cpu_before_ns = process::cpu_time_ns();
-        let mut flows = self.start(ways, streams)?;
+        let length_bytes = test.length_bytes;
+        let mut flows = self.start(ways, streams, length_bytes)?;
         let ran = Instant::now();
         self.attend(ways, &test, &mut flows)?;
+        if self.request.udp.is_some() && flows.iter().any(Flow::sends) {
+            // That server counts what it has read when it hears of the end, and no more.
+            std::thread::sleep(LAST_DATAGRAMS);
+        }
         let told = |e: std::io::Error| test.lost(&e.into(), "the test ends");
         test.control.say(State::TestEnd).map_err(told)?;
         let cpu = (process::cpu_time_ns() - cpu_before_ns) as f64 / ran.elapsed().as_nanos().max(1) as f64;
-        let mut outcomes = Vec::new();
-        for flow in &mut flows {
-            outcomes.push(flow.finish()?);
-        }
-        let test = self.await_results(test, &flows)?;
-        let results = near_results(&outcomes, cpu * 100.0);
+        let finish = |flows: &mut [Flow]| flows.iter_mut().map(Flow::finish).collect::<Result<Vec<_>, _>>();
+        let (test, outcomes) = match self.request.udp {
+            None => {
+                let outcomes = finish(&mut flows)?;
+                (self.await_results(test, &flows)?, outcomes)
+            }
+            // When it asks for results it has sent its last datagram.
+            Some(_) => {
+                let test = self.await_results(test, &flows)?;
+                flows.iter().for_each(Flow::settle);
+                let outcomes = finish(&mut flows)?;
+                if outcomes.iter().any(Outcome::is_empty_handed) {
+                    return Err(SessionError::NoDatagrams { address: test.address });
+                }
+                (test, outcomes)
+            }
+        };
+        let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;
         drop(flows);
-        self.conclude(ways, outcomes, &far)
+        self.conclude(ways, outcomes, &far, length_bytes)
     }
 
     /// Shows a cookie to the server, again where it is busy, and says what is wanted.
@@ -170,12 +186,14 @@ impl<'a, 'r> Driver<'a, 'r> {
             }
             let control = Control::over(stream)?;
             let cookie = Cookie::of(&random::bytes()?);
-            let mut test = Test { control, address, cookie, exchange: ClientExchange::default() };
+            let length_bytes = self.length(address)?;
+            let exchange = ClientExchange::default();
+            let mut test = Test { control, address, cookie, exchange, length_bytes };
             let sent = test.control.send(cookie.bytes());
             sent.map_err(|e| test.lost(&e.into(), GREETING))?;
             match test.step(&self.reporter, GREETED, GREETING) {
                 Ok(_) => {
-                    let parameters = parameters(self.request, ways);
+                    let parameters = parameters(self.request, ways, length_bytes);
                     let sent = test.control.send_json(&parameters.to_json());
                     sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
                     return Ok(test);
@@ -196,55 +214,6 @@ impl<'a, 'r> Driver<'a, 'r> {
 
     fn note_handshake(&mut self, stream: &TcpStream) {
         self.handshakes.extend(tcp_info::read(stream).ok().and_then(|info| info.rtt_ns));
-    }
-
-    /// Opens the streams one after the other: the server tells them apart by their order.
-    fn open_streams(&mut self, ways: &[Way], mut test: Test) -> Result<(Vec<TcpStream>, Test), SessionError> {
-        test.expect(Step::OpenStreams, &self.reporter, "it is told what to do")?;
-        let request = self.request;
-        let mut streams = Vec::new();
-        for index in 0..request.streams * ways.len() as u32 {
-            let way = if index < request.streams { ways[0] } else { Way::From };
-            let first_port = request.client_port.map(|port| u32::from(port) + index);
-            let options = super::flow::options(request, way);
-            let cookie = test.cookie;
-            streams.extend(dial::connect_all(
-                test.address,
-                1,
-                request,
-                first_port,
-                &options,
-                |_, mut stream| std::io::Write::write_all(&mut stream, cookie.bytes()),
-                self.reporter.cancel,
-            )?);
-        }
-        streams.iter().for_each(|stream| self.note_handshake(stream));
-        test.expect(Step::Prepare, &self.reporter, "the streams come in")?;
-        test.expect(Step::Run, &self.reporter, "the test begins")?;
-        Ok((streams, test))
-    }
-
-    fn start(&self, ways: &[Way], mut streams: Vec<TcpStream>) -> Result<Vec<Flow>, SessionError> {
-        let request = self.request;
-        let plan = Plan {
-            length_bytes: request.length.as_bytes(),
-            longest: request.duration,
-            omit: request.omit,
-            volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
-            interval: request.interval,
-            autotuned: request.socket_buffer.is_none() && request.window.is_none(),
-        };
-        let mut flows = Vec::new();
-        // The streams of the server's are the last; it may send already.
-        if ways.len() > 1 {
-            let back = streams.split_off(request.streams as usize);
-            flows.push(Flow::receive(back, &plan)?);
-        }
-        match ways.first() {
-            Some(Way::From) => flows.push(Flow::receive(streams, &plan)?),
-            _ => flows.insert(0, Flow::send(streams, &plan)?),
-        }
-        Ok(flows)
     }
 
     /// Lets the flows run for their time, or until their bytes are through.
@@ -275,9 +244,14 @@ impl<'a, 'r> Driver<'a, 'r> {
                 let elapsed = told.elapsed().as_secs_f64();
                 told = Instant::now();
                 let way = |flow: &Flow| if flow.sends() { Way::To } else { Way::From };
-                let ways =
-                    flows.iter_mut().map(|f| (way(f), f.bytes_since() as f64 * 8.0 / elapsed)).collect();
-                let goodput = Goodput { ways, streams: Vec::new() };
+                let bps = |bytes: u64| bytes as f64 * 8.0 / elapsed;
+                let goodput = Goodput {
+                    ways: flows.iter_mut().map(|f| (way(f), bps(f.bytes_since()))).collect(),
+                    streams: flows
+                        .iter_mut()
+                        .map(|f| (way(f), f.stream_bytes_since().into_iter().map(bps).collect()))
+                        .collect(),
+                };
                 self.reporter.tell(stage, since, request.duration, goodput, None)?;
             }
             if let Err(cancelled) = self.reporter.check_cancel() {
@@ -292,7 +266,7 @@ impl<'a, 'r> Driver<'a, 'r> {
                 self.reporter.check_cancel()?;
             }
         }
-        flows.iter_mut().for_each(Flow::stop);
+        flows.iter_mut().for_each(Flow::wind_down);
         Ok(())
     }
 
@@ -312,43 +286,6 @@ impl<'a, 'r> Driver<'a, 'r> {
             self.reporter.check_cancel()?;
         }
     }
-
-    /// Puts together what both ends tell of each direction.
-    fn conclude(
-        &mut self,
-        ways: &[Way],
-        outcomes: Vec<Outcome>,
-        far: &Results,
-    ) -> Result<Vec<DirectionResult>, SessionError> {
-        let mut left = far.streams.as_slice();
-        let mut results = Vec::new();
-        for (&way, outcome) in ways.iter().zip(outcomes) {
-            let count = outcome.streams.len().min(left.len());
-            let (theirs, rest) = left.split_at(count);
-            left = rest;
-            let (received, sent) = match outcome.end {
-                End::Sent(sent) => (received_there(self.request, &sent, theirs, far), sent),
-                End::Received(received) => {
-                    // It was this end that stopped it, for one of these two.
-                    let ended = if self.request.bytes.is_some() { "closed" } else { "duration" };
-                    (Received { ended: ended.to_owned(), ..received }, sent_there(theirs, far))
-                }
-            };
-            let omit_ns = self.request.omit.as_ns();
-            let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
-            let loaded = RttSummary::of(seen().count() as u64, seen());
-            outcome::note_path(&mut self.path, way, &received, &sent);
-            self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
-            results.push(outcome::result(
-                self.request,
-                way,
-                received,
-                sent,
-                RttReport { idle: None, loaded },
-            )?);
-        }
-        Ok(results)
-    }
 }
 
 /// A test on its way.
@@ -357,6 +294,8 @@ struct Test {
     address: SocketAddr,
     cookie: Cookie,
     exchange: ClientExchange,
+    /// Of one write, or of a datagram's payload.
+    length_bytes: u64,
 }
 
 impl Test {
@@ -461,117 +400,17 @@ impl Test {
     }
 }
 
-/// Refuses what can't be asked of that server.
-fn check(request: &MeasureRequest) -> Result<(), SessionError> {
-    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if request.udp.is_some() {
-        return wrong("UDP with an iperf3 server is not measured; with 'bdp serve' it is");
-    }
-    if request.check_payload {
-        return wrong(
-            "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
-        );
-    }
-    if request.window.is_some() {
-        return wrong(
-            "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",
-        );
-    }
-    if request.streams > bdp_wire::iperf3::MOST_STREAMS {
-        return wrong("an iperf3 server takes 128 streams at most");
-    }
-    if !request.omit.as_ns().is_multiple_of(1_000_000_000) {
-        return wrong("an iperf3 server leaves out whole seconds: give -O 1, -O 2");
-    }
-    if request.length.as_bytes() > 1 << 20 {
-        return wrong("an iperf3 server takes writes of 1 MiB at most");
-    }
-    Ok(())
-}
-
-/// The test in iperf3's words.
-fn parameters(request: &MeasureRequest, ways: &[Way]) -> Parameters {
-    let whole_seconds = request.duration.saturating_sub(request.omit).as_ns().div_ceil(1_000_000_000);
-    Parameters {
-        direction: match ways {
-            [Way::To] => Direction::Forward,
-            [Way::From] => Direction::Reverse,
-            _ => Direction::Both,
-        },
-        parallel: request.streams,
-        seconds: if request.bytes.is_some() { 0 } else { whole_seconds },
-        omit_seconds: request.omit.as_ns() / 1_000_000_000,
-        bytes: request.bytes.map_or(0, |b| b.as_bytes()),
-        length_bytes: request.length.as_bytes(),
-        window_bytes: request.socket_buffer.map(|b| b.as_bytes()),
-        mss: request.mss,
-        tos: request.dscp.map_or(0, |dscp| dscp << 2),
-        nodelay: request.nodelay,
-        congestion: request.congestion.clone(),
-        // What servers take for a release of their own that knows all that is asked for here.
-        client_version: Some("3.12".to_owned()),
-        ..Parameters::over(Protocol::Tcp)
-    }
-}
-
-/// This end's results, as iperf3 has them.
-fn near_results(outcomes: &[Outcome], cpu: f64) -> Results {
-    let streams = outcomes.iter().flat_map(|outcome| outcome.streams.iter().map(|s| (s, outcome.counted)));
-    Results {
-        cpu: CpuUse { total: cpu, user: 0.0, system: 0.0 },
-        has_retransmits: outcomes.iter().any(|o| matches!(o.end, End::Sent(_))).then_some(true),
-        congestion: outcomes.iter().find_map(|o| o.congestion.clone()),
-        server_output: None,
-        streams: streams
-            .enumerate()
-            .map(|(index, (stream, counted))| StreamResults {
-                id: stream_id(index),
-                bytes: stream.bytes,
-                retransmits: stream.retransmits,
-                end_s: counted.as_secs_f64(),
-                ..Default::default()
-            })
-            .collect(),
-    }
-}
-
-/// What the server received: its own sums, and beside them what this end's kernel saw acknowledged.
-fn received_there(
-    request: &MeasureRequest,
-    sent: &Sent,
-    theirs: &[StreamResults],
-    far: &Results,
-) -> Received {
-    let omit_ns = request.omit.as_ns();
-    let samples: Vec<ReceiverSample> = sent
-        .samples
-        .iter()
-        .filter_map(|s| Some(ReceiverSample { at_ns: s.at_ns, bytes: s.acked_bytes?, ..Default::default() }))
-        .collect();
-    let before = samples.iter().take_while(|s| s.at_ns <= omit_ns).last().map_or(0, |s| s.bytes);
-    let before = if omit_ns == 0 { 0 } else { before };
-    let seconds = theirs.iter().map(StreamResults::seconds).fold(0.0, f64::max);
-    let ended = if request.bytes.is_some() { "closed" } else { "duration" };
-    Received {
-        bytes: before + theirs.iter().map(|s| s.bytes).sum::<u64>(),
-        duration_ns: omit_ns + (seconds * 1e9) as u64,
-        counted_from: Mark { at_ns: omit_ns, bytes: before },
-        stream_bytes: theirs.iter().map(|s| s.bytes).collect(),
-        samples,
-        cpu: far.cpu.total / 100.0,
-        ended: ended.to_owned(),
-        ..Default::default()
-    }
-}
-
-/// What the server sent, as far as it tells.
-fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
-    let retransmits: Vec<u64> = theirs.iter().filter_map(|s| s.retransmits).collect();
-    Sent {
-        bytes: theirs.iter().map(|s| s.bytes).sum(),
-        congestion: far.congestion.clone().unwrap_or_default(),
-        retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
-        cpu: far.cpu.total / 100.0,
-        ..Default::default()
+/// What a reader should know of whatever such a server tells.
+fn caveat(request: &MeasureRequest) -> &'static str {
+    match request.udp {
+        None => {
+            "the server speaks iperf3's protocol, which tells of its end bytes and retransmissions alone, and answers no \
+             probes: idle round trips are those of handshakes, loaded ones the sending kernel's here"
+        }
+        Some(_) => {
+            "the server speaks iperf3's protocol, which tells of datagrams how many were missing and their jitter, of \
+             duplicates, reordering and its own socket's drops nothing, and answers no probes: idle round trips are those \
+             of handshakes"
+        }
     }
 }

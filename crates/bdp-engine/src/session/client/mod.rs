@@ -61,7 +61,7 @@ pub(super) fn measure(
     let round_trip = connecting.elapsed();
     let control = match Control::greet(stream, address, credentials) {
         // iperf3 waits for the rest of its cookie, which no bdp would.
-        Err(silent @ SessionError::Silent { .. }) if request.udp.is_none() && request.ssh.is_none() => {
+        Err(silent @ SessionError::Silent { .. }) if request.ssh.is_none() => {
             return recognise(request, reporter, silent).map(|m| timed(m, started_unix_ms, started));
         }
         greeted => greeted?,

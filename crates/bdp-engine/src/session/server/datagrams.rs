@@ -10,7 +10,7 @@ use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening, Step};
 use bdp_wire::session::{FlowOrder, Role};
 
 use super::{Event, Shared};
-use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 
 /// Answers a datagram that opens a stream of a session; false where it is none.
 pub(super) fn answer_opening(bytes: &[u8], way: &Way, echo: &EchoSocket, shared: &Shared) -> bool {
@@ -56,7 +56,7 @@ pub(super) fn connect(
         ..Default::default()
     };
     let socket = udp::connect(Some(local), peer, &options).map_err(|e| e.to_string())?;
-    Ok(Stream { socket, tag: opening.tag() })
+    Ok(Stream { socket, layout: Layout::Bdp { tag: opening.tag() } })
 }
 
 /// Holds an order of datagrams against what the server grants; fills in the rate that is granted at most.
@@ -88,6 +88,7 @@ pub(super) fn send_plan(order: &FlowOrder) -> DatagramSendPlan {
         payload_bytes: datagrams.and_then(|d| d.payload_bytes),
         rate_bps: datagrams.and_then(|d| d.rate_bps),
         duration: order.duration,
+        omit: order.omit,
         bytes: order.bytes.filter(|_| order.role == Role::Send),
     }
 }

@@ -1,6 +1,11 @@
 //! Clients of iperf3: each test on a thread of its own, its data connections found by their cookie.
 //!
-//! Every wait has its deadline, and a client that vanishes is noticed by its control connection.
+//! Every wait has its deadline, and a client that vanishes is noticed by its control connection. Streams of datagrams:
+//! `iperf3/datagrams.rs`.
+
+mod datagrams;
+mod output;
+mod running;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -8,39 +13,36 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bdp_model::units::{Nanos, Rate};
-use bdp_sys::socket::{self, TcpOptions};
+use bdp_model::units::Nanos;
+use bdp_sys::socket::TcpOptions;
 use bdp_wire::frame::FrameError;
-use bdp_wire::iperf3::exchange::{Word, hear};
 use bdp_wire::iperf3::{
-    Cookie, CpuUse, Direction, Failure, LONGEST_PARAMETERS, Parameters, Results, State, StreamResults,
-    stream_id,
+    Cookie, Direction, Failure, LONGEST_PARAMETERS, Parameters, Protocol as Carrier, Results, State,
 };
 
 use super::access::{Proof, Protocol};
 use super::places::Place;
 use super::{Event, Shared, admission};
 use crate::iperf3::control::Control;
-use crate::iperf3::tcp::{Flow, Outcome, Plan};
+use running::{Running, Streams, granted};
 
 /// How long a client may take over each step but the test itself.
 const STEP: Duration = Duration::from_secs(10);
-/// How much longer than asked for a test may take: paths are slow to end.
-const GRACE: Nanos = Nanos::secs(15);
-/// How often it is looked whether a test that ends by its volume is through.
-const LOOK: Duration = Duration::from_millis(10);
-/// How long what is under way at the end of such a test may take.
-const STRAGGLERS: Duration = Duration::from_millis(500);
 /// Longest results of a client, which are some 200 bytes a stream.
 const LONGEST_RESULTS: usize = 256 << 10;
 
+pub(super) use datagrams::take_hello;
+
 /// The tests of a server.
 #[derive(Default)]
-pub(super) struct Tests(Mutex<HashMap<Cookie, Arc<Test>>>);
+pub(super) struct Tests {
+    by_cookie: Mutex<HashMap<Cookie, Arc<Test>>>,
+    waiting: datagrams::Waiting,
+}
 
 impl Tests {
     fn map(&self) -> MutexGuard<'_, HashMap<Cookie, Arc<Test>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is none.
@@ -199,9 +201,12 @@ impl Test {
         let _streams = place
             .take_streams(parameters.streams())
             .map_err(|denied| Ending::refused(Failure::STREAMS, denied.to_string()))?;
-        let streams = self.gather(control, &parameters)?;
+        let streams = match parameters.protocol {
+            Carrier::Tcp => Streams::Connections(self.gather(control, &parameters)?),
+            Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, &parameters)?),
+        };
         let mut running = Running::start(streams, &parameters, longest, shared.options.limits.rate)?;
-        *flows = running.flows.len() as u32;
+        *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
         control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone)?;
         running.attend(control, &parameters, longest)?;
@@ -298,146 +303,6 @@ fn read_parameters(control: &Control) -> Result<Parameters, Ending> {
         other => Ending::of(&other, doing),
     })?;
     Parameters::parse(&body).map_err(|e| Ending::refused(e.failure(), format!("its parameters: {e}")))
-}
-
-/// Holds a test against what the server grants; the longest that it may take.
-fn granted(shared: &Shared, parameters: &Parameters) -> Result<Nanos, Ending> {
-    let limits = shared.options.limits;
-    let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
-    if asked > limits.duration {
-        let why = format!("{asked} were asked for, and {} are granted (--max-duration)", limits.duration);
-        return Err(Ending::refused(Failure::DURATION, why));
-    }
-    if parameters.parallel > limits.streams {
-        let why = format!(
-            "{} streams were asked for, and {} are granted (--max-streams)",
-            parameters.parallel, limits.streams
-        );
-        return Err(Ending::refused(Failure::STREAMS, why));
-    }
-    if let Some(name) = &parameters.congestion {
-        socket::check_congestion(name).map_err(|e| Ending::refused(Failure::CONGESTION, e.to_string()))?;
-    }
-    Ok(if parameters.seconds > 0 { asked } else { limits.duration })
-}
-
-/// The flows of a test.
-struct Running {
-    flows: Vec<Flow>,
-    began: Instant,
-    cpu_before_ns: u64,
-}
-
-impl Running {
-    fn start(
-        mut streams: Vec<TcpStream>,
-        parameters: &Parameters,
-        longest: Nanos,
-        most: Option<Rate>,
-    ) -> Result<Self, Ending> {
-        let plan = Plan::of(parameters, longest + GRACE);
-        let failed = |e: crate::EngineError| Ending::refused(Failure::ACCEPT, e.to_string());
-        pace(&streams, parameters, most).map_err(failed)?;
-        let cpu_before_ns = bdp_sys::process::cpu_time_ns();
-        let flows = match parameters.direction {
-            Direction::Forward => vec![Flow::receive(streams, &plan).map_err(failed)?],
-            Direction::Reverse => vec![Flow::send(streams, &plan).map_err(failed)?],
-            Direction::Both => {
-                let back = streams.split_off(parameters.parallel as usize);
-                vec![Flow::receive(streams, &plan).map_err(failed)?, Flow::send(back, &plan).map_err(failed)?]
-            }
-        };
-        Ok(Self { flows, began: Instant::now(), cpu_before_ns })
-    }
-
-    /// Lets the test run until the client says that it is over.
-    fn attend(&mut self, control: &Control, parameters: &Parameters, longest: Nanos) -> Result<(), Ending> {
-        let mut omit = Some(Duration::from_secs(parameters.omit_seconds)).filter(|omit| !omit.is_zero());
-        let deadline = (longest + GRACE).to_duration();
-        loop {
-            let until = omit.unwrap_or(deadline);
-            let heard = control
-                .hear(until.saturating_sub(self.began.elapsed()))
-                .map_err(|e| Ending::of(&e, "the test ran"))?;
-            if let Some(byte) = heard {
-                let word = hear(byte, true).map_err(|e| Ending::refused(e.failure(), e.to_string()))?;
-                if word == Word::Terminated {
-                    return Err(Ending::silent("the client ended the test"));
-                }
-                break;
-            }
-            if omit.is_some_and(|omit| self.began.elapsed() >= omit) {
-                self.flows.iter_mut().for_each(Flow::begin_counting);
-                omit = None;
-            } else if self.began.elapsed() >= deadline {
-                let why = format!("the test did not end within {}", Nanos::from(deadline));
-                return Err(Ending::refused(Failure::MESSAGE, why));
-            }
-        }
-        if let Some(volume) = parameters.volume_bytes() {
-            self.await_stragglers(volume);
-        }
-        Ok(())
-    }
-
-    /// Waits a moment for what a client has sent of a volume and is still under way.
-    fn await_stragglers(&self, volume_bytes: u64) {
-        let until = Instant::now() + STRAGGLERS;
-        let receiving = || self.flows.iter().filter(|flow| !flow.sends());
-        while receiving().any(|flow| flow.bytes() < volume_bytes && !flow.is_finished())
-            && Instant::now() < until
-        {
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// Ends the flows, and says what came of them.
-    fn finish(&mut self, parameters: &Parameters) -> Result<Results, Ending> {
-        self.flows.iter_mut().for_each(Flow::stop);
-        let wall = self.began.elapsed().as_nanos().max(1) as f64;
-        let cpu = (bdp_sys::process::cpu_time_ns() - self.cpu_before_ns) as f64 / wall * 100.0;
-        let mut outcomes = Vec::new();
-        for flow in &mut self.flows {
-            let failed = |e: crate::EngineError| Ending::refused(Failure::MESSAGE, e.to_string());
-            outcomes.push(flow.finish().map_err(failed)?);
-            flow.close();
-        }
-        // In order: the client's streams, then the server's.
-        let streams: Vec<StreamResults> = outcomes
-            .iter()
-            .flat_map(|outcome| outcome.streams.iter().map(|&stream| (stream, outcome.counted)))
-            .enumerate()
-            .map(|(index, (stream, counted))| StreamResults {
-                id: stream_id(index),
-                bytes: stream.bytes,
-                retransmits: stream.retransmits,
-                end_s: counted.as_secs_f64(),
-                ..Default::default()
-            })
-            .collect();
-        Ok(Results {
-            cpu: CpuUse { total: cpu, user: 0.0, system: 0.0 },
-            has_retransmits: (parameters.direction != Direction::Forward).then_some(true),
-            congestion: outcomes.iter().find_map(|outcome: &Outcome| outcome.congestion.clone()),
-            server_output: None,
-            streams,
-        })
-    }
-}
-
-/// Has the kernel hold the streams to the rate that was asked for, and all that the server sends to what it may.
-fn pace(
-    streams: &[TcpStream],
-    parameters: &Parameters,
-    most: Option<Rate>,
-) -> Result<(), crate::EngineError> {
-    let share = most.map(|most| most.as_bps() / u64::from(parameters.parallel));
-    let asked = [parameters.rate_bps, parameters.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min();
-    let Some(rate) = asked.into_iter().chain(share).min() else { return Ok(()) };
-    for stream in streams {
-        socket::pace(stream, rate)?;
-    }
-    Ok(())
 }
 
 /// Exchanges results, and lets the client leave.

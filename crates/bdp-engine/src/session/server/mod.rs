@@ -2,7 +2,8 @@
 //! each end of a flow.
 //!
 //! It never connects anywhere, but back to clients of iperf2 that were allowed by address, and answers a datagram only
-//! if that holds the key of a session, with the same bytes; to clients of iperf2, `iperf2/datagrams.rs`.
+//! if that holds the key of a session, with the same bytes; to clients of iperf3 and iperf2, `iperf3/datagrams.rs` and
+//! `iperf2/datagrams.rs`.
 
 pub mod access;
 mod admission;
@@ -289,7 +290,10 @@ fn answer_probes(echo: &EchoSocket, shared: &Shared) {
                 }
                 let known =
                     Probe::decode(bytes).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
-                if !known && datagrams::answer_opening(bytes, &way, echo, shared) {
+                if !known
+                    && (datagrams::answer_opening(bytes, &way, echo, shared)
+                        || iperf3::take_hello(bytes, &way, shared))
+                {
                     continue;
                 }
                 if known {

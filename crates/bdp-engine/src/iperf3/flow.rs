@@ -1,0 +1,184 @@
+//! One direction of a test, over connections or of datagrams, and what came of it.
+
+use bdp_model::units::Nanos;
+use bdp_wire::control::{Received, Sent};
+use bdp_wire::iperf3::{StreamResults, stream_id};
+
+use super::{tcp, udp};
+use crate::EngineError;
+use crate::datagram::StreamTally;
+
+/// From one reading of a flow to the next, at a server: no client asks for any.
+pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
+
+/// A flow that runs.
+pub(crate) enum Flow {
+    /// Over TCP.
+    Connections(tcp::Flow),
+    /// Over UDP.
+    Datagrams(udp::Flow),
+}
+
+/// What a flow came to.
+pub(crate) enum End {
+    /// At the end that sent.
+    Sent(Sent),
+    /// At the end that received.
+    Received(Received),
+}
+
+/// One stream's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct StreamCount {
+    /// Bytes after omit.
+    pub(crate) bytes: u64,
+    /// Segments sent again after omit; nothing of a receiver.
+    pub(crate) retransmits: Option<u64>,
+    /// Of datagrams.
+    pub(crate) tally: StreamTally,
+}
+
+/// The outcome of a flow.
+pub(crate) struct Outcome {
+    /// In order of the streams.
+    pub(crate) streams: Vec<StreamCount>,
+    /// How long it was counted.
+    pub(crate) counted: Nanos,
+    /// Congestion control of the first stream.
+    pub(crate) congestion: Option<String>,
+    /// All that the engine tells.
+    pub(crate) end: End,
+}
+
+impl Outcome {
+    /// Whether this end was to receive and nothing came.
+    pub(crate) fn is_empty_handed(&self) -> bool {
+        matches!(&self.end, End::Received(received) if received.bytes == 0)
+    }
+}
+
+impl Flow {
+    /// Whether this end sends.
+    pub(crate) fn sends(&self) -> bool {
+        match self {
+            Self::Connections(flow) => flow.sends(),
+            Self::Datagrams(flow) => flow.sends(),
+        }
+    }
+
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Connections(flow) => flow.bytes(),
+            Self::Datagrams(flow) => flow.bytes(),
+        }
+    }
+
+    /// Bytes since this was asked last.
+    pub(crate) fn bytes_since(&mut self) -> u64 {
+        match self {
+            Self::Connections(flow) => flow.bytes_since(),
+            Self::Datagrams(flow) => flow.bytes_since(),
+        }
+    }
+
+    /// Bytes of each stream since this was asked last; empty where that is not told.
+    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
+        match self {
+            Self::Connections(flow) => flow.stream_bytes_since(),
+            Self::Datagrams(flow) => flow.stream_bytes_since(),
+        }
+    }
+
+    /// Whether the engine has nothing more to do.
+    pub(crate) fn is_finished(&self) -> bool {
+        match self {
+            Self::Connections(flow) => flow.is_finished(),
+            Self::Datagrams(flow) => flow.is_finished(),
+        }
+    }
+
+    /// The omit is over: what counts begins here. Who can knows by itself.
+    pub(crate) fn begin_counting(&mut self) {
+        if let Self::Connections(flow) = self {
+            flow.begin_counting();
+        }
+    }
+
+    /// Whether the other kernel has acknowledged all that was given to this one; of datagrams none does.
+    pub(crate) fn is_through(&self) -> bool {
+        match self {
+            Self::Connections(flow) => flow.is_through(),
+            Self::Datagrams(_) => true,
+        }
+    }
+
+    /// The test is over: ends it as of now. Who receives datagrams goes on, since some may be under way.
+    pub(crate) fn wind_down(&mut self) {
+        match self {
+            Self::Connections(flow) => flow.stop(),
+            Self::Datagrams(flow) if flow.sends() => flow.stop(),
+            Self::Datagrams(_) => {}
+        }
+    }
+
+    /// Waits for what is under way when the other end has said that it sends no more.
+    pub(crate) fn settle(&self) {
+        if let Self::Datagrams(flow) = self
+            && !flow.sends()
+        {
+            flow.settle();
+        }
+    }
+
+    /// Waits for the engine's end; connections stay.
+    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+        match self {
+            Self::Connections(flow) => flow.finish(),
+            Self::Datagrams(flow) => flow.finish(),
+        }
+    }
+
+    /// Closes the sending half of each connection: a receiver that waits for the rest of a block waits no longer.
+    pub(crate) fn close(&self) {
+        if let Self::Connections(flow) = self {
+            flow.close();
+        }
+    }
+
+    /// Takes what still comes over connections and counts it no more, so that the other end does not wait for room. Never
+    /// waits itself.
+    pub(crate) fn drain(&self) {
+        if let Self::Connections(flow) = self {
+            flow.drain();
+        }
+    }
+}
+
+/// What an end tells of the streams of a test, in their order: the client's, then the server's.
+pub(crate) fn results(outcomes: &[Outcome]) -> Vec<StreamResults> {
+    let streams = outcomes.iter().flat_map(|outcome| outcome.streams.iter().map(|s| (s, outcome.counted)));
+    streams
+        .enumerate()
+        .map(|(index, (stream, counted))| StreamResults {
+            id: stream_id(index),
+            bytes: stream.bytes,
+            retransmits: stream.retransmits,
+            jitter_s: stream.tally.jitter_ns / 1e9,
+            errors: stream.tally.missing,
+            omitted_errors: stream.tally.omitted_missing,
+            packets: stream.tally.datagrams,
+            omitted_packets: stream.tally.omitted,
+            start_s: 0.0,
+            end_s: counted.as_secs_f64(),
+        })
+        .collect()
+}
+
+/// What has changed of each stream since it was shown, and shows it.
+pub(super) fn since(now: Vec<u64>, shown: &mut Vec<u64>) -> Vec<u64> {
+    let before = |stream: usize| shown.get(stream).copied().unwrap_or(0);
+    let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
+    *shown = now;
+    since
+}

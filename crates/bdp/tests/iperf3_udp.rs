@@ -1,0 +1,313 @@
+//! Datagrams: iperf3's client against `bdp serve`, and `bdp measure` against its server, each mode a row, `mode ... pass`.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::Bench;
+use support::iperf3::{Theirs, body, client, greeted, iperf3_is_there, number};
+use support::serving::serve;
+
+/// What one row of the table has to show beyond that both ends ended well and tell the same.
+type Check = fn(&Value);
+
+/// Streams of their client's document, in order.
+fn streams(document: &Value) -> &Vec<Value> {
+    document["end"]["streams"].as_array().unwrap()
+}
+
+const MODES: [(&str, &str, Check); 14] = [
+    ("UDP", "-t 1 -b 20M", |d| {
+        assert!((15e6..22e6).contains(&number(d, "/end/sum/bits_per_second")), "{:#}", d["end"]);
+        assert!(number(d, "/end/sum/jitter_ms") < 100.0);
+    }),
+    ("UDP reverse", "-t 1 -b 20M -R", |d| {
+        assert!((15e6..22e6).contains(&number(d, "/end/sum/bits_per_second")), "{:#}", d["end"]);
+    }),
+    ("UDP both ways", "-t 1 -b 20M --bidir", |d| assert_eq!(streams(d).len(), 2)),
+    ("UDP 4 streams", "-t 1 -b 5M -P 4", |d| assert_eq!(streams(d).len(), 4)),
+    ("UDP reverse, 4 streams", "-t 1 -b 5M -P 4 -R", |d| assert_eq!(streams(d).len(), 4)),
+    ("UDP both ways, 3 streams", "-t 1 -b 5M -P 3 --bidir", |d| assert_eq!(streams(d).len(), 6)),
+    ("UDP length", "-t 1 -b 20M -l 500", |d| {
+        assert_eq!(number(d, "/end/sum/bytes"), 500.0 * number(d, "/end/sum/packets"));
+    }),
+    ("UDP shortest length, reverse", "-t 1 -b 1M -l 16 -R", |d| {
+        assert!(number(d, "/end/sum/packets") > 5000.0, "{:#}", d["end"]);
+    }),
+    ("UDP counters of 64 bits", "-t 1 -b 20M --udp-counters-64bit", |_| {}),
+    ("UDP counters of 64 bits, reverse", "-t 1 -b 20M --udp-counters-64bit -R", |_| {}),
+    ("UDP bytes", "-n 2M -b 100M", |d| assert!(number(d, "/end/sum/bytes") >= 2_097_152.0)),
+    ("UDP bytes, reverse", "-n 2M -b 100M -R", |d| assert!(number(d, "/end/sum/bytes") >= 2_097_152.0)),
+    ("UDP omit", "-t 1 -O 1 -b 20M", |d| {
+        assert!((1.2e6..3.5e6).contains(&number(d, "/end/sum/bytes")), "{:#}", d["end"]);
+    }),
+    ("UDP over IPv6", "-t 1 -b 20M -6", |_| {}),
+];
+
+/// Both ends tell the same of each stream: nothing is lost on loopback at such rates, but what the machine's stalls drop.
+fn agree(mode: &str, document: &Value) {
+    assert!(document.get("error").is_none(), "{mode}: {}", document["error"]);
+    for stream in streams(document) {
+        let (packets, lost) = (number(stream, "/udp/packets"), number(stream, "/udp/lost_packets"));
+        assert!(packets > 10.0 && lost <= 0.05 * packets, "{mode}: {lost} of {packets}: {stream:#}");
+    }
+}
+
+#[test]
+fn its_client_is_served_in_every_mode() {
+    if !iperf3_is_there("its_client_is_served_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (mode, options, check) in MODES {
+        let document = client(server.port, &format!("-u {options}"));
+        agree(mode, &document);
+        check(&document);
+        println!("{mode} ... pass");
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn several_clients_of_one_address_get_their_own_streams() {
+    if !iperf3_is_there("several_clients_of_one_address_get_their_own_streams") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let port = server.port;
+    let options =
+        ["-t 1 -b 1M -l 400 -P 3", "-t 1 -b 2M -l 500 -R", "-t 1 -b 3M -l 600 --bidir", "-t 1 -b 4M -l 700"];
+    let clients = options.map(|o| (o, std::thread::spawn(move || client(port, &format!("-u {o}")))));
+    for (options, client) in clients {
+        let document = client.join().unwrap();
+        agree(options, &document);
+        let length = number(&document, "/start/test_start/blksize");
+        for stream in streams(&document) {
+            // A datagram of another test would be of another length.
+            let bytes = number(stream, "/udp/bytes");
+            assert_eq!(bytes % length, 0.0, "{options}: {stream:#}");
+        }
+    }
+}
+
+#[test]
+fn the_rate_that_is_granted_is_kept() {
+    if !iperf3_is_there("the_rate_that_is_granted_is_kept") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-rate 10M");
+    let document = client(server.port, "-u -t 1 -b 0 -P 2 -R");
+    let bytes: f64 = streams(&document).iter().map(|stream| number(stream, "/udp/bytes")).sum();
+    assert!((0.5e6..1.5e6).contains(&bytes), "{bytes}: {:#}", document["end"]);
+    for options in ["-b 11M", "-b 6M -P 2 -R", "-b 0", "-b 0 --bidir"] {
+        let told = client(server.port, &format!("-u -t 1 {options}"))["error"].to_string();
+        assert!(told.contains("bandwidth"), "{options}: {told}");
+    }
+    server.assert_unharmed(&bench);
+}
+
+const DRIVEN: [(&str, &str, Check); 9] = [
+    ("UDP both in turn", "-t 1 -b 20M", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("UDP forward", "-t 1 -b 20M --forward", |d| {
+        assert!(number(d, "/directions/0/udp/send_gap_ns/p50") > 0.0);
+    }),
+    ("UDP reverse", "-t 1 -b 20M -R", |d| {
+        assert!(d["directions"][0]["udp"]["delay_variation_ns"].is_object());
+    }),
+    ("UDP both ways", "-t 1 -b 20M --bidir", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("UDP 4 streams", "-t 1 -b 5M -P 4", |d| {
+        for way in [0, 1] {
+            let streams = d["directions"][way]["stream_goodput_bps"].as_array().unwrap();
+            assert!(
+                streams.len() == 4 && streams.iter().all(|bps| bps.as_f64().unwrap() > 3e6),
+                "{streams:?}"
+            );
+        }
+    }),
+    ("UDP both ways, 3 streams", "-t 1 -b 5M -P 3 --bidir", |_| {}),
+    ("UDP length", "-t 1 -b 20M -l 500", |d| {
+        assert_eq!(number(d, "/directions/0/udp/datagram_bytes"), 500.0);
+        assert_eq!(number(d, "/directions/1/udp/datagram_bytes"), 500.0);
+    }),
+    ("UDP bytes", "-n 2M -b 100M", |d| {
+        for way in ["0", "1"] {
+            assert!(number(d, &format!("/directions/{way}/bytes")) > 1.9e6, "{d:#}");
+        }
+    }),
+    ("UDP omit, over IPv6", "-t 1 -O 1 -b 20M -6", |d| {
+        for way in ["0", "1"] {
+            let bps = number(d, &format!("/directions/{way}/goodput_bps"));
+            assert!((14e6..23e6).contains(&bps), "{way}: {bps}");
+        }
+    }),
+];
+
+#[test]
+fn its_server_is_driven_in_every_mode() {
+    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    for (mode, options, check) in DRIVEN {
+        let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
+        let ended = bench.run(&format!("measure --iperf3 {host}:{} -u {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        let document = ended.json();
+        for direction in document["directions"].as_array().unwrap() {
+            let sent = number(direction, "/udp/sent");
+            let lost = number(direction, "/udp/lost");
+            assert!(sent > 50.0 && lost <= 0.05 * sent, "{mode}: {direction:#}");
+        }
+        check(&document);
+        println!("{mode} ... pass");
+    }
+}
+
+#[test]
+fn a_server_of_ours_is_driven_by_its_protocol_too() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-rate 50M");
+    for options in ["-t 1 -b 5M", "-t 1 -b 5M --bidir -P 2", "-n 1M -b 20M", "-t 2 -O 1 -b 5M -R"] {
+        let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} -u {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let document = ended.json();
+        assert!(number(&document, "/directions/0/udp/received") > 50.0, "{options}: {document:#}");
+    }
+    let fast = bench.run(&format!("measure --iperf3 127.0.0.1:{} -u -b 60M -t 1", server.port));
+    assert!(fast.refusal(3).contains("rate"), "{}", fast.err);
+}
+
+/// Reads so many bytes.
+fn read<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// A test of datagrams of 100 bytes that waits for its streams.
+fn asked_for_streams(port: u16, cookie: u8, more: &str) -> TcpStream {
+    let mut control = greeted(port, cookie);
+    control.write_all(&body(&format!(r#"{{"udp":true,"time":1,"len":100{more}}}"#))).unwrap();
+    assert_eq!(read(&mut control), [10]);
+    control
+}
+
+/// A socket that has said hello from an address of this machine.
+fn said_hello(from: &str, port: u16, hello: &[u8]) -> UdpSocket {
+    let socket = UdpSocket::bind((from, 0)).unwrap();
+    socket.connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.send(hello).unwrap();
+    socket
+}
+
+fn heard(socket: &UdpSocket) -> Vec<u8> {
+    let mut room = [0; 200];
+    let length = socket.recv(&mut room).unwrap();
+    room[..length].to_vec()
+}
+
+#[track_caller]
+fn assert_silent(socket: &UdpSocket) {
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let error = socket.recv(&mut [0; 200]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+}
+
+/// As releases since 3.12 and those before say hello, on little-endian and on big-endian machines, and what they hear.
+const HELLOS: [([u8; 4], [u8; 4]); 4] = [
+    (*b"9876", *b"6789"),
+    (*b"6789", *b"9876"),
+    ([0x15, 0xcd, 0x5b, 0x07], [0xb1, 0x68, 0xde, 0x3a]),
+    ([0x07, 0x5b, 0xcd, 0x15], [0x3a, 0xde, 0x68, 0xb1]),
+];
+
+#[test]
+fn every_hello_and_both_headers_are_understood() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for wide in [false, true] {
+        let more = if wide { r#","parallel":4,"udp_counters_64bit":1"# } else { r#","parallel":4"# };
+        let mut control = asked_for_streams(server.port, b'a', more);
+        let mut sockets: Vec<UdpSocket> = Vec::new();
+        for (hello, answer) in HELLOS {
+            let socket = said_hello("127.0.0.1", server.port, &hello);
+            assert_eq!(heard(&socket), answer);
+            if let Some(first) = sockets.first() {
+                // As one whose answer was lost.
+                first.send(&HELLOS[0].0).unwrap();
+                assert_eq!(heard(first), HELLOS[0].1, "again");
+            }
+            sockets.push(socket);
+        }
+        assert_eq!(read(&mut control), [1, 2]);
+        for socket in &sockets {
+            for number in [1_u32, 2, 4, 3, 6] {
+                let mut datagram = [0; 100];
+                datagram[if wide { 12..16 } else { 8..12 }].copy_from_slice(&number.to_be_bytes());
+                socket.send(&datagram).unwrap();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        control.write_all(&[4]).unwrap();
+        assert_eq!(read(&mut control), [13]);
+        control.write_all(&body(r#"{"streams":[]}"#)).unwrap();
+        let mut results = vec![0; u32::from_be_bytes(read(&mut control)) as usize];
+        control.read_exact(&mut results).unwrap();
+        let results: Value = serde_json::from_slice(&results).unwrap();
+        for (stream, id) in results["streams"].as_array().unwrap().iter().zip([1.0, 3.0, 4.0, 5.0]) {
+            assert_eq!(number(stream, "/id"), id);
+            assert_eq!(number(stream, "/packets"), 6.0, "{stream:#}");
+            assert_eq!(number(stream, "/errors"), 1.0, "{stream:#}");
+            assert_eq!(number(stream, "/bytes"), 500.0, "{stream:#}");
+        }
+        assert_eq!(read(&mut control), [14]);
+        control.write_all(&[16]).unwrap();
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn whoever_has_no_test_at_its_address_hears_nothing() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (hello, _) in HELLOS {
+        assert_silent(&said_hello("127.0.0.1", server.port, &hello));
+    }
+    let mut control = asked_for_streams(server.port, b'a', r#","reverse":true,"bandwidth":1000000"#);
+    let stranger = said_hello("127.0.0.2", server.port, &HELLOS[0].0);
+    assert_silent(&stranger);
+    let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
+    assert_eq!(heard(&socket), HELLOS[0].1);
+    assert_eq!(read(&mut control), [1, 2]);
+    let late = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
+    assert_eq!(heard(&socket).len(), 100, "data goes to who said hello");
+    assert_silent(&late);
+    assert_silent(&stranger);
+    // Gone without a word: nothing is sent to it any more.
+    drop((control, socket));
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let mut control = asked_for_streams(server.port, b'a', "");
+    server.assert_unharmed(&bench);
+    // The next of its address waits its turn, and then gets it.
+    let mut next = greeted(server.port, b'b');
+    next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
+    assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 104]);
+    assert_eq!(read(&mut next), [10]);
+    let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
+    assert_eq!(heard(&socket), HELLOS[0].1);
+    assert_eq!(read(&mut next), [1, 2]);
+}

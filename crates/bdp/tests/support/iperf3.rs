@@ -1,0 +1,101 @@
+//! The real iperf3 as a peer.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::machine::has;
+use super::serving::free_port;
+
+/// Whether iperf3 is there; says so where it is not.
+pub fn iperf3_is_there(test: &str) -> bool {
+    let there = has("iperf3", &["--version"]);
+    if !there {
+        println!("SKIPPED {test}: iperf3 is not installed");
+    }
+    there
+}
+
+/// What the client says, as JSON.
+pub fn client(port: u16, options: &str) -> Value {
+    let output = Command::new("iperf3")
+        .args(["-c", if options.contains("-6") { "::1" } else { "127.0.0.1" }, "-p", &port.to_string(), "-J"])
+        .args(options.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"))
+}
+
+/// A figure by its pointer.
+#[track_caller]
+pub fn number(document: &Value, pointer: &str) -> f64 {
+    document
+        .pointer(pointer)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {document:#}"))
+}
+
+/// A connection that has shown its cookie and was asked for parameters.
+pub fn greeted(port: u16, cookie: u8) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut bytes = [cookie; 37];
+    bytes[36] = 0;
+    stream.write_all(&bytes).unwrap();
+    let mut state = [0];
+    stream.read_exact(&mut state).unwrap();
+    assert_eq!(state, [9]);
+    stream
+}
+
+/// A JSON body as it is sent.
+pub fn body(text: &str) -> Vec<u8> {
+    let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+/// A server of iperf3's, ended with the value.
+pub struct Theirs {
+    child: Child,
+    pub port: u16,
+}
+
+impl Theirs {
+    pub fn start() -> Self {
+        let port = free_port();
+        let child = Command::new("iperf3")
+            .args(["-s", "-p", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // A connection that says nothing would end a test of this server: the kernel's table tells that it listens.
+        let wanted = format!(":{port:04X} ");
+        let since = Instant::now();
+        let listens = || {
+            ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+                let text = std::fs::read_to_string(table).unwrap_or_default();
+                text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+            })
+        };
+        while !listens() {
+            assert!(since.elapsed() < Duration::from_secs(10), "iperf3 -s does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port }
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

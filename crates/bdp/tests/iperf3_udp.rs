@@ -19,40 +19,48 @@ fn streams(document: &Value) -> &Vec<Value> {
     document["end"]["streams"].as_array().unwrap()
 }
 
+/// Within a tenth of 5 Mbit/s: what a stall leaves out is made up for within 20 ms, and is left out beyond that.
+#[track_caller]
+fn assert_rate(bps: f64) {
+    assert!((3.5e6..5.6e6).contains(&bps), "{bps} bit/s");
+}
+
+// Slow enough for the 208 KiB that iperf3's sockets hold: a stall of 100 ms is 62 kB.
 const MODES: [(&str, &str, Check); 14] = [
-    ("UDP", "-t 1 -b 20M", |d| {
-        assert!((15e6..22e6).contains(&number(d, "/end/sum/bits_per_second")), "{:#}", d["end"]);
-        assert!(number(d, "/end/sum/jitter_ms") < 100.0);
+    ("UDP", "-t 1 -b 5M", |d| {
+        assert_rate(number(d, "/end/sum/bits_per_second"));
+        assert!((0.0..100.0).contains(&number(d, "/end/sum/jitter_ms")));
     }),
-    ("UDP reverse", "-t 1 -b 20M -R", |d| {
-        assert!((15e6..22e6).contains(&number(d, "/end/sum/bits_per_second")), "{:#}", d["end"]);
-    }),
-    ("UDP both ways", "-t 1 -b 20M --bidir", |d| assert_eq!(streams(d).len(), 2)),
-    ("UDP 4 streams", "-t 1 -b 5M -P 4", |d| assert_eq!(streams(d).len(), 4)),
-    ("UDP reverse, 4 streams", "-t 1 -b 5M -P 4 -R", |d| assert_eq!(streams(d).len(), 4)),
-    ("UDP both ways, 3 streams", "-t 1 -b 5M -P 3 --bidir", |d| assert_eq!(streams(d).len(), 6)),
-    ("UDP length", "-t 1 -b 20M -l 500", |d| {
+    ("UDP reverse", "-t 1 -b 5M -R", |d| assert_rate(number(d, "/end/sum/bits_per_second"))),
+    ("UDP both ways", "-t 1 -b 5M --bidir", |d| assert_eq!(streams(d).len(), 2)),
+    ("UDP 4 streams", "-t 1 -b 2M -P 4 -l 1000", |d| assert_eq!(streams(d).len(), 4)),
+    ("UDP reverse, 4 streams", "-t 1 -b 2M -P 4 -l 1000 -R", |d| assert_eq!(streams(d).len(), 4)),
+    ("UDP both ways, 3 streams", "-t 1 -b 2M -P 3 -l 1000 --bidir", |d| assert_eq!(streams(d).len(), 6)),
+    ("UDP length", "-t 1 -b 5M -l 500", |d| {
         assert_eq!(number(d, "/end/sum/bytes"), 500.0 * number(d, "/end/sum/packets"));
     }),
-    ("UDP shortest length, reverse", "-t 1 -b 1M -l 16 -R", |d| {
-        assert!(number(d, "/end/sum/packets") > 5000.0, "{:#}", d["end"]);
+    ("UDP shortest length, reverse", "-t 1 -b 100K -l 16 -R", |d| {
+        assert!(number(d, "/end/sum/packets") > 500.0, "{:#}", d["end"]);
     }),
-    ("UDP counters of 64 bits", "-t 1 -b 20M --udp-counters-64bit", |_| {}),
-    ("UDP counters of 64 bits, reverse", "-t 1 -b 20M --udp-counters-64bit -R", |_| {}),
-    ("UDP bytes", "-n 2M -b 100M", |d| assert!(number(d, "/end/sum/bytes") >= 2_097_152.0)),
-    ("UDP bytes, reverse", "-n 2M -b 100M -R", |d| assert!(number(d, "/end/sum/bytes") >= 2_097_152.0)),
-    ("UDP omit", "-t 1 -O 1 -b 20M", |d| {
-        assert!((1.2e6..3.5e6).contains(&number(d, "/end/sum/bytes")), "{:#}", d["end"]);
+    ("UDP counters of 64 bits", "-t 1 -b 5M --udp-counters-64bit", |_| {}),
+    ("UDP counters of 64 bits, reverse", "-t 1 -b 5M --udp-counters-64bit -R", |_| {}),
+    ("UDP bytes", "-n 512K -b 5M -l 1024", |d| assert_eq!(number(d, "/end/sum/bytes"), 524_288.0)),
+    ("UDP bytes, reverse", "-n 512K -b 5M -l 1024 -R", |d| {
+        assert!(number(d, "/end/sum_received/bytes") >= 524_288.0, "{:#}", d["end"]);
     }),
-    ("UDP over IPv6", "-t 1 -b 20M -6", |_| {}),
+    ("UDP omit", "-t 1 -O 1 -b 5M -l 1000", |d| {
+        // Of one second, and not of two.
+        assert!((0.3e6..0.9e6).contains(&number(d, "/end/sum/bytes")), "{:#}", d["end"]);
+    }),
+    ("UDP over IPv6", "-t 1 -b 5M -6", |_| {}),
 ];
 
-/// Both ends tell the same of each stream: nothing is lost on loopback at such rates, but what the machine's stalls drop.
+/// Both ends tell the same of each stream: hardly anything is lost on loopback at such rates.
 fn agree(mode: &str, document: &Value) {
     assert!(document.get("error").is_none(), "{mode}: {}", document["error"]);
     for stream in streams(document) {
         let (packets, lost) = (number(stream, "/udp/packets"), number(stream, "/udp/lost_packets"));
-        assert!(packets > 10.0 && lost <= 0.05 * packets, "{mode}: {lost} of {packets}: {stream:#}");
+        assert!(packets > 10.0 && lost <= 0.2 * packets, "{mode}: {lost} of {packets}: {stream:#}");
     }
 }
 
@@ -113,37 +121,40 @@ fn the_rate_that_is_granted_is_kept() {
 }
 
 const DRIVEN: [(&str, &str, Check); 9] = [
-    ("UDP both in turn", "-t 1 -b 20M", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
-    ("UDP forward", "-t 1 -b 20M --forward", |d| {
+    ("UDP both in turn", "-t 1 -b 5M", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("UDP forward", "-t 1 -b 5M --forward", |d| {
         assert!(number(d, "/directions/0/udp/send_gap_ns/p50") > 0.0);
     }),
-    ("UDP reverse", "-t 1 -b 20M -R", |d| {
+    ("UDP reverse", "-t 1 -b 5M -R", |d| {
+        assert_rate(number(d, "/directions/0/goodput_bps"));
         assert!(d["directions"][0]["udp"]["delay_variation_ns"].is_object());
     }),
-    ("UDP both ways", "-t 1 -b 20M --bidir", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
-    ("UDP 4 streams", "-t 1 -b 5M -P 4", |d| {
+    ("UDP both ways", "-t 1 -b 5M --bidir", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("UDP 4 streams", "-t 1 -b 2M -P 4 -l 1000", |d| {
         for way in [0, 1] {
             let streams = d["directions"][way]["stream_goodput_bps"].as_array().unwrap();
             assert!(
-                streams.len() == 4 && streams.iter().all(|bps| bps.as_f64().unwrap() > 3e6),
+                streams.len() == 4 && streams.iter().all(|bps| bps.as_f64().unwrap() > 1e6),
                 "{streams:?}"
             );
         }
     }),
-    ("UDP both ways, 3 streams", "-t 1 -b 5M -P 3 --bidir", |_| {}),
-    ("UDP length", "-t 1 -b 20M -l 500", |d| {
+    ("UDP both ways, 3 streams", "-t 1 -b 2M -P 3 -l 1000 --bidir", |_| {}),
+    ("UDP length", "-t 1 -b 5M -l 500", |d| {
         assert_eq!(number(d, "/directions/0/udp/datagram_bytes"), 500.0);
         assert_eq!(number(d, "/directions/1/udp/datagram_bytes"), 500.0);
     }),
-    ("UDP bytes", "-n 2M -b 100M", |d| {
-        for way in ["0", "1"] {
-            assert!(number(d, &format!("/directions/{way}/bytes")) > 1.9e6, "{d:#}");
-        }
+    ("UDP bytes", "-n 512K -b 5M -l 1024", |d| {
+        assert_eq!(number(d, "/directions/0/udp/sent"), 512.0);
+        assert!(number(d, "/directions/1/bytes") >= 524_288.0, "{d:#}");
+        assert_eq!(
+            (&d["directions"][0]["ended"], &d["directions"][1]["ended"]),
+            (&"bytes".into(), &"bytes".into())
+        );
     }),
-    ("UDP omit, over IPv6", "-t 1 -O 1 -b 20M -6", |d| {
+    ("UDP omit, over IPv6", "-t 1 -O 1 -b 5M -l 1000 -6", |d| {
         for way in ["0", "1"] {
-            let bps = number(d, &format!("/directions/{way}/goodput_bps"));
-            assert!((14e6..23e6).contains(&bps), "{way}: {bps}");
+            assert_rate(number(d, &format!("/directions/{way}/goodput_bps")));
         }
     }),
 ];
@@ -161,9 +172,10 @@ fn its_server_is_driven_in_every_mode() {
         assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
         let document = ended.json();
         for direction in document["directions"].as_array().unwrap() {
-            let sent = number(direction, "/udp/sent");
-            let lost = number(direction, "/udp/lost");
-            assert!(sent > 50.0 && lost <= 0.05 * sent, "{mode}: {direction:#}");
+            let count = |which: &str| number(direction, &format!("/udp/{which}"));
+            let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
+            assert!(sent > 50.0 && lost <= 0.2 * sent, "{mode}: {direction:#}");
+            assert_eq!(received + lost, sent, "{mode}: {direction:#}");
         }
         check(&document);
         println!("{mode} ... pass");

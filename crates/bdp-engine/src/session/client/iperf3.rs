@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::RttSummary;
-use bdp_model::units::Nanos;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{process, random, tcp_info};
 use bdp_wire::frame::FrameError;

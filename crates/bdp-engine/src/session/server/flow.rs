@@ -17,7 +17,7 @@ use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
 use crate::crew::Crew;
-use crate::datagram::{self, Stream};
+use crate::datagram::{self, Layout, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -157,7 +157,7 @@ impl Flow {
                     Err(why)
                 }
             },
-            Some(Some(stream)) if stream.tag == opening.tag() => Ok(()),
+            Some(Some(stream)) if stream.layout == (Layout::Bdp { tag: opening.tag() }) => Ok(()),
             _ => Err(format!("flow {} has no place for stream {}", self.order.flow, opening.stream)),
         }
     }

@@ -124,7 +124,9 @@ fn datagrams_received_there(
     let all = (received * gave.payload_bytes).max(counted);
     let before = if omit_ns == 0 { 0 } else { all - counted };
     let jitter_s = theirs.iter().map(|s| s.jitter_s).fold(0.0, f64::max);
-    let ended = if request.bytes.is_some() { "closed" } else { "duration" };
+    // Of what was sent some may be lost: that does not end it sooner.
+    let all_sent = request.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
+    let ended = if all_sent { "bytes" } else { "duration" };
     Received {
         bytes: before + counted,
         // It goes on to count for a while after the last one.

@@ -7,6 +7,7 @@ use std::thread;
 use bdp_sys::process;
 
 use crate::EngineError;
+use crate::worker::Worker;
 
 /// How many threads, and where they run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +58,13 @@ impl Crew {
                     }
                     outcome
                 };
-                let started = thread::Builder::new().spawn_scoped(scope, work);
-                followers
-                    .push(started.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?);
+                followers.push(Worker::start(scope, work)?);
             }
             let outcome = self.keep_place(0).and_then(|()| lead(shares[0].clone()));
             over.store(true, Ordering::Relaxed);
             let mut failed = None;
             for follower in followers {
-                let outcome = follower
-                    .join()
-                    .unwrap_or_else(|_| Err(EngineError::Refused("a thread of a flow panicked".to_owned())));
-                failed = failed.or(outcome.err());
+                failed = failed.or(follower.join().err());
             }
             failed.map_or(outcome, Err)
         })

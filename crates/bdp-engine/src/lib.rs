@@ -23,6 +23,7 @@ pub mod remote;
 pub mod send;
 pub mod session;
 mod spin;
+mod worker;
 
 /// Why a workload could not be carried out.
 #[derive(Debug, thiserror::Error)]

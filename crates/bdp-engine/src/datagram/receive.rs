@@ -14,6 +14,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, Received};
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::EngineError;
 use crate::meter::Meter;
+use crate::worker::Worker;
 
 /// How long after a mark of the end datagrams that are missing are waited for: longer than a queue holds them back that let
 /// the mark through.
@@ -67,28 +68,18 @@ pub fn each_over(
         deadline_ns: started + plan.patience.as_ns(),
     };
     let (done, samples) = std::thread::scope(|scope| {
-        let threads: Vec<_> = streams
+        let workers: Vec<_> = streams
             .into_iter()
             .zip(&shared.bytes)
             .map(|(stream, bytes)| {
                 let shared = &shared;
-                std::thread::Builder::new()
-                    .spawn_scoped(scope, move || Reader::new(stream, plan, shared, bytes)?.run(stop))
+                Worker::start(scope, move || Reader::new(stream, plan, shared, bytes)?.run(stop))
             })
             .collect();
         let sampler = Sampler::new(plan, &shared, meter);
-        let is_over = || threads.iter().all(|t| t.as_ref().is_ok_and(|t| t.is_finished()) || t.is_err());
-        let samples = sampler.run(is_over);
-        let done: Vec<Result<StreamReceived, EngineError>> = threads
-            .into_iter()
-            .map(|thread| {
-                let thread =
-                    thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
-                thread.join().unwrap_or_else(|_| {
-                    Err(EngineError::Refused("the thread of a stream panicked".to_owned()))
-                })
-            })
-            .collect();
+        let samples = sampler.run(|| workers.iter().flatten().all(Worker::is_finished));
+        let done: Vec<Result<StreamReceived, EngineError>> =
+            workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
         (done, samples)
     });
     let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };

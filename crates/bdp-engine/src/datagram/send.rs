@@ -15,6 +15,7 @@ use bdp_wire::datagram::{HEADER_BYTES, Header};
 use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
 use crate::EngineError;
 use crate::meter::Meter;
+use crate::worker::Worker;
 
 /// How much of the rate one call may hold.
 const BURST_NS: u64 = 100_000;
@@ -68,20 +69,9 @@ pub fn each_over(
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
     let work = |stream: Stream| Pacer::new(stream, plan, share)?.run(stop, &total, meter);
     let done: Vec<Result<StreamSent, EngineError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = streams
-            .into_iter()
-            .map(|s| std::thread::Builder::new().spawn_scoped(scope, || work(s)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                let thread =
-                    thread.map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
-                thread.join().unwrap_or_else(|_| {
-                    Err(EngineError::Refused("the thread of a stream panicked".to_owned()))
-                })
-            })
-            .collect()
+        let workers: Vec<_> =
+            streams.into_iter().map(|stream| Worker::start(scope, || work(stream))).collect();
+        workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect()
     });
     let mut all = DatagramsSent::default();
     let (mut gaps, mut method, mut tallies) = (Histogram::new(), String::new(), Vec::new());

@@ -49,6 +49,28 @@ pub struct Measurement {
     pub error: Option<String>,
 }
 
+impl Measurement {
+    /// Of a request of which nothing has been measured yet: the first of its runs, with all figures missing.
+    pub fn of(request: &MeasureRequest) -> Self {
+        Self {
+            schema: MEASUREMENT_SCHEMA.to_owned(),
+            label: None,
+            request: request.clone(),
+            repetition: 1,
+            started_unix_ms: 0,
+            took_ms: 0,
+            near: HostFacts::default(),
+            far: HostFacts::default(),
+            path: PathFacts::default(),
+            ceiling: None,
+            rtt_idle_ns: None,
+            directions: Vec::new(),
+            caveats: Vec::new(),
+            error: None,
+        }
+    }
+}
+
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasureRequest {

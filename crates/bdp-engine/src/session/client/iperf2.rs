@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bdp_model::measurement::{
-    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way,
-};
+use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
@@ -71,12 +69,6 @@ pub(super) fn measure(
     ];
     outcome::add_caveats(request, &directions, &mut caveats);
     Ok(Measurement {
-        schema: MEASUREMENT_SCHEMA.to_owned(),
-        label: None,
-        request: request.clone(),
-        repetition: 1,
-        started_unix_ms: 0,
-        took_ms: 0,
         near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),
         far: HostFacts {
             name: request.host.clone(),
@@ -84,14 +76,12 @@ pub(super) fn measure(
             ..Default::default()
         },
         path,
-        ceiling: None,
-        rtt_idle_ns: None,
         directions: {
             directions.iter_mut().for_each(close_in_order);
             directions
         },
         caveats,
-        error: None,
+        ..Measurement::of(request)
     })
 }
 

@@ -104,20 +104,13 @@ impl<'a, 'r> Driver<'a, 'r> {
         self.path.rtt_min_ns = self.path.rtt_min_ns.or(idle.map(|rtt| rtt.min));
         outcome::add_caveats(self.request, &directions, &mut self.caveats);
         Ok(Measurement {
-            schema: bdp_model::measurement::MEASUREMENT_SCHEMA.to_owned(),
-            label: None,
-            request: self.request.clone(),
-            repetition: 1,
-            started_unix_ms: 0,
-            took_ms: 0,
             near,
             far,
             path: self.path,
-            ceiling: None,
             rtt_idle_ns: idle,
             directions,
             caveats: self.caveats,
-            error: None,
+            ..Measurement::of(self.request)
         })
     }
 

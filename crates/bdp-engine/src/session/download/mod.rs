@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bdp_model::measurement::{HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, Way};
+use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
@@ -103,20 +103,15 @@ pub fn measure(
     };
     disturbance::note(&mut near, &mut far, &moved, &mut caveats);
     Ok(Measurement {
-        schema: MEASUREMENT_SCHEMA.to_owned(),
-        label: None,
-        request: request.clone(),
-        repetition: 1,
         started_unix_ms,
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         near,
         far,
         path,
-        ceiling: None,
         rtt_idle_ns: idle,
         directions,
         caveats,
-        error: None,
+        ..Measurement::of(request)
     })
 }
 

@@ -1,4 +1,4 @@
-//! The most that the two ends' devices can carry, as TCP goodput.
+//! The most that the two ends' devices can carry, as goodput of TCP, or of the datagrams that were sent.
 
 use bdp_model::measurement::{Ceiling, DeviceFacts, HostFacts, Measurement};
 use bdp_model::path::overhead::{Medium, Transport, header_bytes};
@@ -6,7 +6,7 @@ use bdp_model::scenario::Family;
 use bdp_model::units::format_bps;
 
 /// The slowest device whose speed is known, less what headers take: `rate x MSS / (MSS + headers + framing)`, the
-/// model of [`bdp_model::path::overhead`] over Ethernet. `None` where no speed is known, as with loopback and virtual
+/// model of [`bdp_model::path::overhead`] over Ethernet; of datagrams likewise by their size. `None` where no speed is known, as with loopback and virtual
 /// devices, or no segment size.
 pub fn ceiling(measurement: &Measurement) -> Option<Ceiling> {
     let (end, device, speed_bps) = slowest(&measurement.near, &measurement.far)?;
@@ -28,6 +28,10 @@ fn slowest<'a>(near: &'a HostFacts, far: &'a HostFacts) -> Option<(&'static str,
 fn payload_share(measurement: &Measurement) -> Option<f64> {
     let family = family(&measurement.near.address);
     let mtu = smallest_mtu(measurement);
+    if measurement.request.udp.is_some() {
+        let datagram = measurement.directions.iter().find_map(|d| d.udp.as_ref())?.datagram_bytes;
+        return datagram_share(datagram, family, mtu);
+    }
     let bare = header_bytes(family, Transport::Tcp);
     let with_timestamps = header_bytes(family, Transport::TcpTimestamps);
     let headers = match (mtu, measurement.path.mss_bytes) {
@@ -38,6 +42,18 @@ fn payload_share(measurement: &Measurement) -> Option<f64> {
     };
     let mss = measurement.path.mss_bytes.or_else(|| mtu?.checked_sub(headers)).filter(|&mss| mss > 0)?;
     Some(mss as f64 / (mss + headers + Medium::Ethernet.overhead_bytes()) as f64)
+}
+
+/// Payload of a datagram / what it takes on the wire, in fragments where it is longer than the MTU (RFC 791: their payload
+/// is a multiple of 8).
+fn datagram_share(payload: u64, family: Family, mtu: Option<u64>) -> Option<f64> {
+    let headers = header_bytes(family, Transport::Udp);
+    let ip = headers - Transport::Udp.header_bytes();
+    let room = mtu.and_then(|mtu| mtu.checked_sub(ip)).map_or(u64::MAX, |room| room / 8 * 8);
+    let whole = payload + Transport::Udp.header_bytes();
+    let packets = if room >= whole { 1 } else { whole.div_ceil(room.max(8)) };
+    let wire = whole + packets * (ip + Medium::Ethernet.overhead_bytes());
+    (payload > 0).then(|| payload as f64 / wire as f64)
 }
 
 /// The smallest MTU that is known of the path or, failing that, of the devices.
@@ -58,4 +74,20 @@ fn timestamps_off(host: &HostFacts) -> bool {
 fn family(address: &str) -> Family {
     let mapped = address.to_ascii_lowercase().starts_with("::ffff:") && address.contains('.');
     if address.contains(':') && !mapped { Family::Ipv6 } else { Family::Ipv4 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_leave_what_their_headers_take() {
+        // 1472 B fill an MTU of 1500, 1538 on the wire: 957.09 Mbit/s of 1 Gbit/s.
+        let whole = datagram_share(1472, Family::Ipv4, Some(1500)).unwrap();
+        assert!((whole * 1e9 - 957.09e6).abs() < 1e4, "{whole}");
+        // One byte more is a second packet.
+        let two = datagram_share(1473, Family::Ipv4, Some(1500)).unwrap();
+        assert!((two - 1473.0 / (1481.0 + 2.0 * 58.0)).abs() < 1e-9, "{two}");
+        assert_eq!(datagram_share(0, Family::Ipv6, None), None);
+    }
 }

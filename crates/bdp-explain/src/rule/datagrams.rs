@@ -1,0 +1,302 @@
+//! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
+
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::units::Nanos;
+use bdp_model::udp::{SearchEnd, Trial, UdpReport};
+
+use super::at_ceiling::AT_CEILING;
+use crate::seen::{Seen, percent, rate, size, time};
+
+/// Less of the rate asked for than this was not sent.
+const SENT: f64 = 0.98;
+/// This share of what was lost explains it.
+const EXPLAINED: f64 = 0.5;
+/// Loss beyond this tells what the path carries, by what came through.
+const OVERLOAD: f64 = 0.02;
+/// Delay above the smallest at the 95th percentile from which a queue stands.
+const STANDING: Nanos = Nanos::millis(2);
+
+/// Says what limits a direction that sent datagrams; nothing of connections.
+pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
+    let udp = seen.direction.udp.as_ref()?;
+    if let Some(next) = lossy_above(udp) {
+        return Some(found(seen, udp, next));
+    }
+    if udp.lost > allowed(seen, udp) {
+        return Some(if held_back_by_receiver(udp.dropped_by_receiver, udp.lost) {
+            receiving_host(seen, udp)
+        } else if lost_by_sender(seen, udp) {
+            sending_host(seen, udp)
+        } else {
+            path(seen, udp)
+        });
+    }
+    Some(if fell_short(udp) { late_sender(seen, udp) } else { carried(seen, udp) })
+}
+
+/// Datagrams that may be lost: what a search was allowed.
+fn allowed(seen: &Seen<'_>, udp: &UdpReport) -> u64 {
+    let search = seen.measurement.request.udp.as_ref().and_then(|udp| udp.search);
+    (search.map_or(0.0, |search| search.loss_ratio) * udp.sent as f64) as u64
+}
+
+/// Of a search that found a rate, the lowest above it that lost.
+fn lossy_above(udp: &UdpReport) -> Option<&Trial> {
+    let found = udp.trials.last().filter(|_| udp.search == Some(SearchEnd::Held))?;
+    let offered = |trial: &Trial| trial.rate_bps.unwrap_or(trial.sent_bps);
+    let above = udp.trials.iter().filter(|t| !t.passed && t.lost > 0 && offered(t) > offered(found));
+    above.min_by(|a, b| offered(a).total_cmp(&offered(b)))
+}
+
+fn fell_short(udp: &UdpReport) -> bool {
+    udp.asked_bps.is_none_or(|asked| udp.sent_bps < SENT * asked)
+}
+
+fn held_back_by_receiver(dropped: Option<u64>, lost: u64) -> bool {
+    dropped.is_some_and(|dropped| dropped as f64 >= EXPLAINED * lost as f64)
+}
+
+/// What the sending device dropped of its queue, nothing where it does not tell.
+fn dropped_by_device(seen: &Seen<'_>) -> Option<u64> {
+    Some(seen.sender.counters.as_ref()?.device.as_ref()?.tx_dropped)
+}
+
+fn lost_by_sender(seen: &Seen<'_>, udp: &UdpReport) -> bool {
+    dropped_by_device(seen).is_some_and(|dropped| dropped as f64 >= EXPLAINED * udp.lost as f64)
+}
+
+/// What the next rate above the one found met.
+fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
+    let held = rate(udp.asked_bps.unwrap_or(udp.sent_bps));
+    let above = rate(next.rate_bps.unwrap_or(next.sent_bps));
+    let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
+    let mut evidence = vec![
+        format!("{held} came through whole for {}", time(Nanos(seen.direction.duration_ns))),
+        format!("at {above} {} of {} datagrams were lost, {}", next.lost, next.sent, percent(next.loss_ratio)),
+    ];
+    evidence.extend(dropped(next.dropped_by_receiver, next.lost, &seen.receiver_name));
+    evidence.extend(of_ceiling(seen));
+    Finding {
+        limit: if by_receiver { Limit::ReceivingHost } else { Limit::PathLoss },
+        subject: if by_receiver {
+            format!("receiving socket of {}", seen.receiver_name)
+        } else {
+            "the path".to_owned()
+        },
+        confidence: sure(next.dropped_by_receiver),
+        summary: if by_receiver {
+            format!("{held} is the most that {} takes without loss; the path may carry more", seen.receiver_name)
+        } else {
+            format!("{held} is the most that the path carries without loss")
+        },
+        evidence,
+        remedy: by_receiver.then(|| receiver_remedy(seen, udp)),
+        missing: unknown_drops(next.dropped_by_receiver),
+    }
+}
+
+/// All that was asked for came through.
+fn carried(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
+    let all = format!(
+        "all {} datagrams came through, {} of payload in {} B each",
+        udp.sent - udp.lost.min(udp.sent),
+        rate(seen.direction.goodput_bps),
+        udp.datagram_bytes
+    );
+    let at_ceiling = seen.of_ceiling().is_some_and(|share| share >= AT_CEILING);
+    let mut evidence = vec![all];
+    evidence.extend(of_ceiling(seen));
+    evidence.extend(seen.load_adds());
+    Finding {
+        limit: if at_ceiling { Limit::Ceiling } else { Limit::AskedRate },
+        subject: match seen.measurement.ceiling.as_ref().filter(|_| at_ceiling) {
+            Some(ceiling) => ceiling.by.clone(),
+            None => "the rate that was asked for".to_owned(),
+        },
+        confidence: Confidence::High,
+        summary: if at_ceiling {
+            "at the ceiling, and nothing was lost".to_owned()
+        } else {
+            "what was asked for came through; nothing is known of what the path carries beyond it".to_owned()
+        },
+        evidence,
+        remedy: (!at_ceiling && udp.search.is_none())
+            .then(|| "-b auto searches the highest rate without loss".to_owned()),
+        missing: Vec::new(),
+    }
+}
+
+/// Nothing was lost, and the sender did not reach what was asked of it.
+fn late_sender(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
+    let name = &seen.sender_name;
+    let mut evidence = Vec::new();
+    evidence.push(match udp.asked_bps {
+        Some(asked) => format!(
+            "{} of the {} asked for were sent, {}",
+            rate(udp.sent_bps),
+            rate(asked),
+            percent(udp.sent_bps / asked.max(1.0))
+        ),
+        None => format!("{} were sent, as fast as it went, and none was lost", rate(udp.sent_bps)),
+    });
+    if udp.left_out > 0 {
+        evidence.push(format!("{} datagrams were left out: {name} was over 20 ms late for their times", udp.left_out));
+    }
+    evidence.push(sender_effort(seen));
+    evidence.extend(of_ceiling(seen));
+    Finding {
+        limit: Limit::SendingHost,
+        subject: format!("sender on {name}"),
+        confidence: if seen.direction.sender_cpu >= 0.9 || udp.left_out > 0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        },
+        summary: format!("{name} can send no more than {}; the path carried all of it", rate(udp.sent_bps)),
+        evidence,
+        remedy: Some("more streams (-P), larger datagrams (-l), or a quieter host".to_owned()),
+        missing: Vec::new(),
+    }
+}
+
+/// Most of what was lost was dropped by the receiving socket.
+fn receiving_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
+    let name = &seen.receiver_name;
+    let mut evidence: Vec<String> = dropped(udp.dropped_by_receiver, udp.lost, name).into_iter().collect();
+    evidence.push(format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio)));
+    evidence.push(receiver_effort(seen));
+    Finding {
+        limit: Limit::ReceivingHost,
+        subject: format!("receiving socket of {name}"),
+        confidence: Confidence::High,
+        summary: format!(
+            "{name} read {} of {} sent, and dropped what its socket could not hold: that is no loss of the path",
+            rate(seen.direction.goodput_bps),
+            rate(udp.sent_bps)
+        ),
+        evidence,
+        remedy: Some(receiver_remedy(seen, udp)),
+        missing: Vec::new(),
+    }
+}
+
+/// The sending device's queue dropped it.
+fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
+    let name = &seen.sender_name;
+    let device = seen.sender.device.as_ref().map_or("its device", |device| device.name.as_str());
+    let mut evidence = Vec::new();
+    evidence.extend(
+        dropped_by_device(seen).map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
+    );
+    evidence.push(format!("{} were sent, {} came", rate(udp.sent_bps), rate(seen.direction.goodput_bps)));
+    evidence.extend(of_ceiling(seen));
+    Finding {
+        limit: Limit::SendingHost,
+        subject: format!("queue of {device} on {name}"),
+        confidence: Confidence::Medium,
+        summary: format!("{device} on {name} dropped what it was given beyond its rate: it never left the host"),
+        evidence,
+        remedy: Some(format!("a rate of {} at most (-b)", rate(seen.direction.goodput_bps))),
+        missing: Vec::new(),
+    }
+}
+
+/// Lost between the two hosts.
+fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
+    let came = rate(seen.direction.goodput_bps);
+    let overload = udp.loss_ratio >= OVERLOAD;
+    let mut evidence =
+        vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];
+    evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &seen.receiver_name));
+    let standing = udp.delay_variation_ns.map(|d| Nanos(d.p95)).filter(|&added| added >= STANDING);
+    if overload {
+        evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
+    }
+    evidence.extend(
+        standing.map(|added| format!("delay rose by {} at p95: a queue was full on the way", time(added))),
+    );
+    let backlog = seen.receiver.counters.as_ref().and_then(|counters| counters.softnet_dropped);
+    evidence.extend(backlog.filter(|&n| n > 0).map(|n| {
+        format!("the kernel of {} dropped {n} packets of its backlog, which may be some of them", seen.receiver_name)
+    }));
+    if udp.left_out > 0 {
+        evidence.push(format!("{} more were not sent in time by {}", udp.left_out, seen.sender_name));
+    }
+    evidence.extend(of_ceiling(seen));
+    let search = if udp.search.is_none() { ", or -b auto, which searches it" } else { "" };
+    Finding {
+        limit: Limit::PathLoss,
+        subject: "the path".to_owned(),
+        confidence: match (overload, standing) {
+            (true, Some(_)) => sure(udp.dropped_by_receiver),
+            _ => sure(udp.dropped_by_receiver).min(Confidence::Medium),
+        },
+        summary: if overload {
+            format!("the path carried {came} of the {} that were sent, and lost the rest", rate(udp.sent_bps))
+        } else {
+            format!("the path lost {} of what was sent at {}", percent(udp.loss_ratio), rate(udp.sent_bps))
+        },
+        evidence,
+        remedy: Some(if overload {
+            format!("a rate below {came} (-b){search}")
+        } else {
+            format!("a lower rate (-b){search}; loss that stays is not for the rate")
+        }),
+        missing: unknown_drops(udp.dropped_by_receiver),
+    }
+}
+
+fn dropped(by_receiver: Option<u64>, lost: u64, name: &str) -> Option<String> {
+    Some(match by_receiver? {
+        0 => format!("none of them was dropped by {name}, whose socket was never full"),
+        n if n >= lost => format!("all of them were dropped by {name}, whose socket was full (SO_RXQ_OVFL)"),
+        n => format!("{n} of them were dropped by {name}, whose socket was full (SO_RXQ_OVFL)"),
+    })
+}
+
+/// What was asked for beside what the slower device leaves to datagrams of this size.
+fn of_ceiling(seen: &Seen<'_>) -> Option<String> {
+    let ceiling = seen.measurement.ceiling.as_ref()?;
+    let share = seen.of_ceiling()?;
+    Some(format!(
+        "{} is {} of the {} that {} carries in datagrams of this size",
+        rate(seen.direction.goodput_bps),
+        percent(share),
+        rate(ceiling.goodput_bps),
+        ceiling.by
+    ))
+}
+
+fn sender_effort(seen: &Seen<'_>) -> String {
+    format!(
+        "its process used {} of a processor, by {}",
+        percent(seen.direction.sender_cpu),
+        seen.direction.send_method
+    )
+}
+
+fn receiver_effort(seen: &Seen<'_>) -> String {
+    format!(
+        "its process used {} of a processor, by {}",
+        percent(seen.direction.receiver_cpu),
+        seen.direction.receive_method
+    )
+}
+
+fn receiver_remedy(seen: &Seen<'_>, udp: &UdpReport) -> String {
+    let buffer = udp.receive_buffer_bytes.map_or_else(String::new, |b| format!(" than {}", size(b as f64)));
+    let most = seen.receiver.sysctls.get("net.core.rmem_max");
+    let bound = most.map_or_else(String::new, |max| format!(", net.core.rmem_max is {} there", max.trim()));
+    format!("a larger socket buffer{buffer} (--sockbuf{bound}), larger datagrams (-l), or a lower rate (-b)")
+}
+
+fn sure(by_receiver: Option<u64>) -> Confidence {
+    if by_receiver.is_some() { Confidence::High } else { Confidence::Medium }
+}
+
+fn unknown_drops(by_receiver: Option<u64>) -> Vec<String> {
+    match by_receiver {
+        Some(_) => Vec::new(),
+        None => vec!["what the receiving host dropped (SO_RXQ_OVFL)".to_owned()],
+    }
+}

@@ -59,7 +59,7 @@ def bdp_tcp(*flags):
 
 
 def bdp_udp(address, rate, size):
-    direction = bdp_json(address, "-u", "-b", str(int(rate)), "-l", str(size))
+    direction = bdp_json(address, "-u", "--flood", "-b", str(int(rate)), "-l", str(size))
     return direction["goodput_bps"], direction["udp"]["loss_ratio"]
 
 

@@ -19,6 +19,7 @@ pub mod payload;
 pub mod ping;
 pub mod ramp_up;
 mod random;
+pub mod rate_search;
 pub mod record;
 pub mod scenario;
 pub mod stats;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::units::Nanos;
 
 /// A UDP flow as it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,11 +18,21 @@ pub struct UdpRequest {
     pub dont_fragment: bool,
 }
 
-/// How the highest rate without loss is searched, in the manner of RFC 2544, section 26.1.
+/// How the highest rate without loss is searched, [`crate::rate_search`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
     /// Largest share of a trial's datagrams that may be lost.
     pub loss_ratio: f64,
+    /// How long each trial sends.
+    #[serde(default = "RateSearch::usual_trial")]
+    pub trial: Nanos,
+}
+
+impl RateSearch {
+    /// A second.
+    pub const fn usual_trial() -> Nanos {
+        Nanos::secs(1)
+    }
 }
 
 /// What came of a UDP flow, all its streams together.
@@ -68,21 +79,70 @@ pub struct UdpReport {
     /// The trials of a search, in order; empty where none was asked for.
     #[serde(default)]
     pub trials: Vec<Trial>,
+    /// How the search ended; null where none was asked for.
+    #[serde(default)]
+    pub search: Option<SearchEnd>,
 }
 
 /// A trial of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Payload asked for, all streams, bit/s.
-    pub rate_bps: f64,
+    /// Payload asked for, all streams, bit/s; null where the sender was to go as fast as it could.
+    pub rate_bps: Option<f64>,
     /// Payload sent, bit/s.
     pub sent_bps: f64,
     /// Payload received, bit/s.
     pub received_bps: f64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Of those, lost.
+    pub lost: u64,
     /// Lost / sent.
     pub loss_ratio: f64,
+    /// Of those lost, such as the receiving host dropped; null where its kernel does not tell.
+    pub dropped_by_receiver: Option<u64>,
+    /// Whether the rate that was found was held for the whole duration.
+    pub held: bool,
     /// Whether no more was lost than allowed, and as much sent as asked for.
     pub passed: bool,
+}
+
+impl Trial {
+    /// What came of sending as `udp` tells, by the search's measure; `received_bps` by the receiver's clock.
+    pub fn of(search: &RateSearch, udp: &UdpReport, received_bps: f64, held: bool) -> Self {
+        let trial = Self {
+            rate_bps: udp.asked_bps,
+            sent_bps: udp.sent_bps,
+            received_bps,
+            sent: udp.sent,
+            lost: udp.lost,
+            loss_ratio: udp.loss_ratio,
+            dropped_by_receiver: udp.dropped_by_receiver,
+            held,
+            passed: false,
+        };
+        Self { passed: trial.loss_ratio <= search.loss_ratio && !trial.fell_short(), ..trial }
+    }
+
+    /// Whether the sender did not reach what was asked of it.
+    pub fn fell_short(&self) -> bool {
+        self.rate_bps.is_some_and(|asked| self.sent_bps < ENOUGH * asked)
+    }
+}
+
+/// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
+const ENOUGH: f64 = 0.98;
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// The rate that was found was held for the whole duration, with no more loss than allowed.
+    Held,
+    /// It was not, nor were some below it: what is reported is the last of them.
+    NotHeld,
+    /// What is lost does not depend on the rate: what is reported is the lowest that was tried.
+    LossAtAnyRate,
 }
 
 /// A distribution of times, nanoseconds.

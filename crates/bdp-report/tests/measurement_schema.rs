@@ -2,7 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::measurement::{Measurement, Way};
-use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, Trial, UdpReport, UdpRequest};
+use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::measurements_json;
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
@@ -31,7 +31,7 @@ fn full() -> Measurement {
     m.directions[1].findings = explain(Way::From, &m);
     m.request.udp = Some(UdpRequest {
         rate_bps: Some(100_000_000),
-        search: Some(RateSearch { loss_ratio: 0.0 }),
+        search: Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() }),
         datagram_bytes: Some(1400),
         dont_fragment: true,
     });
@@ -47,12 +47,17 @@ fn full() -> Measurement {
         timestamps: "kernel".into(),
         receive_buffer_bytes: Some(1),
         trials: vec![Trial {
-            rate_bps: 1e8,
+            rate_bps: Some(1e8),
             sent_bps: 1e8,
             received_bps: 1e8,
+            sent: 9,
+            lost: 0,
             loss_ratio: 0.0,
+            dropped_by_receiver: Some(0),
+            held: true,
             passed: true,
         }],
+        search: Some(SearchEnd::Held),
         ..Default::default()
     });
     m

@@ -149,3 +149,33 @@ fn paths_that_lead_nowhere_and_cables_that_are_pulled_end_in_a_line() {
     let (code, _, err) = said(&bench, "after");
     assert_eq!(code, 0, "{err}");
 }
+
+#[test]
+fn datagrams_between_machines_keep_to_what_was_measured() {
+    let bench = Bench::new();
+    let laid = lay(
+        &bench,
+        "serve --open --max-rate 100G
+         measure unknown 10.77.0.2 -u -b 50M --forward
+         measure harmless 10.77.0.2 -u -b 1M -t 0.3 --idle 0.1 --forward
+         measure tcp 10.77.0.2 -t 0.5 --idle 0.1 --forward
+         measure below 10.77.0.2 -u -b 20M -t 0.3 --idle 0.1 --forward
+         measure above 10.77.0.2 -u -b 900G --forward
+         measure back 10.77.0.2 -u -b 20M -R
+         measure flood 10.77.0.2 -u -b 90M -t 0.3 --idle 0.1 -R --flood --json",
+    );
+    if laid.is_none() {
+        return;
+    }
+    assert_refused(&bench, "unknown", 2, "not known");
+    assert_refused(&bench, "above", 2, "stored measurements saw the path carry");
+    // What one direction carried says nothing of the other.
+    assert_refused(&bench, "back", 2, "not known");
+    for name in ["harmless", "tcp", "below", "flood"] {
+        let (code, _, err) = said(&bench, name);
+        assert_eq!(code, 0, "{name}: {err}");
+    }
+    let (_, out, _) = said(&bench, "flood");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert!(document["directions"][0]["udp"]["sent"].as_u64().unwrap() > 0, "{document:#}");
+}

@@ -213,6 +213,16 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("--expect to.speed>=1", 2, "to.speed"),
         ("--expect from.goodput>=1M --forward", 2, "from"),
         ("--baseline nosuch", 2, "nosuch"),
+        ("-u", 2, "give a rate"),
+        ("-u -b 1M --check-payload", 2, "--check-payload is of TCP"),
+        ("-u -b 1M --zerocopy splice", 2, "--zerocopy is of TCP"),
+        ("-u -b 1M -w 64K", 2, "-w is of TCP"),
+        ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio is of a search"),
+        ("-u -b auto --bidir", 2, "leave out --bidir"),
+        ("-u -b auto -n 1M", 2, "-t instead of -n"),
+        ("-u -b auto --loss-ratio 100%", 2, "loss ratio"),
+        ("--flood", 2, "--flood is of UDP"),
+        ("--trial-time 1", 2, "--trial-time is of UDP"),
     ] {
         let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0 {options}", server.port));
         let line = ended.refusal(code);
@@ -224,6 +234,61 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         assert_eq!((ended.code(), ended.out.as_str()), (2, ""), "{options}: {}", ended.err);
     }
     server.assert_unharmed(&bench);
+}
+
+#[test]
+fn datagrams_beyond_what_a_path_is_known_to_carry_need_the_word() {
+    let bench = Bench::new();
+    // Nobody has this address (RFC 5737), and before anything is sent to it the rate is refused.
+    for (options, word) in [
+        ("-u -b 2M", "-b 2 Mbit/s to 192.0.2.1: what the path carries is not known"),
+        ("-u -b 600k -P 2 -R", "-b 600 kbit/s x 2 streams from 192.0.2.1"),
+        ("-u -b 0", "-b 0"),
+        ("-u -b auto", "-b auto"),
+    ] {
+        let line = bench.run(&format!("measure 192.0.2.1 {options}")).refusal(2).to_owned();
+        assert!(line.contains(word) && line.contains("--flood"), "{options}: {line}");
+    }
+    let url = bench.run("measure -u -b 1M http://192.0.2.1/x");
+    assert!(url.refusal(2).contains("a URL is of TCP"), "{}", url.err);
+    // To this machine itself any rate goes, by whatever address.
+    let server = serve(&bench, "");
+    let own = bench.run(&format!(
+        "measure 127.0.0.1:{} -u -b 20M -l 1000 --forward -t 0.2 --idle 0.1 --json",
+        server.port
+    ));
+    assert_eq!(own.code(), 0, "{}", own.err);
+    assert_fits_schema(&own.json());
+}
+
+#[test]
+fn the_highest_rate_without_loss_is_told_with_its_trials() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-rate 40M");
+    let brief = format!(
+        "measure 127.0.0.1:{} -u -b auto --loss-ratio 1% --trial-time 0.1 --forward -t 0.3 --idle 0.1",
+        server.port
+    );
+    let ended = bench.run(&format!("{brief} --json"));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    assert_fits_schema(&document);
+    let udp = &document["directions"][0]["udp"];
+    let trials = udp["trials"].as_array().unwrap();
+    assert!(trials.len() >= 2 && trials[0]["rate_bps"] == 40e6, "{udp:#}");
+    assert_eq!((&trials[trials.len() - 1]["held"], &udp["search"]), (&json!(true), &json!("held")));
+    assert_eq!(document["request"]["udp"]["search"]["trial"], json!("100000000ns"));
+    let told = bench.run(&brief);
+    assert_eq!(told.code(), 0, "{}", told.err);
+    for part in [
+        "highest rate with 1 % lost at most: ",
+        "trials: 40 Mbit/s",
+        "held passed",
+        "-b auto --loss-ratio 0.01",
+    ] {
+        let whole = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(whole.contains(part), "{part}: {}", told.out);
+    }
 }
 
 #[test]

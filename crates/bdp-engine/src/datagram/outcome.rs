@@ -48,5 +48,6 @@ pub fn report(
         timestamps: if got.stamped { "kernel" } else { "read" }.to_owned(),
         receive_buffer_bytes: received.receive_buffer_bytes,
         trials: Vec::new(),
+        search: None,
     })
 }

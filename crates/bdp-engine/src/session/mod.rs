@@ -59,6 +59,8 @@ pub enum Stage {
     Direction(Way),
     /// Both directions under load.
     Both,
+    /// A trial of a search for the highest rate without loss.
+    Trial(Way),
 }
 
 /// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and says 1 for `repetition`.

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use bdp_model::measurement::Way;
-use bdp_model::udp::UdpRequest;
+use bdp_model::udp::{RateSearch, SearchEnd, UdpRequest};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};
 use bdp_wire::session::Limits;
@@ -81,6 +81,50 @@ fn a_rate_beyond_what_is_granted_is_refused_and_none_is_held_to_it() {
     let measurement = run(&request).unwrap();
     let sent = measurement.directions[0].udp.as_ref().unwrap().sent_bps;
     assert!(sent < 9e6, "{sent}");
+}
+
+#[test]
+fn the_highest_rate_is_searched_up_to_what_is_granted() {
+    let limits = Limits { rate: Some(Rate::mbps(40)), ..options().limits };
+    let server = Serving::with(ServerOptions { limits, ..options() });
+    let mut request = server.request();
+    let search = RateSearch { loss_ratio: 0.01, trial: Nanos::millis(100) };
+    request.udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
+    (request.streams, request.directions) = (2, vec![Way::To, Way::From]);
+    let measurement = run(&request).unwrap();
+    assert_eq!(measurement.directions.len(), 2);
+    for direction in &measurement.directions {
+        let udp = direction.udp.as_ref().unwrap();
+        assert_eq!(udp.search, Some(SearchEnd::Held), "{:#?}", udp.trials);
+        let (first, last) = (udp.trials.first().unwrap(), udp.trials.last().unwrap());
+        assert_eq!((first.rate_bps, first.held, last.held), (Some(40e6), false, true));
+        assert_eq!((udp.asked_bps, udp.sent), (last.rate_bps, last.sent));
+        // A stall of the machine makes the sender fall short; without one the first trial passes.
+        assert!(last.rate_bps.unwrap() <= 40e6 && udp.trials.iter().all(|t| t.sent > 0), "{:#?}", udp.trials);
+        if first.passed {
+            assert_eq!((udp.trials.len(), last.rate_bps), (2, Some(40e6)));
+        }
+        assert!(direction.duration_ns >= 250_000_000, "{}", direction.duration_ns);
+    }
+    server.assert_unharmed();
+}
+
+#[test]
+fn what_can_not_be_searched_is_refused() {
+    let server = Serving::start();
+    let search = RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) };
+    let asked = |search| {
+        let udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
+        bdp_model::measurement::MeasureRequest { udp, ..server.request() }
+    };
+    let both = bdp_model::measurement::MeasureRequest { bidirectional: true, ..asked(search) };
+    let bytes = bdp_model::measurement::MeasureRequest { bytes: "1M".parse().ok(), ..asked(search) };
+    let all = asked(RateSearch { loss_ratio: 1.0, ..search });
+    let brief = asked(RateSearch { trial: Nanos::millis(1), ..search });
+    for (request, word) in [(both, "--bidir"), (bytes, "-t instead"), (all, "loss ratio"), (brief, "50 ms")] {
+        let error = run(&request).unwrap_err();
+        assert!(error.is_request() && error.to_string().contains(word), "{error}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::scenario::Family;
+use bdp_model::udp::RateSearch;
 use bdp_model::units::{ByteCount, Nanos};
 
 use crate::grid::tame;
@@ -63,6 +64,12 @@ fn flags(m: &Measurement) -> Vec<String> {
             (Some(_), _) => "-b auto".to_owned(),
             (None, Some(bps)) => format!("-b {bps}"),
             (None, None) => "-b 0".to_owned(),
+        }),
+        r.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
+            (search.loss_ratio > 0.0).then(|| format!("--loss-ratio {}", search.loss_ratio))
+        }),
+        r.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
+            (search.trial != RateSearch::usual_trial()).then(|| time("--trial-time", search.trial))
         }),
         r.udp.as_ref().and_then(|udp| udp.datagram_bytes).map(|bytes| format!("-l {bytes}")),
         r.udp.as_ref().filter(|udp| udp.dont_fragment).map(|_| "--dont-fragment".to_owned()),

@@ -4,7 +4,7 @@ use bdp_model::measurement::{DirectionResult, Measurement, Way};
 use bdp_model::udp::{Distribution, UdpReport};
 use bdp_model::units::format_bps;
 
-use super::arrow;
+use super::{arrow, search};
 use crate::grid::{tame, wrap};
 use crate::number::{RateUnit, three_digits};
 use crate::style::{Style, Tint};
@@ -18,7 +18,9 @@ pub(super) fn datagrams(m: &Measurement, way: Way, style: &Style) -> String {
     let lead = format!("udp {}   ", arrow(way, style));
     let indent = " ".repeat(crate::grid::width(&lead));
     let mut text = wrap(&lead, Tint::None, &sent(direction, udp), style);
-    for line in [Some(lost(udp)), Some(delays(udp)), gaps(udp), search(udp)].into_iter().flatten() {
+    let lines =
+        [Some(lost(udp)), Some(delays(udp)), gaps(udp), search::conclusion(m, udp), search::trials(udp)];
+    for line in lines.into_iter().flatten() {
         text.push_str(&wrap(&indent, Tint::None, &line, style));
     }
     text
@@ -88,19 +90,6 @@ fn gaps(udp: &UdpReport) -> Option<String> {
     Some(format!("sent up to {} at a time, {} ms apart p50/p95/p99", udp.burst_max, three(&gaps)))
 }
 
-/// What a search tried.
-fn search(udp: &UdpReport) -> Option<String> {
-    if udp.trials.is_empty() {
-        return None;
-    }
-    let trials = udp.trials.iter().map(|trial| {
-        let verdict =
-            if trial.passed { "passed".to_owned() } else { format!("lost {}", loss(trial.loss_ratio)) };
-        format!("{} {verdict}", rate(trial.rate_bps))
-    });
-    Some(format!("trials: {}", trials.collect::<Vec<_>>().join(", ")))
-}
-
 fn three(d: &Distribution) -> String {
     [d.p50, d.p95, d.p99].map(|ns| ms(ns as f64)).join("/")
 }
@@ -109,7 +98,7 @@ fn ms(ns: f64) -> String {
     three_digits(ns / 1e6)
 }
 
-fn rate(bps: f64) -> String {
+pub(super) fn rate(bps: f64) -> String {
     let unit = RateUnit::spacious(std::iter::once(bps));
     format!("{} {}", unit.format(bps), unit.name)
 }

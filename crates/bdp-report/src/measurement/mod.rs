@@ -5,6 +5,7 @@ mod conclusion;
 mod datagrams;
 mod heading;
 mod json;
+mod search;
 mod text;
 
 pub use command::quote;

@@ -63,7 +63,7 @@ pub struct MeasureArgs {
     length: Option<ByteCount>,
 
     #[command(flatten)]
-    udp: UdpArgs,
+    pub(super) udp: UdpArgs,
 
     /// Maximum segment size (TCP_MAXSEG)
     #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
@@ -257,7 +257,7 @@ impl MeasureArgs {
             interval: self.interval,
             idle: self.idle,
             length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(ByteCount::kib(128)),
-            udp: self.udp.request(self.length, self.window, self.mss, self.congestion.as_deref())?,
+            udp: self.udp.request(self.length, &self.of_tcp())?,
             window: self.window,
             mss: self.mss,
             congestion: self.congestion.clone(),
@@ -266,6 +266,21 @@ impl MeasureArgs {
             ..MeasureRequest::to(host)
         };
         self.payload.apply(self.socket.apply(request)?)
+    }
+
+    /// Flags that mean something of connections alone, and whether they were given.
+    fn of_tcp(&self) -> [(bool, &'static str); 7] {
+        let is_url = self.target.as_deref().is_some_and(|target| target.contains("://"));
+        let [zerocopy, check_payload] = self.payload.of_tcp();
+        [
+            (self.window.is_some(), "-w"),
+            (self.mss.is_some(), "-M"),
+            (self.congestion.is_some(), "-C"),
+            zerocopy,
+            check_payload,
+            (self.ssh.request().is_some_and(|ssh| ssh.through), "--through-ssh"),
+            (is_url, "a URL"),
+        ]
     }
 
     /// What must come out, of directions that are measured.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod baseline;
+mod care;
 mod judgement;
 mod live;
 mod payload;
@@ -47,6 +48,9 @@ impl MeasureArgs {
         let cancel = interrupt::cancel_instead();
         // It runs for as long as this is held.
         let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel)?;
+        if !self.udp.may_flood() {
+            care::check(&plan.request, &store, cancel)?;
+        }
         let lines = self.json_stream.then(|| Lines::new(&plan));
         let (run, measured, outcome) = carry_out(&plan, &mut store, lines, cancel);
         drop(far_end);

@@ -42,6 +42,11 @@ struct Places {
 }
 
 impl PayloadArgs {
+    /// Those that mean something of connections alone, and whether they were given.
+    pub fn of_tcp(&self) -> [(bool, &'static str); 2] {
+        [(self.zerocopy != How::Auto, "--zerocopy"), (self.check_payload, "--check-payload")]
+    }
+
     /// The request with these in it.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.check_payload && !matches!(self.zerocopy, How::Auto | How::Off) {

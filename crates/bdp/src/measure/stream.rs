@@ -80,6 +80,7 @@ fn interval(repetition: u32, progress: &Progress) -> Value {
         Stage::Idle => "idle",
         Stage::Direction(way) => way.name(),
         Stage::Both => "both",
+        Stage::Trial(_) => "trial",
     };
     let directions: Vec<Value> = progress
         .goodput_bps

@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
-use bdp_model::udp::UdpRequest;
-use bdp_model::units::{ByteCount, Rate};
+use bdp_model::udp::{RateSearch, UdpRequest};
+use bdp_model::units::{ByteCount, Nanos, Probability, Rate};
 use bdp_wire::datagram::{HEADER_BYTES, LONGEST_DATAGRAM};
 
+use super::seconds;
 use crate::exit;
 
 /// How datagrams are sent.
@@ -15,9 +16,22 @@ pub struct UdpArgs {
     #[arg(short = 'u', long)]
     udp: bool,
 
-    /// With -u, payload of each stream per second, as 100M; 0 is as fast as it goes
+    /// With -u, payload of each stream per second, as 100M; 0 is as fast as it goes, auto searches the highest rate without
+    /// loss (docs/measurement.md)
     #[arg(short = 'b', long, visible_alias = "bandwidth", value_name = "RATE")]
     bitrate: Option<Asked>,
+
+    /// With -b auto, largest share of a trial's datagrams that may be lost [default: 0]
+    #[arg(long, value_name = "RATIO")]
+    loss_ratio: Option<Probability>,
+
+    /// With -b auto, how long each trial sends [default: 1]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    trial_time: Option<Nanos>,
+
+    /// With -u, send more than the path is known to carry, whoever else is on it
+    #[arg(long)]
+    flood: bool,
 
     /// With -u, datagrams may not be fragmented
     #[arg(long)]
@@ -31,12 +45,17 @@ enum Asked {
     Unbounded,
     /// So fast.
     Rate(Rate),
+    /// As fast as the path carries.
+    Search,
 }
 
 impl FromStr for Asked {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Search);
+        }
         if text == "0" {
             return Ok(Self::Unbounded);
         }
@@ -51,30 +70,47 @@ impl UdpArgs {
         self.udp
     }
 
-    /// What is asked for of datagrams; nothing where connections are.
+    /// Whether more may be sent than the path is known to carry.
+    pub fn may_flood(&self) -> bool {
+        self.flood
+    }
+
+    /// What is asked for of datagrams; nothing where connections are. `of_tcp` are flags that mean nothing of these, and
+    /// whether they were given.
     pub fn request(
         &self,
         length: Option<ByteCount>,
-        window: Option<ByteCount>,
-        mss: Option<u32>,
-        congestion: Option<&str>,
+        of_tcp: &[(bool, &str)],
     ) -> anyhow::Result<Option<UdpRequest>> {
         if !self.udp {
-            return match (self.bitrate, self.dont_fragment) {
-                (Some(_), _) => Err(exit::usage("-b is the rate of UDP: give -u too, or leave it out")),
-                (_, true) => Err(exit::usage("--dont-fragment is of UDP: give -u too, or leave it out")),
-                _ => Ok(None),
+            let of_udp = [
+                (self.bitrate.is_some(), "-b"),
+                (self.dont_fragment, "--dont-fragment"),
+                (self.flood, "--flood"),
+                (self.loss_ratio.is_some(), "--loss-ratio"),
+                (self.trial_time.is_some(), "--trial-time"),
+            ];
+            return match of_udp.iter().find(|(given, _)| *given) {
+                Some((_, flag)) => {
+                    Err(exit::usage(format!("{flag} is of UDP: give -u too, or leave it out")))
+                }
+                None => Ok(None),
             };
         }
-        let of_tcp = [(window.is_some(), "-w"), (mss.is_some(), "-M"), (congestion.is_some(), "-C")];
-        if let Some((_, flag)) = of_tcp.into_iter().find(|(given, _)| *given) {
+        if let Some((_, flag)) = of_tcp.iter().find(|(given, _)| *given) {
             return Err(exit::usage(format!("{flag} is of TCP, and -u asks for UDP; leave one of them out")));
         }
         let Some(asked) = self.bitrate else {
             return Err(exit::usage(
-                "-u sends as fast as it is told to: give a rate, -b 100M, or -b 0 for as fast as it goes",
+                "-u sends as fast as it is told to: give a rate, -b 100M, or -b 0 for as fast as it goes, or -b auto for \
+                 the highest without loss",
             ));
         };
+        let of_search =
+            [(self.loss_ratio.is_some(), "--loss-ratio"), (self.trial_time.is_some(), "--trial-time")];
+        if let Some((_, flag)) = of_search.iter().find(|(given, _)| *given && asked != Asked::Search) {
+            return Err(exit::usage(format!("{flag} is of a search: give -b auto, or leave it out")));
+        }
         let datagram_bytes = length.map(|length| match u32::try_from(length.as_bytes()) {
             Ok(bytes) if (HEADER_BYTES as u32..=LONGEST_DATAGRAM).contains(&bytes) => Ok(bytes),
             _ => Err(exit::usage(format!(
@@ -84,10 +120,13 @@ impl UdpArgs {
         });
         Ok(Some(UdpRequest {
             rate_bps: match asked {
-                Asked::Unbounded => None,
+                Asked::Unbounded | Asked::Search => None,
                 Asked::Rate(rate) => Some(rate.as_bps()),
             },
-            search: None,
+            search: (asked == Asked::Search).then(|| RateSearch {
+                loss_ratio: self.loss_ratio.map_or(0.0, Probability::fraction),
+                trial: self.trial_time.unwrap_or(RateSearch::usual_trial()),
+            }),
             datagram_bytes: datagram_bytes.transpose()?,
             dont_fragment: self.dont_fragment,
         }))

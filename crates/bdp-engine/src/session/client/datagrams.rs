@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
-use bdp_model::udp::UdpReport;
+use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{Received, Sent};
@@ -116,6 +116,15 @@ pub(super) fn caveats(way: &str, udp: &UdpReport) -> Vec<String> {
                 n => format!(", and left out {n} datagrams that it was too late to send at their times"),
             }
         ));
+    }
+    match udp.search {
+        Some(SearchEnd::NotHeld) => caveats.push(format!(
+            "direction '{way}': no rate that trials found was held to the end; the figures are those of the last that was tried"
+        )),
+        Some(SearchEnd::LossAtAnyRate) => caveats.push(format!(
+            "direction '{way}': loss does not depend on the rate, and the figures are those of the lowest that was tried"
+        )),
+        Some(SearchEnd::Held) | None => {}
     }
     if let Some(dropped) = udp.dropped_by_receiver.filter(|&dropped| dropped > 0) {
         caveats.push(format!(

@@ -7,14 +7,16 @@ mod iperf2;
 mod iperf3;
 pub(super) mod outcome;
 mod prober;
+mod search;
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{
-    DirectionResult, HostFacts, MEASUREMENT_SCHEMA, MeasureRequest, Measurement, PathFacts, PeerProtocol, Way,
+    DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, PeerProtocol, Way,
 };
+use bdp_model::record::{RttReport, RttSummary};
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
@@ -83,7 +85,10 @@ pub(super) fn measure(
     let mut directions = Vec::new();
     let mut path = PathFacts::default();
     for round in session.rounds() {
-        directions.extend(session.run(&round, idle, &mut path)?);
+        directions.extend(match (granted.udp.as_ref().and_then(|udp| udp.search), round.as_slice()) {
+            (Some(search), &[way]) => session.search(&granted, &search, way, idle, &mut path)?,
+            _ => session.run(&granted, &round, idle, &mut path)?,
+        });
     }
     let mut far = session.far_facts()?;
     let mut near = session.near.facts();
@@ -91,22 +96,10 @@ pub(super) fn measure(
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
     outcome::add_caveats(request, &directions, &mut session.caveats);
     outcome::add_rate_caveat(&directions, session.control.limits.rate, &mut session.caveats);
-    Ok(Measurement {
-        schema: MEASUREMENT_SCHEMA.to_owned(),
-        label: None,
-        request: request.clone(),
-        repetition: 1,
-        started_unix_ms,
-        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        near,
-        far,
-        path,
-        ceiling: None,
-        rtt_idle_ns: idle,
-        directions,
-        caveats: session.caveats,
-        error: None,
-    })
+    let caveats = session.caveats;
+    let measurement =
+        Measurement { near, far, path, rtt_idle_ns: idle, directions, caveats, ..Measurement::of(request) };
+    Ok(timed(measurement, started_unix_ms, started))
 }
 
 /// Sees whether a server that says nothing is one of iperf3, and measures then.
@@ -163,6 +156,9 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
             "one sample each {} for {} are more than the {MOST_SAMPLES} that are kept; set a longer interval",
             request.interval, request.duration
         )));
+    }
+    if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
+        search::check(request)?;
     }
     if request.dscp.is_some_and(|dscp| dscp > 63) {
         return wrong("a differentiated services code point is 0 to 63");
@@ -281,7 +277,7 @@ impl Session<'_> {
     }
 
     /// Starts the probe flow and lets it run alone for a while.
-    fn probe_idle(&mut self, local: IpAddr) -> Result<Option<bdp_model::record::RttSummary>, SessionError> {
+    fn probe_idle(&mut self, local: IpAddr) -> Result<Option<RttSummary>, SessionError> {
         let from = SocketAddr::from((local, 0));
         let (request, address) = (self.request, self.control.address);
         let device = request.bind_device.as_deref();
@@ -348,43 +344,58 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs directions at the same time.
+    /// Runs directions at the same time, and puts together what came of them.
     fn run(
         &mut self,
+        request: &MeasureRequest,
         ways: &[Way],
-        idle: Option<bdp_model::record::RttSummary>,
+        idle: Option<RttSummary>,
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
-        let mut flows = Vec::new();
-        for &way in ways {
-            flows.push(self.connect(way)?);
-        }
+        let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
         let began = clock::monotonic_ns();
-        let mut pending = Vec::new();
-        for flow in &mut flows {
-            // A receiver reads before the sender may write.
-            flow.start_receiving(self.request)?;
-            pending.push(self.control.ask(Request::Begin { flow: flow.number })?);
-        }
-        for (flow, pending) in flows.iter_mut().zip(pending) {
-            self.expect_done(pending, "the streams come in")?;
-            flow.start_sending(self.request)?;
-        }
-        let outcomes = self.attend(ways, &mut flows)?;
+        let outcomes = self.carry_out(request, ways, stage)?;
         let ended = clock::monotonic_ns();
         self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip))?;
         let loaded = self.prober.as_ref().and_then(|p| p.summary(began, ended));
         let responsiveness_rpm = self.prober.as_ref().and_then(|p| p.responsiveness_rpm(began, ended));
-        let rtt = bdp_model::record::RttReport { idle, loaded };
+        let rtt = RttReport { idle, loaded };
         let mut results = Vec::new();
         for Outcome { way, received, sent, clocks } in outcomes {
             outcome::note_path(path, way, &received, &sent);
-            self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
-            let udp = datagrams::report(self.request, way, &received, &sent, clocks);
-            let result = outcome::result(self.request, way, received, sent, rtt.clone())?;
+            let udp = datagrams::report(request, way, &received, &sent, clocks);
+            let result = outcome::result(request, way, received, sent, rtt.clone())?;
             results.push(DirectionResult { udp, responsiveness_rpm, ..result });
         }
         Ok(results)
+    }
+
+    /// Has flows run at the same time, to their ends.
+    fn carry_out(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        stage: Stage,
+    ) -> Result<Vec<Outcome>, SessionError> {
+        let mut flows = Vec::new();
+        for &way in ways {
+            flows.push(self.connect(request, way)?);
+        }
+        let mut pending = Vec::new();
+        for flow in &mut flows {
+            // A receiver reads before the sender may write.
+            flow.start_receiving(request)?;
+            pending.push(self.control.ask(Request::Begin { flow: flow.number })?);
+        }
+        for (flow, pending) in flows.iter_mut().zip(pending) {
+            self.expect_done(pending, "the streams come in")?;
+            flow.start_sending(request)?;
+        }
+        let outcomes = self.attend(request, stage, &mut flows)?;
+        for Outcome { way, received, sent, .. } in &outcomes {
+            self.moved.add(*way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
+        }
+        Ok(outcomes)
     }
 
     fn expect_done(&mut self, pending: control::Pending, doing: &'static str) -> Result<(), SessionError> {
@@ -403,10 +414,9 @@ impl Session<'_> {
     }
 
     /// Has the server expect a flow, and makes its connections.
-    fn connect(&mut self, way: Way) -> Result<Flow, SessionError> {
+    fn connect(&mut self, request: &MeasureRequest, way: Way) -> Result<Flow, SessionError> {
         let number = self.next_flow;
         self.next_flow += 1;
-        let request = self.request;
         let order = flow::order(request, way, number);
         match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
             Answer::Done => {}
@@ -434,13 +444,14 @@ impl Session<'_> {
     }
 
     /// Waits for the flows' end at both ends.
-    fn attend(&mut self, ways: &[Way], flows: &mut [Flow]) -> Result<Vec<Outcome>, SessionError> {
-        let stage = match ways {
-            &[way] => Stage::Direction(way),
-            _ => Stage::Both,
-        };
+    fn attend(
+        &mut self,
+        request: &MeasureRequest,
+        stage: Stage,
+        flows: &mut [Flow],
+    ) -> Result<Vec<Outcome>, SessionError> {
         let since = Instant::now();
-        let deadline = self.request.duration.to_duration() + 3 * PATIENCE;
+        let deadline = request.duration.to_duration() + 3 * PATIENCE;
         let mut pending = Vec::new();
         for flow in flows.iter() {
             pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
@@ -471,7 +482,7 @@ impl Session<'_> {
                 told = Instant::now();
                 let goodput = Goodput::since(elapsed, flows);
                 let rtt = self.last_rtt();
-                self.reporter.tell(stage, since, self.request.duration, goodput, rtt)?;
+                self.reporter.tell(stage, since, request.duration, goodput, rtt)?;
             }
             self.reporter.check_cancel()?;
             if since.elapsed() > deadline {

@@ -1,0 +1,100 @@
+//! The highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the rate that these led to for the
+//! whole duration.
+
+use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
+use bdp_model::rate_search::{RateSearcher, Step};
+use bdp_model::record::RttSummary;
+use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_model::units::Nanos;
+
+use super::{Outcome, Session, datagrams};
+use crate::session::{SessionError, Stage};
+
+/// Shortest trial: a shorter one is mostly its beginning and its end.
+const SHORTEST_TRIAL: Nanos = Nanos::millis(50);
+
+/// Refuses what can't be searched.
+pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    let Some(search) = request.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };
+    if request.bidirectional {
+        return wrong("-b auto searches one direction after the other; leave out --bidir");
+    }
+    if request.bytes.is_some() {
+        return wrong("-b auto holds the rate that it finds for a time; give -t instead of -n");
+    }
+    if request.peer.is_some() {
+        return wrong("-b auto needs bdp at the other end; give a rate, or run 'bdp serve' there");
+    }
+    if !(0.0..1.0).contains(&search.loss_ratio) {
+        return wrong("a loss ratio is 0 or more and below 1, as 0.001");
+    }
+    if search.trial < SHORTEST_TRIAL {
+        return Err(SessionError::Request(format!("a trial takes {SHORTEST_TRIAL} at least")));
+    }
+    Ok(())
+}
+
+impl Session<'_> {
+    /// Searches one direction; its result is that of the rate held last, with every trial.
+    pub(super) fn search(
+        &mut self,
+        request: &MeasureRequest,
+        search: &RateSearch,
+        way: Way,
+        idle: Option<RttSummary>,
+        path: &mut PathFacts,
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        let streams = f64::from(request.streams);
+        let granted = request.udp.as_ref().and_then(|udp| udp.rate_bps).map(|each| each as f64 * streams);
+        let mut searcher = RateSearcher::new(search, granted);
+        let mut trials = Vec::new();
+        let mut held = Vec::new();
+        loop {
+            let trial = match searcher.next() {
+                Step::Try(rate) => {
+                    let duration = search.trial.min(request.duration);
+                    let asked = MeasureRequest { duration, omit: Nanos::ZERO, ..at_rate(request, rate) };
+                    let outcomes = self.carry_out(&asked, &[way], Stage::Trial(way))?;
+                    outcomes.first().and_then(|outcome| tried(&asked, search, outcome))
+                }
+                Step::Hold(rate) => {
+                    held = self.run(&at_rate(request, Some(rate)), &[way], idle, path)?;
+                    held.first().and_then(|result| {
+                        let received_bps = rate_bps(result.bytes, result.duration_ns);
+                        Some(Trial::of(search, result.udp.as_ref()?, received_bps, true))
+                    })
+                }
+                Step::End(end) => return Ok(with_trials(held, &trials, end)),
+            };
+            let trial = trial.ok_or_else(|| self.control.out_of_turn())?;
+            searcher.note(&trial);
+            trials.push(trial);
+        }
+    }
+}
+
+/// The request for one rate of all streams; nothing is as fast as it goes.
+fn at_rate(request: &MeasureRequest, rate: Option<f64>) -> MeasureRequest {
+    let each = |rate: f64| ((rate / f64::from(request.streams)).round() as u64).max(1);
+    let udp = request.udp.as_ref().map(|udp| UdpRequest { rate_bps: rate.map(each), ..udp.clone() });
+    MeasureRequest { udp, ..request.clone() }
+}
+
+fn tried(asked: &MeasureRequest, search: &RateSearch, outcome: &Outcome) -> Option<Trial> {
+    let udp = datagrams::report(asked, outcome.way, &outcome.received, &outcome.sent, outcome.clocks)?;
+    let received_bps = rate_bps(outcome.received.bytes, outcome.received.duration_ns);
+    Some(Trial::of(search, &udp, received_bps.min(udp.sent_bps), false))
+}
+
+fn rate_bps(bytes: u64, duration_ns: u64) -> f64 {
+    bytes as f64 * 8e9 / duration_ns.max(1) as f64
+}
+
+fn with_trials(held: Vec<DirectionResult>, trials: &[Trial], end: SearchEnd) -> Vec<DirectionResult> {
+    let told = |result: DirectionResult| {
+        let udp = result.udp.map(|udp| UdpReport { trials: trials.to_vec(), search: Some(end), ..udp });
+        DirectionResult { udp, ..result }
+    };
+    held.into_iter().map(told).collect()
+}

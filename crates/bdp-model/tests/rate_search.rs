@@ -101,7 +101,7 @@ impl Place for Livelock {
         self.seen += BITS;
         // Beyond its rate it has no time for four in five.
         let over = self.seen > self.bps * (at - self.started).max(0.02);
-        (!over || (self.seen / BITS) as u64 % 5 == 0).then_some(at)
+        (!over || ((self.seen / BITS) as u64).is_multiple_of(5)).then_some(at)
     }
 }
 

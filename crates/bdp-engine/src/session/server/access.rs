@@ -234,7 +234,7 @@ impl Occupancy {
 
 /// What counts as one address: of IPv6 the upper 64 bits, since the rest is the client's own to choose (RFC 4291,
 /// section 2.5.4).
-fn origin(peer: IpAddr) -> IpAddr {
+pub(super) fn origin(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => masked(v6.into(), 64),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),

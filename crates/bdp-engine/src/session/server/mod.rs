@@ -16,6 +16,7 @@ mod iperf2;
 mod iperf3;
 mod places;
 mod session;
+mod waiting;
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::machine::is_installed;
 use support::serving::free_port;
 use support::{Bench, Ended, Running, start};
@@ -36,7 +37,8 @@ fn iperf(line: &str) -> Ended {
 
 impl Serving {
     fn client(&self, options: &str) -> Ended {
-        iperf(&format!("-c 127.0.0.1 -p {} -f m {options}", self.port))
+        let host = if options.contains("-V") { "::1" } else { "127.0.0.1" };
+        iperf(&format!("-c {host} -p {} -f m {options}", self.port))
     }
 
     /// Waits for the end of so many sessions; a stream's end at the server may come after that at the client.
@@ -51,35 +53,65 @@ fn rates(ended: &Ended) -> Vec<f64> {
     words.windows(2).filter(|pair| pair[1] == "Mbits/sec").filter_map(|pair| pair[0].parse().ok()).collect()
 }
 
+/// What one row of the table of modes has to show, in what its client says.
+type Check = fn(&Ended);
+
+/// Each rate that was printed is one at which something came.
+fn moved(ended: &Ended) {
+    let rates = rates(ended);
+    assert!(!rates.is_empty() && rates.iter().all(|&rate| rate > 1.0), "{rates:?}\n{}", ended.out);
+}
+
+/// The server's report came, and tells of no loss.
+fn reported(ended: &Ended) {
+    assert!(!ended.err.contains("did not receive ack"), "{}", ended.err);
+    let report =
+        ended.out.split("Server Report").nth(1).unwrap_or_else(|| panic!("{}{}", ended.out, ended.err));
+    // Lost and sent as "0/ 42 (0%)".
+    assert!(report.contains(" 0/"), "{}", ended.out);
+}
+
+/// One of the rates is the one that was asked for, 8 Mbit/s.
+fn paced(ended: &Ended) {
+    let rates = rates(ended);
+    assert!(rates.iter().any(|rate| (6.0..10.0).contains(rate)), "{rates:?}\n{}{}", ended.out, ended.err);
+}
+
+const CLIENTS: [(&str, &str, Check); 22] = [
+    ("TCP", "-t 0.5", moved),
+    ("TCP -P", "-t 0.5 -P 4", |e| assert_eq!(rates(e).len(), 5, "{}", e.out)),
+    ("TCP -n", "-n 4M", moved),
+    ("TCP -R", "-t 0.5 -R", moved),
+    ("TCP -R -P", "-t 0.5 -R -P 2", |e| assert_eq!(rates(e).len(), 3, "{}", e.out)),
+    ("TCP -R -n", "-n 4M -R", moved),
+    ("TCP --full-duplex", "-t 0.5 --full-duplex", |e| assert_eq!(rates(e).len(), 3, "{}", e.out)),
+    ("TCP -e", "-t 0.5 -e", moved),
+    ("TCP -w -l -N -M", "-t 0.5 -w 64K -l 8K -N -M 1000", moved),
+    ("TCP -b", "-t 0.5 -b 20M", moved),
+    ("TCP -S", "-t 0.5 -S 0x2e", moved),
+    ("TCP --trip-times", "-t 0.5 --trip-times", moved),
+    ("TCP -V", "-V -t 0.5", moved),
+    ("UDP", "-u -t 0.5 -b 10M", reported),
+    ("UDP -P -l", "-u -t 0.5 -b 5M -l 200 -P 2", reported),
+    ("UDP -l 64", "-u -t 0.5 -b 2M -l 64", reported),
+    ("UDP -n", "-u -b 10M -n 500K", reported),
+    ("UDP -e", "-u -t 0.5 -b 10M -e", reported),
+    ("UDP -V", "-V -u -t 0.5 -b 5M", reported),
+    ("UDP -R", "-u -t 1 -b 8M -R", paced),
+    ("UDP -R -P", "-u -t 1 -b 8M -R -P 2", paced),
+    ("UDP --full-duplex", "-u -t 1 -b 8M --full-duplex", paced),
+];
+
 #[test]
-fn tcp_clients_are_served_in_every_mode() {
+fn its_client_is_served_in_every_mode() {
     let bench = Bench::new();
     let Some(mut server) = serve(&bench, "") else { return };
-    for (served, (options, results)) in [
-        ("-t 0.5", 1),
-        ("-t 0.5 -P 4", 5),
-        ("-n 4M", 1),
-        ("-t 0.5 -R", 1),
-        ("-t 0.5 -R -P 2", 3),
-        ("-n 4M -R", 1),
-        ("-t 0.5 --full-duplex", 3),
-        ("-t 0.5 -e", 1),
-        ("-t 0.5 -w 64K -l 8K -N -M 1000", 1),
-        ("-t 0.5 -b 20M", 1),
-        ("-t 0.5 -S 0x2e", 1),
-        ("-t 0.5 --trip-times", 1),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    for (served, (mode, options, check)) in CLIENTS.into_iter().enumerate() {
         let ended = server.client(options);
-        let rates = rates(&ended);
-        assert!(
-            rates.len() >= results && rates.iter().all(|&r| r > 1.0),
-            "{options}: {rates:?}\n{}",
-            ended.out
-        );
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        check(&ended);
         server.await_ends(served + 1);
+        println!("{mode} ... pass");
     }
     let told = server.process.err();
     assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
@@ -101,61 +133,22 @@ fn tcp_clients_of_both_ways_get_their_connection_back() {
     let Some(mut server) = serve(&bench, "") else { return };
     for (served, options) in ["-d", "-r"].into_iter().enumerate() {
         let ended = server.client(&format!("-t 0.5 {options} -L {}", free_port()));
-        let rates = rates(&ended);
-        assert!(rates.len() >= 2 && rates.iter().all(|&r| r > 1.0), "{options}: {}", ended.out);
+        assert!(rates(&ended).len() >= 2, "{options}: {}", ended.out);
+        moved(&ended);
         server.await_ends(served + 1);
+        println!("TCP {options} ... pass");
     }
 }
 
 #[test]
-fn udp_clients_get_their_report_with_nothing_lost_that_was_not() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    for (served, options) in
-        ["-b 10M", "-b 5M -l 200 -P 2", "-b 2M -l 64", "-b 10M -n 500K", "-b 10M -e"].into_iter().enumerate()
-    {
-        let ended = server.client(&format!("-u -t 0.5 {options}"));
-        assert_eq!(ended.code(), 0, "{}", ended.err);
-        assert!(ended.out.contains("Server Report"), "{options}: {}{}", ended.out, ended.err);
-        assert!(!ended.err.contains("did not receive ack"), "{options}: {}", ended.err);
-        // Lost and sent as "0/ 42 (0%)".
-        let report = ended.out.split("Server Report").nth(1).unwrap();
-        assert!(report.contains(" 0/"), "{options}: {}", ended.out);
-        server.await_ends(served + 1);
-    }
-}
-
-#[test]
-fn udp_clients_of_this_machine_are_sent_to_at_their_rate() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    for (served, options) in ["-R", "--full-duplex"].into_iter().enumerate() {
-        let ended = server.client(&format!("-u -t 1 -b 8M {options}"));
-        let rates = rates(&ended);
-        assert!(
-            rates.iter().any(|r| (6.0..10.0).contains(r)),
-            "{options}: {rates:?}\n{}{}",
-            ended.out,
-            ended.err
-        );
-        server.await_ends(served + 1);
-    }
-}
-
-#[test]
-fn ipv6_and_connections_without_a_header_are_served() {
+fn a_connection_without_a_header_is_served() {
     use std::io::Write;
     let bench = Bench::new();
     let Some(mut server) = serve(&bench, "") else { return };
-    let ended = iperf(&format!("-V -c ::1 -p {} -f m -t 0.5", server.port));
-    assert!(rates(&ended)[0] > 1.0, "{}", ended.out);
-    let ended = iperf(&format!("-V -u -c ::1 -p {} -f m -t 0.5 -b 5M", server.port));
-    assert!(ended.out.contains("Server Report"), "{}", ended.out);
-    server.await_ends(2);
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     plain.write_all(&[b'0'; 100_000]).unwrap();
     drop(plain);
-    server.await_ends(3);
+    server.await_ends(1);
 }
 
 #[test]
@@ -200,32 +193,58 @@ fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
     let mut command = Command::new("iperf");
     command.args(["-s", "-p", &port.to_string()]).args(options.split_whitespace());
     let server = start(command);
+    // What it would make of a connection or a datagram is a test: the kernel's table tells that it listens.
+    let tables = if options.contains("-u") { ["udp", "udp6"] } else { ["tcp", "tcp6"] };
+    let wanted = format!(":{port:04X} ");
+    let listens = || {
+        tables.iter().any(|table| {
+            let text = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+            text.lines().any(|line| {
+                line.split_whitespace().nth(1).is_some_and(|l| format!("{l} ").ends_with(&wanted))
+            })
+        })
+    };
     let since = Instant::now();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+    while !listens() {
         assert!(since.elapsed() < Duration::from_secs(10), "it does not listen: {}", server.err());
         thread::sleep(Duration::from_millis(20));
     }
     Some((server, port))
 }
 
+const SERVERS: [(&str, &str, &[&str]); 18] = [
+    ("TCP", "--forward -t 0.6", &["to"]),
+    ("TCP -R", "-R -t 0.6", &["from"]),
+    ("TCP each way in turn", "-t 0.6", &["to", "from"]),
+    ("TCP --full-duplex", "--bidir -t 0.6", &["to", "from"]),
+    ("TCP -P", "--forward -P 3 -t 0.6", &["to"]),
+    ("TCP -R -P", "-R -P 3 -t 0.6", &["from"]),
+    ("TCP -n", "--forward -n 4M", &["to"]),
+    ("TCP -w -l -N -M", "--forward -t 0.6 -O 0.2 --sockbuf 64K -l 8K -N -M 1000", &["to"]),
+    ("TCP -V", "--forward -t 0.4 -6", &["to"]),
+    ("UDP", "-u -b 8M --forward -t 0.6", &["to"]),
+    ("UDP -R", "-u -b 8M -R -t 0.6", &["from"]),
+    ("UDP each way in turn", "-u -b 8M -t 0.6", &["to", "from"]),
+    ("UDP --full-duplex", "-u -b 8M --bidir -t 0.6", &["to", "from"]),
+    ("UDP -P -l", "-u -b 8M --forward -t 0.6 -P 3 -l 300", &["to"]),
+    ("UDP -R -P", "-u -b 8M -R -t 0.6 -P 3", &["from"]),
+    ("UDP -l 64", "-u -b 2M --forward -t 0.6 -l 64", &["to"]),
+    ("UDP -n", "-u -b 20M --forward -n 500K", &["to"]),
+    ("UDP -V", "-u -b 8M --forward -t 0.6 -6", &["to"]),
+];
+
 #[test]
-fn servers_of_iperf2_are_driven_in_every_mode() {
+fn its_server_is_driven_in_every_mode() {
     let bench = Bench::new();
-    for (options, ways) in [
-        ("--forward -t 0.6", &["to"][..]),
-        ("-R -t 0.6", &["from"]),
-        ("-t 0.6", &["to", "from"]),
-        ("--bidir -t 0.6", &["to", "from"]),
-        ("--forward -P 3 -t 0.6", &["to"]),
-        ("-R -P 3 -t 0.6", &["from"]),
-        ("--forward -n 4M", &["to"]),
-        ("--forward -t 0.6 -O 0.2 --sockbuf 64K -l 8K -N -M 1000", &["to"]),
-    ] {
+    for (mode, options, ways) in SERVERS {
+        let (datagrams, v6) = (options.contains("-u"), options.contains("-6"));
+        let of_server = format!("{} {}", if datagrams { "-u" } else { "" }, if v6 { "-V" } else { "" });
         // iperf's server ends by itself at times when a client connects right after a test: then another is started.
         let mut ended = None;
         for _ in 0..5 {
-            let Some((_server, port)) = serve_by_iperf("") else { return };
-            let line = format!("measure --iperf2 127.0.0.1:{port} -i 100ms {options} --json");
+            let Some((_server, port)) = serve_by_iperf(&of_server) else { return };
+            let host = if v6 { "[::1]" } else { "127.0.0.1" };
+            let line = format!("measure --iperf2 {host}:{port} -i 100ms {options} --json");
             let done = ended.insert(bench.run(&line));
             if done.code() != 3 {
                 break;
@@ -233,34 +252,98 @@ fn servers_of_iperf2_are_driven_in_every_mode() {
             eprintln!("{options}: {}", done.err);
         }
         let ended = ended.unwrap();
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
         let measured = ended.json();
         assert_eq!(measured["request"]["peer"], "iperf2");
         let directions = measured["directions"].as_array().unwrap();
         let found: Vec<&str> = directions.iter().map(|d| d["direction"].as_str().unwrap()).collect();
-        assert_eq!(found, ways, "{options}");
+        assert_eq!(found, ways, "{mode}");
         for direction in directions {
+            if datagrams {
+                judge_datagrams(mode, options, direction);
+                continue;
+            }
             let goodput = direction["goodput_bps"].as_f64().unwrap();
-            assert!(goodput > 1e6, "{options}: {direction}");
+            assert!(goodput > 1e6, "{mode}: {direction}");
             if options.contains("-n 4M") {
                 let bytes = direction["bytes"].as_u64().unwrap();
                 // Acknowledged ones: the last may come behind the last reading. The header is beside them.
                 assert!((3 << 20..(4 << 20) + 4096).contains(&bytes), "{bytes}");
             }
         }
+        println!("{mode} ... pass");
+    }
+}
+
+/// What is told of datagrams fits together and what was asked for.
+fn judge_datagrams(mode: &str, options: &str, direction: &Value) {
+    let udp = &direction["udp"];
+    let count = |name: &str| udp[name].as_u64().unwrap_or_else(|| panic!("{mode}: no {name} in {udp}"));
+    assert_eq!((count("lost"), count("duplicated")), (0, 0), "{mode}: {udp}");
+    assert_eq!(count("sent"), count("received"), "{mode}: {udp}");
+    assert!(udp["jitter_ns"].is_u64(), "{mode}: {udp}");
+    let streams = if options.contains("-P 3") { 3.0 } else { 1.0 };
+    let length = if options.contains("-l 300") {
+        300
+    } else if options.contains("-l 64") {
+        64
+    } else {
+        1470
+    };
+    if options.contains("-l") {
+        assert_eq!(count("datagram_bytes"), length, "{mode}: {udp}");
+    }
+    let goodput = direction["goodput_bps"].as_f64().unwrap();
+    let asked = udp["asked_bps"].as_f64().unwrap();
+    let wanted = if options.contains("-b 2M") {
+        2e6
+    } else if options.contains("-b 20M") {
+        20e6
+    } else {
+        8e6
+    };
+    assert_eq!(asked, wanted * streams, "{mode}");
+    // A stalled machine leaves datagrams out, and tells so.
+    let left_out = count("left_out") as f64 * count("datagram_bytes") as f64 * 8.0 / 0.6;
+    assert!((0.7 * asked - left_out..1.4 * asked).contains(&goodput), "{mode}: {goodput} of {asked}: {udp}");
+}
+
+#[test]
+fn what_is_no_server_of_iperf2_is_told() {
+    let bench = Bench::new();
+    let own = support::serving::serve(&bench, "");
+    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", own.port));
+    assert_eq!(ended.code(), 3, "{}", ended.err);
+    for options in ["--forward", "-u -b 1M --forward", "-u -b 1M -R"] {
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -t 0.4 {options}", free_port()));
+        assert!(ended.refusal(3).contains("refused"), "{options}: {}", ended.err);
+    }
+    for (options, word) in [("-t 1 -O 0.2 --forward", "-O"), ("-t 1 -R -l 4000", "-l")] {
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -u -b 1M {options}", free_port()));
+        assert!(ended.refusal(2).contains(word), "{options}: {}", ended.err);
     }
 }
 
 #[test]
-fn a_server_of_iperf2_over_ipv6_and_what_is_none() {
+fn bdp_measures_datagrams_to_bdp_by_iperf2s_protocol() {
     let bench = Bench::new();
-    if let Some((_server, port)) = serve_by_iperf("-V") {
-        let ended = bench.run(&format!("measure --iperf2 [::1]:{port} --forward -t 0.4 --json"));
-        assert_eq!(ended.code(), 0, "{}", ended.err);
+    let (port, own) = (free_port(), free_port());
+    let mut server = start(bench.bdp(&format!("serve --listen {own} --iperf2-port {port}")));
+    server.wait_until("it listens", |p| p.err().contains("for iperf2's clients"));
+    for (options, ways) in [
+        ("--forward -t 0.6 -P 2", 1),
+        ("-R -t 0.6 -P 2", 1),
+        ("--bidir -t 0.6", 2),
+        ("--forward -t 0.6 -l 40", 1),
+    ] {
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{port} -u -b 4M {options} --json"));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let measured = ended.json();
+        let directions = measured["directions"].as_array().unwrap();
+        assert_eq!(directions.len(), ways, "{options}");
+        for direction in directions {
+            let udp = &direction["udp"];
+            assert!(udp["sent"].as_u64().unwrap() > 100 && udp["lost"] == 0, "{options}: {udp}");
+        }
     }
-    let own = support::serving::serve(&bench, "");
-    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", own.port));
-    assert_eq!(ended.code(), 3, "{}", ended.err);
-    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", free_port()));
-    assert!(ended.refusal(3).contains("refused"), "{}", ended.err);
 }

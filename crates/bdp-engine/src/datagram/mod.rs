@@ -10,7 +10,7 @@ pub mod outcome;
 pub mod receive;
 pub mod send;
 
-pub use layout::Layout;
+pub use layout::{Layout, ReportSlot};
 pub use receive::DatagramReceivePlan;
 pub use send::DatagramSendPlan;
 
@@ -40,7 +40,7 @@ pub struct Stream {
 /// One stream's part in a flow, as one end counted it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamTally {
-    /// Datagrams sent; at the receiver, by the highest number that came.
+    /// Datagrams sent; at the receiver, by a mark of the end or the highest number that came.
     pub datagrams: u64,
     /// Of these, before counting began.
     pub omitted: u64,
@@ -53,7 +53,7 @@ pub struct StreamTally {
 }
 
 /// Payload of a datagram: what was asked for, or what the path's MTU holds of it in one packet.
-pub fn payload_bytes(asked: Option<u32>, layout: Layout, socket: &UdpSocket) -> usize {
+pub fn payload_bytes(asked: Option<u32>, layout: &Layout, socket: &UdpSocket) -> usize {
     let ip_header = if socket.peer_addr().is_ok_and(|peer| peer.is_ipv4()) { 20 } else { 40 };
     let by_path = || udp::path_mtu(socket).unwrap_or(1500).saturating_sub(ip_header + 8);
     // The largest datagrams are sent one by one: of loopback's MTU a train would hold one.

@@ -211,6 +211,8 @@ impl<'a> Sampler<'a> {
 /// What one stream came to.
 struct StreamReceived {
     arrivals: Arrivals,
+    /// How many there were, where a mark of the end told.
+    marked: Option<u64>,
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
@@ -223,7 +225,11 @@ struct StreamReceived {
 
 impl StreamReceived {
     fn tally(&self) -> StreamTally {
-        let now = Omitted::of(&self.arrivals);
+        let mut now = Omitted::of(&self.arrivals);
+        if let Some(sent) = self.marked {
+            now.missing += sent.saturating_sub(now.datagrams);
+            now.datagrams = sent;
+        }
         // One that ended within the omit has nothing that counts.
         let before = self.omitted.unwrap_or(now);
         StreamTally {
@@ -326,6 +332,7 @@ impl<'a> Reader<'a> {
         let Counted { arrivals, omitted, jitter, transits, last_mark, last_data_ns, .. } = self.counted;
         Ok(StreamReceived {
             arrivals,
+            marked: last_mark.map(|(sent, _)| sent),
             omitted,
             jitter,
             transits,

@@ -131,7 +131,7 @@ struct Pacer<'a> {
 
 impl<'a> Pacer<'a> {
     fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self, EngineError> {
-        let length = payload_bytes(plan.payload_bytes, stream.layout, &stream.socket);
+        let length = payload_bytes(plan.payload_bytes, &stream.layout, &stream.socket);
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
         let burst = plan.rate_bps.map_or(room, |rate| {
@@ -141,8 +141,9 @@ impl<'a> Pacer<'a> {
         });
         let burst = burst.clamp(1, room);
         let mut train = vec![0; length * burst as usize];
-        let noise = noise(length);
-        train.chunks_mut(length).for_each(|datagram| datagram.copy_from_slice(&noise));
+        let mut payload = noise(length);
+        stream.layout.dress(&mut payload);
+        train.chunks_mut(length).for_each(|datagram| datagram.copy_from_slice(&payload));
         Ok(Self {
             plan,
             sender,
@@ -160,6 +161,7 @@ impl<'a> Pacer<'a> {
 
     fn run(mut self, stop: &AtomicBool, total: &AtomicU64, meter: &Meter) -> Result<StreamSent, EngineError> {
         process::sharpen_timers();
+        std::thread::sleep(self.layout.delay());
         let started = clock::monotonic_ns();
         let end = started + self.plan.duration.as_ns();
         let mut now = started;
@@ -184,8 +186,12 @@ impl<'a> Pacer<'a> {
             let count = match self.send_burst(want, now) {
                 Ok(count) => count,
                 // The other end has closed its socket: it has had enough.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => break,
-                Err(e) if is_passing(&e) => 0,
+                Err(e)
+                    if e.kind() == ErrorKind::ConnectionRefused && !self.layout.outlasts(now - started) =>
+                {
+                    break;
+                }
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused || is_passing(&e) => 0,
                 Err(e) => return Err(told(e, self.length)),
             };
             if count > 0 {
@@ -246,8 +252,10 @@ impl<'a> Pacer<'a> {
 
     fn send_burst(&mut self, count: u64, now: u64) -> std::io::Result<u64> {
         let bytes = self.length * count as usize;
+        // iperf2 holds it against its own clock.
+        let sent_ns = if matches!(self.layout, Layout::Iperf2 { .. }) { clock::unix_ns() } else { now };
         for (datagram, i) in self.train[..bytes].chunks_exact_mut(self.length).zip(0..) {
-            self.layout.write(datagram, self.sent + i, now);
+            self.layout.write(datagram, self.sent + i, sent_ns);
         }
         self.sender.send(&self.train[..bytes]).map(|count| count as u64)
     }

@@ -21,6 +21,8 @@ const NO_REPORT: u32 = 0x0008_0000;
 /// Words of the oldest part, and of what was added in 2.0.
 const BASE_WORDS: usize = 6;
 const EXTENSION_WORDS: usize = 9;
+/// Bytes of a header as it is made here.
+pub const HEADER_BYTES: usize = (BASE_WORDS + EXTENSION_WORDS) * 4;
 /// Bytes of an acknowledgement without clocks.
 const ACKNOWLEDGEMENT_BYTES: usize = 28;
 /// Its type.
@@ -47,7 +49,7 @@ pub struct TestHeader {
     /// The server is to connect back and send: at once (`-d`), or afterwards (`-r`). Versions before 2.0.14 had no other
     /// way.
     pub connect_back: Option<Back>,
-    /// The server is to say its version before the payload.
+    /// The server is to say its version before the payload, on a connection; datagrams with the same flags are not answered.
     pub acknowledge: bool,
     /// The client wants no report at the end of a flow of datagrams.
     pub no_report: bool,
@@ -154,7 +156,7 @@ impl TestHeader {
 
     /// As bytes, for the start of a connection; `datagram` for behind the stamp of one, whose length is counted in.
     pub fn encode(&self, datagram: bool) -> Vec<u8> {
-        let mut bytes = vec![0; (BASE_WORDS + EXTENSION_WORDS) * 4];
+        let mut bytes = vec![0; HEADER_BYTES];
         let counted = bytes.len() + if datagram { super::STAMP_BYTES } else { 0 };
         let mut flags = EXTENDED | LENGTH_GIVEN | ((counted as u32) << 1 & LENGTH_MASK);
         let mut upper = 0;
@@ -211,6 +213,11 @@ impl TestHeader {
         }
         bytes
     }
+}
+
+/// What stands behind the stamp of datagrams that have no room for a header: that their numbers have 64 bits.
+pub const fn bare() -> [u8; 4] {
+    WIDE_NUMBERS.to_be_bytes()
 }
 
 /// The server's word on its version, where a header asks for it.
@@ -291,6 +298,22 @@ mod tests {
         let back = TestHeader { connect_back: Some(Back::AtOnce), acknowledge: true, ..Default::default() };
         let read = TestHeader::decode(&TestHeader { acknowledge: false, ..back }.encode(true)).unwrap();
         assert_eq!(read, back, "an extension without version 2 asks for an acknowledgement too");
+    }
+
+    #[test]
+    fn the_version_is_asked_for_by_its_flag_or_as_before_there_was_one() {
+        // What iperf 2.1.8 answers when it is asked so.
+        for (flags, asks) in [
+            (EXTENDED, true),
+            (EXTENDED | ACKNOWLEDGE, true),
+            (EXTENDED | VERSION_2, false),
+            (EXTENDED | VERSION_2 | ACKNOWLEDGE, true),
+            (VERSION_1, false),
+        ] {
+            let mut bytes = [0; HEADER_BYTES];
+            put(&mut bytes, 0, flags);
+            assert_eq!(TestHeader::decode(&bytes).unwrap().acknowledge, asks, "{flags:x}");
+        }
     }
 
     #[test]

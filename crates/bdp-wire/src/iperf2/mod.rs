@@ -8,7 +8,7 @@ mod header;
 mod report;
 mod tally;
 
-pub use header::{Amount, Back, TestHeader, acknowledgement, read_acknowledgement};
+pub use header::{Amount, Back, HEADER_BYTES, TestHeader, acknowledgement, bare, read_acknowledgement};
 pub use report::{REPORT_BYTES, ServerReport};
 pub use tally::Tally;
 

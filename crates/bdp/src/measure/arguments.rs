@@ -115,8 +115,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     idle: Nanos,
 
-    /// The server is one of iperf2, on port 5001 where no other is given; TCP alone
-    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "udp", "iperf3"])]
+    /// The server is one of iperf2, on port 5001 where no other is given
+    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"])]
     iperf2: bool,
 
     /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines

@@ -39,7 +39,7 @@ impl Driver<'_, '_> {
         let Some(udp) = &self.request.udp else { return Ok(self.request.length.as_bytes()) };
         let layout = Layout::Iperf3 { wide: wide_counters(self.request) };
         let sockets = datagrams::sockets(self.request, address, 1, None)?;
-        Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, layout, socket) as u64))
+        Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
     }
 
     /// Opens the streams one after the other: the server tells them apart by their order.

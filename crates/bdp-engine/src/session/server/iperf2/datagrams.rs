@@ -1,210 +1,199 @@
-//! iperf2's datagrams: each flow is known by the address that they come from.
+//! iperf2's datagrams: those of strangers come to one socket, and each flow has one of its own on the same port, which hears
+//! its client alone.
 //!
 //! An address that was not named by whoever started the server gets no byte more than came from it, for whoever sends a
 //! datagram may claim any.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_model::units::Nanos;
 use bdp_sys::echo::{EchoSocket, Way};
+use bdp_sys::udp::{self, UdpOptions};
 use bdp_sys::{clock, process};
-use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader};
+use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 
-use super::super::{Event, Shared};
-use super::{Membership, join};
-use crate::pause::wait_until;
+use super::super::Shared;
+use super::flow::{Came, Flow};
+use super::{join, turn_away};
+use crate::EngineError;
 
-/// How long a flow may be silent before it is dropped.
-const SILENCE: Duration = Duration::from_secs(10);
-/// How long its report is given again, once it has ended.
-const FAREWELL: Duration = Duration::from_secs(3);
 /// From one look at all flows to the next.
 const CHECK: Duration = Duration::from_millis(500);
-/// From one line about datagrams that were turned away to the next: anybody can send many.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// Room for what the kernel holds until it is read.
-const BUFFER_BYTES: usize = 8 << 20;
-/// Rate of a sender where the client names none, bit/s, and its payload: iperf2's defaults.
-const RATE_BPS: u64 = 1 << 20;
-const PAYLOAD_BYTES: u32 = 1470;
-/// Payload that is sent at most and at least.
-const LONGEST_PAYLOAD: u32 = 65_507;
-/// How often the end of a flow that the server sends is told.
-const ENDS: i64 = 3;
+/// Room for what the kernel holds until it is read, of strangers and of each flow.
+pub(super) const BUFFER_BYTES: usize = 8 << 20;
+/// Datagrams that a new socket may have got before it heard its client alone; beyond, they are left to be counted as lost.
+const MOST_STRAYS: usize = 4096;
 
 /// Takes datagrams in until the server ends.
-pub(super) fn serve(socket: Arc<EchoSocket>, shared: &Arc<Shared>) {
+pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     process::sharpen_timers();
-    // Where the system grants less, fast flows lose more.
+    // Where the system grants less, fast flows lose more of their beginning; where it does not stamp, all that waits is read.
     let _ = socket.enlarge_receive_buffer(BUFFER_BYTES);
-    let mut post =
-        Post { socket: &socket, shared, flows: HashMap::new(), checked: Instant::now(), told: None };
+    let _ = socket.stamp_arrivals();
+    let port = socket.local_address().map_or(0, |address| address.port());
+    let mut post = Post { port, shared, known: HashMap::new(), opened: 0, checked: Instant::now() };
     let mut room = vec![0; 65_536];
     while !shared.is_ending() {
-        match socket.receive(&mut room) {
-            Ok((length, way)) => post.take(&room[..length.min(65_536)], &way),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+        let got = if post.opened > 0 { socket.receive_now(&mut room) } else { socket.receive(&mut room) };
+        match got {
+            Ok((length, way)) => {
+                if let Some(arrived_ns) = way.arrived_unix_ns().filter(|_| post.opened > 0) {
+                    post.start(arrived_ns);
+                }
+                post.take(&room[..length.min(65_536)], &way);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => post.start(u64::MAX),
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
-        post.drop_silent();
+        post.forget_ended();
     }
 }
 
+/// The socket of strangers, and who is none any more.
 struct Post<'a> {
-    socket: &'a Arc<EchoSocket>,
+    port: u16,
     shared: &'a Arc<Shared>,
-    flows: HashMap<SocketAddr, Flow>,
+    known: HashMap<SocketAddr, Known>,
+    /// Flows that have not started.
+    opened: usize,
     checked: Instant,
-    told: Option<Instant>,
 }
 
 /// What comes from one address and port.
-struct Flow {
-    tally: Tally,
-    wide: bool,
-    wants_report: bool,
-    last: Instant,
-    heard_bytes: u64,
-    told_bytes: u64,
-    member: Option<Membership>,
+enum Known {
+    /// Its socket is there, and some of its datagrams are still among those of strangers.
+    Opened {
+        /// When its socket began to hear it, since 1970.
+        at_ns: u64,
+        flow: Box<Flow>,
+        came: Vec<Came>,
+    },
+    /// It has its thread, until this is set.
+    Running(Arc<AtomicBool>),
 }
 
 impl Post<'_> {
     fn take(&mut self, bytes: &[u8], way: &Way) {
         let Some(peer) = way.peer() else { return };
-        if !self.flows.contains_key(&peer) && !self.begin(bytes, peer, way) {
-            return;
-        }
-        let trusted = self.shared.options.access.is_trusted(peer.ip());
-        let Some(flow) = self.flows.get_mut(&peer) else { return };
-        let Some(stamp) = Stamp::decode(bytes, flow.wide) else { return };
-        // What a client answers to the end of a flow that it received has no number.
-        if stamp.number == 0 && bytes.len() == REPORT_BYTES {
-            return;
-        }
-        flow.last = Instant::now();
-        flow.heard_bytes += bytes.len() as u64;
-        flow.tally.take(&stamp, bytes.len(), clock::unix_ns() / 1000);
-        if stamp.number >= 0 {
-            return;
-        }
-        flow.member = None;
-        let affordable = flow.told_bytes + REPORT_BYTES as u64 <= flow.heard_bytes;
-        if flow.wants_report && (trusted || affordable) {
-            let mut echoed = [0; STAMP_BYTES];
-            echoed.copy_from_slice(&bytes[..STAMP_BYTES]);
-            if self.socket.answer(&flow.tally.report().encode(&echoed), way).is_ok() {
-                flow.told_bytes += REPORT_BYTES as u64;
+        match self.known.get_mut(&peer) {
+            Some(Known::Opened { flow, came, .. }) => {
+                came.extend(Came::read(bytes, flow.wide, way.arrived_unix_ns()));
             }
+            Some(Known::Running(over)) if !over.load(Ordering::Relaxed) => {}
+            _ => self.begin(bytes, peer, way),
         }
     }
 
-    /// Begins a flow with its first datagram; false where that begins none.
-    fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &Way) -> bool {
+    /// Begins a flow with its first datagram, where that begins one.
+    fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &Way) {
         let header = bytes.get(STAMP_BYTES..).and_then(TestHeader::decode);
         let wide = header.is_some_and(|header| header.wide_numbers);
-        // What ends a flow that is over begins none.
-        if bytes.len() < STAMP_BYTES || Stamp::decode(bytes, wide).is_none_or(|stamp| stamp.number < 0) {
-            return false;
+        let Some(first) = Came::read(bytes, wide, way.arrived_unix_ns()) else { return };
+        // What ends a flow that is over begins none, nor does what a client answers to the end of one that it received.
+        if first.stamp.number < 0 || (first.stamp.number == 0 && bytes.len() == REPORT_BYTES) {
+            return;
         }
         let member = match join(self.shared, peer) {
             Ok(member) => member,
-            Err(denied) => {
-                self.turn_away(peer, denied.to_string());
-                return false;
-            }
+            Err(denied) => return turn_away(self.shared, peer, &denied),
         };
-        if let Some(header) = header.filter(|h| h.reverse || h.full_duplex || h.connect_back.is_some()) {
-            if !self.shared.options.access.is_trusted(peer.ip()) || header.connect_back.is_some() {
-                let why = "it wants datagrams sent to it: an address that anybody may claim gets none unless it is \
-                           under --allow, and none in the manner of -d and -r; --full-duplex and -R work there";
-                member.note(why);
-            } else {
-                self.start_sending(header, peer, *way);
+        let trusted = self.shared.options.access.is_trusted(peer.ip());
+        let sends = header.filter(|h| h.reverse || h.full_duplex || h.connect_back.is_some());
+        let sends = match sends {
+            Some(header) if !trusted || header.connect_back.is_some() => {
+                member.note(
+                    "it wants datagrams sent to it: an address that anybody may claim gets none unless it is under \
+                     --allow, and none in the manner of -d and -r; --full-duplex and -R work there",
+                );
+                None
+            }
+            other => other,
+        };
+        let opened = open(way, self.port, peer, header.as_ref());
+        let (socket, strays) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return member.note(error.to_string()),
+        };
+        let at_ns = clock::unix_ns();
+        if let Some(header) = sends {
+            let Ok(second) = join(self.shared, peer) else { return };
+            let over = Flow::start_sending(self.shared, &socket, header, second);
+            if header.reverse {
+                // Of a client that only receives, what is sent to it holds its place.
+                drop(member);
+                self.known.insert(peer, Known::Running(over));
+                return;
             }
         }
-        let flow = Flow {
-            tally: Tally::default(),
-            wide,
-            wants_report: header.is_none_or(|header| !header.no_report && !header.reverse),
-            last: Instant::now(),
-            heard_bytes: 0,
-            told_bytes: 0,
-            // Of a client that only receives, what is sent to it holds its place.
-            member: header.is_none_or(|header| !header.reverse).then_some(member),
-        };
-        self.flows.insert(peer, flow);
-        true
+        let wants_report = header.is_none_or(|header| !header.no_report);
+        let flow = Flow::new(Arc::clone(self.shared), socket, member, wide, wants_report);
+        let strays = strays.iter().filter_map(|bytes| Came::read(bytes, wide, None));
+        let came = std::iter::once(first).chain(strays).collect();
+        self.known.insert(peer, Known::Opened { at_ns, flow: Box::new(flow), came });
+        self.opened += 1;
     }
 
-    fn start_sending(&mut self, header: TestHeader, peer: SocketAddr, way: Way) {
-        let Ok(member) = join(self.shared, peer) else { return };
-        let (socket, shared) = (Arc::clone(self.socket), Arc::clone(self.shared));
-        let started = crate::agent::start(move || {
-            send(&socket, &shared, &header, &way);
-            drop(member);
-        });
-        if let Err(error) = started {
-            self.turn_away(peer, error.to_string());
+    /// Starts the flows of which nothing more is among the datagrams of strangers: their sockets were there when what is
+    /// being read now arrived.
+    fn start(&mut self, arrived_ns: u64) {
+        if self.opened == 0 {
+            return;
+        }
+        let ready = |known: &Known| matches!(known, Known::Opened { at_ns, .. } if *at_ns <= arrived_ns);
+        let peers: Vec<SocketAddr> = self.known.iter().filter(|(_, k)| ready(k)).map(|(p, _)| *p).collect();
+        for peer in peers {
+            if let Some(Known::Opened { flow, mut came, .. }) = self.known.remove(&peer) {
+                self.opened -= 1;
+                // Those that came while there were two sockets are of no known order.
+                came.sort_by_key(|came| came.stamp.number.unsigned_abs());
+                self.known.insert(peer, Known::Running(flow.start(came)));
+            }
         }
     }
 
-    fn turn_away(&mut self, peer: SocketAddr, why: String) {
-        if self.told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            self.told = Some(Instant::now());
-            self.shared.tell(&Event::TurnedAway { peer, why });
-        }
-    }
-
-    fn drop_silent(&mut self) {
+    fn forget_ended(&mut self) {
         if self.checked.elapsed() < CHECK {
             return;
         }
         self.checked = Instant::now();
-        self.flows.retain(|_, flow| {
-            let patience = if flow.tally.has_ended() { FAREWELL } else { SILENCE };
-            let stays = flow.last.elapsed() < patience;
-            if let (false, Some(member)) = (stays, &flow.member) {
-                member.note(format!("silent for {}", Nanos::from(patience)));
-            }
-            stays
-        });
+        self.known.retain(|_, known| !matches!(known, Known::Running(over) if over.load(Ordering::Relaxed)));
     }
 }
 
-/// Sends datagrams at the rate that the client named, for as long.
-fn send(socket: &EchoSocket, shared: &Shared, header: &TestHeader, way: &Way) {
-    process::sharpen_timers();
-    let limits = shared.options.limits;
-    let length = header.length.unwrap_or(PAYLOAD_BYTES).clamp(STAMP_BYTES as u32, LONGEST_PAYLOAD) as usize;
-    let rate = header.rate_bps.unwrap_or(RATE_BPS).min(limits.rate.map_or(u64::MAX, |rate| rate.as_bps()));
-    let (longest, total) = match header.amount {
-        Amount::Time(time) => (time.min(limits.duration), u64::MAX),
-        Amount::Bytes(bytes) => (limits.duration, bytes),
+/// The socket of a flow, and what it got before it heard its client alone.
+fn open(
+    way: &Way,
+    port: u16,
+    peer: SocketAddr,
+    header: Option<&TestHeader>,
+) -> Result<(UdpSocket, Vec<Vec<u8>>), EngineError> {
+    let local = way.local(port).ok_or_else(|| {
+        EngineError::Refused("its kernel does not tell which address a datagram was sent to".to_owned())
+    })?;
+    let options = UdpOptions {
+        receive_buffer: Some(BUFFER_BYTES),
+        send_buffer: Some(crate::datagram::SEND_BUFFER),
+        dscp: header.map(|header| header.type_of_service >> 2).filter(|&dscp| dscp > 0),
+        share_port: true,
+        ..Default::default()
     };
-    let mut datagram = vec![0; length];
-    let start = clock::monotonic_ns();
-    let mut number: i64 = 1;
-    let put = |number: i64, datagram: &mut [u8]| {
-        let stamp = Stamp { number, sent_us: clock::unix_ns() / 1000 };
-        datagram[..STAMP_BYTES].copy_from_slice(&stamp.encode());
-        // One that the system has no room for is lost, as on the path.
-        let _ = socket.answer(datagram, way);
-    };
-    loop {
-        let sent = (number - 1) as u64 * length as u64;
-        let due_ns = (u128::from(sent) * 8_000_000_000 / u128::from(rate.max(1))) as u64;
-        if due_ns >= longest.as_ns() || sent >= total || !wait_until(start + due_ns, &shared.ending) {
-            break;
+    let socket = udp::connect(Some(local), peer, &options)?;
+    let failed = || EngineError::io("serve an iperf2 client");
+    socket.set_nonblocking(true).map_err(failed())?;
+    let mut strays = Vec::new();
+    let mut room = vec![0; 65_536];
+    for _ in 0..MOST_STRAYS {
+        match socket.recv_from(&mut room) {
+            Ok((length, from)) if from == peer => strays.push(room[..length].to_vec()),
+            Ok(_) => {}
+            Err(_) => break,
         }
-        put(number, &mut datagram);
-        number += 1;
     }
-    for end in 0..ENDS {
-        put(-(number + end), &mut datagram);
-    }
+    socket.set_nonblocking(false).map_err(failed())?;
+    Ok((socket, strays))
 }

@@ -1,9 +1,10 @@
-//! iperf2's clients, on a port of their own: connections by a thread each, datagrams by one thread for all.
+//! iperf2's clients, on a port of their own: each connection and each flow of datagrams by a thread of its own.
 //!
 //! A client says nothing of which streams belong together: those of one address at one time are one session.
 
 mod datagrams;
 mod door;
+mod flow;
 mod stream;
 
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ impl Listener {
         let of_datagrams = Arc::clone(shared);
         Ok(vec![
             crate::agent::start(move || door::keep(&listener, &of_streams))?,
-            crate::agent::start(move || datagrams::serve(Arc::new(socket), &of_datagrams))?,
+            crate::agent::start(move || datagrams::serve(&socket, &of_datagrams))?,
         ])
     }
 }
@@ -118,6 +119,11 @@ fn join(shared: &Arc<Shared>, peer: SocketAddr) -> Result<Membership, Denied> {
         shared.tell(&Event::Began { session, peer, program: "iperf2".to_owned() });
     }
     Ok(Membership { shared: Arc::clone(shared), peer, _streams: streams })
+}
+
+/// Tells of somebody who was not let in.
+fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
+    shared.tell(&Event::TurnedAway { peer, why: denied.to_string() });
 }
 
 impl Membership {

@@ -11,7 +11,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
 use super::super::{Event, Shared};
-use super::{Membership, VERSION, join};
+use super::{Membership, VERSION, join, turn_away};
 use crate::EngineError;
 use crate::crew::Crew;
 use crate::meter::Meter;
@@ -36,7 +36,7 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, h
     let member = match join(shared, peer) {
         Ok(member) => member,
         Err(denied) => {
-            shared.tell(&Event::TurnedAway { peer, why: denied.to_string() });
+            turn_away(shared, peer, &denied);
             return socket::close_hard(stream);
         }
     };

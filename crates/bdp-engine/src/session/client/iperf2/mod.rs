@@ -1,5 +1,7 @@
-//! Drives a server of iperf2 over TCP. That server tells of its end only its version: what it received is what it
-//! acknowledged, what it sent is what came.
+//! Drives a server of iperf2. Of connections that server tells only its version: what it received is what it
+//! acknowledged, what it sent is what came. Of datagrams it reports what it received.
+
+mod datagrams;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -50,23 +52,39 @@ pub(super) fn measure(
         false => request.directions.iter().map(|&way| vec![way]).collect(),
     };
     for round in rounds {
-        let streams = server.open(&addresses, &round, request, &mut reporter)?;
-        let local = streams.first().and_then(|s| s.local_addr().ok()).map(|a| a.ip());
-        if let (None, Some(local)) = (&near, local) {
-            near = Some(Baseline::take(local));
-        }
-        for (way, received, sent) in carry_out(streams, &round, request, &mut reporter)? {
+        let mut note_local = |local: Option<SocketAddr>| {
+            if let (None, Some(local)) = (&near, local) {
+                near = Some(Baseline::take(local.ip()));
+            }
+        };
+        let outcomes = match request.udp {
+            Some(_) => {
+                datagrams::measure(&mut server, &addresses, &round, request, &mut note_local, &mut reporter)?
+            }
+            None => {
+                let streams = server.open(&addresses, &round, request, &mut reporter)?;
+                note_local(streams.first().and_then(|s| s.local_addr().ok()));
+                carry_out(connections(&streams, &round, request)?, request, &mut reporter)?
+            }
+        };
+        for (way, received, sent) in outcomes {
             outcome::note_path(&mut path, way, &received, &sent);
             let rtt = sent.samples.iter().filter_map(|s| s.srtt_ns).min();
             path.rtt_min_ns = path.rtt_min_ns.min(rtt).or(path.rtt_min_ns).or(rtt);
-            directions.push(outcome::result(request, way, received, sent, RttReport::default())?);
+            let udp = super::datagrams::report(request, way, &received, &sent, None);
+            let result = outcome::result(request, way, received, sent, RttReport::default())?;
+            directions.push(DirectionResult { udp, ..result });
         }
     }
-    let mut caveats = vec![
-        "the server speaks iperf2's protocol, which tells nothing of its end and answers no probes: what it received is \
-         what its kernel acknowledged"
-            .to_owned(),
-    ];
+    let told = match request.udp {
+        Some(_) => {
+            "of datagrams it tells how many came, out of order, and their jitter, and answers no probes"
+        }
+        None => {
+            "it tells nothing of its end and answers no probes: what it received is what its kernel acknowledged"
+        }
+    };
+    let mut caveats = vec![format!("the server speaks iperf2's protocol: {told}")];
     outcome::add_caveats(request, &directions, &mut caveats);
     Ok(Measurement {
         near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),
@@ -89,8 +107,8 @@ pub(super) fn measure(
 fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let from = request.bidirectional || request.directions.contains(&Way::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if request.udp.is_some() {
-        return wrong("iperf2's servers are driven over TCP alone; leave out -u, or run bdp serve there");
+    if let Some(udp) = &request.udp {
+        return datagrams::check(request, udp);
     }
     if from && request.congestion.is_some() {
         return wrong(
@@ -204,47 +222,73 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<[u16;
     }
 }
 
+/// What one direction is carried out by.
+type Work<'a> = Box<dyn FnOnce(&AtomicBool, &Meter) -> Result<(Received, Sent), SessionError> + Send + 'a>;
+
+/// What the directions of a round do with its connections.
+fn connections<'a>(
+    streams: &[TcpStream],
+    ways: &[Way],
+    request: &'a MeasureRequest,
+) -> Result<Vec<(Way, Work<'a>)>, SessionError> {
+    let mut works: Vec<(Way, Work<'a>)> = Vec::new();
+    for &way in ways {
+        let cloned: std::io::Result<Vec<_>> = streams.iter().map(TcpStream::try_clone).collect();
+        let streams = cloned.map_err(EngineError::io("open the streams"))?;
+        works.push((
+            way,
+            Box::new(move |stop, meter| match way {
+                Way::To => Ok(send_all(streams, request, stop, meter)?),
+                Way::From => Ok(receive_all(streams, request, stop, meter)?),
+            }),
+        ));
+    }
+    Ok(works)
+}
+
 /// Runs a round to its end.
 fn carry_out(
-    streams: Vec<TcpStream>,
-    ways: &[Way],
+    works: Vec<(Way, Work<'_>)>,
     request: &MeasureRequest,
     reporter: &mut Reporter<'_>,
 ) -> Result<Vec<(Way, Received, Sent)>, SessionError> {
-    let (stop, meter) = (AtomicBool::new(false), Meter::default());
-    let clones = || -> Result<Vec<TcpStream>, SessionError> {
-        let cloned: std::io::Result<_> = streams.iter().map(TcpStream::try_clone).collect();
-        Ok(cloned.map_err(EngineError::io("open the streams"))?)
+    let stop = AtomicBool::new(false);
+    let stage = match works.as_slice() {
+        [(way, _)] => Stage::Direction(*way),
+        _ => Stage::Both,
     };
-    let stage = if ways.len() == 2 { Stage::Both } else { Stage::Direction(ways[0]) };
+    let meters: Vec<(Way, Meter)> = works.iter().map(|(way, _)| (*way, Meter::default())).collect();
     thread::scope(|scope| {
-        let mut works = Vec::new();
-        for &way in ways {
-            let (streams, stop, meter) = (clones()?, &stop, &meter);
-            works.push((
-                way,
-                scope.spawn(move || match way {
-                    Way::To => send_all(streams, request, stop, meter),
-                    Way::From => receive_all(streams, request, stop, meter),
-                }),
-            ));
-        }
-        let (since, mut told) = (Instant::now(), Instant::now());
+        let running: Vec<_> = works
+            .into_iter()
+            .zip(&meters)
+            .map(|((way, work), (_, meter))| {
+                let stop = &stop;
+                (way, scope.spawn(move || work(stop, meter)))
+            })
+            .collect();
+        let (since, mut told, mut shown) = (Instant::now(), Instant::now(), vec![0; meters.len()]);
         let mut watched = Ok(());
-        while works.iter().any(|(_, work)| !work.is_finished()) {
+        while running.iter().any(|(_, work)| !work.is_finished()) {
             thread::sleep(LOOK);
-            if told.elapsed() >= reporter.tick && watched.is_ok() {
+            let elapsed = told.elapsed();
+            if elapsed >= reporter.tick && watched.is_ok() {
                 told = Instant::now();
-                watched = reporter.tell(stage, since, request.duration, Goodput::default(), None);
+                let ways = meters.iter().zip(&mut shown).map(|((way, meter), shown)| {
+                    let more = meter.bytes().saturating_sub(std::mem::replace(shown, meter.bytes()));
+                    (*way, more as f64 * 8.0 / elapsed.as_secs_f64())
+                });
+                let goodput = Goodput { ways: ways.collect(), ..Default::default() };
+                watched = reporter.tell(stage, since, request.duration, goodput, None);
             }
             if watched.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
         }
         let mut outcomes = Vec::new();
-        for (way, work) in works {
+        for (way, work) in running {
             let done = work.join().unwrap_or_else(|_| {
-                Err(EngineError::Ended("the work of a direction ended unexpectedly".to_owned()))
+                Err(EngineError::Ended("the work of a direction ended unexpectedly".to_owned()).into())
             });
             let (received, sent) = done?;
             outcomes.push((way, received, sent));

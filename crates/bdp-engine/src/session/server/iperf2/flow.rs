@@ -1,0 +1,225 @@
+//! One flow of iperf2's datagrams, on a thread of its own: received, and reported on at its end; or sent.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Nanos;
+use bdp_sys::udp::{Train, TrainReceiver};
+use bdp_sys::{clock, process};
+use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader};
+
+use super::super::Shared;
+use super::Membership;
+use crate::EngineError;
+use crate::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
+use crate::meter::Meter;
+
+/// How long a flow may be silent before it is dropped.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long its report is given again, once it has ended.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How much longer than is granted a client may send.
+const SLACK: Nanos = Nanos::secs(15);
+/// Rate of a sender where the client names none, bit/s, and its payload: iperf2's defaults.
+const RATE_BPS: u64 = 1 << 20;
+const PAYLOAD_BYTES: u32 = 1470;
+/// How often the end of a flow that the server sends is told, and how far apart.
+const ENDS: i64 = 3;
+const END_GAP: Duration = Duration::from_millis(20);
+
+/// A datagram as it came.
+pub(super) struct Came {
+    pub(super) stamp: Stamp,
+    bytes: usize,
+    arrived_us: u64,
+}
+
+impl Came {
+    /// `None` of what is too short to be one.
+    pub(super) fn read(datagram: &[u8], wide: bool, arrived_unix_ns: Option<u64>) -> Option<Self> {
+        // Versions with numbers of 32 bits have the same stamp without the last word.
+        let stamp = Stamp::decode(datagram, wide)?;
+        let arrived_us = arrived_unix_ns.unwrap_or_else(clock::unix_ns) / 1000;
+        (datagram.len() >= STAMP_BYTES).then_some(Self { stamp, bytes: datagram.len(), arrived_us })
+    }
+}
+
+/// What comes from one client's socket.
+pub(super) struct Flow {
+    pub(super) wide: bool,
+    shared: Arc<Shared>,
+    socket: UdpSocket,
+    wants_report: bool,
+    trusted: bool,
+    tally: Tally,
+    began: Instant,
+    last: Instant,
+    heard_bytes: u64,
+    told_bytes: u64,
+    member: Option<Membership>,
+}
+
+impl Flow {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        socket: UdpSocket,
+        member: Membership,
+        wide: bool,
+        wants_report: bool,
+    ) -> Self {
+        Self {
+            wide,
+            trusted: shared.options.access.is_trusted(member.peer.ip()),
+            shared,
+            socket,
+            wants_report,
+            tally: Tally::default(),
+            began: Instant::now(),
+            last: Instant::now(),
+            heard_bytes: 0,
+            told_bytes: 0,
+            member: Some(member),
+        }
+    }
+
+    /// Receives on a thread, after what came before; what it gives is set when it is over.
+    pub(super) fn start(mut self: Box<Self>, came: Vec<Came>) -> Arc<AtomicBool> {
+        let over = Arc::new(AtomicBool::new(false));
+        let on_thread = Arc::clone(&over);
+        let started = crate::agent::start(move || {
+            if let (Err(error), Some(member)) = (self.run(came), &self.member) {
+                member.note(error.to_string());
+            }
+            self.shared.counters.add_received(self.tally.bytes());
+            on_thread.store(true, Ordering::Relaxed);
+        });
+        // Without a thread the flow is dropped, and with it its place.
+        if started.is_err() {
+            over.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+
+    fn run(&mut self, came: Vec<Came>) -> Result<(), EngineError> {
+        process::sharpen_timers();
+        let socket = self.socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
+        let mut receiver = TrainReceiver::new(socket, CHECK)?;
+        came.iter().for_each(|came| self.take(came));
+        let longest = (self.shared.options.limits.duration + SLACK).to_duration();
+        while !self.shared.is_ending() {
+            match receiver.receive(|train| self.take_train(&train)) {
+                Ok(()) => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                // What an earlier report met at the client says nothing of what is to come.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
+                Err(e) => return Err(EngineError::io("receive a datagram")(e)),
+            }
+            let patience = if self.tally.has_ended() { FAREWELL } else { SILENCE };
+            if self.last.elapsed() >= patience {
+                if let Some(member) = &self.member {
+                    member.note(format!("silent for {}", Nanos::from(patience)));
+                }
+                return Ok(());
+            }
+            // Its place is taken for as long as it goes on: nobody gets another by it.
+            if let Some(member) = self.member.as_ref().filter(|_| self.began.elapsed() > longest) {
+                member.note("it sent for longer than is granted (--max-duration)");
+                self.wants_report = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_train(&mut self, train: &Train<'_>) {
+        for datagram in train.bytes.chunks(train.datagram_bytes) {
+            if let Some(came) = Came::read(datagram, self.wide, train.arrived_unix_ns) {
+                self.take(&came);
+            }
+        }
+    }
+
+    fn take(&mut self, came: &Came) {
+        // What a client answers to the end of a flow that it received has no number.
+        if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
+            return;
+        }
+        self.last = Instant::now();
+        self.heard_bytes += came.bytes as u64;
+        self.tally.take(&came.stamp, came.bytes, came.arrived_us);
+        if came.stamp.number >= 0 {
+            return;
+        }
+        self.member = None;
+        let affordable = self.told_bytes + REPORT_BYTES as u64 <= self.heard_bytes;
+        if self.wants_report && (self.trusted || affordable) {
+            // Without a number, so that a client that receives too takes it for no datagram of the flow.
+            let report = self.tally.report().encode(&[0; STAMP_BYTES]);
+            if self.socket.send(&report).is_ok() {
+                self.told_bytes += REPORT_BYTES as u64;
+            }
+        }
+    }
+
+    /// Sends on a thread, as the header says; what it gives is set when that is over.
+    pub(super) fn start_sending(
+        shared: &Arc<Shared>,
+        socket: &UdpSocket,
+        header: TestHeader,
+        member: Membership,
+    ) -> Arc<AtomicBool> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (shared, on_thread) = (Arc::clone(shared), Arc::clone(&over));
+        let started =
+            socket.try_clone().map_err(EngineError::io("serve an iperf2 client")).and_then(|socket| {
+                crate::agent::start(move || {
+                    if let Err(error) = send(&socket, &shared, &header) {
+                        member.note(error.to_string());
+                    }
+                    drop(member);
+                    on_thread.store(true, Ordering::Relaxed);
+                })
+            });
+        if started.is_err() {
+            over.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+}
+
+/// Sends datagrams at the rate that the client named, for as long.
+fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader) -> Result<(), EngineError> {
+    let limits = shared.options.limits;
+    let default_rate = (header.version.is_none()).then_some(RATE_BPS);
+    let most = limits.rate.map(|rate| rate.as_bps());
+    let asked = header.rate_bps.or(default_rate);
+    let (duration, bytes) = match header.amount {
+        Amount::Time(time) => (time.min(limits.duration), None),
+        Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
+    };
+    let plan = DatagramSendPlan {
+        payload_bytes: Some(header.length.unwrap_or(PAYLOAD_BYTES)),
+        rate_bps: asked.map_or(most, |asked| Some(most.map_or(asked, |most| asked.min(most)).max(1))),
+        duration,
+        omit: Nanos::ZERO,
+        bytes,
+    };
+    let layout = Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
+    let cloned = socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
+    let streams = vec![Stream { socket: cloned, layout }];
+    let (sent, tallies) = send::each_over(streams, &plan, &shared.ending, &Meter::default())?;
+    shared.counters.add_sent(sent.bytes);
+    let length = sent.datagrams.map_or(STAMP_BYTES as u64, |datagrams| datagrams.payload_bytes);
+    let mut last = vec![0; (length as usize).max(STAMP_BYTES)];
+    for end in 0..ENDS {
+        let number = -(tallies.iter().map(|t| t.datagrams).sum::<u64>() as i64 + 1 + end);
+        let stamp = Stamp { number, sent_us: clock::unix_ns() / 1000 };
+        last[..STAMP_BYTES].copy_from_slice(&stamp.encode());
+        // Lost as any datagram may be.
+        let _ = socket.send(&last);
+        std::thread::sleep(END_GAP);
+    }
+    Ok(())
+}

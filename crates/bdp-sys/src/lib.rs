@@ -22,6 +22,7 @@ pub mod softnet;
 pub mod stamp;
 pub mod sysctl;
 pub mod tcp_info;
+pub mod terminal;
 pub mod tun;
 pub mod udp;
 pub mod window;

@@ -1,0 +1,121 @@
+//! A question at the terminal whose answer is not shown.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+
+use crate::{Result, SysError, check};
+
+/// The longest answer that is taken.
+const LONGEST: usize = 1024;
+
+/// What was typed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// A line, without its end.
+    Line(String),
+    /// Ctrl-C, Ctrl-D, or the terminal went away.
+    Nothing,
+}
+
+/// Asks at the controlling terminal, whatever standard input and output are. Keys that would end the process are only
+/// characters meanwhile, so that the terminal is put back however it ends.
+pub fn ask_secretly(question: &str) -> Result<Typed> {
+    let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
+    let mut terminal = opened.map_err(|e| SysError::new("open", "/dev/tty", e))?;
+    let failed = |e| SysError::new("use", "/dev/tty", e);
+    terminal.write_all(question.as_bytes()).map_err(failed)?;
+    let quiet = Quiet::begin(&terminal)?;
+    let typed = read_line(&mut terminal).map_err(failed);
+    drop(quiet);
+    terminal.write_all(b"\n").map_err(failed)?;
+    typed
+}
+
+/// A terminal that shows nothing and gives every key at once; put back when this is dropped.
+struct Quiet {
+    terminal: i32,
+    before: libc::termios,
+}
+
+impl Quiet {
+    fn begin(terminal: &File) -> Result<Self> {
+        let fd = terminal.as_raw_fd();
+        // SAFETY: termios is plain data, which tcgetattr fills.
+        let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and the pointer is that of a live value.
+        check(unsafe { libc::tcgetattr(fd, &raw mut settings) }, "read settings of", "/dev/tty")?;
+        let quiet = Self { terminal: fd, before: settings };
+        settings.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON | libc::ISIG);
+        settings.c_cc[libc::VMIN] = 1;
+        settings.c_cc[libc::VTIME] = 0;
+        // What was typed before the question is no answer to it.
+        // SAFETY: as above.
+        check(unsafe { libc::tcsetattr(fd, libc::TCSAFLUSH, &raw const settings) }, "set", "/dev/tty")?;
+        Ok(quiet)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: the terminal outlives this value, whose settings are those that it had.
+        unsafe { libc::tcsetattr(self.terminal, libc::TCSAFLUSH, &raw const self.before) };
+    }
+}
+
+/// Keys until the end of the line, with those that correct it.
+fn read_line(keys: &mut impl Read) -> std::io::Result<Typed> {
+    let mut line = Vec::new();
+    let mut key = [0];
+    loop {
+        match keys.read(&mut key) {
+            Ok(0) => return Ok(Typed::Nothing),
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        }
+        match key[0] {
+            b'\n' | b'\r' => {
+                return Ok(Typed::Line(String::from_utf8_lossy(&line).into_owned()));
+            }
+            // Ctrl-C, Ctrl-D, Ctrl-\.
+            3 | 4 | 28 => return Ok(Typed::Nothing),
+            // Backspace takes back a character, whatever its bytes.
+            8 | 127 => while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
+            // Ctrl-U.
+            21 => line.clear(),
+            byte if line.len() < LONGEST => line.push(byte),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_its_keys_leave() {
+        for (keys, line) in [
+            ("rossi\n", Some("rossi")),
+            ("rossi\rmore", Some("rossi")),
+            ("rosso\x7fi\n", Some("rossi")),
+            ("r\u{f6}\x08\x08\x08ab\n", Some("ab")),
+            ("wrong\x15right\n", Some("right")),
+            ("\n", Some("")),
+            ("ros\x03si\n", None),
+            ("\x04", None),
+            ("no end", None),
+        ] {
+            let typed = read_line(&mut keys.as_bytes()).unwrap();
+            let expected = line.map_or(Typed::Nothing, |line| Typed::Line(line.to_owned()));
+            assert!(typed == expected, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_bounded() {
+        let keys = "x".repeat(3 * LONGEST) + "\n";
+        assert!(read_line(&mut keys.as_bytes()).unwrap() == Typed::Line("x".repeat(LONGEST)));
+    }
+}

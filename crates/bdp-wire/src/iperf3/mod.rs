@@ -5,6 +5,7 @@
 //! [`exchange`] knows which state may follow which. Data connections and datagrams: the cookie alone, and [`datagram`].
 
 pub mod auth;
+pub mod base64;
 pub mod datagram;
 pub mod exchange;
 mod members;

@@ -134,7 +134,7 @@ impl fmt::Display for Failure {
             114 => "it can't read the parameters",
             117 => "it can't read the results",
             134 => "it does not have that congestion control",
-            142 => "the authorisation failed; give --user and --iperf3-public-key",
+            142 => "it let nobody in by that login",
             _ => return write!(f, "error {} of iperf3 (errno {})", self.code, self.errno),
         };
         f.write_str(text)

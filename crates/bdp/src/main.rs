@@ -25,6 +25,7 @@ mod show;
 mod store;
 mod sweep;
 mod token;
+mod users;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;

@@ -16,6 +16,7 @@ use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::exit::{self, Exit};
+use crate::users::UserArgs;
 use crate::{Outcome, metrics, output, token};
 
 /// Limits with a token, and with --open.
@@ -83,6 +84,8 @@ pub struct ServeArgs {
     /// Let in these addresses alone, and loopback; iperf3's and iperf2's clients from them need no token. Repeatable
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
+    #[command(flatten)]
+    users: UserArgs,
     /// Let these addresses not in, whatever else is said. Repeatable
     #[arg(long, value_name = "CIDR")]
     deny: Vec<Network>,
@@ -125,6 +128,7 @@ impl ServeArgs {
             access,
             places,
             iperf2_port: self.iperf2_port,
+            logins: self.users.find()?,
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;

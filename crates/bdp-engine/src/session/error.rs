@@ -91,6 +91,14 @@ pub enum SessionError {
         /// Why.
         refusal: Refusal,
     },
+    /// The peer serves those alone that log in.
+    #[error("{address} did not let this client in: {way_out}")]
+    Login {
+        /// Where.
+        address: SocketAddr,
+        /// What to look at.
+        way_out: String,
+    },
     /// The peer could not do what it was asked.
     #[error("{address} could not: {error}")]
     Far {

@@ -7,6 +7,7 @@ pub(crate) mod deadline;
 pub mod dial;
 pub mod download;
 mod error;
+pub mod login;
 pub mod server;
 
 use std::fmt;
@@ -22,11 +23,16 @@ pub use error::SessionError;
 pub struct Credentials {
     /// The token that the server printed; it is never sent, only proven.
     pub token: Option<String>,
+    /// Who this is to a server of iperf3's protocol that serves users alone.
+    pub login: Option<login::ClientLogin>,
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("token", &self.token.as_ref().map(|_| "...")).finish()
+        f.debug_struct("Credentials")
+            .field("token", &self.token.as_ref().map(|_| "..."))
+            .field("login", &self.login)
+            .finish()
     }
 }
 

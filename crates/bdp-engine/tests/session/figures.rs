@@ -19,7 +19,7 @@ fn both_directions_are_measured_in_turn_and_everything_is_filled() {
     let mut stages = Vec::new();
     let measurement = measure(
         &request,
-        &Credentials { token: Some(TOKEN.to_owned()) },
+        &Credentials { token: Some(TOKEN.to_owned()), login: None },
         &mut |progress| stages.push(progress.stage),
         &AtomicBool::new(false),
     )

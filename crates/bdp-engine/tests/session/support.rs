@@ -30,6 +30,7 @@ pub fn options() -> ServerOptions {
         access: AccessRules::default(),
         places: PlaceLimits { sessions: 8, sessions_per_address: 8, streams_per_address: 4000 },
         iperf2_port: None,
+        logins: None,
         once: false,
     }
 }
@@ -96,6 +97,6 @@ pub fn run(request: &MeasureRequest) -> Result<Measurement, SessionError> {
 }
 
 pub fn run_with(request: &MeasureRequest, token: Option<&str>) -> Result<Measurement, SessionError> {
-    let credentials = Credentials { token: token.map(str::to_owned) };
+    let credentials = Credentials { token: token.map(str::to_owned), login: None };
     measure(request, &credentials, &mut |_| {}, &AtomicBool::new(false))
 }

@@ -11,6 +11,7 @@ use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
 use bdp_wire::iperf2;
 
+use super::login::LoginArgs;
 use super::payload::PayloadArgs;
 use super::ssh::SshArgs;
 use super::{SocketArgs, UdpArgs, target};
@@ -111,6 +112,9 @@ pub struct MeasureArgs {
     #[arg(long)]
     iperf3: bool,
 
+    #[command(flatten)]
+    login: LoginArgs,
+
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     idle: Nanos,
@@ -177,6 +181,7 @@ impl MeasureArgs {
             request: self.request()?,
             credentials: Credentials {
                 token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
+                login: self.login.find()?,
             },
             label: self.label.clone(),
             runs: self.runs,
@@ -193,6 +198,7 @@ impl MeasureArgs {
             ("--bidir", self.bidir),
             ("--ssh", self.ssh.ssh.is_some()),
             ("--port", self.port.is_some()),
+            ("--user", self.login.is_asked()),
             ("-C", self.congestion.is_some()),
         ];
         if let Some((flag, _)) = other_end.iter().find(|(_, given)| *given) {
@@ -234,7 +240,7 @@ impl MeasureArgs {
         }
         let request = MeasureRequest {
             port: port.or(self.port).unwrap_or(if self.iperf2 { iperf2::PORT } else { PORT }),
-            peer: match (self.iperf3, self.iperf2) {
+            peer: match (self.iperf3 || self.login.is_asked(), self.iperf2) {
                 (true, _) => Some(PeerProtocol::Iperf3),
                 (_, true) => Some(PeerProtocol::Iperf2),
                 _ => None,

@@ -5,6 +5,7 @@ mod baseline;
 mod care;
 mod judgement;
 mod live;
+mod login;
 mod payload;
 mod socket;
 mod ssh;

@@ -165,6 +165,9 @@ impl PingArgs {
 
     /// What a server may want to know.
     pub(super) fn credentials(&self) -> anyhow::Result<Credentials> {
-        Ok(Credentials { token: token::find(self.token.as_deref(), self.token_file.as_deref())? })
+        Ok(Credentials {
+            token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
+            login: None,
+        })
     }
 }

@@ -31,7 +31,8 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         return Err(exit::usage("--set, --seed and --resume go with --in SCENARIO, not with a host"));
     }
     let request = request(args, host)?;
-    let credentials = Credentials { token: token::find(args.token.as_deref(), args.token_file.as_deref())? };
+    let credentials =
+        Credentials { token: token::find(args.token.as_deref(), args.token_file.as_deref())?, login: None };
     let mut store = args.store.open()?;
     let cancel = interrupt::cancel_instead();
     let mut sweep = Sweep {

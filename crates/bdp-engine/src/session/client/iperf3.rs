@@ -13,16 +13,18 @@ use std::time::{Duration, Instant};
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::RttSummary;
 use bdp_sys::socket::TcpOptions;
-use bdp_sys::{process, random, tcp_info};
+use bdp_sys::{clock, process, random, tcp_info};
 use bdp_wire::frame::FrameError;
+use bdp_wire::iperf3::auth::SKEW_SECONDS;
 use bdp_wire::iperf3::exchange::{ClientExchange, Step};
-use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Results, State};
+use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Parameters, Results, State};
 
 use super::{Goodput, Reporter, outcome};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use crate::iperf3::control::Control;
 use crate::iperf3::flow::{Flow, Outcome};
+use crate::session::login::{ClientLogin, Padding};
 use crate::session::{SessionError, Stage, dial};
 use order::{check, parameters};
 
@@ -46,6 +48,7 @@ pub(super) const GREETING: &str = "it is greeted";
 /// Measures by iperf3's protocol.
 pub(super) struct Driver<'a, 'r> {
     request: &'a MeasureRequest,
+    login: Option<&'a ClientLogin>,
     addresses: Vec<SocketAddr>,
     reporter: Reporter<'r>,
     handshakes: Vec<u64>,
@@ -56,11 +59,16 @@ pub(super) struct Driver<'a, 'r> {
 
 impl<'a, 'r> Driver<'a, 'r> {
     /// For a request that has been checked.
-    pub(super) fn new(request: &'a MeasureRequest, reporter: Reporter<'r>) -> Result<Self, SessionError> {
+    pub(super) fn new(
+        request: &'a MeasureRequest,
+        login: Option<&'a ClientLogin>,
+        reporter: Reporter<'r>,
+    ) -> Result<Self, SessionError> {
         check(request)?;
         let addresses = dial::resolve(request, reporter.cancel)?;
         Ok(Self {
             request,
+            login,
             addresses,
             reporter,
             handshakes: Vec::new(),
@@ -180,12 +188,16 @@ impl<'a, 'r> Driver<'a, 'r> {
             let cookie = Cookie::of(&random::bytes()?);
             let length_bytes = self.length(address)?;
             let exchange = ClientExchange::default();
-            let mut test = Test { control, address, cookie, exchange, length_bytes };
+            let login = self.login.map(|login| login.padding);
+            let mut test = Test { control, address, cookie, exchange, length_bytes, login };
             let sent = test.control.send(cookie.bytes());
             sent.map_err(|e| test.lost(&e.into(), GREETING))?;
             match test.step(&self.reporter, GREETED, GREETING) {
                 Ok(_) => {
-                    let parameters = parameters(self.request, ways, length_bytes);
+                    let parameters = Parameters {
+                        auth_token: self.token()?,
+                        ..parameters(self.request, ways, length_bytes)
+                    };
                     let sent = test.control.send_json(&parameters.to_json());
                     sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
                     return Ok(test);
@@ -196,6 +208,18 @@ impl<'a, 'r> Driver<'a, 'r> {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The login for a test that begins now.
+    fn token(&self) -> Result<Option<String>, SessionError> {
+        let Some(login) = self.login else { return Ok(None) };
+        match login.token(clock::unix_ms() / 1000) {
+            Some(token) => Ok(Some(token)),
+            None => Err(SessionError::Request(
+                "the user's name and password are longer than the server's key has room for; a longer key helps"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -288,6 +312,8 @@ struct Test {
     exchange: ClientExchange,
     /// Of one write, or of a datagram's payload.
     length_bytes: u64,
+    /// The padding of the login, where there is one.
+    login: Option<Padding>,
 }
 
 impl Test {
@@ -341,9 +367,18 @@ impl Test {
 
     /// The server's reason.
     fn failure(&self) -> SessionError {
-        match self.control.read::<{ Failure::BYTES }>(STEP) {
-            Ok(bytes) => {
-                SessionError::Far { address: self.address, error: Failure::decode(bytes).to_string() }
+        let code = match self.control.read::<4>(STEP) {
+            Ok(bytes) => i32::from_be_bytes(bytes),
+            Err(error) => return self.lost(&error, "it tells why it failed"),
+        };
+        // Of a login that it does not take iperf3 sends no more than that.
+        if code == Failure::AUTHORISATION.code {
+            return SessionError::Login { address: self.address, way_out: way_in(self.login) };
+        }
+        match self.control.read::<4>(STEP).map(i32::from_be_bytes) {
+            Ok(errno) => {
+                let failure = Failure { code, errno };
+                SessionError::Far { address: self.address, error: failure.to_string() }
             }
             Err(error) => self.lost(&error, "it tells why it failed"),
         }
@@ -390,6 +425,23 @@ impl Test {
     fn nonsense(&self, what: &str) -> SessionError {
         SessionError::NotBdp { address: self.address, what: format!("as an iperf3 server, {what}") }
     }
+}
+
+/// What helps whoever was not let in; the server does not tell what was wrong.
+fn way_in(login: Option<Padding>) -> String {
+    let padding = match login {
+        None => {
+            return "it serves those whom it knows: give --user NAME and its public key, --iperf3-public-key FILE; \
+                    of a 'bdp serve' there, --allow for this address does as well"
+                .to_owned();
+        }
+        Some(Padding::Oaep) => "an iperf3 before 3.17 there needs --iperf3-pkcs1",
+        Some(Padding::Pkcs1) => "an iperf3 since 3.17 there needs it without --iperf3-pkcs1",
+    };
+    format!(
+        "its answer is the same whatever is wrong: name, password, public key, or clocks more than \
+         {SKEW_SECONDS} s apart; {padding}"
+    )
 }
 
 /// What a reader should know of whatever such a server tells.

@@ -22,6 +22,7 @@ use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
 
+use super::login::ClientLogin;
 use super::{Credentials, Progress, SessionError, Stage, dial};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
@@ -51,7 +52,7 @@ pub(super) fn measure(
     let mut reporter = Reporter { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
     reporter.tell(Stage::Connecting, started, Nanos::ZERO, Goodput::default(), None)?;
     if request.peer == Some(PeerProtocol::Iperf3) {
-        let measurement = iperf3::Driver::new(request, reporter)?.measure()?;
+        let measurement = iperf3::Driver::new(request, credentials.login.as_ref(), reporter)?.measure()?;
         return Ok(timed(measurement, started_unix_ms, started));
     }
     if request.peer == Some(PeerProtocol::Iperf2) {
@@ -64,7 +65,8 @@ pub(super) fn measure(
     let control = match Control::greet(stream, address, credentials) {
         // iperf3 waits for the rest of its cookie, which no bdp would.
         Err(silent @ SessionError::Silent { .. }) if request.ssh.is_none() => {
-            return recognise(request, reporter, silent).map(|m| timed(m, started_unix_ms, started));
+            let login = credentials.login.as_ref();
+            return recognise(request, login, reporter, silent).map(|m| timed(m, started_unix_ms, started));
         }
         greeted => greeted?,
     };
@@ -105,11 +107,12 @@ pub(super) fn measure(
 /// Sees whether a server that says nothing is one of iperf3, and measures then.
 fn recognise(
     request: &MeasureRequest,
+    login: Option<&ClientLogin>,
     reporter: Reporter<'_>,
     silent: SessionError,
 ) -> Result<Measurement, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
-    let measured = iperf3::Driver::new(&request, reporter).and_then(iperf3::Driver::measure);
+    let measured = iperf3::Driver::new(&request, login, reporter).and_then(iperf3::Driver::measure);
     match measured {
         Ok(mut measurement) => {
             measurement
@@ -117,9 +120,12 @@ fn recognise(
                 .insert(0, "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned());
             Ok(measurement)
         }
-        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. } | SessionError::Far { .. })) => {
-            Err(error)
-        }
+        Err(
+            error @ (SessionError::Cancelled
+            | SessionError::Denied { .. }
+            | SessionError::Login { .. }
+            | SessionError::Far { .. }),
+        ) => Err(error),
         // It has no word for iperf3's client either.
         Err(_) => Err(silent),
     }

@@ -261,8 +261,9 @@ pub enum Denied {
     },
     /// Its protocol can't show a token, and its address is not enough.
     #[error(
-        "{} clients can't show a token and are served from loopback alone; --allow {peer} there lets this one in",
-        protocol.name()
+        "{} clients can't show a token and are served from loopback alone; --allow {peer} there lets this one in{}",
+        protocol.name(),
+        if *protocol == Protocol::Iperf3 { ", --iperf3-users those who log in" } else { "" }
     )]
     Unproven {
         /// Who.

@@ -37,15 +37,20 @@ pub(super) fn greet(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, v
 }
 
 /// A place among those that are greeted.
-struct Guest {
+pub(super) struct Guest {
     shared: Arc<Shared>,
     before: u32,
 }
 
 impl Guest {
-    fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         let before = shared.greeting.fetch_add(1, Ordering::Relaxed);
         Self { shared, before }
+    }
+
+    /// Whether there are as many before it as may be greeted at once.
+    pub(super) fn is_one_too_many(&self) -> bool {
+        self.before >= MOST_GREETED
     }
 }
 
@@ -82,7 +87,7 @@ fn admit(
         Some(Refusal::Ending)
     } else if let Err(denied) = &access {
         Some(denied.clone().into())
-    } else if guest.before >= MOST_GREETED || shared.places.is_full() {
+    } else if guest.is_one_too_many() || shared.places.is_full() {
         Some(Refusal::Busy { sessions: shared.places.sessions() })
     } else {
         None

@@ -11,6 +11,8 @@ use super::Event;
 pub enum Reason {
     /// No token, or a wrong one.
     Token,
+    /// No login of iperf3's, or one that is not taken.
+    Login,
     /// Another version of the protocol.
     Version,
     /// As many are served as may be.
@@ -27,13 +29,22 @@ pub enum Reason {
 
 impl Reason {
     /// Each of them.
-    pub const ALL: [Self; 7] =
-        [Self::Token, Self::Version, Self::Busy, Self::Ending, Self::Protocol, Self::Key, Self::Other];
+    pub const ALL: [Self; 8] = [
+        Self::Token,
+        Self::Login,
+        Self::Version,
+        Self::Busy,
+        Self::Ending,
+        Self::Protocol,
+        Self::Key,
+        Self::Other,
+    ];
 
     /// `token`, `version`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
+            Self::Login => "login",
             Self::Version => "version",
             Self::Busy => "busy",
             Self::Ending => "ending",
@@ -156,6 +167,6 @@ mod tests {
         }
         counters.give_reason(Reason::of(&Refusal::TokenWrong));
         let counted = counters.counted();
-        assert_eq!(counted.turned_away, [1, 0, 0, 0, 0, 0, 2]);
+        assert_eq!(counted.turned_away, [1, 0, 0, 0, 0, 0, 0, 2]);
     }
 }

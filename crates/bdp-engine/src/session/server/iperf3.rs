@@ -22,12 +22,15 @@ use bdp_wire::iperf3::{
 
 use super::access::{Proof, Protocol};
 use super::places::Place;
-use super::{Event, Shared, admission};
+use super::{Event, Reason, Shared, admission};
 use crate::iperf3::control::Control;
+use admission::Guest;
 use running::{Running, Streams, granted};
 
 /// How long a client may take over each step but the test itself.
 const STEP: Duration = Duration::from_secs(10);
+/// The same of who has yet to log in.
+const LOGIN_STEP: Duration = Duration::from_secs(5);
 /// Longest results of a client, which are some 200 bytes a stream.
 const LONGEST_RESULTS: usize = 256 << 10;
 
@@ -88,24 +91,34 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         deny(&[State::AccessDenied.byte()]);
         Err(why)
     };
-    let place = match shared.places.enter(peer.ip()) {
-        Ok(_) if shared.is_ending() => return busy("about to end".to_owned()),
-        Ok(place) => place,
-        Err(denied) => return busy(denied.to_string()),
+    if shared.is_ending() {
+        return busy("about to end".to_owned());
+    }
+    let entry = if proof == Proof::Nothing {
+        match shared.places.enter(peer.ip()) {
+            Ok(place) => Entry::Place(place),
+            Err(denied) => return busy(denied.to_string()),
+        }
+    } else {
+        // Strangers take no place until they have logged in.
+        let guest = Guest::new(Arc::clone(shared));
+        if guest.is_one_too_many() || shared.places.is_full() {
+            return busy("busy".to_owned());
+        }
+        Entry::Guest(guest)
     };
     let test = Arc::new(Test {
         hang_up: stream.try_clone().map_err(|e| e.to_string())?,
         peer,
-        proof,
         arrivals: Mutex::new(Arrivals { missing: 0, streams: BTreeMap::new(), ended: false }),
         changed: Condvar::new(),
     });
     shared.iperf3.map().insert(cookie, Arc::clone(&test));
     let on_thread = Arc::clone(shared);
     let started = crate::agent::start(move || {
-        test.serve(&on_thread, stream, place);
+        let was_session = test.serve(&on_thread, stream, entry);
         on_thread.iperf3.map().remove(&cookie);
-        if on_thread.options.once {
+        if was_session && on_thread.options.once {
             on_thread.end();
         }
     });
@@ -115,11 +128,18 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
     })
 }
 
+/// How a client is let in.
+enum Entry {
+    /// It has its place.
+    Place(Place),
+    /// It will have one when it has logged in.
+    Guest(Guest),
+}
+
 /// A test, shared by its own thread and the one that lets connections in.
 struct Test {
     hang_up: TcpStream,
     peer: SocketAddr,
-    proof: Proof,
     arrivals: Mutex<Arrivals>,
     changed: Condvar,
 }
@@ -158,18 +178,31 @@ impl Ending {
 }
 
 impl Test {
-    /// From the cookie to the farewell.
-    fn serve(&self, shared: &Shared, stream: TcpStream, place: Place) {
+    /// From the cookie to the farewell; whether it came to a session.
+    fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
+        let turn_away = |why| {
+            shared.tell(&Event::TurnedAway { peer: self.peer, why });
+            false
+        };
+        let control = match Control::over(stream) {
+            Ok(control) => control,
+            Err(e) => return turn_away(e.to_string()),
+        };
+        let refuse = |ending: &Ending| {
+            if let Some(failure) = ending.failure {
+                control.refuse(failure);
+            }
+        };
+        let Admitted { parameters, place, program } =
+            match self.admit(shared, &control, entry).inspect_err(refuse) {
+                Ok(admitted) => admitted,
+                Err(ending) => return turn_away(ending.why),
+            };
         let began = Instant::now();
         let number = admission::next_number(&shared.begun);
+        shared.tell(&Event::Began { session: number, peer: self.peer, program });
         let mut flows = 0;
-        let ended = Control::over(stream).map_err(|e| Ending::silent(e.to_string())).and_then(|control| {
-            self.attend(shared, &control, &place, number, &mut flows).inspect_err(|ending| {
-                if let Some(failure) = ending.failure {
-                    control.refuse(failure);
-                }
-            })
-        });
+        let ended = self.attend(shared, &control, &parameters, &place, &mut flows).inspect_err(refuse);
         self.arrivals().ended = true;
         drop(place);
         shared.tell(&Event::Ended {
@@ -179,38 +212,54 @@ impl Test {
             flows,
             why: ended.err().map(|ending| ending.why),
         });
+        true
+    }
+
+    /// Asks for parameters, and for who it is where that counts.
+    fn admit(&self, shared: &Shared, control: &Control, entry: Entry) -> Result<Admitted, Ending> {
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
+        control.say(State::ParamExchange).map_err(gone)?;
+        let patience = if matches!(entry, Entry::Guest(_)) { LOGIN_STEP } else { STEP };
+        let parameters = read_parameters(control, patience)?;
+        let version = parameters.client_version.as_deref().unwrap_or("without a version");
+        let mut program = format!("iperf3 {}", readable(version));
+        let place = match entry {
+            Entry::Place(place) => place,
+            Entry::Guest(_guest) => {
+                let user = self.authorise(shared, &parameters)?;
+                program.push_str(&format!(", user '{}'", readable(&user)));
+                shared.places.enter(self.peer.ip()).map_err(|denied| {
+                    // Whether or not it hears it, there is no place.
+                    let _ = control.say(State::AccessDenied);
+                    Ending::silent(denied.to_string())
+                })?
+            }
+        };
+        Ok(Admitted { parameters, place, program })
     }
 
     fn attend(
         &self,
         shared: &Shared,
         control: &Control,
+        parameters: &Parameters,
         place: &Place,
-        number: u32,
         flows: &mut u32,
     ) -> Result<(), Ending> {
-        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
-        control.say(State::ParamExchange).map_err(gone)?;
-        let parameters = read_parameters(control)?;
-        let program =
-            format!("iperf3 {}", parameters.client_version.as_deref().unwrap_or("without a version"));
-        let program = program.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(30).collect();
-        shared.tell(&Event::Began { session: number, peer: self.peer, program });
-        self.authorise(&parameters)?;
-        let longest = granted(shared, &parameters)?;
+        let longest = granted(shared, parameters)?;
         let _streams = place
             .take_streams(parameters.streams())
             .map_err(|denied| Ending::refused(Failure::STREAMS, denied.to_string()))?;
         let streams = match parameters.protocol {
-            Carrier::Tcp => Streams::Connections(self.gather(control, &parameters)?),
-            Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, &parameters)?),
+            Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
+            Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
         };
-        let mut running = Running::start(streams, &parameters, longest, shared.options.limits.rate)?;
+        let mut running = Running::start(streams, parameters, longest, shared.options.limits.rate)?;
         *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
         control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone)?;
-        running.attend(control, &parameters, longest)?;
-        let results = running.finish(&parameters)?;
+        running.attend(control, parameters, longest)?;
+        let results = running.finish(parameters)?;
         let received =
             if parameters.direction == Direction::Reverse { 0 } else { parameters.parallel as usize };
         let (to, from) = results.streams.split_at(received.min(results.streams.len()));
@@ -219,14 +268,16 @@ impl Test {
         exchange(control, &results)
     }
 
-    /// Whether the client has shown what it has to.
-    fn authorise(&self, _parameters: &Parameters) -> Result<(), Ending> {
-        match self.proof {
-            Proof::Nothing => Ok(()),
-            Proof::User | Proof::Token => {
-                Err(Ending::refused(Failure::AUTHORISATION, "it named no user that is known here"))
-            }
-        }
+    /// The user that the client is.
+    fn authorise(&self, shared: &Shared, parameters: &Parameters) -> Result<String, Ending> {
+        let checked = match &shared.logins {
+            Some(logins) => logins.check(self.peer.ip(), parameters.auth_token.as_deref()),
+            None => Err("it can't show what it has to".to_owned()),
+        };
+        checked.map_err(|why| {
+            shared.counters.give_reason(Reason::Login);
+            Ending::refused(Failure::AUTHORISATION, why)
+        })
     }
 
     /// Asks for the streams, and waits for all of them.
@@ -294,9 +345,22 @@ impl Test {
     }
 }
 
-fn read_parameters(control: &Control) -> Result<Parameters, Ending> {
+/// A client that is let in.
+struct Admitted {
+    parameters: Parameters,
+    place: Place,
+    /// What it is, for the log.
+    program: String,
+}
+
+/// Words of a client, for one line.
+fn readable(text: &str) -> String {
+    text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(30).collect()
+}
+
+fn read_parameters(control: &Control, patience: Duration) -> Result<Parameters, Ending> {
     let doing = "its parameters were awaited";
-    let body = control.read_json(LONGEST_PARAMETERS, STEP).map_err(|e| match e {
+    let body = control.read_json(LONGEST_PARAMETERS, patience).map_err(|e| match e {
         FrameError::TooLong { .. } | FrameError::Malformed(_) => {
             Ending::refused(Failure::PARAMETERS, e.to_string())
         }

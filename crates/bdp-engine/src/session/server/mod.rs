@@ -14,6 +14,7 @@ mod echo;
 mod flow;
 mod iperf2;
 mod iperf3;
+pub mod logins;
 mod places;
 mod session;
 mod waiting;
@@ -37,6 +38,7 @@ use access::{AccessRules, PlaceLimits};
 use counters::Counters;
 pub use counters::{Counted, Reason};
 use echo::Echoes;
+use logins::{LoginRules, Logins};
 use places::Places;
 use session::Session;
 
@@ -60,6 +62,8 @@ pub struct ServerOptions {
     pub access: AccessRules,
     /// How many may, at once.
     pub places: PlaceLimits,
+    /// Users whom iperf3's clients have to log in as, from wherever they come; without, addresses are all that counts.
+    pub logins: Option<Arc<LoginRules>>,
     /// Port for iperf2's clients, TCP and UDP, at the same address.
     pub iperf2_port: Option<u16>,
     /// End after one session.
@@ -134,6 +138,8 @@ struct Shared {
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     /// Tests of iperf3's clients.
     iperf3: iperf3::Tests,
+    /// Who may be a client of iperf3, where that takes a login.
+    logins: Option<Logins>,
     /// Clients that are being greeted.
     greeting: AtomicU32,
     /// Sessions so far.
@@ -165,8 +171,11 @@ impl Server {
             Some(port) => Some(iperf2::Listener::bind(SocketAddr::new(options.listen.ip(), port))?),
             None => None,
         };
+        let logins = options.logins.clone().map(Logins::new);
+        let access = AccessRules { users: logins.is_some(), ..options.access.clone() };
         let shared = Arc::new(Shared {
-            options,
+            options: ServerOptions { access, ..options },
+            logins,
             places,
             iperf2: iperf2::Tests::default(),
             sessions: Mutex::default(),

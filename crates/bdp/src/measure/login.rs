@@ -1,0 +1,70 @@
+//! `--user`: who this is to a server of iperf3's protocol that serves users alone.
+
+use std::path::PathBuf;
+
+use bdp_engine::session::login::{ClientLogin, Padding, PublicKey};
+use bdp_sys::terminal::{self, Typed};
+
+use crate::exit;
+
+/// Where the password is taken from, as iperf3 has it; a command line is for everybody to read.
+const PASSWORD: &str = "IPERF3_PASSWORD";
+
+/// The user, and what its login is sealed by.
+#[derive(clap::Args)]
+pub struct LoginArgs {
+    /// Log in at an iperf3 server as this user; the password is asked for, or that of IPERF3_PASSWORD
+    #[arg(long, visible_alias = "username", value_name = "NAME", requires = "iperf3_public_key", conflicts_with_all = ["token", "token_file", "ssh", "iperf2"])]
+    user: Option<String>,
+
+    /// The public key of that server, a PEM file
+    #[arg(long, visible_alias = "rsa-public-key-path", value_name = "FILE", requires = "user")]
+    iperf3_public_key: Option<PathBuf>,
+
+    /// Seal the login as servers of iperf3 before 3.17 expect it (PKCS #1 v1.5 instead of OAEP)
+    #[arg(long, visible_alias = "use-pkcs1-padding", requires = "user")]
+    iperf3_pkcs1: bool,
+}
+
+impl LoginArgs {
+    /// Whether there is somebody to log in, which no other server than iperf3's asks for.
+    pub(super) fn is_asked(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// The login; asks for the password where the environment has none.
+    pub(super) fn find(&self) -> anyhow::Result<Option<ClientLogin>> {
+        let (Some(user), Some(path)) = (&self.user, &self.iperf3_public_key) else { return Ok(None) };
+        if user.is_empty() || user.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(exit::usage("--user takes a name without blanks"));
+        }
+        let shown = path.display();
+        let text =
+            std::fs::read(path).map_err(|e| exit::environment(format!("read public key {shown}: {e}")))?;
+        let key = PublicKey::from_pem(&text)
+            .map_err(|what| exit::environment(format!("read public key {shown}: {what}")))?;
+        let padding = if self.iperf3_pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
+        Ok(Some(ClientLogin { user: user.clone(), password: password(user)?, key, padding }))
+    }
+}
+
+fn password(user: &str) -> anyhow::Result<String> {
+    let password = match std::env::var_os(PASSWORD) {
+        Some(password) => {
+            password.into_string().map_err(|_| exit::usage(format!("{PASSWORD} is not UTF-8 text")))?
+        }
+        None => match terminal::ask_secretly(&format!("password of {user}: ")) {
+            Ok(Typed::Line(line)) => line,
+            Ok(Typed::Nothing) => return Err(exit::environment("no password was given")),
+            Err(_) => {
+                return Err(exit::environment(format!(
+                    "there is no terminal to ask for the password of {user} at; put it into {PASSWORD}"
+                )));
+            }
+        },
+    };
+    if password.is_empty() || password.chars().any(char::is_control) {
+        return Err(exit::usage("a password has at least one character, and none that can't be printed"));
+    }
+    Ok(password)
+}

@@ -127,9 +127,18 @@ def qperf_rate(out, name):
     return float(found.group(1)) * units[found.group(2)]
 
 
+def xfr(address, *flags):
+    command = ["xfr", address, "-p", "5707", "-t", f"{max(int(SECONDS), 1)}s", "--json", "--no-tui", "--no-update-check"]
+    return json.loads(run([*command, *flags]))
+
+
 def xfr_tcp(address, streams):
-    command = ["xfr", address, "-p", "5707", "-t", f"{max(int(SECONDS), 1)}s", "-P", str(streams), "--json", "--no-tui"]
-    return number(r'"(?:throughput_mbps|total_throughput_mbps)"\s*:\s*([\d.]+)', run(command)) * 1e6
+    return xfr(address, "-P", str(streams))["throughput_mbps"] * 1e6
+
+
+def xfr_udp(address, rate, size):
+    out = xfr(address, "-u", "-b", str(int(rate)), "-l", str(size), "-w", BUFFER)
+    return out["throughput_mbps"] * 1e6, out["udp_stats"]["lost_percent"] / 100
 
 
 # name, program, server, TCP, most streams of it, UDP. qperf has one stream and no rate.
@@ -143,7 +152,7 @@ PROGRAMS = [
     ("iperf2 UDP", "iperf", ["iperf", "-s", "-u", "-p", "5704", "-w", BUFFER], None, 0, iperf2_udp),
     ("nuttcp", "nuttcp", ["nuttcp", "-S", "--nofork", "-P5705"], nuttcp_tcp, 64, nuttcp_udp),
     ("qperf", "qperf", ["qperf", "-lp", "5706"], qperf_tcp, 1, qperf_udp),
-    ("xfr", "xfr", ["xfr", "serve", "-p", "5707"], xfr_tcp, 64, None),
+    ("xfr", "xfr", ["xfr", "serve", "-p", "5707"], xfr_tcp, 64, xfr_udp),
 ]
 TCP_ROWS = {"tcp-1": 1, "tcp-2": 2, "tcp-8": 8, "tcp-64": 64, "tcp-1000": 1000}
 UDP_ROWS = {"udp-1400": 1400, "udp-64": 64}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 use crate::host_counters::HostCounters;
+use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck, Zerocopy};
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
@@ -325,6 +326,9 @@ pub struct DirectionResult {
     /// connections.
     #[serde(default)]
     pub responsiveness_rpm: Option<f64>,
+    /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
+    #[serde(default)]
+    pub each_way_ns: Option<EachWayReport>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,
     /// Congestion control as read back from the sending socket.

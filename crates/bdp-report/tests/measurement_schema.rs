@@ -2,6 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::measurement::{Measurement, Way};
+use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::measurements_json;
 use jsonschema::Validator;
@@ -35,6 +36,11 @@ fn full() -> Measurement {
         datagram_bytes: Some(1400),
         dont_fragment: true,
     });
+    let each = EachWay {
+        there: OneWayDelay { min: -5, clock_error: 7, ..Default::default() },
+        ..Default::default()
+    };
+    m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each) });
     let times = Distribution { count: 9, p50: 1, p95: 2, p99: 3, max: 4 };
     m.directions[0].udp = Some(UdpReport {
         asked_bps: Some(1e8),

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_model::one_way::{ClockOffset, Exchange};
 use bdp_sys::clock;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};
@@ -22,15 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CONFIRMATION: Duration = Duration::from_secs(2);
 /// Round trips of the first stream by which the clocks are compared.
 const LOOKS: u32 = 8;
-
-/// The far clock against the near one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockOffset {
-    /// Far less near, nanoseconds.
-    pub(crate) far_ahead_ns: i64,
-    /// It may be off by so much.
-    pub(crate) error_ns: u64,
-}
 
 /// Opens every stream, each over a socket that is connected to the server.
 pub(crate) fn open(
@@ -138,11 +130,12 @@ impl Waiting {
 
 /// Keeps the comparison of the shortest round trip: the server's clock was read somewhere within it.
 fn compare(answer: &Opening, now: u64, offset: &mut Option<ClockOffset>) {
-    let Some(round_trip) = now.checked_sub(answer.client_ns) else { return };
-    let error_ns = round_trip / 2;
-    if offset.is_none_or(|known| error_ns < known.error_ns) {
-        let middle = answer.client_ns + error_ns;
-        *offset = Some(ClockOffset { far_ahead_ns: answer.server_ns.wrapping_sub(middle) as i64, error_ns });
+    // The server has one reading for both its times.
+    let (arrived_ns, returned_ns) = (answer.server_ns, answer.server_ns);
+    let exchange = Exchange { sent_ns: answer.client_ns, arrived_ns, returned_ns, received_ns: now };
+    let Some(told) = ClockOffset::of([&exchange]) else { return };
+    if offset.is_none_or(|known| told.error_ns < known.error_ns) {
+        *offset = Some(told);
     }
 }
 
@@ -163,10 +156,13 @@ mod tests {
         };
         let mut offset = None;
         compare(&answer(1_000, 50), 2_000, &mut offset);
-        assert_eq!(offset, Some(ClockOffset { far_ahead_ns: 50 - 1_500, error_ns: 500 }));
+        assert_eq!(offset, Some(ClockOffset { far_ahead_ns: 50 - 1_500, error_ns: 500, at_ns: 1_000 }));
         compare(&answer(3_000, 1_600), 9_000, &mut offset);
         assert_eq!(offset.unwrap().error_ns, 500, "a longer one tells less");
         compare(&answer(10_000, 1_000_000), 10_100, &mut offset);
-        assert_eq!(offset, Some(ClockOffset { far_ahead_ns: 1_000_000 - 10_050, error_ns: 50 }));
+        assert_eq!(
+            offset,
+            Some(ClockOffset { far_ahead_ns: 1_000_000 - 10_050, error_ns: 50, at_ns: 10_000 })
+        );
     }
 }

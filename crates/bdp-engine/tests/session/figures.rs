@@ -35,6 +35,16 @@ fn both_directions_are_measured_in_turn_and_everything_is_filled() {
         assert!(result.spread.is_some() && result.retransmits.is_some() && result.mss_bytes.is_some());
         assert!(result.send_buffer_bytes.is_some_and(|b| b > 4096), "{result:?}");
         assert!(result.rtt_ns.loaded.is_some_and(|r| r.received >= 3), "{:?}", result.rtt_ns);
+        // Both ends have one machine's clocks, of which the one is compared with the other: no way took less than no time,
+        // but for the error.
+        let ways = result.each_way_ns.and_then(|ways| ways.loaded).unwrap();
+        for way in [ways.there, ways.back] {
+            assert!(
+                way.min >= -(way.clock_error as i64) && way.min <= way.p50 && way.p50 <= way.max,
+                "{ways:?}"
+            );
+        }
+        assert!(result.responsiveness_rpm.is_some_and(|rpm| rpm > 0.0));
         assert!(!result.congestion_control.is_empty() && result.window.on_the_wire_bytes.is_some());
     }
     assert!(measurement.rtt_idle_ns.is_some_and(|r| r.received >= 2 && r.min > 0));

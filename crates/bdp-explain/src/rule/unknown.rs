@@ -46,12 +46,8 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
         all.push(format!("the {end} process used {} of a processor", percent(cpu)));
     }
     if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
-        let plural = if again == 1 { "" } else { "s" };
-        all.push(format!(
-            "{again} segment{plural} of {} went lost and were sent again, {}",
-            total(seen),
-            small(share)
-        ));
+        let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
+        all.push(format!("{again} {segments} of {} {were} sent again, {}", total(seen), small(share)));
     }
     if let Some(window) = &seen.window {
         if window.congestion_full >= 0.05 {

@@ -18,7 +18,7 @@ use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use crate::markup::Markup;
 use crate::measured_curves::{measured_curves, toward};
-use crate::measurement::{against, in_store};
+use crate::measurement::{against, in_store, latency};
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
 
@@ -242,6 +242,12 @@ fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
             });
         });
     });
+    for &way in ways {
+        let Some((run, direction)) = typical(runs, way) else { continue };
+        if let Some(told) = latency::in_words(direction) {
+            m.leaf("p", &[("class", "note")], &format!("{}: {told}.", arrow(run, way)));
+        }
+    }
     if let Some(ceiling) = runs.iter().find_map(|r| r.ceiling.as_ref()) {
         let text = format!(
             "Ceiling {} from {}; the path may allow less.",

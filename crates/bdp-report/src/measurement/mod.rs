@@ -5,6 +5,7 @@ mod conclusion;
 mod datagrams;
 mod heading;
 mod json;
+pub(crate) mod latency;
 mod search;
 mod text;
 

@@ -11,6 +11,7 @@ use super::command::{against, in_store};
 use super::conclusion::conclusions;
 use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
+use super::latency::latency;
 use super::{arrow, ways};
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, percent, size, three_digits};
@@ -45,7 +46,7 @@ pub fn measurements_text(
     }
     if let [one] = measurements {
         text.push_str(&start(one, style));
-        text.push_str(&responsiveness(one, style));
+        text.push_str(&latency(one, style));
     }
     text.push_str(&spread(measurements, style));
     text.push_str(&notes(measurements, style));
@@ -224,18 +225,6 @@ fn start(m: &Measurement, style: &Style) -> String {
         return String::new();
     }
     wrap("start    ", Tint::None, &format!("{} (until 90 % of the later rate)", parts.join("; ")), style)
-}
-
-/// How many round trips fit into a minute under load, one after the other.
-fn responsiveness(m: &Measurement, style: &Style) -> String {
-    let told =
-        |d: &DirectionResult| Some(format!("{} {:.0}", arrow(d.direction, style), d.responsiveness_rpm?));
-    let parts: Vec<String> = m.directions.iter().filter_map(told).collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    let said = format!("{} round trips a minute under load (probes, trimmed mean)", parts.join("  "));
-    wrap("response ", Tint::None, &said, style)
 }
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.

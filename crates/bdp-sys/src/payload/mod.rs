@@ -61,7 +61,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Of this length, sent so. Where the kernel has no pipe to give it is `sendfile` that sends, and `write` where it can't do that
+    /// Of this length, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
     /// either, or where the length is small.
     pub fn new(length: usize, method: Method) -> Result<Self> {
         let mut bytes = Memory::new(length.max(1))?;
@@ -70,7 +70,8 @@ impl Payload {
         if length < LEAST_BY_REFERENCE {
             payload.method = Method::Write;
         }
-        if payload.method == Method::Splice && splice::Conduit::new().is_err() {
+        if payload.method == Method::Splice && !splice::Conduit::is_allowed(&payload.bytes.as_ref()[..length])
+        {
             payload.method = Method::Sendfile;
         }
         if payload.method == Method::Sendfile {

@@ -36,17 +36,27 @@ impl Conduit {
         Ok(Self { reader, writer, room, held: 0 })
     }
 
-    /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
-    pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
-        if !self.flush(stream)? {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
+    /// Whether the system lets this process put its pages into a pipe; a filter of system calls may not.
+    pub(super) fn is_allowed(bytes: &[u8]) -> bool {
+        Self::new().is_ok_and(|conduit| conduit.refer_to(bytes).is_ok())
+    }
+
+    /// Puts references to bytes into it, as many as there is room for.
+    fn refer_to(&self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(self.room)];
         let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         // SAFETY: one live vector over live bytes, which the kernel only reads. It keeps their pages.
         let taken =
             unsafe { libc::vmsplice(self.writer.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
-        let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
+        usize::try_from(taken).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
+    pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+        if !self.flush(stream)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let taken = self.refer_to(bytes)?;
         self.held += taken;
         match self.flush(stream) {
             // It was taken all the same; the next call tells.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::one_way::ClockOffset;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
@@ -13,7 +14,7 @@ use bdp_wire::session::Key;
 
 use super::super::{SessionError, dial};
 use super::PATIENCE;
-use crate::datagram::opening::{self, ClockOffset};
+use crate::datagram::opening;
 use crate::datagram::outcome;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 

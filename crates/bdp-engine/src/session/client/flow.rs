@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::one_way::ClockOffset;
 use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::TcpOptions;
@@ -15,7 +16,6 @@ use bdp_wire::session::{Answer, FlowOrder, Role};
 use super::{PATIENCE, datagrams};
 use crate::EngineError;
 use crate::crew::Crew;
-use crate::datagram::opening::ClockOffset;
 use crate::datagram::{self, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};

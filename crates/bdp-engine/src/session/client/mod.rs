@@ -10,13 +10,15 @@ mod prober;
 mod search;
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{
     DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, PeerProtocol, Way,
 };
-use bdp_model::record::{RttReport, RttSummary};
+use bdp_model::one_way::EachWayReport;
+use bdp_model::record::RttReport;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
@@ -77,21 +79,23 @@ pub(super) fn measure(
         control,
         near: Baseline::take(local),
         prober: None,
+        idle: 0..0,
         reporter,
         round_trip,
         next_flow: 1,
         caveats: Vec::new(),
         moved: Moved::default(),
     };
-    let idle = session.probe_idle(local)?;
+    session.probe_idle(local)?;
     let mut directions = Vec::new();
     let mut path = PathFacts::default();
     for round in session.rounds() {
         directions.extend(match (granted.udp.as_ref().and_then(|udp| udp.search), round.as_slice()) {
-            (Some(search), &[way]) => session.search(&granted, &search, way, idle, &mut path)?,
-            _ => session.run(&granted, &round, idle, &mut path)?,
+            (Some(search), &[way]) => session.search(&granted, &search, way, &mut path)?,
+            _ => session.run(&granted, &round, &mut path)?,
         });
     }
+    let idle = session.prober.as_ref().and_then(|p| p.summary(&session.idle));
     let mut far = session.far_facts()?;
     let mut near = session.near.facts();
     disturbance::note(&mut near, &mut far, &session.moved, &mut session.caveats);
@@ -265,6 +269,8 @@ struct Session<'a> {
     control: Control,
     near: Baseline,
     prober: Option<Prober>,
+    /// When the path was left alone but for probes, monotonic.
+    idle: Range<u64>,
     reporter: Reporter<'a>,
     /// Of the first connection, for waits.
     round_trip: Duration,
@@ -283,7 +289,7 @@ impl Session<'_> {
     }
 
     /// Starts the probe flow and lets it run alone for a while.
-    fn probe_idle(&mut self, local: IpAddr) -> Result<Option<RttSummary>, SessionError> {
+    fn probe_idle(&mut self, local: IpAddr) -> Result<(), SessionError> {
         let from = SocketAddr::from((local, 0));
         let (request, address) = (self.request, self.control.address);
         let device = request.bind_device.as_deref();
@@ -308,8 +314,8 @@ impl Session<'_> {
             self.reporter.tell(Stage::Idle, since, request.idle, Goodput::default(), rtt)?;
         }
         let until = clock::monotonic_ns();
-        self.await_probes(until, patience)?;
-        Ok(self.prober.as_ref().and_then(|p| p.summary(began, until)))
+        self.idle = began..until;
+        self.await_probes(until, patience)
     }
 
     fn fall_back_to_tcp(&mut self) -> Result<(), SessionError> {
@@ -355,7 +361,6 @@ impl Session<'_> {
         &mut self,
         request: &MeasureRequest,
         ways: &[Way],
-        idle: Option<RttSummary>,
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
         let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
@@ -363,15 +368,21 @@ impl Session<'_> {
         let outcomes = self.carry_out(request, ways, stage)?;
         let ended = clock::monotonic_ns();
         self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip))?;
-        let loaded = self.prober.as_ref().and_then(|p| p.summary(began, ended));
-        let responsiveness_rpm = self.prober.as_ref().and_then(|p| p.responsiveness_rpm(began, ended));
-        let rtt = RttReport { idle, loaded };
+        let (idle, loaded) = (&self.idle, began..ended);
+        let prober = self.prober.as_ref();
+        let rtt = RttReport {
+            idle: prober.and_then(|p| p.summary(idle)),
+            loaded: prober.and_then(|p| p.summary(&loaded)),
+        };
+        let each_way = prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(&loaded) });
+        let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
+        let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(&loaded));
         let mut results = Vec::new();
         for Outcome { way, received, sent, clocks } in outcomes {
             outcome::note_path(path, way, &received, &sent);
             let udp = datagrams::report(request, way, &received, &sent, clocks);
             let result = outcome::result(request, way, received, sent, rtt.clone())?;
-            results.push(DirectionResult { udp, responsiveness_rpm, ..result });
+            results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, ..result });
         }
         Ok(results)
     }

@@ -53,6 +53,7 @@ pub(in crate::session) fn result(
         },
         rtt_ns,
         responsiveness_rpm: None,
+        each_way_ns: None,
         retransmits: sent.retransmits,
         congestion_control: sent.congestion,
         mss_bytes: sent.mss,

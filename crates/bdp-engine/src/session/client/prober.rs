@@ -3,13 +3,16 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
 use bdp_model::record::RttSummary;
 use bdp_sys::{clock, process, socket};
+use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
 use crate::EngineError;
@@ -34,8 +37,33 @@ pub(super) struct Prober {
 struct Shared {
     key: Key,
     stop: AtomicBool,
-    /// Each probe by its number: when it was sent, and its round trip once it has come back.
-    probes: Mutex<Vec<(u64, Option<u64>)>>,
+    /// By their numbers.
+    probes: Mutex<Vec<Sent>>,
+}
+
+/// A probe that was sent.
+struct Sent {
+    at_ns: u64,
+    /// Once it has come back.
+    back: Option<Back>,
+}
+
+struct Back {
+    rtt_ns: u64,
+    /// What the server's clock said; not of probes on a connection.
+    far: Option<FarStamps>,
+}
+
+impl Sent {
+    fn rtt_ns(&self) -> Option<u64> {
+        self.back.as_ref().map(|back| back.rtt_ns)
+    }
+
+    fn exchange(&self) -> Option<Exchange> {
+        let back = self.back.as_ref()?;
+        let FarStamps { arrived_ns, returned_ns, .. } = back.far?;
+        Some(Exchange { sent_ns: self.at_ns, arrived_ns, returned_ns, received_ns: self.at_ns + back.rtt_ns })
+    }
 }
 
 impl Prober {
@@ -47,39 +75,44 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Round trips of the probes that were sent from one moment (monotonic, nanoseconds) to another; `None` where none
-    /// came back.
-    pub(super) fn summary(&self, from_ns: u64, to_ns: u64) -> Option<RttSummary> {
+    /// Round trips of the probes that were sent within a time (monotonic, nanoseconds); `None` where none came back.
+    pub(super) fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
         let probes = self.shared.probes();
-        let these = || probes.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
-        RttSummary::of(these().count() as u64, these().filter_map(|&(_, rtt)| rtt))
+        let these = || probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
+        RttSummary::of(these().count() as u64, these().filter_map(Sent::rtt_ns))
     }
 
-    /// Round trips a minute of the probes that were sent from one moment to another; `None` where none came back.
-    pub(super) fn responsiveness_rpm(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+    /// Delays each way of the same, by the clocks as all probes so far compare them; `None` where the server told no times.
+    pub(super) fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
         let probes = self.shared.probes();
-        let mut round_trips_ns: Vec<u64> = probes
-            .iter()
-            .filter(|(at, _)| (from_ns..to_ns).contains(at))
-            .filter_map(|&(_, rtt)| rtt)
-            .collect();
+        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
+        drop(probes);
+        let these = exchanges.iter().filter(|e| sent_within.contains(&e.sent_ns));
+        EachWay::of(these, ClockOffset::of(&exchanges)?)
+    }
+
+    /// Round trips a minute of the probes that were sent within a time; `None` where none came back.
+    pub(super) fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
+        let probes = self.shared.probes();
+        let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
+        let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
         drop(probes);
         bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
     }
 
     /// The round trip that came last.
     pub(super) fn last(&self) -> Option<u64> {
-        self.shared.probes().iter().rev().find_map(|&(_, rtt)| rtt)
+        self.shared.probes().iter().rev().find_map(Sent::rtt_ns)
     }
 
     /// The smallest of all.
     pub(super) fn smallest(&self) -> Option<u64> {
-        self.shared.probes().iter().filter_map(|&(_, rtt)| rtt).min()
+        self.shared.probes().iter().filter_map(Sent::rtt_ns).min()
     }
 
     /// Whether every probe that was sent until a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
-        self.shared.probes().iter().all(|&(at, rtt)| at >= until_ns || rtt.is_some())
+        self.shared.probes().iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
     }
 }
 
@@ -93,7 +126,7 @@ impl Drop for Prober {
 }
 
 impl Shared {
-    fn probes(&self) -> MutexGuard<'_, Vec<(u64, Option<u64>)>> {
+    fn probes(&self) -> MutexGuard<'_, Vec<Sent>> {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,46 +139,69 @@ impl Shared {
             let due = start + number * INTERVAL_NS;
             if now >= due {
                 let sent_ns = clock::monotonic_ns();
-                self.probes().push((sent_ns, None));
-                carrier.send(&Probe { key: self.key, number, sent_ns }.encode());
+                self.probes().push(Sent { at_ns: sent_ns, back: None });
+                carrier.send(self.key, number, sent_ns);
                 number += 1;
                 continue;
             }
-            if let Some(probe) = carrier.receive(due - now) {
-                self.note(probe, clock::monotonic_ns());
+            if let Some(answer) = carrier.receive(due - now) {
+                self.note(answer, clock::monotonic_ns());
             }
         }
     }
 
     /// Notes an answer: of this session, to a probe that was sent, and its first.
-    fn note(&self, probe: Probe, now: u64) {
-        if probe.key != self.key {
+    fn note(&self, answer: Answer, now: u64) {
+        if answer.key != self.key {
             return;
         }
-        if let Some((sent_ns, rtt @ None)) = self.probes().get_mut(probe.number as usize) {
-            *rtt = Some(now.saturating_sub(*sent_ns));
+        if let Some(Sent { at_ns, back: back @ None }) = self.probes().get_mut(answer.number as usize) {
+            *back = Some(Back { rtt_ns: now.saturating_sub(*at_ns), far: answer.far });
         }
     }
 }
 
+/// A probe that came back.
+struct Answer {
+    key: Key,
+    number: u64,
+    far: Option<FarStamps>,
+}
+
+impl Answer {
+    fn of_datagram(bytes: &[u8]) -> Option<Self> {
+        let Echo { key, number, far } = Echo::read(bytes).filter(|_| bytes.len() == ECHO_BYTES)?;
+        Some(Self { key, number, far })
+    }
+
+    fn of_connection(bytes: &[u8]) -> Option<Self> {
+        let Probe { key, number, .. } = Probe::decode(bytes)?;
+        Some(Self { key, number, far: None })
+    }
+}
+
 impl Carrier {
-    fn send(&mut self, bytes: &[u8; PROBE_BYTES]) {
+    fn send(&mut self, key: Key, number: u64, sent_ns: u64) {
         // A full queue or an unreachable peer shows as a probe without answer.
         match self {
-            Self::Udp(socket) => drop(socket.send(bytes)),
-            Self::Tcp(stream) => drop(stream.write_all(bytes)),
+            Self::Udp(socket) => {
+                let mut message = [0; ECHO_BYTES];
+                Echo { key, number, far: None }.put(&mut message);
+                drop(socket.send(&message));
+            }
+            Self::Tcp(stream) => drop(stream.write_all(&Probe { key, number, sent_ns }.encode())),
         }
     }
 
     /// The next probe that comes back within the time.
-    fn receive(&mut self, wait_ns: u64) -> Option<Probe> {
+    fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
         let wait = Duration::from_nanos(wait_ns.max(1_000));
-        let mut room = [0; PROBE_BYTES + 1];
+        let mut room = [0; ECHO_BYTES + 1];
         match self {
             Self::Udp(socket) => {
                 socket::set_receive_deadline(socket, wait).ok()?;
                 match socket.recv(&mut room) {
-                    Ok(length) => Probe::decode(&room[..length]),
+                    Ok(length) => Answer::of_datagram(&room[..length]),
                     Err(e) => {
                         pause_unless_waited(&e, wait);
                         None
@@ -159,7 +215,7 @@ impl Carrier {
                     Ok(1..) => {
                         stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
                         stream.read_exact(&mut room[..PROBE_BYTES]).ok()?;
-                        Probe::decode(&room[..PROBE_BYTES])
+                        Answer::of_connection(&room[..PROBE_BYTES])
                     }
                     Ok(0) => {
                         std::thread::sleep(wait);

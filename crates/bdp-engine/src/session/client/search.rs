@@ -3,7 +3,6 @@
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
 use bdp_model::rate_search::{RateSearcher, Step};
-use bdp_model::record::RttSummary;
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
 
@@ -42,7 +41,6 @@ impl Session<'_> {
         request: &MeasureRequest,
         search: &RateSearch,
         way: Way,
-        idle: Option<RttSummary>,
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
         let streams = f64::from(request.streams);
@@ -59,7 +57,7 @@ impl Session<'_> {
                     outcomes.first().and_then(|outcome| tried(&asked, search, outcome))
                 }
                 Step::Hold(rate) => {
-                    held = self.run(&at_rate(request, Some(rate)), &[way], idle, path)?;
+                    held = self.run(&at_rate(request, Some(rate)), &[way], path)?;
                     held.first().and_then(|result| {
                         let received_bps = rate_bps(result.bytes, result.duration_ns);
                         Some(Trial::of(search, result.udp.as_ref()?, received_bps, true))

@@ -1,0 +1,73 @@
+//! What an ordinary user has, and a container that was given nothing: no capability, none to be got, no home.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::machine::is_installed;
+use support::serving::free_port;
+use support::{Bench, Running, start};
+
+/// The copy of bdp as the user nobody, who can never be anybody else.
+fn as_nobody(bench: &Bench, copy: &Path, line: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ])
+        .args(["--no-new-privs", "--", "env", "-i", "PATH=/usr/bin:/bin", "RUST_BACKTRACE=0"])
+        .arg(copy)
+        .args(line.split_whitespace())
+        .current_dir(bench.folder());
+    command
+}
+
+fn json(ran: Running) -> Value {
+    let ended = ran.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    ended.json()
+}
+
+#[test]
+fn nobody_serves_and_measures_with_no_capability() {
+    // Only root can become somebody else.
+    if !is_installed("setpriv")
+        || Command::new("setpriv").args(["--reuid", "65534", "true"]).status().map_or(true, |s| !s.success())
+    {
+        println!(
+            "SKIPPED nobody_serves_and_measures_with_no_capability: needs setpriv, and root to give its rights away"
+        );
+        return;
+    }
+    let bench = Bench::new();
+    let copy = bench.open_to_all();
+    let (port, iperf2) = (free_port(), free_port());
+    let mut server =
+        start(as_nobody(&bench, &copy, &format!("serve --listen {port} --iperf2-port {iperf2}")));
+    server.wait_until("it listens", |p| p.err().contains("iperf2's clients"));
+    let run = |line: &str| json(start(as_nobody(&bench, &copy, line)));
+
+    let common = format!("127.0.0.1:{port} -t 0.3 --idle 0.1 --store store.sqlite --json");
+    let tcp = run(&format!("measure {common}"));
+    for direction in tcp["directions"].as_array().unwrap() {
+        assert!(direction["goodput_bps"].as_f64().unwrap() > 0.0, "{direction}");
+        assert!(direction["each_way_ns"]["loaded"]["there"]["p50"].is_i64(), "{direction}");
+    }
+    assert_eq!(tcp["directions"].as_array().unwrap().len(), 2);
+    let udp = run(&format!("measure {common} -u -b 8M"));
+    for direction in udp["directions"].as_array().unwrap() {
+        assert!(direction["udp"]["received"].as_u64().unwrap() > 0, "{direction}");
+    }
+    assert_eq!(run(&format!("ping 127.0.0.1:{port} -c 3 -i 10ms --json"))["probes"]["received"], 3);
+    server.signal("INT");
+    let ended = server.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}

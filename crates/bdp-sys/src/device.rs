@@ -132,6 +132,11 @@ pub fn mtu(device: &str) -> Option<u32> {
     u32::try_from(mtu).ok()
 }
 
+/// Its queueing discipline, as `fq`; `None` where it does not tell.
+pub fn queueing_discipline(device: &str) -> Option<String> {
+    Netlink::open().ok()?.queueing_discipline(device).ok().flatten()
+}
+
 /// What it counted since it is there.
 pub fn counters(device: &str) -> Result<DeviceCounters> {
     Netlink::open()?.counters(device)

@@ -164,10 +164,33 @@ impl Netlink {
         })
     }
 
+    /// The queueing discipline of a device; of one with many queues that of the queues, and all where they differ.
+    /// `None` where it has none that it tells.
+    pub fn queueing_discipline(&mut self, device: &str) -> Result<Option<String>> {
+        let failed = |e| SysError::new("read the queueing discipline of", device, e);
+        let index = index(device)?;
+        let mut disciplines = Vec::new();
+        self.dump(RTM_GETQDISC, &[0; TCMSG_BYTES], |body| disciplines.extend(Discipline::read(body, index)))
+            .map_err(failed)?;
+        Ok(root_kind(&disciplines))
+    }
+
     /// Sends one request and reads the answers up to its acknowledgement; returns the body of the one before it.
     fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let mut answer = None;
+        self.send(kind, flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16, body)?;
+        self.read(|payload| answer = Some(payload.to_vec()))?;
+        Ok(answer)
+    }
+
+    /// Asks for everything of a kind, and hands over the body of each answer.
+    fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.send(kind, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16, body)?;
+        self.read(each)
+    }
+
+    fn send(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.sequence += 1;
-        let flags = flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut message = Vec::with_capacity(16 + body.len());
         message.extend_from_slice(&(16 + body.len() as u32).to_ne_bytes());
         message.extend_from_slice(&kind.to_ne_bytes());
@@ -180,7 +203,11 @@ impl Netlink {
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut answer = None;
+        Ok(())
+    }
+
+    /// Reads answers up to the acknowledgement, or to the end of a dump.
+    fn read(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut room = vec![0u8; 32 * 1024];
         loop {
             // SAFETY: the pointer and length are those of a live buffer.
@@ -197,13 +224,61 @@ impl Netlink {
                 let payload = &rest[16..length];
                 if kind == libc::NLMSG_ERROR as u16 {
                     let code = payload.get(..4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
-                    return if code == 0 { Ok(answer) } else { Err(io::Error::from_raw_os_error(-code)) };
+                    return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
                 }
-                answer = Some(payload.to_vec());
+                if kind == libc::NLMSG_DONE as u16 {
+                    return Ok(());
+                }
+                each(payload);
                 rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
             }
         }
     }
+}
+
+/// `RTM_GETQDISC` of linux/rtnetlink.h.
+const RTM_GETQDISC: u16 = 38;
+/// Bytes of its `struct tcmsg`.
+const TCMSG_BYTES: usize = 20;
+/// `TC_H_ROOT` of linux/pkt_sched.h.
+const ROOT: u32 = u32::MAX;
+/// `TCA_KIND`.
+const KIND: u16 = 1;
+/// Disciplines that only stand above those of a device's queues.
+const OF_MANY_QUEUES: [&str; 2] = ["mq", "mqprio"];
+
+/// One queueing discipline of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Discipline {
+    handle: u32,
+    parent: u32,
+    kind: String,
+}
+
+impl Discipline {
+    /// From the body of an answer, where it is of this device.
+    fn read(body: &[u8], device: u32) -> Option<Self> {
+        let word = |at: usize| body.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+        if word(4)? != device {
+            return None;
+        }
+        let kind = find_attribute(body.get(TCMSG_BYTES..)?, KIND)?;
+        let kind = kind.split(|&b| b == 0).next()?;
+        Some(Self { handle: word(8)?, parent: word(12)?, kind: String::from_utf8_lossy(kind).into_owned() })
+    }
+}
+
+fn root_kind(disciplines: &[Discipline]) -> Option<String> {
+    let root = disciplines.iter().find(|d| d.parent == ROOT)?;
+    if !OF_MANY_QUEUES.contains(&root.kind.as_str()) {
+        return Some(root.kind.clone());
+    }
+    // The upper half of a handle names the discipline, the lower its classes.
+    let of_root = |d: &&Discipline| d.parent != ROOT && d.parent >> 16 == root.handle >> 16;
+    let mut kinds: Vec<&str> = disciplines.iter().filter(of_root).map(|d| d.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    Some(if kinds.is_empty() { root.kind.clone() } else { kinds.join("/") })
 }
 
 /// Length and type of the netlink message that `bytes` begin with, where a whole one is there.
@@ -270,6 +345,32 @@ mod tests {
         assert_eq!(counters.rx_packets, counters.tx_packets);
         assert_eq!(counters.rx_bytes, counters.tx_bytes);
         assert!(Netlink::open().unwrap().counters("no-such-dev").is_err());
+    }
+
+    #[test]
+    fn the_loopback_device_tells_its_queueing_discipline() {
+        let of = |device| Netlink::open().unwrap().queueing_discipline(device);
+        let kind = of("lo").unwrap();
+        assert!(kind.is_none_or(|kind| !kind.is_empty() && kind.is_ascii()));
+        assert!(of("no-such-dev").is_err());
+    }
+
+    #[test]
+    fn of_many_queues_theirs_is_told() {
+        let discipline = |handle, parent, kind: &str| Discipline { handle, parent, kind: kind.to_owned() };
+        let ingress = discipline(0xffff_0000, 0xffff_fff1, "clsact");
+        assert_eq!(root_kind(std::slice::from_ref(&ingress)), None);
+        assert_eq!(root_kind(&[ingress.clone(), discipline(0x10000, ROOT, "fq")]).as_deref(), Some("fq"));
+        let queues = [discipline(0, ROOT, "mq"), discipline(0, 1, "fq"), discipline(0, 2, "fq"), ingress];
+        assert_eq!(root_kind(&queues).as_deref(), Some("fq"));
+        let unlike = [
+            discipline(0x80_0000, ROOT, "mq"),
+            discipline(0, 0x80_0001, "fq"),
+            discipline(1, 0x80_0002, "tbf"),
+        ];
+        assert_eq!(root_kind(&unlike).as_deref(), Some("fq/tbf"));
+        assert_eq!(root_kind(&unlike[..1]).as_deref(), Some("mq"));
+        assert_eq!(Discipline::read(&[0; 19], 0), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod rule;
 mod seen;
 
 use bdp_model::finding::Finding;
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Measurement, Way};
 
 pub use ceiling::ceiling;
 pub use rule::at_ceiling::AT_CEILING;
@@ -19,12 +19,10 @@ pub use rule::at_ceiling::AT_CEILING;
 ///
 /// The first finding says what limits the direction; further ones, none yet, would stand beside it.
 pub fn explain(way: Way, measurement: &Measurement) -> Vec<Finding> {
-    // What limits datagrams is the rate that they are sent at.
-    let of_datagrams = |d: &DirectionResult| d.direction == way && d.udp.is_some();
-    if measurement.directions.iter().any(of_datagrams) {
-        return Vec::new();
-    }
     let Some(seen) = seen::Seen::of(way, measurement) else { return Vec::new() };
+    if let Some(finding) = rule::datagrams::judge(&seen) {
+        return vec![finding];
+    }
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
         return vec![rule::unknown::through_tunnel()];
     }

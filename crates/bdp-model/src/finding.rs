@@ -31,6 +31,14 @@ pub enum Limit {
     SendBuffer,
     /// The medium: no setting of TCP can add to it.
     Ceiling,
+    /// The rate that was asked for: all of it came through.
+    AskedRate,
+    /// The path, which lost datagrams.
+    PathLoss,
+    /// The host that receives, which dropped datagrams that had come.
+    ReceivingHost,
+    /// The host that sends, which could send no faster, or dropped datagrams before they left.
+    SendingHost,
     /// Not known.
     Unknown,
 }

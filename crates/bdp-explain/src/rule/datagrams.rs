@@ -1,8 +1,8 @@
 //! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
 
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::units::Nanos;
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
+use bdp_model::units::Nanos;
 
 use super::at_ceiling::AT_CEILING;
 use crate::seen::{Seen, percent, rate, size, time};
@@ -72,7 +72,12 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
     let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
     let mut evidence = vec![
         format!("{held} came through whole for {}", time(Nanos(seen.direction.duration_ns))),
-        format!("at {above} {} of {} datagrams were lost, {}", next.lost, next.sent, percent(next.loss_ratio)),
+        format!(
+            "at {above} {} of {} datagrams were lost, {}",
+            next.lost,
+            next.sent,
+            percent(next.loss_ratio)
+        ),
     ];
     evidence.extend(dropped(next.dropped_by_receiver, next.lost, &seen.receiver_name));
     evidence.extend(of_ceiling(seen));
@@ -85,7 +90,10 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
         },
         confidence: sure(next.dropped_by_receiver),
         summary: if by_receiver {
-            format!("{held} is the most that {} takes without loss; the path may carry more", seen.receiver_name)
+            format!(
+                "{held} is the most that {} takes without loss; the path may carry more",
+                seen.receiver_name
+            )
         } else {
             format!("{held} is the most that the path carries without loss")
         },
@@ -140,7 +148,10 @@ fn late_sender(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
         None => format!("{} were sent, as fast as it went, and none was lost", rate(udp.sent_bps)),
     });
     if udp.left_out > 0 {
-        evidence.push(format!("{} datagrams were left out: {name} was over 20 ms late for their times", udp.left_out));
+        evidence.push(format!(
+            "{} datagrams were left out: {name} was over 20 ms late for their times",
+            udp.left_out
+        ));
     }
     evidence.push(sender_effort(seen));
     evidence.extend(of_ceiling(seen));
@@ -186,7 +197,8 @@ fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     let device = seen.sender.device.as_ref().map_or("its device", |device| device.name.as_str());
     let mut evidence = Vec::new();
     evidence.extend(
-        dropped_by_device(seen).map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
+        dropped_by_device(seen)
+            .map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
     );
     evidence.push(format!("{} were sent, {} came", rate(udp.sent_bps), rate(seen.direction.goodput_bps)));
     evidence.extend(of_ceiling(seen));
@@ -194,7 +206,9 @@ fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
         limit: Limit::SendingHost,
         subject: format!("queue of {device} on {name}"),
         confidence: Confidence::Medium,
-        summary: format!("{device} on {name} dropped what it was given beyond its rate: it never left the host"),
+        summary: format!(
+            "{device} on {name} dropped what it was given beyond its rate: it never left the host"
+        ),
         evidence,
         remedy: Some(format!("a rate of {} at most (-b)", rate(seen.direction.goodput_bps))),
         missing: Vec::new(),
@@ -217,7 +231,10 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     );
     let backlog = seen.receiver.counters.as_ref().and_then(|counters| counters.softnet_dropped);
     evidence.extend(backlog.filter(|&n| n > 0).map(|n| {
-        format!("the kernel of {} dropped {n} packets of its backlog, which may be some of them", seen.receiver_name)
+        format!(
+            "the kernel of {} dropped {n} packets of its backlog, which may be some of them",
+            seen.receiver_name
+        )
     }));
     if udp.left_out > 0 {
         evidence.push(format!("{} more were not sent in time by {}", udp.left_out, seen.sender_name));

@@ -1,6 +1,7 @@
 //! The rules, one a file.
 
 pub mod at_ceiling;
+pub mod datagrams;
 pub mod path_rate;
 pub mod receive_window;
 pub mod send_buffer;

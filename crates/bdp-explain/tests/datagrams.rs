@@ -1,0 +1,135 @@
+//! What is said of datagrams: where they were lost, or what kept more from being sent.
+
+use bdp_explain::{ceiling, explain};
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::host_counters::{DeviceCounters, HostCounters};
+use bdp_model::measurement::{Measurement, Way};
+use bdp_model::udp::{Distribution, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_model::units::Nanos;
+
+/// 100 Mbit/s for 10 s from fra1, of which `lost` datagrams did not come.
+fn measurement(sent_mbps: f64, lost: u64, dropped: Option<u64>) -> Measurement {
+    let text = include_str!("../../bdp-store/tests/it/measurement.json");
+    let mut m: Measurement = serde_json::from_str(text).unwrap();
+    m.request.udp = Some(UdpRequest {
+        rate_bps: Some(100_000_000),
+        search: None,
+        datagram_bytes: None,
+        dont_fragment: false,
+    });
+    let sent = (sent_mbps * 1e6 * 10.0 / (1472.0 * 8.0)) as u64;
+    let direction = &mut m.directions[0];
+    direction.sent.clear();
+    direction.goodput_bps = (sent - lost) as f64 * 1472.0 * 8.0 / 10.0;
+    direction.udp = Some(UdpReport {
+        asked_bps: Some(100e6),
+        sent_bps: sent_mbps * 1e6,
+        datagram_bytes: 1472,
+        sent,
+        received: sent - lost,
+        lost,
+        loss_ratio: lost as f64 / sent as f64,
+        dropped_by_receiver: dropped,
+        ..Default::default()
+    });
+    m
+}
+
+fn finding(mut m: Measurement) -> Finding {
+    m.ceiling = ceiling(&m);
+    let mut findings = explain(Way::To, &m);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    findings.remove(0)
+}
+
+fn udp(m: &mut Measurement) -> &mut UdpReport {
+    m.directions[0].udp.as_mut().unwrap()
+}
+
+#[test]
+fn all_that_was_asked_for_is_no_limit_of_the_path() {
+    let said = finding(measurement(100.0, 0, Some(0)));
+    assert_eq!(said.limit, Limit::AskedRate);
+    assert!(said.remedy.unwrap().contains("-b auto"));
+    // The NIC of the sample has 1 Gbit/s: 957 Mbit/s of such datagrams.
+    let mut m = measurement(100.0, 0, Some(0));
+    m.directions[0].goodput_bps = 950e6;
+    let said = finding(m);
+    assert_eq!(said.limit, Limit::Ceiling);
+    assert!(said.evidence.iter().any(|e| e.contains("957 Mbit/s")), "{:?}", said.evidence);
+}
+
+#[test]
+fn loss_of_the_path_is_told_from_drops_of_the_receiving_host() {
+    let path = finding(measurement(100.0, 40_000, Some(0)));
+    assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::Medium));
+    assert!(path.summary.contains("carried 52.9 Mbit/s of the 100 Mbit/s"), "{}", path.summary);
+    assert!(path.evidence.iter().any(|e| e.contains("never full")), "{:?}", path.evidence);
+    let mut queued = measurement(100.0, 40_000, Some(0));
+    udp(&mut queued).delay_variation_ns = Some(Distribution { p95: 20_000_000, ..Default::default() });
+    let queued = finding(queued);
+    assert_eq!((queued.limit, queued.confidence), (Limit::PathLoss, Confidence::High));
+    assert!(queued.evidence.iter().any(|e| e.contains("delay rose by 20 ms")), "{:?}", queued.evidence);
+    let host = finding(measurement(100.0, 40_000, Some(39_000)));
+    assert_eq!((host.limit, host.confidence), (Limit::ReceivingHost, Confidence::High));
+    assert!(host.remedy.unwrap().contains("--sockbuf"));
+    // A kernel that does not tell its drops leaves the answer unsure.
+    let unknown = finding(measurement(100.0, 40_000, None));
+    assert_eq!((unknown.limit, unknown.confidence), (Limit::PathLoss, Confidence::Medium));
+    assert!(unknown.missing[0].contains("SO_RXQ_OVFL"));
+    // A few are no overload.
+    let few = finding(measurement(100.0, 85, Some(0)));
+    assert!(few.limit == Limit::PathLoss && few.summary.contains("lost 0.1 %"), "{}", few.summary);
+}
+
+#[test]
+fn a_sender_that_is_late_or_drops_its_own_is_named() {
+    let mut late = measurement(60.0, 0, Some(0));
+    udp(&mut late).left_out = 33_000;
+    let late = finding(late);
+    assert_eq!((late.limit, late.confidence), (Limit::SendingHost, Confidence::High));
+    assert!(late.evidence[0].contains("60 Mbit/s of the 100 Mbit/s"), "{:?}", late.evidence);
+    assert!(late.evidence[1].contains("33000 datagrams were left out"), "{:?}", late.evidence);
+    let mut own = measurement(100.0, 10_000, Some(0));
+    let device = Some(DeviceCounters { tx_dropped: 9_900, ..Default::default() });
+    own.near.counters = Some(HostCounters { device, ..Default::default() });
+    let own = finding(own);
+    assert_eq!(own.limit, Limit::SendingHost);
+    assert!(own.summary.contains("never left the host"), "{}", own.summary);
+}
+
+#[test]
+fn a_search_is_explained_by_what_the_next_rate_lost() {
+    let searched = |dropped: u64| {
+        let mut m = measurement(100.0, 0, Some(0));
+        let search = RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) };
+        m.request.udp.as_mut().unwrap().search = Some(search);
+        let trial = |mbps: f64, lost: u64, held: bool| Trial {
+            rate_bps: Some(mbps * 1e6),
+            sent_bps: mbps * 1e6,
+            received_bps: mbps * 1e6,
+            sent: 8_000,
+            lost,
+            loss_ratio: lost as f64 / 8_000.0,
+            dropped_by_receiver: Some(dropped.min(lost)),
+            held,
+            passed: lost == 0,
+        };
+        let report = udp(&mut m);
+        report.trials = vec![
+            trial(200.0, 4_000, false),
+            trial(98.0, 0, false),
+            trial(102.0, 160, false),
+            trial(100.0, 0, true),
+        ];
+        report.search = Some(SearchEnd::Held);
+        finding(m)
+    };
+    let path = searched(0);
+    assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::High));
+    assert_eq!(path.summary, "100 Mbit/s is the most that the path carries without loss");
+    assert!(path.evidence[1].contains("at 102 Mbit/s 160 of 8000"), "{:?}", path.evidence);
+    let host = searched(160);
+    assert_eq!(host.limit, Limit::ReceivingHost);
+    assert!(host.summary.contains("the path may carry more"), "{}", host.summary);
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{Published, Record, RttSummary};
+use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
 use crate::summary::{Ending, ending};
@@ -87,13 +88,67 @@ const MEASURED: [&str; 33] = [
     "started_unix_ms",
 ];
 
+/// What became of datagrams; empty fields of TCP.
+const DATAGRAMS: [&str; 18] = [
+    "asked_bps",
+    "sent_bps",
+    "datagram_bytes",
+    "datagrams_sent",
+    "datagrams_left_out",
+    "datagrams_received",
+    "datagrams_lost",
+    "loss_ratio",
+    "dropped_by_receiver",
+    "duplicated",
+    "reordered",
+    "jitter_ns",
+    "delay_variation_p50_ns",
+    "delay_variation_p95_ns",
+    "delay_variation_p99_ns",
+    "one_way_delay_p50_ns",
+    "one_way_delay_error_ns",
+    "search",
+];
+
+fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
+    let variation = udp.and_then(|u| u.delay_variation_ns);
+    let one_way = udp.and_then(|u| u.one_way_delay_ns);
+    let search = match udp.and_then(|u| u.search) {
+        Some(SearchEnd::Held) => "held",
+        Some(SearchEnd::NotHeld) => "not_held",
+        Some(SearchEnd::LossAtAnyRate) => "loss_at_any_rate",
+        None => "",
+    };
+    [
+        number(udp.and_then(|u| u.asked_bps)),
+        number(udp.map(|u| u.sent_bps)),
+        count(udp.map(|u| u.datagram_bytes)),
+        count(udp.map(|u| u.sent)),
+        count(udp.map(|u| u.left_out)),
+        count(udp.map(|u| u.received)),
+        count(udp.map(|u| u.lost)),
+        number(udp.map(|u| u.loss_ratio)),
+        count(udp.and_then(|u| u.dropped_by_receiver)),
+        count(udp.map(|u| u.duplicated)),
+        count(udp.map(|u| u.reordered)),
+        count(udp.and_then(|u| u.jitter_ns)),
+        count(variation.map(|d| d.p50)),
+        count(variation.map(|d| d.p95)),
+        count(variation.map(|d| d.p99)),
+        one_way.map(|d| d.p50.to_string()).unwrap_or_default(),
+        count(one_way.map(|d| d.clock_error)),
+        search.to_owned(),
+    ]
+}
+
 /// Header and rows of measurements with what was varied: one for each direction, and one for a measurement that failed
 /// before any.
 pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> String {
-    let mut text = row(MEASURED.map(str::to_owned));
+    let mut text = row(MEASURED.into_iter().chain(DATAGRAMS).map(str::to_owned));
     for (params, measurement) in measurements {
         for index in 0..measurement.directions.len().max(1) {
-            text.push_str(&row(measured(params, measurement, index)));
+            let udp = measurement.directions.get(index).and_then(|d| d.udp.as_ref());
+            text.push_str(&row(measured(params, measurement, index).into_iter().chain(datagrams(udp))));
         }
     }
     text
@@ -159,11 +214,12 @@ fn assignments(params: &BTreeMap<String, Value>) -> String {
 /// Header and rows, each with its line end; an empty field is a value that is not known. An attempt that ended before
 /// any flow did has a row of its own.
 pub fn csv(records: &[Record]) -> String {
-    let mut text = row(HEADER.map(str::to_owned));
+    let mut text = row(HEADER.into_iter().chain(DATAGRAMS).map(str::to_owned));
     for record in records {
         let flows = record.flows.len().max(1);
         for index in 0..flows {
-            text.push_str(&row(fields(record, index)));
+            let udp = record.flows.get(index).and_then(|flow| flow.udp.as_ref());
+            text.push_str(&row(fields(record, index).into_iter().chain(datagrams(udp))));
         }
     }
     text
@@ -257,15 +313,15 @@ fn word(text: &str) -> String {
     if tame.starts_with(['=', '+', '-', '@']) { format!("'{tame}") } else { tame }
 }
 
-fn row<const N: usize>(fields: [String; N]) -> String {
-    let quoted = fields.map(|field| {
+fn row(fields: impl IntoIterator<Item = String>) -> String {
+    let quoted = fields.into_iter().map(|field| {
         if field.contains([',', '"', '\n', '\r']) {
             format!("\"{}\"", field.replace('"', "\"\""))
         } else {
             field
         }
     });
-    quoted.join(",") + "\r\n"
+    quoted.collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 #[cfg(test)]

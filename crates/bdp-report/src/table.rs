@@ -297,6 +297,10 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
         ),
     );
     optional(
+        true,
+        Column::new(["", "lost"], Align::Point, each(&|p| Cell::plain(lost(p).unwrap_or_default()))),
+    );
+    optional(
         several,
         Column::new(["", "n"], Align::Point, each(&|p| Cell::plain(p.count(Ending::Valid).to_string()))),
     );
@@ -314,6 +318,14 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
     optional(shape.fidelity, Column::new(["", "fidelity"], Align::Left, each(&kept)));
     optional(true, Column::new(["", ""], Align::Left, each(&met)));
     columns
+}
+
+/// Share of the datagrams that were lost, of all flows and repetitions together; nothing where none were sent.
+fn lost(point: &Point<'_>) -> Option<String> {
+    let udp = || point.valid().flat_map(|r| &r.flows).filter_map(|flow| flow.udp.as_ref());
+    let sent: u64 = udp().map(|udp| udp.sent).sum();
+    let lost: u64 = udp().map(|udp| udp.lost).sum();
+    (sent > 0).then(|| crate::measurement::loss(lost as f64 / sent as f64))
 }
 
 /// Heading of the equivalent delivery delay.

@@ -4,8 +4,9 @@ use bdp_model::record::Record;
 
 use super::conditions;
 use super::curve::{Curve, curves};
+use super::datagrams;
 use super::overview::{self, TEXT};
-use super::page::{About, Figure, page};
+use super::page::{About, Figure, facts, page};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, repetitions, time_share, timeline};
@@ -252,6 +253,11 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
             m.leaf("h3", &[], &transfer.name());
         }
         charts(m, transfer, &title, None);
+    }
+    for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
+        if let Some(udp) = &flow.udp {
+            facts(m, &format!("Datagrams, {}", transfer.name()), &datagrams::rows(udp));
+        }
     }
     let title = if what.is_empty() { record.scenario.as_str() } else { what };
     let rtt = &record.rtt_ns;

@@ -9,6 +9,7 @@ use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
 use super::curve;
+use super::datagrams;
 use super::distribution;
 use super::lab::charts;
 use super::page::{About, facts, head, numbers, page, words};
@@ -150,6 +151,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
             );
             m.leaf("p", &[("class", "note")], &text);
         }
+        datagrams::of_direction(m, measurement, direction, &title);
         let idle = direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref());
         let round_trips = distribution::figure(idle, direction.rtt_ns.loaded.as_ref(), &title);
         charts(m, &transfer(measurement, direction), &title, round_trips);
@@ -303,7 +305,8 @@ fn row(
         for cell in &cells {
             m.leaf("td", &[("class", "n")], cell);
         }
-        m.leaf("td", &[], &direction.window.asked_bytes.map_or_else(|| "autotuned".to_owned(), asked_size));
+        let untold = || if direction.udp.is_some() { dash() } else { "autotuned".to_owned() };
+        m.leaf("td", &[], &direction.window.asked_bytes.map_or_else(untold, asked_size));
     });
     m.line();
 }

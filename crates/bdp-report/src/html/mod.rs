@@ -3,6 +3,7 @@
 mod comparison;
 mod conditions;
 mod curve;
+mod datagrams;
 mod distribution;
 mod flight;
 mod lab;

@@ -1,0 +1,123 @@
+//! What became of the datagrams of a flow.
+
+use bdp_model::measurement::{DirectionResult, Measurement};
+use bdp_model::udp::{Distribution, Trial, UdpReport};
+use bdp_model::units::{format_bps, significant};
+
+use super::page::{facts, head, numbers, words};
+use crate::markup::Markup;
+use crate::measurement::{loss, search_conclusion};
+
+/// A table of one direction's, the trials of a search among them; nothing of TCP.
+pub(super) fn of_direction(
+    m: &mut Markup,
+    measurement: &Measurement,
+    direction: &DirectionResult,
+    title: &str,
+) {
+    let Some(udp) = &direction.udp else { return };
+    let mut rows = rows(udp);
+    let methods = format!("sent by {}, received by {}", direction.send_method, direction.receive_method);
+    rows.push(("methods".to_owned(), methods));
+    rows.extend(search_conclusion(measurement, udp).map(|said| ("search".to_owned(), said)));
+    facts(m, &format!("Datagrams, {title}"), &rows);
+    trials(m, &udp.trials);
+}
+
+/// The figures of a flow of datagrams, name and value.
+pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
+    let asked = udp.asked_bps.map_or_else(|| "as fast as it goes".to_owned(), format_bps);
+    let by_receiver = match udp.dropped_by_receiver {
+        None => "; what the receiving host dropped is not known".to_owned(),
+        Some(0) => String::new(),
+        Some(dropped) => format!("; {dropped} of them dropped by the receiving host, whose socket was full"),
+    };
+    let reordered = match udp.reordered {
+        0 => "0".to_owned(),
+        n => format!("{n}, by {} places at most", udp.reorder_displacement_max),
+    };
+    let one_way = udp.one_way_delay_ns.map(|d| {
+        let ms = |ns: i64| significant(ns as f64 / 1e6);
+        format!(
+            "min {}, p50 {}, p99 {} ms, all off by up to {} ms as the clocks differ",
+            ms(d.min),
+            ms(d.p50),
+            ms(d.p99),
+            significant(d.clock_error as f64 / 1e6)
+        )
+    });
+    let gaps = udp
+        .send_gap_ns
+        .as_ref()
+        .map(|gaps| format!("{}, up to {} at a time", quantiles(gaps), udp.burst_max));
+    let row = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        row("asked for", asked),
+        row("sent", format!("{}, {} of {} B", format_bps(udp.sent_bps), udp.sent, udp.datagram_bytes)),
+        row("not sent in time", if udp.left_out > 0 { udp.left_out.to_string() } else { String::new() }),
+        row("lost", format!("{} ({}){by_receiver}", udp.lost, loss(udp.loss_ratio))),
+        row("duplicated", udp.duplicated.to_string()),
+        row("reordered", reordered),
+        row(
+            "jitter (RFC 3550)",
+            udp.jitter_ns.map_or_else(String::new, |ns| format!("{} ms", significant(ns as f64 / 1e6))),
+        ),
+        row("delay variation", udp.delay_variation_ns.as_ref().map_or_else(String::new, quantiles)),
+        row("one way", one_way.unwrap_or_default()),
+        row("from call to call", gaps.unwrap_or_default()),
+    ]
+}
+
+fn trials(m: &mut Markup, trials: &[Trial]) {
+    if trials.is_empty() {
+        return;
+    }
+    let headings = [
+        numbers("trial"),
+        numbers("asked for"),
+        numbers("sent"),
+        numbers("received"),
+        numbers("lost"),
+        words(""),
+    ];
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            head(m, &headings);
+            m.element("tbody", &[], |m| {
+                for (trial, number) in trials.iter().zip(1..) {
+                    let asked = trial.rate_bps.map_or_else(|| "as fast as it goes".to_owned(), format_bps);
+                    let cells = [
+                        number.to_string(),
+                        asked,
+                        format_bps(trial.sent_bps),
+                        format_bps(trial.received_bps),
+                        loss(trial.loss_ratio),
+                    ];
+                    m.element("tr", &[], |m| {
+                        for cell in &cells {
+                            m.leaf("td", &[("class", "n")], cell);
+                        }
+                        m.leaf("td", &[], verdict(trial));
+                    });
+                    m.line();
+                }
+            });
+        });
+    });
+    m.line();
+}
+
+fn verdict(trial: &Trial) -> &'static str {
+    match (trial.held, trial.passed) {
+        (true, true) => "held",
+        (true, false) => "not held",
+        (false, true) => "passed",
+        (false, false) if trial.fell_short() && trial.lost == 0 => "the sender fell short",
+        (false, false) => "failed",
+    }
+}
+
+fn quantiles(d: &Distribution) -> String {
+    let ms = |ns: u64| significant(ns as f64 / 1e6);
+    format!("p50 {}, p95 {}, p99 {} ms", ms(d.p50), ms(d.p95), ms(d.p99))
+}

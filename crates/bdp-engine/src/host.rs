@@ -78,6 +78,7 @@ impl Baseline {
                 mtu: device::mtu(name),
                 drops: counters.device.as_ref().map(|d| d.rx_dropped + d.tx_dropped),
                 full_duplex: device::is_full_duplex(name),
+                qdisc: device::queueing_discipline(name),
             }),
             congestion_control: sysctls.get("net.ipv4.tcp_congestion_control").cloned(),
             sysctls,

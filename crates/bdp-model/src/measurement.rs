@@ -133,6 +133,9 @@ pub struct MeasureRequest {
     /// The same of the far end.
     #[serde(default)]
     pub far_cpus: Option<CpuList>,
+    /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
+    #[serde(default)]
+    pub pacing_bps: Option<u64>,
     /// Datagrams instead of connections.
     #[serde(default)]
     pub udp: Option<UdpRequest>,
@@ -174,6 +177,7 @@ impl MeasureRequest {
             check_payload: false,
             near_cpus: None,
             far_cpus: None,
+            pacing_bps: None,
             udp: None,
             url: None,
             ssh: None,
@@ -276,6 +280,32 @@ pub struct DeviceFacts {
     /// Whether both directions can be used at once, as the driver tells it.
     #[serde(default)]
     pub full_duplex: Option<bool>,
+    /// Its queueing discipline, as `fq`; of one with many queues that of the queues.
+    #[serde(default)]
+    pub qdisc: Option<String>,
+}
+
+/// How a sender kept to a rate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pacing {
+    /// Payload of each stream, bit/s.
+    pub rate_bps: u64,
+    /// Who spaced the packets.
+    pub by: Pacer,
+}
+
+/// Who spaces the packets of a sender that keeps to a rate (`SO_MAX_PACING_RATE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacer {
+    /// The queueing discipline `fq` of the sender's device.
+    Fq,
+    /// TCP in the sender's kernel, by timers of its own, as the device has no `fq`.
+    Tcp,
+    /// bdp alone, by the times of its calls: of datagrams the kernel spaces none without `fq`.
+    Bdp,
+    /// bdp by the times of its calls, and `fq` what one call holds.
+    BdpAndFq,
 }
 
 /// What was found out about the path.
@@ -365,6 +395,9 @@ pub struct DirectionResult {
     pub sent: Vec<SenderSample>,
     /// What limits this direction, and how that is known.
     pub findings: Vec<Finding>,
+    /// How the sender kept to the rate that was asked for; null where none was.
+    #[serde(default)]
+    pub pacing: Option<Pacing>,
     /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
     #[serde(default)]
     pub udp: Option<UdpReport>,

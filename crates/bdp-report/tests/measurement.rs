@@ -172,6 +172,7 @@ fn commands_repeat_the_request_and_name_the_store() {
         check_payload: false,
         near_cpus: None,
         far_cpus: None,
+        pacing_bps: None,
         udp: None,
     };
     assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 5");

@@ -320,6 +320,9 @@ pub struct Sent {
     /// Whether the bytes were those of [`crate::pattern`].
     #[serde(default)]
     pub patterned: bool,
+    /// Rate that each connection was held to, bit/s.
+    #[serde(default)]
+    pub pacing_bps: Option<u64>,
     /// `SO_SNDBUF` of the first stream, at the end.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,

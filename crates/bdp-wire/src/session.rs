@@ -347,6 +347,9 @@ pub struct FlowOrder {
     /// Processors that the flow's threads are kept to, in turn.
     #[serde(default)]
     pub cpus: Option<CpuList>,
+    /// Rate that a sender's connections are held to, each, bit/s.
+    #[serde(default)]
+    pub pacing_bps: Option<u64>,
     /// Its streams are of datagrams, as these are ordered; null where they are connections.
     #[serde(default)]
     pub datagrams: Option<DatagramOrder>,

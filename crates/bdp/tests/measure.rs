@@ -128,6 +128,14 @@ fn each_flag_is_seen_in_what_is_measured() {
             "--forward -P 3 --cpu 0/0",
             &[("/directions/0/sender_threads", json!(1)), ("/directions/0/receiver_threads", json!(1))],
         ),
+        (
+            "-b 8M",
+            &[
+                ("/request/pacing_bps", json!(8_000_000)),
+                ("/directions/0/pacing/rate_bps", json!(8_000_000)),
+                ("/directions/1/pacing/by", json!("tcp")),
+            ],
+        ),
         ("--bind-dev lo", &[("/near/device/name", json!("lo")), ("/request/bind_device", json!("lo"))]),
     ];
     for (flags, expected) in cases {
@@ -221,6 +229,7 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("-u -b auto --bidir", 2, "leave out --bidir"),
         ("-u -b auto -n 1M", 2, "-t instead of -n"),
         ("-u -b auto --loss-ratio 100%", 2, "loss ratio"),
+        ("-b auto", 2, "-b auto is of UDP"),
         ("--flood", 2, "--flood is of UDP"),
         ("--trial-time 1", 2, "--trial-time is of UDP"),
     ] {
@@ -262,6 +271,21 @@ fn datagrams_beyond_what_a_path_is_known_to_carry_need_the_word() {
 }
 
 #[test]
+fn connections_are_held_to_a_rate() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let document = server.measured(&bench, "-t 1 -P 2 -b 20M");
+    for direction in document["directions"].as_array().unwrap() {
+        let goodput = direction["goodput_bps"].as_f64().unwrap();
+        // The first window goes at once, on loopback some hundred KiB each.
+        assert!((10e6..60e6).contains(&goodput), "{goodput}: {}", direction["pacing"]);
+    }
+    let told = bench.run(&format!("measure 127.0.0.1:{} -b 20M -t 0.2 --idle 0.1 --forward", server.port));
+    assert!(told.out.contains("20 Mbit/s, kept to by TCP itself"), "{}{}", told.out, told.err);
+    assert!(told.out.contains(" -b 20000000 "), "{}", told.out);
+}
+
+#[test]
 fn the_highest_rate_without_loss_is_told_with_its_trials() {
     let bench = Bench::new();
     let server = serve(&bench, "--max-rate 40M");
@@ -281,7 +305,7 @@ fn the_highest_rate_without_loss_is_told_with_its_trials() {
     let told = bench.run(&brief);
     assert_eq!(told.code(), 0, "{}", told.err);
     for part in [
-        "highest rate with 1 % lost at most: ",
+        "highest rate with 1.00 % lost at most: ",
         "trials: 40 Mbit/s",
         "held passed",
         "-b auto --loss-ratio 0.01",

@@ -59,6 +59,7 @@ fn flags(m: &Measurement) -> Vec<String> {
         (r.omit != usual.omit).then(|| time("-O", r.omit)),
         (r.streams != usual.streams).then(|| format!("-P {}", r.streams)),
         r.window.map(|w| size("-w", w)),
+        r.pacing_bps.map(|bps| format!("-b {bps}")),
         r.udp.as_ref().map(|_| "-u".to_owned()),
         r.udp.as_ref().map(|udp| match (&udp.search, udp.rate_bps) {
             (Some(_), _) => "-b auto".to_owned(),

@@ -22,6 +22,7 @@ pub(super) fn conclusions(
         let (word, tint) = match finding.limit {
             Limit::Unknown => ("UNKNOWN", Tint::Doubtful),
             Limit::Ceiling if at_ceiling => ("OK", Tint::Good),
+            Limit::AskedRate => ("OK", Tint::Good),
             _ => ("LIMIT", Tint::Bad),
         };
         let lead = format!("{} {word:<7}  ", arrow(way, style));

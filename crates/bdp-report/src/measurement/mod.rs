@@ -6,12 +6,15 @@ mod datagrams;
 mod heading;
 mod json;
 pub(crate) mod latency;
+mod pacing;
 mod search;
 mod text;
 
 pub use command::quote;
 pub(crate) use command::{against, in_store};
+pub(crate) use datagrams::loss;
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
+pub(crate) use search::conclusion as search_conclusion;
 pub use text::measurements_text;
 
 use bdp_model::measurement::{Measurement, Way};

@@ -43,6 +43,11 @@ pub fn measurements_text(
             let lead = format!("window {} ", arrow(way, style));
             text.push_str(&wrap(&lead, Tint::None, &window(&direction.window), style));
         }
+        if let Some((m, direction)) = typical.and_then(|m| Some((m, of(m, way)?))) {
+            let lead = format!("pacing {} ", arrow(way, style));
+            let said = direction.pacing.as_ref().map(|pacing| super::pacing::words(m, direction, pacing));
+            text.push_str(&said.map_or_else(String::new, |said| wrap(&lead, Tint::None, &said, style)));
+        }
     }
     if let [one] = measurements {
         text.push_str(&start(one, style));

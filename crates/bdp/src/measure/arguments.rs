@@ -200,6 +200,7 @@ impl MeasureArgs {
             ("--port", self.port.is_some()),
             ("--user", self.login.is_asked()),
             ("-C", self.congestion.is_some()),
+            ("-b", self.udp.pacing_bps().is_some()),
         ];
         if let Some((flag, _)) = other_end.iter().find(|(_, given)| *given) {
             return Err(exit::usage(format!(
@@ -264,6 +265,7 @@ impl MeasureArgs {
             idle: self.idle,
             length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(ByteCount::kib(128)),
             udp: self.udp.request(self.length, &self.of_tcp())?,
+            pacing_bps: self.udp.pacing_bps(),
             window: self.window,
             mss: self.mss,
             congestion: self.congestion.clone(),

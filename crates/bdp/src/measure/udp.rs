@@ -16,7 +16,7 @@ pub struct UdpArgs {
     #[arg(short = 'u', long)]
     udp: bool,
 
-    /// With -u, payload of each stream per second, as 100M; 0 is as fast as it goes, auto searches the highest rate without
+    /// Payload of each stream per second, as 100M; 0 is as fast as it goes. With -u auto searches the highest rate without
     /// loss (docs/measurement.md)
     #[arg(short = 'b', long, visible_alias = "bandwidth", value_name = "RATE")]
     bitrate: Option<Asked>,
@@ -75,6 +75,14 @@ impl UdpArgs {
         self.flood
     }
 
+    /// What each connection is held to, bit/s; nothing where datagrams are asked for, or no bound.
+    pub fn pacing_bps(&self) -> Option<u64> {
+        match self.bitrate? {
+            Asked::Rate(rate) if !self.udp => Some(rate.as_bps()),
+            _ => None,
+        }
+    }
+
     /// What is asked for of datagrams; nothing where connections are. `of_tcp` are flags that mean nothing of these, and
     /// whether they were given.
     pub fn request(
@@ -84,7 +92,7 @@ impl UdpArgs {
     ) -> anyhow::Result<Option<UdpRequest>> {
         if !self.udp {
             let of_udp = [
-                (self.bitrate.is_some(), "-b"),
+                (self.bitrate == Some(Asked::Search), "-b auto"),
                 (self.dont_fragment, "--dont-fragment"),
                 (self.flood, "--flood"),
                 (self.loss_ratio.is_some(), "--loss-ratio"),

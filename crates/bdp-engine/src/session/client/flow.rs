@@ -9,7 +9,7 @@ use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
-use bdp_sys::socket::TcpOptions;
+use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
@@ -87,6 +87,7 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
         zerocopy: request.zerocopy,
         check_payload: request.check_payload,
         cpus: request.far_cpus.clone(),
+        pacing_bps: request.pacing_bps.filter(|_| way == Way::From),
         datagrams: datagrams::order(request),
     }
 }
@@ -184,7 +185,14 @@ impl Flow {
             patterned: request.check_payload,
             crew: self.crew(request),
         };
-        self.start(move |streams, stop, meter| send::over(streams, &plan, stop, meter).map(End::Sent))
+        let pacing_bps = request.pacing_bps;
+        self.start(move |streams, stop, meter| {
+            if let Some(rate_bps) = pacing_bps {
+                streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
+            }
+            let sent = send::over(streams, &plan, stop, meter)?;
+            Ok(End::Sent(Sent { pacing_bps, ..sent }))
+        })
     }
 
     fn crew(&self, request: &MeasureRequest) -> Crew {

@@ -6,6 +6,7 @@ mod flow;
 mod iperf2;
 mod iperf3;
 pub(super) mod outcome;
+mod pacing;
 mod prober;
 mod search;
 
@@ -99,6 +100,7 @@ pub(super) fn measure(
     let mut far = session.far_facts()?;
     let mut near = session.near.facts();
     disturbance::note(&mut near, &mut far, &session.moved, &mut session.caveats);
+    directions.iter_mut().for_each(|direction| pacing::note(request, direction, &near, &far));
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
     outcome::add_caveats(request, &directions, &mut session.caveats);
     outcome::add_rate_caveat(&directions, session.control.limits.rate, &mut session.caveats);
@@ -166,6 +168,9 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
             "one sample each {} for {} are more than the {MOST_SAMPLES} that are kept; set a longer interval",
             request.interval, request.duration
         )));
+    }
+    if request.pacing_bps.is_some() && request.peer.is_some() {
+        return wrong("-b holds connections to a rate between two bdps; give -u too, or leave it out");
     }
     if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         search::check(request)?;

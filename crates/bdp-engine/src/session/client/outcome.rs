@@ -37,6 +37,12 @@ pub(in crate::session) fn result(
                 .to_owned(),
         ));
     }
+    if request.pacing_bps.is_some() && sent.pacing_bps.is_none() {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
+                .to_owned(),
+        ));
+    }
     let all_sent = request.bytes.is_some_and(|b| received.bytes >= b.as_bytes());
     Ok(DirectionResult {
         direction: way,
@@ -69,6 +75,7 @@ pub(in crate::session) fn result(
         received: received.samples,
         sent: sent.samples,
         findings: Vec::new(),
+        pacing: None,
         udp: None,
     })
 }

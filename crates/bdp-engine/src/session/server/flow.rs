@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bdp_model::payload::CpuList;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_wire::control::Sent;
 use bdp_wire::datagram::Opening;
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
@@ -249,7 +250,7 @@ impl Flow {
                 receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
             }
             Role::Send => {
-                self.pace(&streams)?;
+                let pacing_bps = self.pace(&streams)?;
                 let plan = SendPlan {
                     length_bytes: self.order.length_bytes,
                     longest: self.order.duration + PATIENCE,
@@ -259,18 +260,22 @@ impl Flow {
                     patterned: self.order.check_payload,
                     crew,
                 };
-                send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
+                let sent = send::over(streams, &plan, &self.stop, &meter)?;
+                Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
             }
         }
     }
 
-    /// Has the kernel keep the flow below what the server may send.
-    fn pace(&self, streams: &[TcpStream]) -> Result<(), EngineError> {
-        let Some(rate) = self.rate else { return Ok(()) };
+    /// Has the kernel keep each stream to what was asked for, and the flow below what the server may send. Gives the rate of
+    /// each that was asked for and granted.
+    fn pace(&self, streams: &[TcpStream]) -> Result<Option<u64>, EngineError> {
+        let granted = self.rate.map(|rate| rate.as_bps() / streams.len().max(1) as u64);
+        let asked = self.order.pacing_bps;
+        let Some(rate) = asked.into_iter().chain(granted).min() else { return Ok(None) };
         for stream in streams {
-            socket::pace(stream, rate.as_bps() / streams.len().max(1) as u64)?;
+            socket::pace(stream, rate)?;
         }
-        Ok(())
+        Ok(asked.map(|_| rate))
     }
 
     fn run_datagrams(&self) -> Result<Answer, EngineError> {

@@ -1,0 +1,27 @@
+//! How a sender kept to the rate that was asked for, in words.
+
+use bdp_model::measurement::{DirectionResult, Measurement, Pacer, Pacing, Way};
+use bdp_model::units::format_bps;
+
+use crate::grid::tame;
+
+/// A sentence without its end.
+pub(crate) fn words(m: &Measurement, direction: &DirectionResult, pacing: &Pacing) -> String {
+    let sender = if direction.direction == Way::To { &m.near } else { &m.far };
+    let device = sender.device.as_ref();
+    let name = device.map_or_else(|| "the device".to_owned(), |device| tame(&device.name));
+    let qdisc = match device.and_then(|device| device.qdisc.as_deref()) {
+        Some(qdisc) => format!("{name} has {}, not fq", tame(qdisc)),
+        None => format!("{name} does not tell that it has fq"),
+    };
+    let each = if m.request.streams > 1 { " each stream" } else { "" };
+    let rate = format_bps(pacing.rate_bps as f64);
+    match pacing.by {
+        Pacer::Fq => format!("{rate}{each}, kept to by fq of {name}"),
+        Pacer::Tcp => format!("{rate}{each}, kept to by TCP itself, whose timers are coarser: {qdisc}"),
+        Pacer::Bdp => format!("{rate}{each}, by the times of calls; what one holds goes at once: {qdisc}"),
+        Pacer::BdpAndFq => {
+            format!("{rate}{each}, by the times of calls, and fq of {name} spaces what one holds")
+        }
+    }
+}

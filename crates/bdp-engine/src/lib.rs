@@ -23,6 +23,7 @@ pub mod remote;
 pub mod send;
 pub mod session;
 mod spin;
+mod stall;
 mod worker;
 
 /// Why a workload could not be carried out.
@@ -58,6 +59,12 @@ pub enum EngineError {
     #[error("no data came within {within}")]
     Silence {
         /// How long was waited.
+        within: bdp_model::units::Nanos,
+    },
+    /// A flow had begun, and then nothing moved any more.
+    #[error("nothing moved for {within}: the other end was stopped, or the path is down")]
+    Stalled {
+        /// For how long.
         within: bdp_model::units::Nanos,
     },
 }

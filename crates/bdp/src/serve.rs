@@ -245,5 +245,6 @@ fn describe(event: &Event) -> String {
             format!("session {session}: {} ended after {took}, {flows} flows{why}", canonical(peer))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
+        Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),
     }
 }

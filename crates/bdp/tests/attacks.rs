@@ -188,6 +188,18 @@ fn ten_thousand_idle_connections_hold_up_nobody_and_cost_little() {
     }
     assert!(idle.len() > 900, "{}", idle.len());
     assert_served(&server, &bench, "idle connections");
+    // All places for greetings are taken too, by clients that say nothing more, a byte at a time, or the wrong thing slowly.
+    let mut slow: Vec<TcpStream> = (0..200).map(|_| connect(server.port)).collect();
+    for stream in &mut slow {
+        let _ = stream.write_all(&preamble(1));
+    }
+    for byte in 0..3 {
+        for stream in &mut slow {
+            // It may have lost its place.
+            let _ = stream.write_all(&[byte]);
+        }
+        assert_served(&server, &bench, "idle connections and slow greetings");
+    }
     let grown = resident_kib(&server).saturating_sub(before);
     assert!(grown < MOST_GROWTH_KIB, "{grown} KiB for {} connections", idle.len());
     drop(idle);
@@ -229,6 +241,22 @@ fn a_flood_of_hellos_over_tcp_holds_up_nobody() {
 }
 
 #[test]
+fn a_flood_of_strangers_is_some_lines_and_a_count() {
+    let bench = Bench::new();
+    let mut server = serve(&bench, "");
+    for _ in 0..500 {
+        let mut stream = connect(server.port);
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
+        assert!(is_dropped(&mut stream));
+    }
+    let lines = server.process.err().matches("turned away 127.0.0.1:").count();
+    // As many again where a while has ended among them.
+    assert!((1..=60).contains(&lines), "{lines} lines");
+    server.process.wait_until("the rest is told", |p| p.err().contains(" more in the last 10 s"));
+    assert_served(&server, &bench, "a flood of strangers");
+}
+
+#[test]
 fn datagrams_of_strangers_get_no_answer() {
     let bench = Bench::new();
     let server = serve(&bench, "");
@@ -255,6 +283,56 @@ fn datagrams_of_strangers_get_no_answer() {
     assert!(back <= sent, "{back} bytes came back for {sent}");
     assert_eq!(back, 0, "nobody here knows a key");
     assert_served(&server, &bench, "a flood of datagrams");
+}
+
+/// How soon the end of a stopped peer has to be noticed: it may be still for 10 s.
+const NOTICED: Duration = Duration::from_secs(25);
+
+#[test]
+fn a_client_that_stays_stopped_loses_its_place() {
+    let bench = Bench::new();
+    let stopped = ["--forward", "-R", "--bidir -P 3"].map(|options| {
+        let mut server = serve(&bench, "");
+        let client =
+            start(bench.bdp(&format!("measure 127.0.0.1:{} -t 120 --idle 0.1 {options}", server.port)));
+        server.process.wait_until("a session began", |p| p.err().contains("began"));
+        std::thread::sleep(Duration::from_millis(700));
+        client.signal("STOP");
+        (options, server, client, Instant::now())
+    });
+    for (options, mut server, client, since) in stopped {
+        server.process.wait_until("its session ended", |p| p.err().contains("ended after"));
+        let told = server.process.err();
+        assert!(since.elapsed() < NOTICED, "{options}: {:?}", since.elapsed());
+        assert!(told.contains("nothing moved for 10 s"), "{options}: {told}");
+        assert_served(&server, &bench, options);
+        client.signal("KILL");
+        client.wait();
+        println!("a client stopped for good, {options} ... noticed");
+    }
+}
+
+#[test]
+fn a_server_that_stays_stopped_is_told_of() {
+    let bench = Bench::new();
+    let stopped = ["--forward", "-R", "--bidir", "-R -u -b 1M"].map(|options| {
+        let mut server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 120 --idle 0.1 {options}", server.port);
+        let client = start(bench.bdp(&line));
+        server.process.wait_until("a session began", |p| p.err().contains("began"));
+        std::thread::sleep(Duration::from_millis(1200));
+        server.process.signal("STOP");
+        (options, server, client, Instant::now())
+    });
+    for (options, server, client, since) in stopped {
+        let ended = client.wait();
+        assert!(since.elapsed() < NOTICED, "{options}: {:?}", since.elapsed());
+        assert_eq!(ended.code(), 3, "{options}: {}", ended.err);
+        let told = ended.last_line();
+        assert!(told.contains("127.0.0.1") && told.contains("nothing moved for 10 s"), "{options}: {told}");
+        server.process.signal("KILL");
+        println!("a server stopped for good, {options} ... told");
+    }
 }
 
 #[test]

@@ -125,6 +125,17 @@ pub enum SessionError {
         /// What was going on.
         doing: &'static str,
     },
+    /// Nothing moves any more.
+    #[error(
+        "{address} is connected, and nothing moved for {within} while a flow ran: was it or its machine stopped, or is the path \
+         down? Run it again"
+    )]
+    Stalled {
+        /// Where.
+        address: SocketAddr,
+        /// For how long.
+        within: Nanos,
+    },
     /// This end could not do its part.
     #[error(transparent)]
     Near(#[from] EngineError),
@@ -142,6 +153,14 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// What became of a flow with this peer.
+    pub(crate) fn of_flow(error: EngineError, address: SocketAddr) -> Self {
+        match error {
+            EngineError::Stalled { within } => Self::Stalled { address, within },
+            other => Self::Near(other),
+        }
+    }
+
     /// Whether the request was wrong, rather than the environment.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::Request(_))

@@ -9,7 +9,7 @@ use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{Received, Sent};
-use bdp_wire::datagram::DatagramOrder;
+use bdp_wire::datagram::{DatagramOrder, LONGEST_DATAGRAM};
 use bdp_wire::session::Key;
 
 use super::super::{SessionError, dial};
@@ -17,6 +17,7 @@ use super::PATIENCE;
 use crate::datagram::opening;
 use crate::datagram::outcome;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use crate::stall::STALL;
 
 /// What makes the server's order one of datagrams; nothing where connections are asked for.
 pub(super) fn order(request: &MeasureRequest) -> Option<DatagramOrder> {
@@ -71,6 +72,14 @@ pub(super) fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
         interval: request.interval,
         patience: Nanos::from(3 * PATIENCE),
     }
+}
+
+/// How long nothing may come of a flow that has begun: of a slow one datagrams are far between.
+pub(super) fn patience(request: &MeasureRequest) -> Nanos {
+    let udp = request.udp.as_ref();
+    let rate_bps = udp.and_then(|udp| udp.rate_bps).unwrap_or(u64::MAX).max(1);
+    let bits = 8 * u64::from(udp.and_then(|udp| udp.datagram_bytes).unwrap_or(LONGEST_DATAGRAM));
+    STALL.max(Nanos(bits.saturating_mul(4_000_000_000) / rate_bps))
 }
 
 /// What it does where it sends.

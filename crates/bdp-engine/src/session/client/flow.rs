@@ -20,6 +20,7 @@ use crate::datagram::{self, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
+use crate::stall;
 
 /// A flow whose connections are made.
 pub(super) struct Flow {
@@ -87,7 +88,7 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
         zerocopy: request.zerocopy,
         check_payload: request.check_payload,
         cpus: request.far_cpus.clone(),
-        pacing_bps: request.pacing_bps.filter(|_| way == Way::From),
+        pacing_bps: request.pacing_bps,
         datagrams: datagrams::order(request),
     }
 }
@@ -147,8 +148,11 @@ impl Flow {
         }
         if request.udp.is_some() {
             let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::receive_plan(request));
+            let patience = datagrams::patience(request);
             return self.start(move |_, stop, meter| {
-                datagram::receive::over(streams, &plan, stop, meter).map(End::Received)
+                stall::guard(meter, stop, patience, |stop| {
+                    datagram::receive::over(streams, &plan, stop, meter).map(End::Received)
+                })
             });
         }
         let plan = ReceivePlan {
@@ -162,7 +166,12 @@ impl Flow {
             check: request.check_payload,
             crew: self.crew(request),
         };
-        self.start(move |streams, stop, meter| receive::over(streams, &plan, stop, meter).map(End::Received))
+        let patience = stall::patience(plan.interval, request.pacing_bps);
+        self.start(move |streams, stop, meter| {
+            stall::guard(meter, stop, patience, |stop| {
+                receive::over(streams, &plan, stop, meter).map(End::Received)
+            })
+        })
     }
 
     /// Begins to write, if the near end sends.
@@ -190,7 +199,8 @@ impl Flow {
             if let Some(rate_bps) = pacing_bps {
                 streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
             }
-            let sent = send::over(streams, &plan, stop, meter)?;
+            let patience = stall::patience(plan.interval, pacing_bps);
+            let sent = stall::guard(meter, stop, patience, |stop| send::over(streams, &plan, stop, meter))?;
             Ok(End::Sent(Sent { pacing_bps, ..sent }))
         })
     }

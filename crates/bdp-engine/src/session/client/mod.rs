@@ -474,6 +474,7 @@ impl Session<'_> {
     ) -> Result<Vec<Outcome>, SessionError> {
         let since = Instant::now();
         let deadline = request.duration.to_duration() + 3 * PATIENCE;
+        let (address, mut ended) = (self.control.address, None);
         let mut pending = Vec::new();
         for flow in flows.iter() {
             pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
@@ -497,7 +498,7 @@ impl Session<'_> {
             }
             if let Some(flow) = flows.iter_mut().find(|f| f.has_failed()) {
                 // Its own words are better than what the server makes of its silence.
-                flow.finish()?;
+                flow.finish().map_err(|error| SessionError::of_flow(error, address))?;
             }
             if told.elapsed() >= self.reporter.tick {
                 let elapsed = told.elapsed().as_secs_f64();
@@ -507,13 +508,15 @@ impl Session<'_> {
                 self.reporter.tell(stage, since, request.duration, goodput, rtt)?;
             }
             self.reporter.check_cancel()?;
-            if since.elapsed() > deadline {
+            // Its end of a flow that is over here can't be far.
+            let over = flows.iter().all(Flow::is_finished).then(|| *ended.get_or_insert_with(Instant::now));
+            if since.elapsed() > deadline || over.is_some_and(|ended| ended.elapsed() > PATIENCE) {
                 return Err(SessionError::Silent { address: self.control.address, doing: "a flow ends" });
             }
         }
         let mut outcomes = Vec::new();
         for (flow, far) in flows.iter_mut().zip(far) {
-            let near = flow.finish()?;
+            let near = flow.finish().map_err(|error| SessionError::of_flow(error, address))?;
             let outcome = far.and_then(|far| Outcome::of(flow.way, near, far, flow.clocks));
             outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
         }

@@ -12,6 +12,7 @@ use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
 
 use super::access::{Proof, Protocol};
+use super::guests::Guest;
 use super::session::Session;
 use super::{Event, Reason, Shared};
 use crate::EngineError;
@@ -21,14 +22,15 @@ use crate::session::deadline::Until;
 const HELLO_DEADLINE: Duration = Duration::from_secs(5);
 /// How long the kernel may take to be rid of a frame.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// Clients that are greeted at once; others are told that the server is busy.
-const MOST_GREETED: u32 = 32;
 /// How long a client may be gone before its session ends.
 const PEER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Greets a client on a thread of its own, which goes on to serve its session.
 pub(super) fn greet(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, version: u8) {
-    let guest = Guest::new(Arc::clone(shared));
+    let guest = match Guest::enter(shared, &stream, peer) {
+        Ok(guest) => guest,
+        Err(error) => return shared.tell(&Event::TurnedAway { peer, why: error.to_string() }),
+    };
     let on_thread = Arc::clone(shared);
     // Without a thread the connection closes, which the client sees.
     if let Err(error) = crate::agent::start(move || receive(&on_thread, stream, peer, version, guest)) {
@@ -36,32 +38,8 @@ pub(super) fn greet(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, v
     }
 }
 
-/// A place among those that are greeted.
-pub(super) struct Guest {
-    shared: Arc<Shared>,
-    before: u32,
-}
-
-impl Guest {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let before = shared.greeting.fetch_add(1, Ordering::Relaxed);
-        Self { shared, before }
-    }
-
-    /// Whether there are as many before it as may be greeted at once.
-    pub(super) fn is_one_too_many(&self) -> bool {
-        self.before >= MOST_GREETED
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.shared.greeting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 fn receive(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, version: u8, guest: Guest) {
-    match admit(shared, &stream, peer, version, &guest) {
+    match admit(shared, &stream, peer, version) {
         Ok(session) => {
             drop(guest);
             session.serve(shared, stream);
@@ -76,7 +54,6 @@ fn admit(
     stream: &TcpStream,
     peer: SocketAddr,
     version: u8,
-    guest: &Guest,
 ) -> Result<Arc<Session>, String> {
     prepare(stream).map_err(|e| e.to_string())?;
     (&mut &*stream).write_all(&Preamble::new(Kind::Control).encode()).map_err(|e| e.to_string())?;
@@ -87,13 +64,14 @@ fn admit(
         Some(Refusal::Ending)
     } else if let Err(denied) = &access {
         Some(denied.clone().into())
-    } else if guest.is_one_too_many() || shared.places.is_full() {
+    } else if shared.places.is_full() {
         Some(Refusal::Busy { sessions: shared.places.sessions() })
     } else {
         None
     };
     if let Some(refusal) = early {
-        return refuse(shared, stream, Greeting::Refused(refusal.clone()), &refusal);
+        let reason = access.as_ref().err().map_or(Reason::of(&refusal), Reason::of_denied);
+        return refuse(shared, stream, Greeting::Refused(refusal.clone()), &refusal, reason);
     }
     let token_needed = access == Ok(Proof::Token);
     let server_nonce = random::bytes().map_err(|e| e.to_string())?;
@@ -117,12 +95,15 @@ fn admit(
         _ => None,
     };
     if let Some(refusal) = refusal {
-        return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal);
+        return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, Reason::of(&refusal));
     }
     let key = random::bytes().map_err(|e| e.to_string())?;
     let session = match Session::begin(shared, key, stream, peer, &hello.bdp) {
         Ok(session) => session,
-        Err(refusal) => return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal),
+        Err(refusal) => {
+            let reason = Reason::of(&refusal);
+            return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, reason);
+        }
     };
     let welcome = Admission::Welcome {
         key: hex(&key),
@@ -147,8 +128,9 @@ fn refuse<T>(
     stream: &TcpStream,
     message: impl serde::Serialize,
     refusal: &Refusal,
+    reason: Reason,
 ) -> Result<T, String> {
-    shared.counters.give_reason(Reason::of(refusal));
+    shared.counters.give_reason(reason);
     // Whether or not it can be told, the client is not let in.
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bdp_wire::session::Refusal;
 
 use super::Event;
+use super::access::Denied;
 
 /// Why somebody was turned away, in kinds that can be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +24,15 @@ pub enum Reason {
     Protocol,
     /// A stream or a probe of no session.
     Key,
-    /// Its address, or something else that was told in words.
+    /// Its address may not come in.
+    Address,
+    /// Something else that was told in words.
     Other,
 }
 
 impl Reason {
     /// Each of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Token,
         Self::Login,
         Self::Version,
@@ -37,6 +40,7 @@ impl Reason {
         Self::Ending,
         Self::Protocol,
         Self::Key,
+        Self::Address,
         Self::Other,
     ];
 
@@ -50,7 +54,15 @@ impl Reason {
             Self::Ending => "ending",
             Self::Protocol => "protocol",
             Self::Key => "key",
+            Self::Address => "address",
             Self::Other => "other",
+        }
+    }
+
+    pub(super) const fn of_denied(denied: &Denied) -> Self {
+        match denied {
+            Denied::Listed { .. } | Denied::Unlisted { .. } | Denied::Unproven { .. } => Self::Address,
+            Denied::Full { .. } | Denied::AddressFull { .. } | Denied::Streams { .. } => Self::Busy,
         }
     }
 
@@ -108,6 +120,8 @@ impl Counters {
                 add(&self.flows, u64::from(*flows));
             }
             Event::TurnedAway { .. } => add(&self.turned_away, 1),
+            // Each was noted as it came.
+            Event::TurnedAwayMore { .. } => {}
         }
     }
 
@@ -167,6 +181,6 @@ mod tests {
         }
         counters.give_reason(Reason::of(&Refusal::TokenWrong));
         let counted = counters.counted();
-        assert_eq!(counted.turned_away, [1, 0, 0, 0, 0, 0, 0, 2]);
+        assert_eq!(counted.turned_away, [1, 0, 0, 0, 0, 0, 0, 0, 2]);
     }
 }

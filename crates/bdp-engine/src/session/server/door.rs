@@ -56,6 +56,7 @@ impl Doorkeeper for Door<'_> {
 
     fn note_waiting(&self, connections: usize) {
         self.0.counters.set_waiting(connections);
+        self.0.tell_rest();
     }
 }
 

@@ -22,13 +22,14 @@ use crate::datagram::{self, Layout, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
+use crate::stall;
 
 /// How long streams may take to come, and the client to say the word.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a receiver waits for the first byte, and a sender for the receiver to end the flow.
 const PATIENCE: Nanos = Nanos::secs(15);
-/// How long the outcome waits for the client.
-const COLLECT_DEADLINE: Duration = Duration::from_secs(60);
+/// How long the outcome waits for the client, which asks for it as soon as the flow has begun.
+const COLLECT_DEADLINE: Duration = Duration::from_secs(15);
 
 /// One flow.
 pub(super) struct Flow {
@@ -93,7 +94,13 @@ impl Flow {
             drop(places);
             on_thread.state().datagrams.clear();
             if let Some((id, outcome)) = outcome {
+                let stalled = outcome.as_ref().err().filter(|e| matches!(e, EngineError::Stalled { .. }));
+                let why = stalled.map(ToString::to_string);
                 answers.give(id, outcome);
+                // Nobody is there to be served any longer.
+                if let Some(why) = why {
+                    answers.give_up(why);
+                }
             }
         })?;
         Ok(flow)
@@ -247,7 +254,9 @@ impl Flow {
                     check: self.order.check_payload,
                     crew,
                 };
-                receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
+                let patience = stall::patience(plan.interval, self.order.pacing_bps);
+                stall::guard(&meter, &self.stop, patience, |stop| receive::over(streams, &plan, stop, &meter))
+                    .map(Answer::Received)
             }
             Role::Send => {
                 let pacing_bps = self.pace(&streams)?;
@@ -260,7 +269,10 @@ impl Flow {
                     patterned: self.order.check_payload,
                     crew,
                 };
-                let sent = send::over(streams, &plan, &self.stop, &meter)?;
+                let patience = stall::patience(plan.interval, pacing_bps);
+                let sent = stall::guard(&meter, &self.stop, patience, |stop| {
+                    send::over(streams, &plan, stop, &meter)
+                })?;
                 Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
             }
         }

@@ -21,10 +21,10 @@ use bdp_wire::iperf3::{
 };
 
 use super::access::{Proof, Protocol};
+use super::guests::Guest;
 use super::places::Place;
 use super::{Event, Reason, Shared, admission};
 use crate::iperf3::control::Control;
-use admission::Guest;
 use running::{Running, Streams, granted};
 
 /// How long a client may take over each step but the test itself.
@@ -84,6 +84,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
     let mut not_authorised = vec![State::ServerError.byte()];
     not_authorised.extend(Failure::AUTHORISATION.encode());
     let proof = shared.options.access.check(peer.ip(), Protocol::Iperf3).map_err(|denied| {
+        shared.counters.give_reason(Reason::of_denied(&denied));
         deny(&not_authorised);
         denied.to_string()
     })?;
@@ -97,15 +98,18 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
     let entry = if proof == Proof::Nothing {
         match shared.places.enter(peer.ip()) {
             Ok(place) => Entry::Place(place),
-            Err(denied) => return busy(denied.to_string()),
+            Err(denied) => {
+                shared.counters.give_reason(Reason::of_denied(&denied));
+                return busy(denied.to_string());
+            }
         }
     } else {
         // Strangers take no place until they have logged in.
-        let guest = Guest::new(Arc::clone(shared));
-        if guest.is_one_too_many() || shared.places.is_full() {
+        if shared.places.is_full() {
+            shared.counters.give_reason(Reason::Busy);
             return busy("busy".to_owned());
         }
-        Entry::Guest(guest)
+        Entry::Guest(Guest::enter(shared, &stream, peer).map_err(|e| e.to_string())?)
     };
     let test = Arc::new(Test {
         hang_up: stream.try_clone().map_err(|e| e.to_string())?,

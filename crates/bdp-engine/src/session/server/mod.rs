@@ -12,6 +12,8 @@ mod datagrams;
 mod door;
 mod echo;
 mod flow;
+mod guests;
+mod hush;
 mod iperf2;
 mod iperf3;
 pub mod logins;
@@ -38,6 +40,8 @@ use access::{AccessRules, PlaceLimits};
 use counters::Counters;
 pub use counters::{Counted, Reason};
 use echo::Echoes;
+use guests::Guests;
+use hush::Hush;
 use logins::{LoginRules, Logins};
 use places::Places;
 use session::Session;
@@ -102,6 +106,13 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// More were not let in than are told of one by one.
+    TurnedAwayMore {
+        /// How many.
+        count: u64,
+        /// Within how long.
+        within: Nanos,
+    },
 }
 
 /// A server that listens and does not answer yet.
@@ -141,7 +152,7 @@ struct Shared {
     /// Who may be a client of iperf3, where that takes a login.
     logins: Option<Logins>,
     /// Clients that are being greeted.
-    greeting: AtomicU32,
+    guests: Guests,
     /// Sessions so far.
     begun: AtomicU32,
     ending: AtomicBool,
@@ -150,6 +161,7 @@ struct Shared {
     port: u16,
     waker: Waker,
     counters: Arc<Counters>,
+    hush: Mutex<Hush>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
@@ -180,7 +192,8 @@ impl Server {
             iperf2: iperf2::Tests::default(),
             sessions: Mutex::default(),
             iperf3: iperf3::Tests::default(),
-            greeting: AtomicU32::new(0),
+            guests: Guests::default(),
+            hush: Mutex::default(),
             begun: AtomicU32::new(0),
             ending: AtomicBool::new(false),
             cookie_secret: random::bytes()?,
@@ -219,6 +232,7 @@ impl Server {
         let echoing = Arc::clone(&shared);
         let echo = crate::agent::start(move || answer_probes(&echo, &echoing))?;
         let outcome = door::keep(&listener, &shared);
+        shared.tell_rest();
         drop(listener);
         shared.end();
         let until = Instant::now() + FAREWELL;
@@ -266,7 +280,22 @@ impl Shared {
 
     fn tell(&self, event: &Event) {
         self.counters.note(event);
-        (self.log)(event);
+        let told = !matches!(event, Event::TurnedAway { .. }) || self.hush().admits(Instant::now());
+        if told {
+            (self.log)(event);
+        }
+    }
+
+    /// Tells how many were turned away beyond those that were told of.
+    fn tell_rest(&self) {
+        let untold = self.hush().take_untold(Instant::now());
+        if let Some(count) = untold {
+            (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(hush::WHILE) });
+        }
+    }
+
+    fn hush(&self) -> MutexGuard<'_, Hush> {
+        self.hush.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

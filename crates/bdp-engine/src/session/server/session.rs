@@ -57,12 +57,30 @@ pub(super) struct Session {
 }
 
 /// The way back to the client.
-pub(super) struct Answers(Mutex<TcpStream>);
+pub(super) struct Answers {
+    stream: Mutex<TcpStream>,
+    /// Why the session was given up.
+    gave_up: Mutex<Option<String>>,
+}
 
 impl Answers {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream: Mutex::new(stream), gave_up: Mutex::default() }
+    }
+
+    /// Ends the session, whose client is there no more.
+    pub(super) fn give_up(&self, why: String) {
+        *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
+    }
+
+    fn why_given_up(&self) -> Option<String> {
+        self.gave_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn give(&self, id: u64, answer: Result<Answer, EngineError>) {
         let body = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         if frame::write(&mut *stream, &Numbered { id, body }).is_err() {
             // Half a frame can't be followed by another; the reading side ends the session.
             let _ = stream.shutdown(Shutdown::Both);
@@ -93,7 +111,7 @@ impl Session {
             counters: Arc::clone(&shared.counters),
             began: Instant::now(),
             control: control.try_clone().map_err(other)?,
-            answers: Arc::new(Answers(Mutex::new(control.try_clone().map_err(other)?))),
+            answers: Arc::new(Answers::new(control.try_clone().map_err(other)?)),
             flows: Mutex::default(),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
@@ -117,6 +135,7 @@ impl Session {
             let mut reader = Until::new(&stream, patience);
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
                 Ok(Numbered { id, body }) => self.carry_out(id, body, &baseline, &mut flows),
+                Err(_) if self.answers.why_given_up().is_some() => break self.answers.why_given_up(),
                 Err(FrameError::Closed) if shared.is_ending() => break Some("the server ends".to_owned()),
                 Err(FrameError::Closed) if self.has_running_flow() => {
                     break Some("the client left while a flow ran".to_owned());

@@ -36,7 +36,7 @@ pub(super) trait Doorkeeper {
     /// One is dropped that has not said it in time.
     fn drop_silent(&self, peer: SocketAddr);
 
-    /// So many have not said it.
+    /// So many have not said it; called some times a second.
     fn note_waiting(&self, connections: usize);
 }
 

@@ -25,6 +25,7 @@ use crate::datagram::{
 };
 use crate::meter::Meter;
 use crate::session::SessionError;
+use crate::stall;
 
 /// From one try of what has no answer yet to the next.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -255,7 +256,11 @@ impl<'a> Flow<'a> {
     fn receive(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
         let plan =
             DatagramReceivePlan { patience: Nanos::from(PATIENCE), ..datagrams::receive_plan(self.request) };
-        let (received, tallies) = receive::each_over(self.streams()?, &plan, stop, meter)?;
+        let streams = self.streams()?;
+        let done = stall::guard(meter, stop, datagrams::patience(self.request), |stop| {
+            receive::each_over(streams, &plan, stop, meter)
+        });
+        let (received, tallies) = done.map_err(|error| SessionError::of_flow(error, self.address))?;
         let came = received.datagrams.as_ref().map_or(0, |datagrams| datagrams.counts.received);
         let datagrams = DatagramsSent {
             payload_bytes: received.bytes / came.max(1),

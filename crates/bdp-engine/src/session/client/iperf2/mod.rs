@@ -26,6 +26,7 @@ use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
 use crate::session::deadline::Until;
 use crate::session::{SessionError, Stage, dial};
+use crate::stall;
 
 /// How long the server may take to say its version.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
@@ -64,7 +65,9 @@ pub(super) fn measure(
             None => {
                 let streams = server.open(&addresses, &round, request, &mut reporter)?;
                 note_local(streams.first().and_then(|s| s.local_addr().ok()));
-                carry_out(connections(&streams, &round, request)?, request, &mut reporter)?
+                let address =
+                    server.address.unwrap_or_else(|| (std::net::Ipv4Addr::UNSPECIFIED, request.port).into());
+                carry_out(connections(&streams, address, &round, request)?, request, &mut reporter)?
             }
         };
         for (way, received, sent) in outcomes {
@@ -228,18 +231,26 @@ type Work<'a> = Box<dyn FnOnce(&AtomicBool, &Meter) -> Result<(Received, Sent), 
 /// What the directions of a round do with its connections.
 fn connections<'a>(
     streams: &[TcpStream],
+    address: SocketAddr,
     ways: &[Way],
     request: &'a MeasureRequest,
 ) -> Result<Vec<(Way, Work<'a>)>, SessionError> {
     let mut works: Vec<(Way, Work<'a>)> = Vec::new();
+    let patience = stall::patience(request.interval, request.pacing_bps);
     for &way in ways {
         let cloned: std::io::Result<Vec<_>> = streams.iter().map(TcpStream::try_clone).collect();
         let streams = cloned.map_err(EngineError::io("open the streams"))?;
         works.push((
             way,
             Box::new(move |stop, meter| match way {
-                Way::To => Ok(send_all(streams, request, stop, meter)?),
-                Way::From => Ok(receive_all(streams, request, stop, meter)?),
+                Way::To => {
+                    stall::guard(meter, stop, patience, |stop| send_all(streams, request, stop, meter))
+                        .map_err(|error| SessionError::of_flow(error, address))
+                }
+                Way::From => {
+                    stall::guard(meter, stop, patience, |stop| receive_all(streams, request, stop, meter))
+                        .map_err(|error| SessionError::of_flow(error, address))
+                }
             }),
         ));
     }

@@ -18,7 +18,7 @@ use bdp_sys::echo::EchoSocket;
 
 use super::access::{Denied, Protocol};
 use super::places::{Place, StreamPlaces};
-use super::{ECHO_CHECK, Event, Shared, admission};
+use super::{ECHO_CHECK, Event, Reason, Shared, admission};
 use crate::EngineError;
 
 /// What bdp calls itself where iperf2's version is asked for: the one whose protocol it speaks.
@@ -123,6 +123,7 @@ fn join(shared: &Arc<Shared>, peer: SocketAddr) -> Result<Membership, Denied> {
 
 /// Tells of somebody who was not let in.
 fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
+    shared.counters.give_reason(Reason::of_denied(denied));
     shared.tell(&Event::TurnedAway { peer, why: denied.to_string() });
 }
 

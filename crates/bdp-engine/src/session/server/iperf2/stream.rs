@@ -17,6 +17,7 @@ use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
+use crate::stall;
 
 /// How long the kernel may take to be rid of an acknowledgement.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
@@ -146,7 +147,11 @@ impl Stream<'_> {
             patterned: false,
             crew: Crew::alone(),
         };
-        let sent = send::over(vec![stream], &plan, &self.shared.ending, &Meter::default());
+        let meter = Meter::default();
+        let patience = stall::patience(INTERVAL, Some(rate).filter(|&rate| rate < u64::MAX));
+        let sent = stall::guard(&meter, &self.shared.ending, patience, |stop| {
+            send::over(vec![stream], &plan, stop, &meter)
+        });
         // The other half of the connection may still be read.
         let _ = end.shutdown(Shutdown::Write);
         sent.map(drop)

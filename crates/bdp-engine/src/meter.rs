@@ -3,11 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use bdp_sys::tcp_info::TcpInfo;
+
 /// A count that one thread sets and others read.
 #[derive(Debug, Default)]
 pub struct Meter {
     bytes: AtomicU64,
     streams: Mutex<Vec<u64>>,
+    infos: Mutex<Vec<TcpInfo>>,
 }
 
 impl Meter {
@@ -26,6 +29,16 @@ impl Meter {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.clear();
         streams.extend(bytes);
+    }
+
+    /// Shows from now on what the kernel tells of each stream that is sent, in order.
+    pub fn set_infos(&self, infos: Vec<TcpInfo>) {
+        *self.infos.lock().unwrap_or_else(PoisonError::into_inner) = infos;
+    }
+
+    /// What was shown last of each stream that is sent; empty where this end receives.
+    pub fn infos(&self) -> Vec<TcpInfo> {
+        self.infos.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was shown last of each stream; empty where that is not told.

@@ -367,8 +367,10 @@ impl<'a> Leading<'a> {
     fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
         let mut acked = vec![0; self.flow.streams.len()];
+        let mut infos = vec![TcpInfo::default(); self.flow.streams.len()];
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
+            infos[i] = info;
             if let Some(bytes) = info.bytes_acked {
                 acked[i] = bytes;
                 *sample.acked_bytes.get_or_insert(0) += bytes;
@@ -396,6 +398,7 @@ impl<'a> Leading<'a> {
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);
+        self.flow.meter.set_infos(infos);
         self.samples.push(sample);
     }
 }

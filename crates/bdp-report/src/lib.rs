@@ -31,7 +31,10 @@ pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, json};
 pub use measured_curves::{measured_curves, varied_params};
-pub use measurement::{MEASUREMENTS_SCHEMA, measurements_json, measurements_text, quote};
+pub use measurement::{
+    Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json, measurements_json,
+    measurements_text, quote,
+};
 pub use number::typed_size;
 pub use ping::{csv_of_ping, ping_text};
 pub use spark::spark;

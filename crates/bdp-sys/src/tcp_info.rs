@@ -19,6 +19,8 @@ pub struct TcpInfo {
     pub cwnd_segments: Option<u32>,
     /// Smoothed round trip.
     pub rtt_ns: Option<u64>,
+    /// Mean deviation of the round trip.
+    pub rtt_variation_ns: Option<u64>,
     /// Path MTU.
     pub pmtu: Option<u32>,
     /// Segments sent again so far.
@@ -85,6 +87,7 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         unacked_segments: word(24),
         pmtu: word(60),
         rtt_ns: word(68).map(micros),
+        rtt_variation_ns: word(72).map(micros),
         cwnd_segments: word(80),
         total_retrans: word(100),
         bytes_acked: long(120),

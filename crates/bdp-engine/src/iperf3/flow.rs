@@ -1,6 +1,7 @@
 //! One direction of a test, over connections or of datagrams, and what came of it.
 
 use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::iperf3::{StreamResults, stream_id};
 
@@ -87,6 +88,14 @@ impl Flow {
         match self {
             Self::Connections(flow) => flow.stream_bytes_since(),
             Self::Datagrams(flow) => flow.stream_bytes_since(),
+        }
+    }
+
+    /// What the kernel tells of each connection that is sent over from here.
+    pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
+        match self {
+            Self::Connections(flow) => flow.sender_infos(),
+            Self::Datagrams(_) => Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use bdp_model::payload::Zerocopy;
 use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
 use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::Received;
 use bdp_wire::iperf3::Parameters;
@@ -154,6 +155,11 @@ impl Flow {
     /// Bytes of each stream since this was asked last; empty where that is not told.
     pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
         super::flow::since(self.meter.streams(), &mut self.shown_streams)
+    }
+
+    /// What the kernel tells of each stream that is sent from here.
+    pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
+        self.meter.infos()
     }
 
     /// Whether the engine has nothing more to do.

@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
 
 pub use error::SessionError;
 
@@ -50,6 +51,8 @@ pub struct Progress {
     pub goodput_bps: Vec<(Way, f64)>,
     /// The same of each stream, in order of connection; empty where that is not told.
     pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+    /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
+    pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
     /// The last round trip of the probe flow.
     pub rtt_ns: Option<u64>,
 }

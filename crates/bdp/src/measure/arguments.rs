@@ -90,9 +90,9 @@ pub struct MeasureArgs {
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds)]
     omit: Nanos,
 
-    /// From one sample to the next
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "100ms", value_parser = seconds)]
-    interval: Nanos,
+    /// From one sample to the next [default: 100ms]
+    #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds)]
+    interval: Option<Nanos>,
 
     /// Only IPv4
     #[arg(short = '4', long = "version4", conflicts_with = "version6")]
@@ -159,6 +159,11 @@ pub struct MeasureArgs {
     #[arg(long, conflicts_with_all = ["json", "json_stream"])]
     pub(super) csv: bool,
 
+    /// Print what 'iperf3 -J' prints, for programs that read that; one direction, to HOST where -R or --bidir does not
+    /// say otherwise, in intervals of 1 s where -i does not (docs/interop.md)
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"])]
+    format: Option<Format>,
+
     /// Write an HTML page about it to this file, too
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<std::path::PathBuf>,
@@ -167,7 +172,27 @@ pub struct MeasureArgs {
     pub(super) store: StoreArgs,
 }
 
+/// Formats of other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The JSON document of iperf3.
+    Iperf3Json,
+}
+
+/// Between two samples, where nothing else is said.
+const SAMPLING: Nanos = Nanos::millis(100);
+
 impl MeasureArgs {
+    /// Whether the document of iperf3 is asked for.
+    pub(super) fn is_iperf3_json(&self) -> bool {
+        self.format == Some(Format::Iperf3Json)
+    }
+
+    /// Length of the intervals in that.
+    pub(super) fn interval_of_iperf3(&self) -> Nanos {
+        self.interval.unwrap_or(Nanos::secs(1))
+    }
+
     /// The address and the port for the data, as far as they were given.
     pub(super) fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
         let target = self.target.as_deref().map(target::parse).transpose().map_err(exit::usage)?;
@@ -236,8 +261,9 @@ impl MeasureArgs {
         if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
-        if self.interval < Nanos::millis(10) || self.interval > Nanos::secs(60) {
-            return Err(exit::usage(format!("-i {} is not between 10 ms and 60 s", self.interval)));
+        let interval = self.interval.unwrap_or(SAMPLING);
+        if interval < Nanos::millis(10) || interval > Nanos::secs(60) {
+            return Err(exit::usage(format!("-i {interval} is not between 10 ms and 60 s")));
         }
         let request = MeasureRequest {
             port: port.or(self.port).unwrap_or(if self.iperf2 { iperf2::PORT } else { PORT }),
@@ -254,6 +280,7 @@ impl MeasureArgs {
             directions: match (self.forward, self.reverse || url.is_some()) {
                 (true, _) => vec![Way::To],
                 (_, true) => vec![Way::From],
+                _ if self.is_iperf3_json() && !self.bidir => vec![Way::To],
                 _ => vec![Way::To, Way::From],
             },
             bidirectional: self.bidir,
@@ -261,7 +288,7 @@ impl MeasureArgs {
             duration: time + self.omit,
             bytes: self.bytes,
             omit: self.omit,
-            interval: self.interval,
+            interval: if self.is_iperf3_json() { interval.min(SAMPLING) } else { interval },
             idle: self.idle,
             length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(ByteCount::kib(128)),
             udp: self.udp.request(self.length, &self.of_tcp())?,
@@ -273,6 +300,11 @@ impl MeasureArgs {
             url: url.as_ref().map(ToString::to_string),
             ..MeasureRequest::to(host)
         };
+        if self.is_iperf3_json() && request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
+            return Err(exit::usage(
+                "-b auto is a search of many trials, which iperf3's document has no place for",
+            ));
+        }
         self.payload.apply(self.socket.apply(request)?)
     }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod baseline;
 mod care;
+mod iperf3_json;
 mod judgement;
 mod live;
 mod login;
@@ -25,6 +26,7 @@ use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 
 pub use arguments::{MeasureArgs, seconds};
 use baseline::Baseline;
+use iperf3_json::Log;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
@@ -53,11 +55,14 @@ impl MeasureArgs {
             care::check(&plan.request, &store, cancel)?;
         }
         let lines = self.json_stream.then(|| Lines::new(&plan));
-        let (run, measured, outcome) = carry_out(&plan, &mut store, lines, cancel);
+        let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
+        let (run, measured, outcome) = carry_out(&plan, &mut store, lines, log.as_mut(), cancel);
         drop(far_end);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
-        if !measured.is_empty() && !self.json_stream {
+        if let Some(log) = log {
+            log.print(&measured, outcome.as_ref().err())?;
+        } else if !measured.is_empty() && !self.json_stream {
             self.print(&measured, run.as_deref()).map_err(|error| match &again {
                 Some(again) => {
                     exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
@@ -82,7 +87,7 @@ impl MeasureArgs {
         if let Some(baseline) = baseline {
             let (text, regressed) = baseline.compare(&measured);
             // Data goes to standard output, unless that is one JSON document.
-            if self.json || self.json_stream || self.csv {
+            if self.json || self.json_stream || self.csv || self.is_iperf3_json() {
                 text.lines().for_each(output::note)
             } else {
                 output::print(&text).map(|_| ())?
@@ -122,6 +127,7 @@ fn carry_out(
     plan: &MeasurePlan,
     store: &mut SqliteStore,
     mut lines: Option<Lines<'_>>,
+    mut log: Option<&mut Log>,
     cancel: &AtomicBool,
 ) -> (Option<String>, Vec<Measurement>, anyhow::Result<()>) {
     let entered: RefCell<Option<String>> = RefCell::default();
@@ -138,6 +144,9 @@ fn carry_out(
     };
     let mut watch = |event: MeasureEvent<'_>| {
         live.show(&event);
+        if let Some(log) = &mut log {
+            log.note(&event);
+        }
         if let Some(lines) = &mut lines {
             lines.write(&event, entered.borrow().as_deref());
         }

@@ -10,6 +10,7 @@ use bdp_model::one_way::ClockOffset;
 use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
@@ -253,6 +254,11 @@ impl Flow {
         let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
         self.shown_streams = now;
         since
+    }
+
+    /// What the kernel tells of each stream that is sent from here.
+    pub(super) fn sender_infos(&self) -> Vec<TcpInfo> {
+        self.meter.infos()
     }
 
     /// Waits for its end.

@@ -267,6 +267,11 @@ impl<'a, 'r> Driver<'a, 'r> {
                         .iter_mut()
                         .map(|f| (way(f), f.stream_bytes_since().into_iter().map(bps).collect()))
                         .collect(),
+                    senders: flows
+                        .iter()
+                        .map(|f| (way(f), f.sender_infos()))
+                        .filter(|(_, infos)| !infos.is_empty())
+                        .collect(),
                 };
                 self.reporter.tell(stage, since, request.duration, goodput, None)?;
             }

@@ -23,6 +23,7 @@ use bdp_model::record::RttReport;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
 
 use super::login::ClientLogin;
@@ -222,6 +223,7 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
 struct Goodput {
     ways: Vec<(Way, f64)>,
     streams: Vec<(Way, Vec<f64>)>,
+    senders: Vec<(Way, Vec<TcpInfo>)>,
 }
 
 impl Goodput {
@@ -233,6 +235,7 @@ impl Goodput {
                 .iter_mut()
                 .map(|f| (f.way, f.stream_bytes_since().into_iter().map(bps).collect()))
                 .collect(),
+            senders: flows.iter().map(|f| (f.way, f.sender_infos())).filter(|(_, i)| !i.is_empty()).collect(),
         }
     }
 }
@@ -259,6 +262,7 @@ impl Reporter<'_> {
             total,
             goodput_bps: goodput.ways,
             stream_goodput_bps: goodput.streams,
+            sender_infos: goodput.senders,
             rtt_ns,
         });
         self.check_cancel()

@@ -200,7 +200,10 @@ impl Teller<'_> {
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
         let elapsed = Nanos::from(since.elapsed());
-        (self.progress)(&Progress { stage, elapsed, total, goodput_bps, stream_goodput_bps, rtt_ns });
+        let sender_infos = Vec::new();
+        let progress =
+            Progress { stage, elapsed, total, goodput_bps, stream_goodput_bps, sender_infos, rtt_ns };
+        (self.progress)(&progress);
         self.check()
     }
 

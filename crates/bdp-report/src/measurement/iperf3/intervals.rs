@@ -1,0 +1,184 @@
+//! What went through a direction while it ran, piece by piece: what iperf3 calls its intervals.
+
+use bdp_model::measurement::{Measurement, Way};
+
+/// What the near end's kernel tells of a stream that it sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SenderReading {
+    /// Segments sent again so far.
+    pub retransmits: u64,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// The receiver's window.
+    pub window_bytes: u64,
+    /// Smoothed round trip.
+    pub rtt_ns: u64,
+    /// Its mean deviation.
+    pub rtt_variation_ns: u64,
+    /// Path MTU.
+    pub path_mtu: u64,
+}
+
+/// A direction's part of a piece.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Which direction.
+    pub way: Way,
+    /// Bytes of each stream since the piece began, in order of connection; of all in one where they are not told apart.
+    pub stream_bytes: Vec<f64>,
+    /// The last readings of each stream; empty where the far end sends.
+    pub senders: Vec<SenderReading>,
+}
+
+/// A piece of a test.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Piece {
+    /// Since the test began.
+    pub from_ns: u64,
+    /// The same of its end.
+    pub to_ns: u64,
+    /// The directions that ran.
+    pub parts: Vec<Part>,
+}
+
+impl Piece {
+    fn add(&mut self, other: Self) {
+        self.to_ns = other.to_ns;
+        for part in other.parts {
+            match self.parts.iter_mut().find(|mine| mine.way == part.way) {
+                Some(mine) => {
+                    mine.stream_bytes.resize(mine.stream_bytes.len().max(part.stream_bytes.len()), 0.0);
+                    mine.stream_bytes.iter_mut().zip(part.stream_bytes).for_each(|(sum, more)| *sum += more);
+                    if !part.senders.is_empty() {
+                        mine.senders = part.senders;
+                    }
+                }
+                None => self.parts.push(part),
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.to_ns <= self.from_ns
+    }
+}
+
+/// Pieces put together to intervals of about the same length.
+#[derive(Debug, Clone)]
+pub struct Intervals {
+    length_ns: u64,
+    omit_ns: u64,
+    done: Vec<Piece>,
+    open: Piece,
+}
+
+impl Intervals {
+    /// Of this length; one ends where the omit does, with the first piece that reaches so far.
+    pub fn new(length_ns: u64, omit_ns: u64) -> Self {
+        Self { length_ns: length_ns.max(1), omit_ns, done: Vec::new(), open: Piece::default() }
+    }
+
+    /// Takes the piece that follows the last one.
+    pub fn add(&mut self, piece: Piece) {
+        let from = self.open.from_ns;
+        // What comes within half a piece of its end belongs to the next interval as much as to this one.
+        let slack = piece.to_ns.saturating_sub(piece.from_ns) / 2;
+        self.open.add(piece);
+        let reached = self.open.to_ns + slack;
+        let due =
+            if from < self.omit_ns { self.omit_ns.min(from + self.length_ns) } else { from + self.length_ns };
+        if reached >= due {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let next = Piece { from_ns: self.open.to_ns, to_ns: self.open.to_ns, parts: Vec::new() };
+        self.done.push(std::mem::replace(&mut self.open, next));
+    }
+
+    /// All of them, with what a measurement has beyond: its end comes after the last piece.
+    pub fn complete(mut self, m: &Measurement) -> Vec<Piece> {
+        let end = m.directions.iter().map(|d| d.duration_ns).max().unwrap_or(0);
+        let parts: Vec<Part> = m.directions.iter().filter_map(|d| self.rest(d)).collect();
+        if end > self.open.to_ns || !parts.is_empty() {
+            self.open.add(Piece { from_ns: self.open.to_ns, to_ns: end.max(self.open.to_ns), parts });
+        }
+        let length = self.open.to_ns - self.open.from_ns;
+        match self.done.last_mut() {
+            // Too short to stand alone, and the same side of the omit.
+            Some(last) if length * 2 < self.length_ns && (last.to_ns > self.omit_ns || self.omit_ns == 0) => {
+                last.add(self.open);
+            }
+            _ if self.open.is_empty() => {}
+            _ => self.done.push(self.open),
+        }
+        self.done
+    }
+
+    /// What a direction moved that no piece has, shared out as its streams were.
+    fn rest(&self, d: &bdp_model::measurement::DirectionResult) -> Option<Part> {
+        let seen: f64 = self
+            .done
+            .iter()
+            .chain([&self.open])
+            .flat_map(|piece| &piece.parts)
+            .filter(|part| part.way == d.direction)
+            .flat_map(|part| &part.stream_bytes)
+            .sum();
+        let left = d.bytes as f64 - seen;
+        let all: f64 = d.stream_goodput_bps.iter().sum();
+        if left < 1.0 || all <= 0.0 {
+            return None;
+        }
+        let stream_bytes = d.stream_goodput_bps.iter().map(|bps| left * bps / all).collect();
+        Some(Part { way: d.direction, stream_bytes, senders: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(from_ms: u64, to_ms: u64, bytes: f64) -> Piece {
+        let part = Part { way: Way::To, stream_bytes: vec![bytes, 2.0 * bytes], senders: Vec::new() };
+        Piece { from_ns: from_ms * 1_000_000, to_ns: to_ms * 1_000_000, parts: vec![part] }
+    }
+
+    fn all(intervals: &Intervals) -> Vec<(u64, u64, f64)> {
+        intervals
+            .done
+            .iter()
+            .chain([&intervals.open])
+            .filter(|p| !p.is_empty())
+            .map(|p| (p.from_ns / 1_000_000, p.to_ns / 1_000_000, p.parts[0].stream_bytes.iter().sum()))
+            .collect()
+    }
+
+    #[test]
+    fn pieces_come_together_to_intervals() {
+        let mut intervals = Intervals::new(1_000_000_000, 0);
+        for i in 0..23 {
+            intervals.add(piece(100 * i, 100 * (i + 1), 10.0));
+        }
+        assert_eq!(all(&intervals), [(0, 1000, 300.0), (1000, 2000, 300.0), (2000, 2300, 90.0)]);
+    }
+
+    #[test]
+    fn late_pieces_make_no_interval_twice_as_long() {
+        let mut intervals = Intervals::new(1_000_000_000, 0);
+        for (from, to) in [(0, 510), (510, 980), (980, 1450), (1450, 2040), (2040, 2100)] {
+            intervals.add(piece(from, to, 1.0));
+        }
+        assert_eq!(all(&intervals), [(0, 980, 6.0), (980, 2040, 6.0), (2040, 2100, 3.0)]);
+    }
+
+    #[test]
+    fn the_omit_ends_an_interval() {
+        let mut intervals = Intervals::new(1_000_000_000, 300_000_000);
+        for i in 0..15 {
+            intervals.add(piece(100 * i, 100 * (i + 1), 1.0));
+        }
+        assert_eq!(all(&intervals), [(0, 300, 9.0), (300, 1300, 30.0), (1300, 1500, 6.0)]);
+    }
+}

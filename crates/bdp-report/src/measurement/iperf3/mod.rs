@@ -1,0 +1,390 @@
+//! The document that iperf3 prints with `-J`, for programs that read that one: its members, names and units, of a measurement
+//! with whatever server. Specified by iperf3 itself; what differs stands in `docs/interop.md`.
+
+mod date;
+mod intervals;
+
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
+use bdp_model::udp::UdpReport;
+use serde_json::{Map, Value, json};
+
+pub use intervals::{Intervals, Part, Piece, SenderReading};
+
+/// The number by which the first stream is known, as iperf3's first often is; the others follow.
+const FIRST_SOCKET: usize = 5;
+
+/// The document of a measurement and its intervals.
+pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
+    let streams = Streams::of(m);
+    let pieces = intervals.complete(m);
+    let mut document = Map::new();
+    document.insert("start".to_owned(), start(m, &streams));
+    let listed: Vec<Value> = (0..pieces.len()).map(|at| interval(m, &streams, &pieces, at)).collect();
+    document.insert("intervals".to_owned(), Value::Array(listed));
+    document.insert("end".to_owned(), end(m, &streams, &pieces));
+    if let Some(error) = &m.error {
+        document.insert("error".to_owned(), json!(error));
+    }
+    Value::Object(document)
+}
+
+/// The document of a measurement that came to nothing. `system` is what this machine calls itself.
+pub fn iperf3_error(system: &str, error: &str) -> Value {
+    json!({
+        "start": { "connected": [], "version": version(), "system_info": system },
+        "intervals": [],
+        "end": {},
+        "error": error,
+    })
+}
+
+fn version() -> String {
+    format!("bdp {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Where each stream has its place in the document: those that the near end sends come first.
+struct Streams {
+    per_direction: usize,
+}
+
+impl Streams {
+    fn of(m: &Measurement) -> Self {
+        Self { per_direction: m.request.streams as usize }
+    }
+
+    fn socket(&self, m: &Measurement, way: Way, stream: usize) -> usize {
+        let after = m.directions.len() > 1 && way == Way::From;
+        FIRST_SOCKET + stream + if after { self.per_direction } else { 0 }
+    }
+}
+
+/// Seconds as iperf3 shows them: a whole number where it is one.
+fn seconds(ns: u64) -> Value {
+    if ns.is_multiple_of(1_000_000_000) { json!(ns / 1_000_000_000) } else { json!(ns as f64 / 1e9) }
+}
+
+fn start(m: &Measurement, streams: &Streams) -> Value {
+    let r = &m.request;
+    let connected: Vec<Value> = m
+        .directions
+        .iter()
+        .flat_map(|d| (0..streams.per_direction).map(move |i| (d.direction, i)))
+        .enumerate()
+        .map(|(index, (way, stream))| {
+            json!({
+                "socket": streams.socket(m, way, stream),
+                "local_host": m.near.address,
+                "local_port": r.client_port.map_or(0, |port| u64::from(port) + index as u64),
+                "remote_host": m.far.address,
+                "remote_port": r.port,
+            })
+        })
+        .collect();
+    let first = m.directions.first();
+    let mut all = Map::new();
+    let mut put = |member: &str, value: Value| drop(all.insert(member.to_owned(), value));
+    put("connected", json!(connected));
+    put("version", json!(version()));
+    put("system_info", json!(format!("{} {} {} {}", m.near.system, m.near.name, m.near.kernel, m.near.arch)));
+    let unix_s = m.started_unix_ms / 1000;
+    put("timestamp", json!({ "time": date::http(unix_s), "timesecs": unix_s }));
+    put("connecting_to", json!({ "host": r.host, "port": r.port }));
+    // Whoever knows it can join a test that goes on; this one is over, and it was another's.
+    put("cookie", json!(""));
+    if r.udp.is_none() {
+        let mss = m.path.mss_bytes.or(first.and_then(|d| d.mss_bytes));
+        put("tcp_mss_default", json!(mss.unwrap_or(0)));
+    }
+    put("target_bitrate", json!(rate(r)));
+    put("sock_bufsize", json!(r.socket_buffer.map_or(0, |b| b.as_bytes())));
+    let of = |way| m.directions.iter().find(|d| d.direction == way);
+    put("sndbuf_actual", json!(of(Way::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
+    put("rcvbuf_actual", json!(of(Way::From).and_then(receive_buffer).unwrap_or(0)));
+    put("test_start", test_start(m));
+    Value::Object(all)
+}
+
+fn receive_buffer(d: &DirectionResult) -> Option<u64> {
+    d.window.socket_buffer_bytes.or(d.udp.as_ref().and_then(|udp| udp.receive_buffer_bytes))
+}
+
+fn rate(r: &MeasureRequest) -> u64 {
+    r.udp.as_ref().and_then(|udp| udp.rate_bps).unwrap_or(0)
+}
+
+fn test_start(m: &Measurement) -> Value {
+    let r = &m.request;
+    let datagram = m.directions.first().and_then(|d| d.udp.as_ref()).map(|udp| udp.datagram_bytes);
+    let counted = r.duration.saturating_sub(r.omit).as_ns();
+    json!({
+        "protocol": if r.udp.is_some() { "UDP" } else { "TCP" },
+        "num_streams": r.streams,
+        "blksize": datagram.unwrap_or(r.length.as_bytes()),
+        "omit": seconds(r.omit.as_ns()),
+        "duration": if r.bytes.is_some() { json!(0) } else { seconds(counted) },
+        "bytes": r.bytes.map_or(0, |b| b.as_bytes()),
+        "blocks": 0,
+        "reverse": u8::from(!r.bidirectional && r.directions == [Way::From]),
+        "tos": r.dscp.map_or(0, |dscp| dscp << 2),
+        "target_bitrate": rate(r),
+    })
+}
+
+/// What every entry begins with: when, how long, how much.
+fn amount(from_ns: u64, to_ns: u64, bytes: f64) -> Map<String, Value> {
+    let ns = to_ns.saturating_sub(from_ns);
+    let mut entry = Map::new();
+    entry.insert("start".to_owned(), seconds(from_ns));
+    entry.insert("end".to_owned(), seconds(to_ns));
+    entry.insert("seconds".to_owned(), seconds(ns));
+    entry.insert("bytes".to_owned(), json!(bytes.round() as u64));
+    entry.insert("bits_per_second".to_owned(), json!(if ns > 0 { bytes * 8e9 / ns as f64 } else { 0.0 }));
+    entry
+}
+
+fn with(mut entry: Map<String, Value>, more: &[(&str, Value)]) -> Map<String, Value> {
+    entry.extend(more.iter().map(|(member, value)| ((*member).to_owned(), value.clone())));
+    entry
+}
+
+fn on_socket(socket: usize, entry: Map<String, Value>) -> Value {
+    let mut all = Map::from_iter([("socket".to_owned(), json!(socket))]);
+    all.extend(entry);
+    Value::Object(all)
+}
+
+/// The readings of a stream before a piece, for what has changed since.
+fn before(pieces: &[Piece], at: usize, way: Way, stream: usize) -> SenderReading {
+    let parts = pieces[..at].iter().rev().flat_map(|piece| &piece.parts);
+    parts
+        .filter(|part| part.way == way)
+        .find_map(|part| part.senders.get(stream).copied())
+        .unwrap_or_default()
+}
+
+/// Whether more of a piece lies before the end of the omit than behind it.
+fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
+    piece.from_ns + piece.to_ns < 2 * m.request.omit.as_ns()
+}
+
+fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> Value {
+    let piece = &pieces[at];
+    let omit_ns = m.request.omit.as_ns();
+    let omitted = is_omitted(m, piece);
+    // After the omit time begins anew.
+    let zero = if omitted || omit_ns == 0 { 0 } else { omit_ns.min(piece.from_ns) };
+    let (from, to) = (piece.from_ns - zero, piece.to_ns - zero);
+    let mut listed = Vec::new();
+    let mut sums = Map::new();
+    for (index, d) in m.directions.iter().enumerate() {
+        let Some(part) = piece.parts.iter().find(|part| part.way == d.direction) else { continue };
+        let sender = d.direction == Way::To;
+        let mut again = 0;
+        let told = part.stream_bytes.len() == streams.per_direction;
+        for (stream, &bytes) in part.stream_bytes.iter().enumerate() {
+            let mut entry = amount(from, to, bytes);
+            if let Some(reading) = part.senders.get(stream) {
+                let since = reading.retransmits
+                    - before(pieces, at, d.direction, stream).retransmits.min(reading.retransmits);
+                again += since;
+                entry = with(
+                    entry,
+                    &[
+                        ("retransmits", json!(since)),
+                        ("snd_cwnd", json!(reading.cwnd_bytes)),
+                        ("snd_wnd", json!(reading.window_bytes)),
+                        ("rtt", json!(reading.rtt_ns / 1000)),
+                        ("rttvar", json!(reading.rtt_variation_ns / 1000)),
+                        ("pmtu", json!(reading.path_mtu)),
+                    ],
+                );
+            }
+            entry = datagrams_of(entry, d.udp.as_ref(), bytes);
+            if told {
+                let entry = with(entry, &[("omitted", json!(omitted)), ("sender", json!(sender))]);
+                listed.push(on_socket(streams.socket(m, d.direction, stream), entry));
+            }
+        }
+        let bytes: f64 = part.stream_bytes.iter().sum();
+        let mut sum = amount(from, to, bytes);
+        if !part.senders.is_empty() {
+            sum = with(sum, &[("retransmits", json!(again))]);
+        }
+        let sum = with(
+            datagrams_of(sum, d.udp.as_ref(), bytes),
+            &[("omitted", json!(omitted)), ("sender", json!(sender))],
+        );
+        sums.insert(named("sum", index), Value::Object(sum));
+    }
+    let mut all = Map::from_iter([("streams".to_owned(), Value::Array(listed))]);
+    all.extend(sums);
+    Value::Object(all)
+}
+
+/// How many datagrams so many bytes are. What was lost of them shows at the end alone.
+fn datagrams_of(entry: Map<String, Value>, udp: Option<&UdpReport>, bytes: f64) -> Map<String, Value> {
+    match udp {
+        Some(udp) => with(entry, &[("packets", json!(packets(bytes, udp)))]),
+        None => entry,
+    }
+}
+
+fn packets(bytes: f64, udp: &UdpReport) -> u64 {
+    (bytes / udp.datagram_bytes.max(1) as f64).round() as u64
+}
+
+/// `sum`, and of the second direction of a test both ways `sum_bidir_reverse`.
+fn named(sum: &str, index: usize) -> String {
+    if index == 0 { sum.to_owned() } else { format!("{sum}_bidir_reverse") }
+}
+
+fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value {
+    let mut all = Map::new();
+    let listed: Vec<Value> = m
+        .directions
+        .iter()
+        .flat_map(|d| (0..streams.per_direction).map(move |stream| (d, stream)))
+        .map(|(d, stream)| end_of_stream(m, streams, pieces, d, stream))
+        .collect();
+    all.insert("streams".to_owned(), Value::Array(listed));
+    for (index, d) in m.directions.iter().enumerate() {
+        let counted = d.duration_ns.saturating_sub(d.omit_ns);
+        let bytes = d.goodput_bps * counted as f64 / 8e9;
+        let near_sends = json!(d.direction == Way::To);
+        let mut put =
+            |sum: &str, value: Map<String, Value>| drop(all.insert(named(sum, index), Value::Object(value)));
+        match &d.udp {
+            None => {
+                let again = again_after_omit(m, pieces, d);
+                let sent = with(amount(0, counted, bytes), &retransmits(again));
+                put("sum_sent", with(sent, &[("sender", near_sends.clone())]));
+                put("sum_received", with(amount(0, counted, bytes), &[("sender", near_sends)]));
+            }
+            Some(udp) => {
+                let sent = udp.sent as f64 * udp.datagram_bytes as f64;
+                let jitter = udp.jitter_ns.unwrap_or(0) as f64 / 1e6;
+                let figures = |jitter: f64, lost: u64, packets: u64, sender: &Value| {
+                    [
+                        ("jitter_ms", json!(jitter)),
+                        ("lost_packets", json!(lost)),
+                        ("packets", json!(packets)),
+                        (
+                            "lost_percent",
+                            json!(if packets > 0 { lost as f64 * 100.0 / packets as f64 } else { 0.0 }),
+                        ),
+                        ("sender", sender.clone()),
+                    ]
+                };
+                put(
+                    "sum",
+                    with(amount(0, counted, bytes), &figures(jitter, udp.lost, udp.sent, &near_sends)),
+                );
+                put("sum_sent", with(amount(0, counted, sent), &figures(0.0, 0, udp.sent, &json!(true))));
+                put(
+                    "sum_received",
+                    with(amount(0, counted, bytes), &figures(jitter, udp.lost, udp.sent, &json!(false))),
+                );
+            }
+        }
+    }
+    all.insert("cpu_utilization_percent".to_owned(), processors(m));
+    if m.request.udp.is_none() {
+        let name = m.directions.first().map_or("", |d| d.congestion_control.as_str());
+        all.insert("sender_tcp_congestion".to_owned(), json!(name));
+        // Of a receiver it decides nothing, and nobody asks it.
+        all.insert("receiver_tcp_congestion".to_owned(), json!(name));
+    }
+    Value::Object(all)
+}
+
+/// Segments sent again after omit, where the sender tells.
+fn again_after_omit(m: &Measurement, pieces: &[Piece], d: &DirectionResult) -> Option<u64> {
+    let last_omitted = pieces.iter().rfind(|piece| is_omitted(m, piece));
+    let omitted: u64 = last_omitted
+        .into_iter()
+        .flat_map(|piece| &piece.parts)
+        .filter(|part| part.way == d.direction)
+        .flat_map(|part| &part.senders)
+        .map(|reading| reading.retransmits)
+        .sum();
+    Some(d.retransmits?.saturating_sub(omitted))
+}
+
+fn retransmits(count: Option<u64>) -> Vec<(&'static str, Value)> {
+    count.map(|count| ("retransmits", json!(count))).into_iter().collect()
+}
+
+fn end_of_stream(
+    m: &Measurement,
+    streams: &Streams,
+    pieces: &[Piece],
+    d: &DirectionResult,
+    stream: usize,
+) -> Value {
+    let counted = d.duration_ns.saturating_sub(d.omit_ns);
+    let bps = d.stream_goodput_bps.get(stream).copied().unwrap_or(0.0);
+    let bytes = bps * counted as f64 / 8e9;
+    let socket = streams.socket(m, d.direction, stream);
+    let near_sends = json!(d.direction == Way::To);
+    if let Some(udp) = &d.udp {
+        // Of its losses a stream's part is known where it is the only one.
+        let alone = streams.per_direction == 1;
+        let lost = if alone { udp.lost } else { 0 };
+        let came = packets(bytes, udp);
+        let entry = with(
+            amount(0, counted, if alone { udp.sent as f64 * udp.datagram_bytes as f64 } else { bytes }),
+            &[
+                ("jitter_ms", json!(udp.jitter_ns.unwrap_or(0) as f64 / 1e6)),
+                ("lost_packets", json!(lost)),
+                ("packets", json!(if alone { udp.sent } else { came })),
+                ("lost_percent", json!(if alone { udp.loss_ratio * 100.0 } else { 0.0 })),
+                ("out_of_order", json!(if alone { udp.reordered } else { 0 })),
+                ("sender", near_sends),
+            ],
+        );
+        return json!({ "udp": on_socket(socket, entry) });
+    }
+    let readings: Vec<SenderReading> = pieces
+        .iter()
+        .filter(|piece| !is_omitted(m, piece))
+        .flat_map(|piece| &piece.parts)
+        .filter(|part| part.way == d.direction)
+        .filter_map(|part| part.senders.get(stream).copied())
+        .collect();
+    let first = pieces
+        .iter()
+        .position(|piece| !is_omitted(m, piece))
+        .map(|at| before(pieces, at, d.direction, stream).retransmits);
+    let again = match readings.last() {
+        _ if streams.per_direction == 1 => again_after_omit(m, pieces, d),
+        Some(last) => Some(last.retransmits.saturating_sub(first.unwrap_or(0))),
+        None => None,
+    };
+    let of = |figure: fn(&SenderReading) -> u64| readings.iter().map(figure);
+    let rtt = |reading: &SenderReading| reading.rtt_ns / 1000;
+    let sender = with(amount(0, counted, bytes), &retransmits(again));
+    let sender = with(
+        sender,
+        &[
+            ("max_snd_cwnd", json!(of(|r| r.cwnd_bytes).max().unwrap_or(0))),
+            ("max_snd_wnd", json!(of(|r| r.window_bytes).max().unwrap_or(0))),
+            ("max_rtt", json!(of(rtt).max().unwrap_or(0))),
+            ("min_rtt", json!(of(rtt).min().unwrap_or(0))),
+            ("mean_rtt", json!(of(rtt).sum::<u64>() / readings.len().max(1) as u64)),
+            ("sender", near_sends.clone()),
+        ],
+    );
+    let receiver = with(amount(0, counted, bytes), &[("sender", near_sends)]);
+    json!({ "sender": on_socket(socket, sender), "receiver": on_socket(socket, receiver) })
+}
+
+/// Processor time of each end, all directions; its parts are not told apart.
+fn processors(m: &Measurement) -> Value {
+    let most = |of: fn(&DirectionResult) -> f64| m.directions.iter().map(of).fold(0.0, f64::max) * 100.0;
+    let near = most(|d| if d.direction == Way::To { d.sender_cpu } else { d.receiver_cpu });
+    let far = most(|d| if d.direction == Way::To { d.receiver_cpu } else { d.sender_cpu });
+    json!({
+        "host_total": near, "host_user": 0, "host_system": 0,
+        "remote_total": far, "remote_user": 0, "remote_system": 0,
+    })
+}

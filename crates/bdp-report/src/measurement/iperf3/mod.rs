@@ -109,7 +109,7 @@ fn receive_buffer(d: &DirectionResult) -> Option<u64> {
 }
 
 fn rate(r: &MeasureRequest) -> u64 {
-    r.udp.as_ref().and_then(|udp| udp.rate_bps).unwrap_or(0)
+    r.udp.as_ref().and_then(|udp| udp.rate_bps).or(r.pacing_bps).unwrap_or(0)
 }
 
 fn test_start(m: &Measurement) -> Value {

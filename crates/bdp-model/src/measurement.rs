@@ -48,6 +48,9 @@ pub struct Measurement {
     pub caveats: Vec<String>,
     /// Why it failed, where it did.
     pub error: Option<String>,
+    /// What the server printed of each of its tests, in order, where that was asked for: text, or the document of its JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_output: Vec<serde_json::Value>,
 }
 
 impl Measurement {
@@ -68,6 +71,7 @@ impl Measurement {
             directions: Vec::new(),
             caveats: Vec::new(),
             error: None,
+            server_output: Vec::new(),
         }
     }
 }
@@ -145,6 +149,9 @@ pub struct MeasureRequest {
     /// How the far end was started there, where that was by `ssh`.
     #[serde(default)]
     pub ssh: Option<SshRequest>,
+    /// Whether a server of iperf3 is asked for what it prints.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_output: bool,
 }
 
 impl MeasureRequest {
@@ -181,6 +188,7 @@ impl MeasureRequest {
             udp: None,
             url: None,
             ssh: None,
+            server_output: false,
         }
     }
 }

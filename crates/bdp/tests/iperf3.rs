@@ -16,7 +16,7 @@ use support::serving::{Serving, serve};
 /// What one row of the table has to show beyond that both ends ended well and tell the same.
 type Check = fn(&Value);
 
-const MODES: [(&str, &str, Check); 16] = [
+const MODES: [(&str, &str, Check); 19] = [
     ("TCP", "-t 1", |_| {}),
     ("TCP reverse", "-t 1 -R", |d| assert!(d.pointer("/end/sum_sent/retransmits").is_some(), "{d:#}")),
     ("TCP 4 streams", "-t 1 -P 4", |d| assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4)),
@@ -42,6 +42,15 @@ const MODES: [(&str, &str, Check); 16] = [
         assert_eq!(d["end"]["sender_tcp_congestion"], "reno", "{:#}", d["end"]);
     }),
     ("TCP no delay, length, type of service", "-t 1 -N -l 5000 -S 0x20", |_| {}),
+    ("TCP rate", "-t 1 -b 20M", |d| assert!(number(d, "/end/sum_received/bits_per_second") < 26e6)),
+    ("TCP rate, reverse", "-t 1 -b 20M -R", |d| {
+        assert!(number(d, "/end/sum_received/bits_per_second") < 26e6, "{:#}", d["end"]);
+    }),
+    ("TCP, server's output", "-t 1 --bidir --get-server-output", |d| {
+        let text = d["server_output_text"].as_str().unwrap();
+        assert!(text.starts_with("bdp serve") && text.contains("\nreceived 0.00 to "), "{text}");
+        assert!(text.contains("\nsent 0.00 to ") && text.contains("segments sent again"), "{text}");
+    }),
     ("TCP over IPv6", "-t 1 -6", |_| {}),
 ];
 
@@ -183,7 +192,7 @@ fn malice_is_answered_and_forgotten() {
     server.assert_unharmed(&bench);
 }
 
-const DRIVEN: [(&str, &str, Check); 12] = [
+const DRIVEN: [(&str, &str, Check); 14] = [
     ("TCP both in turn", "-t 1", |d| {
         assert_eq!(d["directions"].as_array().unwrap().len(), 2);
         assert!(number(d, "/rtt_idle_ns/min") > 0.0 && number(d, "/directions/0/rtt_ns/loaded/p50") > 0.0);
@@ -216,6 +225,16 @@ const DRIVEN: [(&str, &str, Check); 12] = [
         assert_eq!(d["directions"][0]["congestion_control"], "reno");
         assert_eq!(d["directions"][1]["congestion_control"], "reno");
     }),
+    ("TCP rate", "-t 1 -b 20M", |d| {
+        for way in ["0", "1"] {
+            assert!(number(d, &format!("/directions/{way}/goodput_bps")) < 26e6, "{d:#}");
+        }
+    }),
+    ("TCP, server's output", "-t 1 --get-server-output", |d| {
+        let printed = d["server_output"].as_array().unwrap();
+        assert!(printed.len() == 2 && printed[0].as_str().unwrap().contains("receiver"), "{printed:?}");
+        assert!(printed[1].as_str().unwrap().contains("sender"), "{printed:?}");
+    }),
     ("TCP over IPv6", "-t 1 --forward -6", |_| {}),
 ];
 
@@ -237,6 +256,23 @@ fn its_server_is_driven_in_every_mode() {
         assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
         check(&document);
         println!("{mode} ... pass");
+    }
+}
+
+#[test]
+fn what_its_server_prints_is_printed() {
+    if !iperf3_is_there("what_its_server_prints_is_printed") {
+        return;
+    }
+    let bench = Bench::new();
+    for (options, part) in [("", "\n  [ ID] Interval"), ("-J", "\n    \"end\": {")] {
+        let server = Theirs::start_with(options);
+        let command = format!("measure --iperf3 127.0.0.1:{} -t 1 -R", server.port);
+        let ended = bench.run(&format!("{command} --get-server-output"));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let (face, printed) = ended.out.split_once("\nthe server's output\n").unwrap();
+        assert!(face.contains("bit/s") && format!("\n{printed}").contains(part), "{printed}");
+        assert!(!bench.run(&command).out.contains("server's output"), "it was not asked for");
     }
 }
 

@@ -26,7 +26,7 @@ fn assert_rate(bps: f64) {
 }
 
 // Slow enough for the 208 KiB that iperf3's sockets hold: a stall of 100 ms is 62 kB.
-const MODES: [(&str, &str, Check); 14] = [
+const MODES: [(&str, &str, Check); 15] = [
     ("UDP", "-t 1 -b 5M", |d| {
         assert_rate(number(d, "/end/sum/bits_per_second"));
         assert!((0.0..100.0).contains(&number(d, "/end/sum/jitter_ms")));
@@ -51,6 +51,10 @@ const MODES: [(&str, &str, Check); 14] = [
     ("UDP omit", "-t 1 -O 1 -b 5M -l 1000", |d| {
         // Of one second, and not of two.
         assert!((0.3e6..0.9e6).contains(&number(d, "/end/sum/bytes")), "{:#}", d["end"]);
+    }),
+    ("UDP, server's output", "-t 1 -b 5M --get-server-output", |d| {
+        let text = d["server_output_text"].as_str().unwrap();
+        assert!(text.contains("datagrams missing, jitter"), "{text}");
     }),
     ("UDP over IPv6", "-t 1 -b 5M -6", |_| {}),
 ];

@@ -74,6 +74,7 @@ fn flags(m: &Measurement) -> Vec<String> {
         }),
         r.udp.as_ref().and_then(|udp| udp.datagram_bytes).map(|bytes| format!("-l {bytes}")),
         r.udp.as_ref().filter(|udp| udp.dont_fragment).map(|_| "--dont-fragment".to_owned()),
+        r.server_output.then(|| "--get-server-output".to_owned()),
         (r.length != usual.length).then(|| size("-l", r.length)),
         r.mss.map(|mss| format!("-M {mss}")),
         r.congestion.as_deref().map(|name| text("-C", name)),

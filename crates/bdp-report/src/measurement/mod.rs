@@ -8,6 +8,7 @@ mod iperf3;
 mod json;
 pub(crate) mod latency;
 mod pacing;
+mod printed;
 mod search;
 mod text;
 

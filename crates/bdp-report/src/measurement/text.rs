@@ -12,6 +12,7 @@ use super::conclusion::conclusions;
 use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
 use super::latency::latency;
+use super::printed::printed;
 use super::{arrow, ways};
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, percent, size, three_digits};
@@ -56,6 +57,7 @@ pub fn measurements_text(
     text.push_str(&spread(measurements, style));
     text.push_str(&notes(measurements, style));
     text.push_str(&next(first, measurements.len(), run, store, style));
+    text.push_str(&printed(measurements));
     text
 }
 

@@ -115,6 +115,10 @@ pub struct MeasureArgs {
     #[command(flatten)]
     login: LoginArgs,
 
+    /// With --iperf3, print what the server prints of its tests, too
+    #[arg(long, requires = "iperf3")]
+    get_server_output: bool,
+
     /// How long the idle round trip is measured first
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     idle: Nanos,
@@ -298,6 +302,7 @@ impl MeasureArgs {
             congestion: self.congestion.clone(),
             ssh: self.ssh.request(),
             url: url.as_ref().map(ToString::to_string),
+            server_output: self.get_server_output,
             ..MeasureRequest::to(host)
         };
         if self.is_iperf3_json() && request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {

@@ -68,9 +68,14 @@ pub struct Theirs {
 
 impl Theirs {
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    pub fn start_with(options: &str) -> Self {
         let port = free_port();
         let child = Command::new("iperf3")
             .args(["-s", "-p", &port.to_string()])
+            .args(options.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

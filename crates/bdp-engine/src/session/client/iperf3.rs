@@ -17,9 +17,10 @@ use bdp_sys::{clock, process, random, tcp_info};
 use bdp_wire::frame::FrameError;
 use bdp_wire::iperf3::auth::SKEW_SECONDS;
 use bdp_wire::iperf3::exchange::{ClientExchange, Step};
-use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Parameters, Results, State};
+use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Parameters, Results, ServerOutput, State};
+use serde_json::Value;
 
-use super::{Goodput, Reporter, outcome};
+use super::{Goodput, Reporter, outcome, pacing};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use crate::iperf3::control::Control;
@@ -55,6 +56,7 @@ pub(super) struct Driver<'a, 'r> {
     moved: Moved,
     caveats: Vec<String>,
     path: PathFacts,
+    server_output: Vec<Value>,
 }
 
 impl<'a, 'r> Driver<'a, 'r> {
@@ -75,6 +77,7 @@ impl<'a, 'r> Driver<'a, 'r> {
             moved: Moved::default(),
             caveats: vec![caveat(request).to_owned()],
             path: PathFacts::default(),
+            server_output: Vec::new(),
         })
     }
 
@@ -105,6 +108,10 @@ impl<'a, 'r> Driver<'a, 'r> {
             ..Default::default()
         };
         disturbance::note(&mut near, &mut far, &self.moved, &mut self.caveats);
+        // How the server keeps to a rate it does not tell.
+        for direction in directions.iter_mut().filter(|direction| direction.direction == Way::To) {
+            pacing::note(self.request, direction, &near, &far);
+        }
         let idle = RttSummary::of(self.handshakes.len() as u64, self.handshakes.iter().copied());
         for direction in &mut directions {
             direction.rtt_ns.idle = idle;
@@ -118,6 +125,7 @@ impl<'a, 'r> Driver<'a, 'r> {
             rtt_idle_ns: idle,
             directions,
             caveats: self.caveats,
+            server_output: self.server_output,
             ..Measurement::of(self.request)
         })
     }
@@ -162,6 +170,10 @@ impl<'a, 'r> Driver<'a, 'r> {
         let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;
         drop(flows);
+        self.server_output.extend(far.server_output.iter().map(|output| match output {
+            ServerOutput::Text(text) => Value::String(text.clone()),
+            ServerOutput::Json(document) => document.clone(),
+        }));
         self.conclude(ways, outcomes, &far, length_bytes)
     }
 

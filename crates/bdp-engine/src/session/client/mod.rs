@@ -170,11 +170,16 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
             request.interval, request.duration
         )));
     }
-    if request.pacing_bps.is_some() && request.peer.is_some() {
-        return wrong("-b holds connections to a rate between two bdps; give -u too, or leave it out");
+    if request.pacing_bps.is_some() && request.peer == Some(PeerProtocol::Iperf2) {
+        return wrong(
+            "-b holds connections to a rate between two bdps, or with iperf3; give -u too, or leave it out",
+        );
     }
     if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         search::check(request)?;
+    }
+    if request.server_output && request.peer != Some(PeerProtocol::Iperf3) {
+        return wrong("what the server prints is asked of servers of iperf3 alone");
     }
     if request.dscp.is_some_and(|dscp| dscp > 63) {
         return wrong("a differentiated services code point is 0 to 63");

@@ -48,6 +48,8 @@ impl Driver<'_, '_> {
             self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
             let udp = datagrams::report(self.request, way, &received, &sent, None);
             let rtt = RttReport { idle: None, loaded };
+            // It was held to the rate here, or the server told to hold it.
+            let sent = Sent { pacing_bps: self.request.pacing_bps, ..sent };
             let result = outcome::result(self.request, way, received, sent, rtt)?;
             results.push(DirectionResult { udp, ..result });
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
+use bdp_sys::socket;
 use bdp_wire::iperf3::datagram::{HELLO, is_answer};
 use bdp_wire::iperf3::exchange::Step;
 
@@ -88,6 +89,12 @@ impl Driver<'_, '_> {
             )?);
         }
         streams.iter().for_each(|stream| self.note_handshake(stream));
+        if let Some(rate) = request.pacing_bps {
+            // What the server sends it paces itself.
+            for stream in &streams {
+                socket::pace(stream, rate)?;
+            }
+        }
         Ok(streams)
     }
 

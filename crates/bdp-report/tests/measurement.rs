@@ -1,7 +1,7 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Spread, Way};
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PeerProtocol, Spread, Way};
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
@@ -143,38 +143,7 @@ fn commands_repeat_the_request_and_name_the_store() {
         text.lines().last().unwrap().to_owned()
     };
     let mut m = both_ways();
-    m.request = MeasureRequest {
-        peer: None,
-        host: "ams1".into(),
-        port: 5201,
-        family: None,
-        directions: vec![Way::To, Way::From],
-        bidirectional: false,
-        streams: 1,
-        duration: Nanos::secs(10),
-        bytes: None,
-        omit: Nanos::ZERO,
-        interval: Nanos::millis(100),
-        idle: Nanos::secs(2),
-        length: ByteCount::kib(128),
-        window: None,
-        socket_buffer: None,
-        mss: None,
-        congestion: None,
-        nodelay: false,
-        dscp: None,
-        bind_address: None,
-        bind_device: None,
-        client_port: None,
-        url: None,
-        ssh: None,
-        zerocopy: Default::default(),
-        check_payload: false,
-        near_cpus: None,
-        far_cpus: None,
-        pacing_bps: None,
-        udp: None,
-    };
+    m.request = MeasureRequest::to("ams1");
     assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 5");
     let plain = m.request.clone();
     m.request = MeasureRequest {
@@ -206,11 +175,33 @@ fn commands_repeat_the_request_and_name_the_store() {
         commands(&m, None),
         "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 5"
     );
+    m.request = MeasureRequest {
+        peer: Some(PeerProtocol::Iperf3),
+        pacing_bps: Some(20_000_000),
+        server_output: true,
+        ..plain.clone()
+    };
+    assert_eq!(
+        commands(&m, None),
+        "next     bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | --runs 5"
+    );
     let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
     m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
     assert_eq!(
         commands(&m, None),
         "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 5"
+    );
+}
+
+#[test]
+fn what_a_server_printed_comes_last_and_tells_the_terminal_nothing() {
+    let mut m = both_ways();
+    m.server_output = vec!["[ ID]  Interval\n\x1b[31mred".into(), serde_json::json!({"end": {}})];
+    let text = measurements_text(&[m], Some("7f3a"), None, &narrow(80));
+    let printed = text.split_once("| --runs 5\n").unwrap().1;
+    assert_eq!(
+        printed,
+        "\nthe server's output\n  [ ID]  Interval\n   [31mred\n\nthe server's output\n  {\n    \"end\": {}\n  }\n"
     );
 }
 

@@ -11,7 +11,7 @@ pub(super) fn printed(measurements: &[Measurement]) -> String {
         text.push_str("\nthe server's output\n");
         let lines = output.as_str().map_or_else(|| format!("{output:#}"), str::to_owned);
         for line in lines.lines() {
-            let _ = writeln!(text, "  {}", plain(line));
+            let _ = writeln!(text, "  {}", plain(line.trim_end()));
         }
     }
     text

@@ -258,8 +258,8 @@ fn every_hello_and_both_headers_are_understood() {
         for (hello, answer) in HELLOS {
             let socket = said_hello("127.0.0.1", server.port, &hello);
             assert_eq!(heard(&socket), answer);
-            if let Some(first) = sockets.first() {
-                // As one whose answer was lost.
+            if let [first] = sockets.as_slice() {
+                // As one whose answer was lost, while others are still to come.
                 first.send(&HELLOS[0].0).unwrap();
                 assert_eq!(heard(first), HELLOS[0].1, "again");
             }

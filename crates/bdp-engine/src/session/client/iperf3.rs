@@ -7,6 +7,7 @@ mod conclusion;
 mod order;
 mod streams;
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Parameters, Results, Se
 use serde_json::Value;
 
 use super::{Goodput, Reporter, outcome, pacing};
+use crate::EngineError;
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use crate::iperf3::control::Control;
@@ -187,6 +189,10 @@ impl<'a, 'r> Driver<'a, 'r> {
             let connected = dial::connect_any(&self.addresses, self.request, &options, self.reporter.cancel);
             let (stream, address) = match connected {
                 Err(SessionError::Refused { .. }) if near.is_some() && since.elapsed() < BUSY => {
+                    self.pause()?;
+                    continue;
+                }
+                Err(error) if is_reset(&error) && since.elapsed() < BUSY => {
                     self.pause()?;
                     continue;
                 }
@@ -461,6 +467,11 @@ fn way_in(login: Option<Padding>) -> String {
         "its answer is the same whatever is wrong: name, password, public key, or clocks more than \
          {SKEW_SECONDS} s apart; {padding}"
     )
+}
+
+/// Whether a connection was made and lost at once, as by a server whose listener is another one after each test.
+fn is_reset(error: &SessionError) -> bool {
+    matches!(error, SessionError::Near(EngineError::Sys(e)) if e.source.kind() == ErrorKind::ConnectionReset)
 }
 
 /// What a reader should know of whatever such a server tells.

@@ -210,9 +210,8 @@ impl<'a, 'r> Driver<'a, 'r> {
             let exchange = ClientExchange::default();
             let login = self.login.map(|login| login.padding);
             let mut test = Test { control, address, cookie, exchange, length_bytes, login };
-            let sent = test.control.send(cookie.bytes());
-            sent.map_err(|e| test.lost(&e.into(), GREETING))?;
-            match test.step(&self.reporter, GREETED, GREETING) {
+            let shown = test.control.send(cookie.bytes()).map_err(|e| test.lost(&e.into(), GREETING));
+            match shown.and_then(|()| test.step(&self.reporter, GREETED, GREETING)) {
                 Ok(_) => {
                     let parameters = Parameters {
                         auth_token: self.token()?,

@@ -162,6 +162,8 @@ impl RateSearcher {
         }
         // One step below, then two more, then four: what lasted for a trial and not for the whole may be far above.
         let steps = 1 << (self.holds - 1);
-        Step::Hold((rate / RESOLUTION.powi(steps)).min(trial.received_bps))
+        let below = rate / RESOLUTION.powi(steps);
+        // Of a sender that fell short it was not the path that let so little through.
+        Step::Hold(if trial.fell_short() { below } else { below.min(trial.received_bps) })
     }
 }

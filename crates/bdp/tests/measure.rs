@@ -304,12 +304,9 @@ fn the_highest_rate_without_loss_is_told_with_its_trials() {
     assert_eq!(document["request"]["udp"]["search"]["trial"], json!("100000000ns"));
     let told = bench.run(&brief);
     assert_eq!(told.code(), 0, "{}", told.err);
-    for part in [
-        "highest rate with 1.00 % lost at most: ",
-        "trials: 40 Mbit/s",
-        "held passed",
-        "-b auto --loss-ratio 0.01",
-    ] {
+    for part in
+        ["highest rate with 1.00 % lost at most: ", "trials: 40", "held passed", "-b auto --loss-ratio 0.01"]
+    {
         let whole = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(whole.contains(part), "{part}: {}", told.out);
     }

@@ -2,11 +2,12 @@
 
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::udp::{Distribution, Trial, UdpReport};
-use bdp_model::units::{format_bps, significant};
+use bdp_model::units::format_bps;
 
 use super::page::{facts, head, numbers, words};
 use crate::markup::Markup;
 use crate::measurement::{loss, search_conclusion};
+use crate::number::three_digits;
 
 /// A table of one direction's, the trials of a search among them; nothing of TCP.
 pub(super) fn of_direction(
@@ -37,13 +38,13 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
         n => format!("{n}, by {} places at most", udp.reorder_displacement_max),
     };
     let one_way = udp.one_way_delay_ns.map(|d| {
-        let ms = |ns: i64| significant(ns as f64 / 1e6);
+        let ms = |ns: i64| three_digits(ns as f64 / 1e6);
         format!(
             "min {}, p50 {}, p99 {} ms, all off by up to {} ms as the clocks differ",
             ms(d.min),
             ms(d.p50),
             ms(d.p99),
-            significant(d.clock_error as f64 / 1e6)
+            three_digits(d.clock_error as f64 / 1e6)
         )
     });
     let gaps = udp
@@ -60,7 +61,7 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
         row("reordered", reordered),
         row(
             "jitter (RFC 3550)",
-            udp.jitter_ns.map_or_else(String::new, |ns| format!("{} ms", significant(ns as f64 / 1e6))),
+            udp.jitter_ns.map_or_else(String::new, |ns| format!("{} ms", three_digits(ns as f64 / 1e6))),
         ),
         row("delay variation", udp.delay_variation_ns.as_ref().map_or_else(String::new, quantiles)),
         row("one way", one_way.unwrap_or_default()),
@@ -118,6 +119,6 @@ fn verdict(trial: &Trial) -> &'static str {
 }
 
 fn quantiles(d: &Distribution) -> String {
-    let ms = |ns: u64| significant(ns as f64 / 1e6);
+    let ms = |ns: u64| three_digits(ns as f64 / 1e6);
     format!("p50 {}, p95 {}, p99 {} ms", ms(d.p50), ms(d.p95), ms(d.p99))
 }

@@ -19,7 +19,7 @@ use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use crate::markup::Markup;
 use crate::measured_curves::{measured_curves, toward};
-use crate::measurement::{against, in_store, latency};
+use crate::measurement::{against, in_store, latency, pacing_words};
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
 
@@ -421,7 +421,20 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         1 => "one stream".to_owned(),
         n => format!("{n} streams"),
     });
-    flow.push(format!("writes of {}", r.length));
+    flow.push(match &r.udp {
+        None => format!("writes of {}", r.length),
+        Some(udp) => {
+            let size = udp
+                .datagram_bytes
+                .map_or_else(|| "what the path's MTU holds".to_owned(), |b| format!("{b} B"));
+            let rate = match (udp.search, udp.rate_bps) {
+                (Some(_), _) => "the highest rate without loss searched".to_owned(),
+                (None, Some(bps)) => format!("{} each", format_bps(bps as f64)),
+                (None, None) => "as fast as it goes".to_owned(),
+            };
+            format!("UDP datagrams of {size}, {rate}")
+        }
+    });
     if r.bidirectional {
         flow.push("both directions at once".to_owned());
     }
@@ -432,6 +445,7 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         r.mss.map(|m| format!("MSS {m}")),
         r.congestion.as_ref().map(|c| format!("congestion control {c}")),
         r.nodelay.then(|| "no Nagle".to_owned()),
+        r.pacing_bps.map(|bps| format!("each held to {}", format_bps(bps as f64))),
         r.dscp.map(|d| format!("DSCP {d}")),
         r.bind_address.as_ref().map(|a| format!("from {a}")),
         r.bind_device.as_ref().map(|d| format!("through {d}")),
@@ -439,10 +453,22 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
     flow.extend(options.into_iter().flatten());
     let used: Vec<String> =
         m.directions.iter().map(|d| format!("{} {}", arrow(m, d.direction), d.congestion_control)).collect();
+    let paced: Vec<String> = m
+        .directions
+        .iter()
+        .filter_map(|d| {
+            let words = pacing_words(m, d, d.pacing.as_ref()?);
+            Some(format!("{} {words}", arrow(m, d.direction)))
+        })
+        .collect();
     vec![
         ("peer".to_owned(), format!("{} port {}", r.host, r.port)),
         ("flow".to_owned(), flow.join(", ")),
-        ("congestion control in use".to_owned(), used.join(", ")),
+        (
+            "congestion control in use".to_owned(),
+            if r.udp.is_some() { String::new() } else { used.join(", ") },
+        ),
+        ("rate kept to".to_owned(), paced.join("; ")),
         ("idle before it".to_owned(), r.idle.to_string()),
         ("samples".to_owned(), format!("every {}", r.interval)),
     ]

@@ -1,5 +1,7 @@
 //! Commands to go on with, as one types them.
 
+use std::net::IpAddr;
+
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::scenario::Family;
 use bdp_model::udp::RateSearch;
@@ -66,6 +68,11 @@ fn flags(m: &Measurement) -> Vec<String> {
             (None, Some(bps)) => format!("-b {bps}"),
             (None, None) => "-b 0".to_owned(),
         }),
+        // A fixed rate may be known to fit by now; the others never are.
+        r.udp
+            .as_ref()
+            .filter(|udp| (udp.search.is_some() || udp.rate_bps.is_none()) && leaves_machine(m))
+            .map(|_| "--flood".to_owned()),
         r.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
             (search.loss_ratio > 0.0).then(|| format!("--loss-ratio {}", search.loss_ratio))
         }),
@@ -92,4 +99,9 @@ fn flags(m: &Measurement) -> Vec<String> {
         r.nodelay.then(|| "-N".to_owned()),
     ];
     all.into_iter().flatten().collect()
+}
+
+fn leaves_machine(m: &Measurement) -> bool {
+    let loopback = m.far.address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    !loopback && m.near.address != m.far.address
 }

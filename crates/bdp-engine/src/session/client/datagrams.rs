@@ -112,11 +112,13 @@ pub(super) fn report(
 }
 
 /// What a reader should know of it.
-pub(super) fn caveats(way: &str, udp: &UdpReport) -> Vec<String> {
+pub(super) fn caveats(request: &MeasureRequest, way: &str, udp: &UdpReport) -> Vec<String> {
     /// Less of it is the granularity of bursts and of the end.
     const ALMOST: f64 = 0.98;
     let mut caveats = Vec::new();
-    if let Some(asked) = udp.asked_bps.filter(|asked| udp.sent_bps < ALMOST * asked) {
+    // Where the user asked for no rate it is only what the server grants.
+    let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
+    if let Some(asked) = asked.filter(|asked| udp.sent_bps < ALMOST * asked) {
         caveats.push(format!(
             "direction '{way}': the sender reached {} of the {} that were asked for{}",
             bdp_model::units::format_bps(udp.sent_bps),

@@ -207,7 +207,7 @@ pub(in crate::session) fn add_caveats(
             caveats.push(format!("direction '{way}' ended early: the connections were {}", result.ended));
         }
         if let Some(udp) = &result.udp {
-            caveats.extend(super::datagrams::caveats(way, udp));
+            caveats.extend(super::datagrams::caveats(request, way, udp));
         }
         if let Some(note) = &result.window.note {
             caveats.push(format!("direction '{way}': the window asked for was not reached: {note}"));

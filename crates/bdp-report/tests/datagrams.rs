@@ -1,0 +1,127 @@
+//! Datagrams and a search among them, as text, page and CSV have them.
+
+use std::collections::BTreeMap;
+
+use bdp_model::measurement::{Measurement, Pacer, Pacing};
+use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
+use roxmltree::{Document, ParsingOptions};
+
+/// A search that found 96.6 Mbit/s.
+fn searched() -> Measurement {
+    let text = include_str!("../../bdp-store/tests/it/measurement.json");
+    let mut m: Measurement = serde_json::from_str(text).unwrap();
+    let search = Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() });
+    m.request.udp = Some(UdpRequest { rate_bps: None, search, datagram_bytes: None, dont_fragment: false });
+    let trial = |asked: Option<f64>, sent_bps: f64, lost: u64, held: bool| Trial {
+        rate_bps: asked,
+        sent_bps,
+        received_bps: sent_bps,
+        sent: 8_000,
+        lost,
+        loss_ratio: lost as f64 / 8_000.0,
+        dropped_by_receiver: Some(0),
+        held,
+        passed: lost == 0,
+    };
+    let times = Distribution { count: 9, p50: 122_000, p95: 154_000, p99: 250_000, max: 300_000 };
+    let direction = &mut m.directions[0];
+    direction.goodput_bps = 96.6e6;
+    direction.udp = Some(UdpReport {
+        asked_bps: Some(96.6e6),
+        sent_bps: 96.6e6,
+        datagram_bytes: 1472,
+        sent: 24_604,
+        received: 24_604,
+        dropped_by_receiver: Some(0),
+        jitter_ns: Some(8_400),
+        delay_variation_ns: Some(times),
+        one_way_delay_ns: Some(OneWayDelay { min: -500, clock_error: 20_700, ..Default::default() }),
+        send_gap_ns: Some(times),
+        burst_max: 1,
+        trials: vec![
+            trial(None, 9e9, 7_900, false),
+            trial(Some(98.5e6), 98.5e6, 95, false),
+            trial(Some(96.6e6), 96.6e6, 0, true),
+        ],
+        search: Some(SearchEnd::Held),
+        ..Default::default()
+    });
+    direction.pacing = Some(Pacing { rate_bps: 96_600_000, by: Pacer::Bdp });
+    m.near.device.as_mut().unwrap().qdisc = Some("pfifo_fast".into());
+    m
+}
+
+/// In one line.
+fn whole(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_text_tells_what_was_found_and_how() {
+    let style = Style { width: 400, ..Style::plain() };
+    let text = whole(&measurements_text(&[searched()], Some("7f3a"), None, &style));
+    for part in [
+        "highest rate without loss: 96.6 Mbit/s, held for 10 s; 98.5 Mbit/s lost 1.19 %, on the path",
+        "trials: as fast as it goes, 9.00 Gbit/s, lost 98.8 %; 98.5 Mbit/s lost 1.19 %; 96.6 Mbit/s held passed",
+        "96.6 Mbit/s, by the times of calls; what one holds goes at once: eth0 has pfifo_fast, not fq",
+        "-u -b auto --flood",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn loss_that_no_rate_is_free_of_names_the_share_to_allow() {
+    let mut m = searched();
+    let udp = m.directions[0].udp.as_mut().unwrap();
+    udp.search = Some(SearchEnd::LossAtAnyRate);
+    for (trial, lost) in udp.trials.iter_mut().zip([17, 8, 8]) {
+        (trial.lost, trial.loss_ratio, trial.passed) = (lost, lost as f64 / 8_000.0, false);
+    }
+    let text = whole(&measurements_text(&[m], None, None, &Style { width: 400, ..Style::plain() }));
+    assert!(text.contains("--loss-ratio 0.002 searches the highest rate with so little"), "{text}");
+}
+
+#[test]
+fn the_page_has_every_trial() {
+    let (params, m) = (BTreeMap::new(), searched());
+    let about =
+        About { run: Some("7f3a"), label: None, command: None, started: None, planned: None, store: None };
+    let page = html_of_measurements(&[(&params, &m)], &about);
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(&page, options).unwrap_or_else(|e| panic!("{e}"));
+    let text: String = document.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
+    for part in [
+        "Datagrams, ",
+        "24604 of 1472 B",
+        "as fast as it goes",
+        "98.5 Mbit/s",
+        "held",
+        "UDP datagrams of what",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_csv_has_their_columns_and_tcp_leaves_them_empty() {
+    let (params, m) = (BTreeMap::new(), searched());
+    let mut tcp = m.clone();
+    tcp.directions[0].udp = None;
+    let text = csv_of_measurements(&[(&params, &m), (&params, &tcp)]);
+    let lines: Vec<Vec<&str>> = text.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
+    let column = |name: &str| lines[0].iter().position(|n| *n == name).unwrap();
+    // Commas within quotes stand before them, in none of these rows.
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
+    for (name, value) in [
+        ("asked_bps", "96600000"),
+        ("datagrams_sent", "24604"),
+        ("datagrams_lost", "0"),
+        ("jitter_ns", "8400"),
+        ("one_way_delay_error_ns", "20700"),
+        ("search", "held"),
+    ] {
+        assert_eq!((lines[1][column(name)], lines[2][column(name)]), (value, ""), "{name}");
+    }
+}

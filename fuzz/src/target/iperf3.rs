@@ -1,6 +1,7 @@
 //! What iperf3's clients and servers say.
 
 use bdp_wire::iperf3::auth::{Login, Users};
+use bdp_wire::iperf3::base64;
 use bdp_wire::iperf3::datagram::{self, Header};
 use bdp_wire::iperf3::exchange::{ClientExchange, hear};
 use bdp_wire::iperf3::{Parameters, Results};
@@ -69,9 +70,12 @@ fn result_seeds() -> Vec<Vec<u8>> {
     vec![whole(stream(1)).into_bytes(), whole(format!("{},{}", stream(1), stream(3))).into_bytes()]
 }
 
-/// A login that was read is written as one that reads the same; a file of users is read or refused.
+/// A login that was read is written as one that reads the same, and so is base64; a file of users is read or refused.
 fn logins(bytes: &[u8]) {
     let text = text(bytes);
+    if let Some(decoded) = base64::decode(text) {
+        assert_eq!(base64::encode(&decoded), text, "no two texts are of the same bytes");
+    }
     let users = Users::parse(text);
     if let Some(login) = Login::parse(text) {
         let again = Login::parse(&login.to_text()).map(|again| again.to_text());
@@ -87,6 +91,8 @@ fn login_seeds() -> Vec<Vec<u8>> {
     vec![
         b"user: a\npwd:  b\nts:   1700000000".to_vec(),
         format!("# users\nme,{digest}\nyou , {digest}\n").into_bytes(),
+        b"Zm9vYg==".to_vec(),
+        b"Zm9vYmFyZm9vYmFy".to_vec(),
     ]
 }
 

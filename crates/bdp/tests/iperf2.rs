@@ -212,7 +212,7 @@ fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
     Some((server, port))
 }
 
-const SERVERS: [(&str, &str, &[&str]); 18] = [
+const SERVERS: [(&str, &str, &[&str]); 19] = [
     ("TCP", "--forward -t 0.6", &["to"]),
     ("TCP -R", "-R -t 0.6", &["from"]),
     ("TCP each way in turn", "-t 0.6", &["to", "from"]),
@@ -221,6 +221,7 @@ const SERVERS: [(&str, &str, &[&str]); 18] = [
     ("TCP -R -P", "-R -P 3 -t 0.6", &["from"]),
     ("TCP -n", "--forward -n 4M", &["to"]),
     ("TCP -w -l -N -M", "--forward -t 0.6 -O 0.2 --sockbuf 64K -l 8K -N -M 1000", &["to"]),
+    ("TCP -b", "-b 40M -t 1", &["to", "from"]),
     ("TCP -V", "--forward -t 0.4 -6", &["to"]),
     ("UDP", "-u -b 8M --forward -t 0.6", &["to"]),
     ("UDP -R", "-u -b 8M -R -t 0.6", &["from"]),
@@ -265,6 +266,8 @@ fn its_server_is_driven_in_every_mode() {
             }
             let goodput = direction["goodput_bps"].as_f64().unwrap();
             assert!(goodput > 1e6, "{mode}: {direction}");
+            // A first burst is not paced.
+            assert!(!options.contains("-b 40M") || (20e6..80e6).contains(&goodput), "{mode}: {goodput}");
             if options.contains("-n 4M") {
                 let bytes = direction["bytes"].as_u64().unwrap();
                 // Acknowledged ones: the last may come behind the last reading. The header is beside them.

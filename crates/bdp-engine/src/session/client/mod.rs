@@ -170,11 +170,6 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
             request.interval, request.duration
         )));
     }
-    if request.pacing_bps.is_some() && request.peer == Some(PeerProtocol::Iperf2) {
-        return wrong(
-            "-b holds connections to a rate between two bdps, or with iperf3; give -u too, or leave it out",
-        );
-    }
     if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         search::check(request)?;
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::units::Nanos;
-use bdp_sys::tcp_info;
+use bdp_sys::{socket, tcp_info};
 use bdp_wire::control::{Mark, Received, Sent};
 use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 
@@ -183,6 +183,7 @@ impl Server {
                 Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
                 None => Amount::Time(request.duration),
             },
+            rate_bps: request.pacing_bps,
             type_of_service: request.dscp.unwrap_or(0) << 2,
             version: Some([2, 1, 8]),
             ..Default::default()
@@ -326,8 +327,12 @@ fn send_all(
         patterned: false,
         crew: Crew::of(count, &[]),
     };
+    if let Some(rate_bps) = request.pacing_bps {
+        kept.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
+    }
     let began = Instant::now();
     let mut sent = send::over(streams, &plan, stop, meter)?;
+    sent.pacing_bps = request.pacing_bps;
     let until = Instant::now() + STRAGGLERS;
     let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
     if request.bytes.is_some() {
@@ -392,5 +397,6 @@ fn receive_all(
         crew: Crew::of(count, &[]),
     };
     let received = receive::over(streams, &plan, stop, meter)?;
-    Ok((received, Sent::default()))
+    // The server was told the rate with the header.
+    Ok((received, Sent { pacing_bps: request.pacing_bps, ..Default::default() }))
 }

@@ -229,3 +229,13 @@ fn invalid_windows_are_not_on_the_curve() {
     assert!(with.contains("knee  311 KiB"), "{with}");
     assert!(without.contains("knee  512 KiB"), "the knee moves to the next valid window: {without}");
 }
+
+#[test]
+fn datagrams_that_were_lost_have_a_column_and_tcp_has_none() {
+    let mut udp = record(&Recipe::default());
+    udp.flows[0].udp = Some(bdp_model::udp::UdpReport { sent: 93_962, lost: 10_515, ..Default::default() });
+    let with = table(&[udp], &Style::plain());
+    assert!(with.contains(" lost") && with.contains("11.2 %"), "{with}");
+    let without = table(&[record(&Recipe::default())], &Style::plain());
+    assert!(!without.contains(" lost"), "{without}");
+}

@@ -23,6 +23,8 @@ const BURST_NS: u64 = 100_000;
 const LATE_NS: u64 = 20_000_000;
 /// Buffers that one call holds at most, where the rate does not bound it.
 const BUFFERS: usize = 2;
+/// How often what each stream has sent is shown.
+const SHOW_NS: u64 = 50_000_000;
 /// Marks of the end: how many, and how far apart.
 const LAST_MARKS: u32 = 10;
 const LAST_MARK_GAP: Duration = Duration::from_millis(50);
@@ -65,12 +67,16 @@ pub fn each_over(
     let cpu_before = process::cpu_time_ns();
     let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
     let send_buffer = streams.first().and_then(|s| bdp_sys::socket::send_buffer(&s.socket).ok());
-    let total = AtomicU64::new(0);
+    let shown = Shown {
+        meter,
+        total: AtomicU64::new(0),
+        streams: streams.iter().map(|_| AtomicU64::new(0)).collect(),
+    };
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
-    let work = |stream: Stream| Pacer::new(stream, plan, share)?.run(stop, &total, meter);
+    let work = |(place, stream): (usize, Stream)| Pacer::new(stream, plan, share)?.run(stop, &shown, place);
     let done: Vec<Result<StreamSent, EngineError>> = std::thread::scope(|scope| {
         let workers: Vec<_> =
-            streams.into_iter().map(|stream| Worker::start(scope, || work(stream))).collect();
+            streams.into_iter().enumerate().map(|stream| Worker::start(scope, || work(stream))).collect();
         workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect()
     });
     let mut all = DatagramsSent::default();
@@ -98,6 +104,27 @@ pub fn each_over(
         ..Default::default()
     };
     Ok((sent, tallies))
+}
+
+/// What the streams' threads show of what they have sent.
+struct Shown<'a> {
+    meter: &'a Meter,
+    total: AtomicU64,
+    /// Of each, in order.
+    streams: Vec<AtomicU64>,
+}
+
+impl Shown<'_> {
+    /// Shows that a stream has sent more.
+    fn add(&self, place: usize, bytes: u64) {
+        self.streams[place].fetch_add(bytes, Ordering::Relaxed);
+        self.meter.set(self.total.fetch_add(bytes, Ordering::Relaxed) + bytes);
+    }
+
+    /// Shows each of them; for one of the threads.
+    fn show_streams(&self) {
+        self.meter.set_streams(self.streams.iter().map(|bytes| bytes.load(Ordering::Relaxed)));
+    }
 }
 
 /// What one stream did.
@@ -159,14 +186,14 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool, total: &AtomicU64, meter: &Meter) -> Result<StreamSent, EngineError> {
+    fn run(mut self, stop: &AtomicBool, shown: &Shown<'_>, place: usize) -> Result<StreamSent, EngineError> {
         process::sharpen_timers();
         std::thread::sleep(self.layout.delay());
         let started = clock::monotonic_ns();
         let end = started + self.plan.duration.as_ns();
         let mut now = started;
         let mut last_call: Option<u64> = None;
-        let mut omitted = None;
+        let (mut omitted, mut show_at) = (None, started);
         while now < end && self.sent < self.most && !stop.load(Ordering::Relaxed) {
             if omitted.is_none() && now - started >= self.plan.omit.as_ns() {
                 omitted = Some(self.sent);
@@ -201,7 +228,11 @@ impl<'a> Pacer<'a> {
                 self.burst_max = self.burst_max.max(count);
                 self.sent += count;
                 let bytes = count * self.length as u64;
-                meter.set(total.fetch_add(bytes, Ordering::Relaxed) + bytes);
+                shown.add(place, bytes);
+                if place == 0 && now >= show_at {
+                    shown.show_streams();
+                    show_at = now + SHOW_NS;
+                }
             }
             now = clock::monotonic_ns();
         }

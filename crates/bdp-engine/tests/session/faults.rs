@@ -79,7 +79,8 @@ fn a_silent_peer_is_given_up() {
     let started = Instant::now();
     let error = run(&request("127.0.0.1", impostor(b""))).unwrap_err();
     assert!(matches!(error, SessionError::Silent { .. }), "{error}");
-    assert!((4..9).contains(&started.elapsed().as_secs()));
+    // 5 s for bdp's own greeting, and as long for iperf3's, to whose server the cookie is shown twice.
+    assert!((4..16).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }
 
 #[test]

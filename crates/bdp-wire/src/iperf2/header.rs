@@ -14,6 +14,8 @@ const UDP_TESTS: u32 = 0x2000_0000;
 const LENGTH_GIVEN: u32 = 0x0001_0000;
 const LENGTH_MASK: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
+/// All of the first word of a client that asks for each of its messages back, which has a header of its own.
+const BOUNCEBACK: u32 = 0x0080_0000;
 /// Flags of the extension.
 const REVERSE: u32 = 0x0400_0000;
 const FULL_DUPLEX: u32 = 0x0800_0000;
@@ -114,6 +116,11 @@ impl TestHeader {
         }
         let extended = flags & (EXTENDED | VERSION_2) != 0;
         Some((BASE_WORDS + if extended { EXTENSION_WORDS } else { 0 }) * 4)
+    }
+
+    /// Whether these first bytes are of `--bounceback`, whose client sends no more before its message has come back.
+    pub fn is_bounceback(arrived: &[u8]) -> bool {
+        word(arrived, 0) == Some(BOUNCEBACK)
     }
 
     /// From a whole header; `None` where the bytes are none. Words that did not come read as zero.
@@ -322,6 +329,9 @@ mod tests {
             assert_eq!(TestHeader::length_of(payload), Some(0));
         }
         assert_eq!(TestHeader::length_of(&[0x40, 0, 0]), None);
+        assert!(
+            TestHeader::is_bounceback(&[0, 0x80, 0, 0]) && !TestHeader::is_bounceback(&[0x40, 0x80, 0, 0])
+        );
         let mut bytes = [0xff; 300];
         for cut in 0..bytes.len() {
             let _ = TestHeader::decode(&bytes[..cut]);

@@ -44,6 +44,9 @@ pub enum Iperf3Error {
         /// What would have been right.
         expected: &'static str,
     },
+    /// Streams of SCTP.
+    #[error("SCTP is not served")]
+    Sctp,
     /// A member is of another type than it has to be.
     #[error("'{member}' is {found}, and has to be {expected}")]
     Type {
@@ -81,6 +84,7 @@ impl Iperf3Error {
     /// What to tell the other end that it was.
     pub fn failure(&self) -> Failure {
         match self {
+            Self::Sctp => Failure::SCTP,
             Self::Range { member: "parallel", .. } => Failure::STREAMS,
             Self::Range { member: "time", .. } => Failure::DURATION,
             Self::Range { member: "len", .. } => Failure::BLOCK_SIZE,

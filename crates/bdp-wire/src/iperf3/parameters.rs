@@ -127,7 +127,7 @@ impl Parameters {
         let protocol = match (members.flag("tcp")?, members.flag("udp")?, members.flag("sctp")?) {
             (_, false, false) => Protocol::Tcp,
             (false, true, false) => Protocol::Udp,
-            (_, _, true) => return Err(Iperf3Error::Meaning("SCTP is not served")),
+            (_, _, true) => return Err(Iperf3Error::Sctp),
             (true, true, _) => return Err(Iperf3Error::Meaning("it asks for TCP and UDP at once")),
         };
         let direction = match (members.flag("reverse")?, members.flag("bidirectional")?) {

@@ -82,6 +82,8 @@ impl Failure {
     pub const MSS: Self = Self::numbered(10);
     /// The omit is out of range.
     pub const OMIT: Self = Self::numbered(12);
+    /// There is no SCTP.
+    pub const SCTP: Self = Self::numbered(18);
     /// The type of service is out of range.
     pub const TOS: Self = Self::numbered(21);
     /// The rate is above what the server grants.
@@ -127,6 +129,7 @@ impl fmt::Display for Failure {
             8 => "it does not take a socket buffer of that size",
             10 => "it does not take that segment size",
             12 => "it does not take that omit",
+            18 => "it has no SCTP",
             21 => "it does not take that type of service",
             27 => "the rate is above what it allows",
             104 => "the streams did not come to it",

@@ -29,6 +29,13 @@ impl Doorkeeper for Door<'_> {
 
     fn take(&self, connection: Arrived, _: u64) {
         let Arrived { stream, peer, bytes } = connection;
+        if TestHeader::is_bounceback(&bytes) {
+            let why =
+                "it asked for iperf2's --bounceback, which is not served; 'bdp ping' measures round trips"
+                    .to_owned();
+            self.0.tell(&Event::TurnedAway { peer, why });
+            return;
+        }
         stream::serve(self.0, stream, peer, TestHeader::decode(&bytes));
     }
 

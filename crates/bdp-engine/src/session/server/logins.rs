@@ -1,7 +1,7 @@
 //! Whether clients of iperf3 are the users that they say they are.
 //!
 //! What a client learns is whether its login was taken, at a time that tells nothing more: each answer comes a whole
-//! number of [`ANSWER`]s after its question, and a wrong password, an unknown user, a stale login, one that was used
+//! number of `ANSWER`s after its question, and a wrong password, an unknown user, a stale login, one that was used
 //! before and bytes that are no login at all have the same answer.
 
 use std::collections::HashMap;

@@ -135,7 +135,9 @@ fn a_download_over_tls_is_measured_at_the_receiver() {
     assert!(from["bytes"].as_u64().unwrap() > 2 * LARGE as u64, "{}", from["bytes"]);
     assert_eq!(from["stream_goodput_bps"].as_array().unwrap().len(), 2);
     let samples = from["received"].as_array().unwrap();
-    assert!(samples.len() > 3 && samples[1]["rcv_wnd_bytes"].as_u64().unwrap() > 0);
+    // A window may be full at any of them.
+    let windows = samples.iter().filter_map(|sample| sample["rcv_wnd_bytes"].as_u64());
+    assert!(samples.len() > 3 && windows.max() > Some(0), "{samples:?}");
     assert!(document["rtt_idle_ns"]["received"].as_u64().unwrap() > 0);
     assert!(document["caveats"].to_string().contains("is no bdp"));
     // And it is shown without a word about a bdp at the other end.

@@ -139,6 +139,16 @@ impl HostCpu {
     }
 }
 
+/// Has all threads that come share one allocator: each gets one of its own otherwise, which keeps what was most at a time. For
+/// a process whose threads come and go, and allocate little while they are busy.
+pub fn share_allocator() {
+    // SAFETY: sets a number of the allocator's.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
+}
+
 /// Gives free memory back to the system, of which the allocator keeps some for each thread that there was.
 pub fn give_back_memory() {
     // SAFETY: takes the allocator's own locks, and touches nothing that is in use.

@@ -227,6 +227,7 @@ impl Server {
 
     /// Serves until it is stopped, or one session has ended where only one is served.
     pub fn run(self) -> Result<(), EngineError> {
+        process::share_allocator();
         let Self { listener, echo, iperf2, shared, .. } = self;
         let iperf2 = iperf2.map(|listener| listener.start(&shared)).transpose()?.unwrap_or_default();
         let echoing = Arc::clone(&shared);

@@ -279,7 +279,12 @@ class Servers:
         for server in self.running:
             server.terminate()
         for server in self.running:
-            server.wait()
+            try:
+                server.wait(timeout=3)
+            except subprocess.TimeoutExpired:
+                # iperf2's waits for its tests to end, of which some never do.
+                server.kill()
+                server.wait()
 
 
 def measure(row, path, address, available, servers):

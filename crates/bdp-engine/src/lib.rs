@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod background;
 mod coalesce;
 pub mod crew;
 pub mod datagram;

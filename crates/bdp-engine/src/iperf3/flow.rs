@@ -70,31 +70,31 @@ impl Flow {
     /// Bytes so far.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Connections(flow) => flow.bytes(),
-            Self::Datagrams(flow) => flow.bytes(),
+            Self::Connections(flow) => flow.work.bytes(),
+            Self::Datagrams(flow) => flow.work.bytes(),
         }
     }
 
     /// Bytes since this was asked last.
     pub(crate) fn bytes_since(&mut self) -> u64 {
         match self {
-            Self::Connections(flow) => flow.bytes_since(),
-            Self::Datagrams(flow) => flow.bytes_since(),
+            Self::Connections(flow) => flow.work.bytes_since(),
+            Self::Datagrams(flow) => flow.work.bytes_since(),
         }
     }
 
     /// Bytes of each stream since this was asked last; empty where that is not told.
     pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
         match self {
-            Self::Connections(flow) => flow.stream_bytes_since(),
-            Self::Datagrams(flow) => flow.stream_bytes_since(),
+            Self::Connections(flow) => flow.work.stream_bytes_since(),
+            Self::Datagrams(flow) => flow.work.stream_bytes_since(),
         }
     }
 
     /// What the kernel tells of each connection that is sent over from here.
     pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
         match self {
-            Self::Connections(flow) => flow.sender_infos(),
+            Self::Connections(flow) => flow.work.sender_infos(),
             Self::Datagrams(_) => Vec::new(),
         }
     }
@@ -102,8 +102,8 @@ impl Flow {
     /// Whether the engine has nothing more to do.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
-            Self::Connections(flow) => flow.is_finished(),
-            Self::Datagrams(flow) => flow.is_finished(),
+            Self::Connections(flow) => flow.work.is_finished(),
+            Self::Datagrams(flow) => flow.work.is_finished(),
         }
     }
 
@@ -182,12 +182,4 @@ pub(crate) fn results(outcomes: &[Outcome]) -> Vec<StreamResults> {
             end_s: counted.as_secs_f64(),
         })
         .collect()
-}
-
-/// What has changed of each stream since it was shown, and shows it.
-pub(super) fn since(now: Vec<u64>, shown: &mut Vec<u64>) -> Vec<u64> {
-    let before = |stream: usize| shown.get(stream).copied().unwrap_or(0);
-    let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
-    *shown = now;
-    since
 }

@@ -2,19 +2,17 @@
 //! iperf3's results need beside it, the counts of each stream.
 
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 
 use bdp_model::payload::Zerocopy;
 use bdp_model::units::Nanos;
-use bdp_sys::tcp_info::TcpInfo;
 use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::Received;
 use bdp_wire::iperf3::Parameters;
 
 use super::flow::{End, INTERVAL, Outcome, StreamCount};
 use crate::EngineError;
+use crate::background::Background;
 use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
@@ -58,16 +56,13 @@ impl Plan {
 /// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
 pub(crate) struct Flow {
     sends: bool,
+    /// What goes on.
+    pub(super) work: Background<End>,
     /// The connections once more: for their counts, and so that they outlive the engine's part.
     taps: Vec<TcpStream>,
-    stop: Arc<AtomicBool>,
-    meter: Arc<Meter>,
-    work: Option<JoinHandle<Result<End, EngineError>>>,
     counted_from_ns: u64,
     counted_from: Vec<StreamCount>,
     stopped: Option<(u64, Vec<StreamCount>)>,
-    shown: u64,
-    shown_streams: Vec<u64>,
 }
 
 impl Flow {
@@ -118,53 +113,21 @@ impl Flow {
     ) -> Result<Self, EngineError> {
         let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
         let taps = taps.map_err(EngineError::io("open a stream once more"))?;
-        let (stop, meter) = (Arc::<AtomicBool>::default(), Arc::<Meter>::default());
-        let (on_thread, shown) = (Arc::clone(&stop), Arc::clone(&meter));
+        let mut background = Background::default();
+        background.start(move |stop, meter| work(streams, stop, meter))?;
         Ok(Self {
             sends,
+            work: background,
             counted_from: vec![StreamCount::default(); taps.len()],
             taps,
-            stop,
-            meter,
-            work: Some(crate::agent::start(move || work(streams, &on_thread, &shown))?),
             counted_from_ns: clock::monotonic_ns(),
             stopped: None,
-            shown: 0,
-            shown_streams: Vec::new(),
         })
     }
 
     /// Whether this end sends.
     pub(crate) fn sends(&self) -> bool {
         self.sends
-    }
-
-    /// Bytes so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.meter.bytes()
-    }
-
-    /// Bytes since this was asked last.
-    pub(crate) fn bytes_since(&mut self) -> u64 {
-        let now = self.meter.bytes();
-        let since = now.saturating_sub(self.shown);
-        self.shown = now;
-        since
-    }
-
-    /// Bytes of each stream since this was asked last; empty where that is not told.
-    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
-        super::flow::since(self.meter.streams(), &mut self.shown_streams)
-    }
-
-    /// What the kernel tells of each stream that is sent from here.
-    pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
-        self.meter.infos()
-    }
-
-    /// Whether the engine has nothing more to do.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.work.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// The omit is over: what counts begins here. A receiver knows by itself.
@@ -205,16 +168,13 @@ impl Flow {
         if self.sends && self.stopped.is_none() {
             self.stopped = Some((clock::monotonic_ns(), self.counts()));
         }
-        self.stop.store(true, Ordering::Relaxed);
+        self.work.stop();
     }
 
     /// Waits for the engine's end; the connections stay.
     pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
         self.stop();
-        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
-        let end = work
-            .join()
-            .unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))?;
+        let end = self.work.finish()?;
         let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());
         Ok(match end {
             End::Sent(sent) => {
@@ -288,15 +248,6 @@ impl Flow {
         let mut room = vec![0; DRAIN_BYTES];
         for tap in &self.taps {
             while socket::discard(tap, &mut room).is_ok_and(|length| length > 0) {}
-        }
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(work) = self.work.take() {
-            let _ = work.join();
         }
     }
 }

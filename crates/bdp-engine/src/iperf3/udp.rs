@@ -1,9 +1,7 @@
 //! The datagrams of one direction of a test: sent or received by the same engine as bdp's own, behind iperf3's header.
 
 use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
@@ -11,6 +9,7 @@ use bdp_wire::control::Received;
 
 use super::flow::{End, Outcome, StreamCount};
 use crate::EngineError;
+use crate::background::Background;
 use crate::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, Stream, StreamTally};
 use crate::meter::Meter;
 
@@ -23,11 +22,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A flow that runs on threads of its own.
 pub(crate) struct Flow {
     sends: bool,
-    stop: Arc<AtomicBool>,
-    meter: Arc<Meter>,
-    work: Option<JoinHandle<Result<Outcome, EngineError>>>,
-    shown: u64,
-    shown_streams: Vec<u64>,
+    /// What goes on: bytes are those of payload.
+    pub(super) work: Background<Outcome>,
 }
 
 /// Streams of sockets that are connected to their other ends.
@@ -84,16 +80,9 @@ impl Flow {
         sends: bool,
         work: impl FnOnce(&AtomicBool, &Meter) -> Result<Outcome, EngineError> + Send + 'static,
     ) -> Result<Self, EngineError> {
-        let (stop, meter) = (Arc::<AtomicBool>::default(), Arc::<Meter>::default());
-        let (on_thread, shown) = (Arc::clone(&stop), Arc::clone(&meter));
-        Ok(Self {
-            sends,
-            stop,
-            meter,
-            work: Some(crate::agent::start(move || work(&on_thread, &shown))?),
-            shown: 0,
-            shown_streams: Vec::new(),
-        })
+        let mut background = Background::default();
+        background.start(work)?;
+        Ok(Self { sends, work: background })
     }
 
     /// Whether this end sends.
@@ -101,59 +90,26 @@ impl Flow {
         self.sends
     }
 
-    /// Bytes of payload so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.meter.bytes()
-    }
-
-    /// The same since this was asked last.
-    pub(crate) fn bytes_since(&mut self) -> u64 {
-        let now = self.meter.bytes();
-        let since = now.saturating_sub(self.shown);
-        self.shown = now;
-        since
-    }
-
-    /// The same of each stream; empty where that is not told.
-    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
-        super::flow::since(self.meter.streams(), &mut self.shown_streams)
-    }
-
-    /// Whether there is nothing more to do.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.work.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
     /// Waits until nothing has come for a moment.
     pub(crate) fn settle(&self) {
         let since = Instant::now();
-        let (mut seen, mut changed) = (self.bytes(), Instant::now());
-        while changed.elapsed() < QUIET && since.elapsed() < STRAGGLERS && !self.is_finished() {
+        let (mut seen, mut changed) = (self.work.bytes(), Instant::now());
+        while changed.elapsed() < QUIET && since.elapsed() < STRAGGLERS && !self.work.is_finished() {
             std::thread::sleep(LOOK);
-            if self.bytes() != seen {
-                (seen, changed) = (self.bytes(), Instant::now());
+            if self.work.bytes() != seen {
+                (seen, changed) = (self.work.bytes(), Instant::now());
             }
         }
     }
 
     /// Ends it, as of now.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.work.stop();
     }
 
     /// Waits for its end.
     pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
         self.stop();
-        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
-        work.join().unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(work) = self.work.take() {
-            let _ = work.join();
-        }
+        self.work.finish()
     }
 }

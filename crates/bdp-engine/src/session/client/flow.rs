@@ -1,21 +1,19 @@
 //! The near end of one flow.
 
 use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
-use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
 use super::{PATIENCE, datagrams};
 use crate::EngineError;
+use crate::background::Background;
 use crate::crew::Crew;
 use crate::datagram::{self, Stream};
 use crate::meter::Meter;
@@ -32,12 +30,8 @@ pub(super) struct Flow {
     datagrams: Vec<Stream>,
     /// The two ends' clocks, where they were compared.
     pub(super) clocks: Option<ClockOffset>,
-    stop: Arc<AtomicBool>,
-    meter: Arc<Meter>,
-    shown: u64,
-    shown_streams: Vec<u64>,
-    work: Option<JoinHandle<Result<End, EngineError>>>,
-    failed: Arc<AtomicBool>,
+    /// What goes on, once it has begun.
+    pub(super) work: Background<End>,
 }
 
 /// What one end tells of a flow.
@@ -115,19 +109,7 @@ fn window(request: &MeasureRequest) -> Option<u32> {
 
 impl Flow {
     pub(super) fn new(way: Way, number: u32, streams: Vec<TcpStream>) -> Self {
-        Self {
-            way,
-            number,
-            streams,
-            datagrams: Vec::new(),
-            clocks: None,
-            stop: Arc::default(),
-            meter: Arc::default(),
-            shown: 0,
-            shown_streams: Vec::new(),
-            work: None,
-            failed: Arc::default(),
-        }
+        Self { way, number, streams, datagrams: Vec::new(), clocks: None, work: Background::default() }
     }
 
     /// Whose streams are of datagrams, and open.
@@ -215,64 +197,6 @@ impl Flow {
         work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
     ) -> Result<(), EngineError> {
         let streams = std::mem::take(&mut self.streams);
-        let (stop, meter) = (Arc::clone(&self.stop), Arc::clone(&self.meter));
-        let failed = Arc::clone(&self.failed);
-        self.work = Some(crate::agent::start(move || {
-            let end = work(streams, &stop, &meter);
-            failed.store(end.is_err(), Ordering::Relaxed);
-            end
-        })?);
-        Ok(())
-    }
-
-    /// Ends it now.
-    pub(super) fn stop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_finished(&self) -> bool {
-        self.work.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Whether it could not be carried out; [`Flow::finish`] tells why.
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
-    }
-
-    /// Bytes since this was asked last.
-    pub(super) fn bytes_since(&mut self) -> u64 {
-        let now = self.meter.bytes();
-        let since = now.saturating_sub(self.shown);
-        self.shown = now;
-        since
-    }
-
-    /// Bytes of each stream since this was asked last; empty where that is not told.
-    pub(super) fn stream_bytes_since(&mut self) -> Vec<u64> {
-        let now = self.meter.streams();
-        let before = |stream: usize| self.shown_streams.get(stream).copied().unwrap_or(0);
-        let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
-        self.shown_streams = now;
-        since
-    }
-
-    /// What the kernel tells of each stream that is sent from here.
-    pub(super) fn sender_infos(&self) -> Vec<TcpInfo> {
-        self.meter.infos()
-    }
-
-    /// Waits for its end.
-    pub(super) fn finish(&mut self) -> Result<End, EngineError> {
-        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
-        work.join().unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(work) = self.work.take() {
-            let _ = work.join();
-        }
+        self.work.start(move |stop, meter| work(streams, stop, meter))
     }
 }

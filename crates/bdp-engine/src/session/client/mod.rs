@@ -230,12 +230,16 @@ impl Goodput {
     fn since(seconds: f64, flows: &mut [Flow]) -> Self {
         let bps = |bytes: u64| bytes as f64 * 8.0 / seconds;
         Self {
-            ways: flows.iter_mut().map(|f| (f.way, bps(f.bytes_since()))).collect(),
+            ways: flows.iter_mut().map(|f| (f.way, bps(f.work.bytes_since()))).collect(),
             streams: flows
                 .iter_mut()
-                .map(|f| (f.way, f.stream_bytes_since().into_iter().map(bps).collect()))
+                .map(|f| (f.way, f.work.stream_bytes_since().into_iter().map(bps).collect()))
                 .collect(),
-            senders: flows.iter().map(|f| (f.way, f.sender_infos())).filter(|(_, i)| !i.is_empty()).collect(),
+            senders: flows
+                .iter()
+                .map(|f| (f.way, f.work.sender_infos()))
+                .filter(|(_, i)| !i.is_empty())
+                .collect(),
         }
     }
 }
@@ -490,19 +494,19 @@ impl Session<'_> {
                 if far.is_none() {
                     *far = self.control.poll(*pending, Duration::from_millis(10))?;
                     if far.is_some() && flow.way == Way::To {
-                        flow.stop();
+                        flow.work.stop();
                     }
                 }
             }
-            if far.iter().all(Option::is_some) && flows.iter().all(Flow::is_finished) {
+            if far.iter().all(Option::is_some) && flows.iter().all(|f| f.work.is_finished()) {
                 break;
             }
             if far.iter().all(Option::is_some) {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            if let Some(flow) = flows.iter_mut().find(|f| f.has_failed()) {
+            if let Some(flow) = flows.iter_mut().find(|f| f.work.has_failed()) {
                 // Its own words are better than what the server makes of its silence.
-                flow.finish().map_err(|error| SessionError::of_flow(error, address))?;
+                flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
             }
             if told.elapsed() >= self.reporter.tick {
                 let elapsed = told.elapsed().as_secs_f64();
@@ -513,14 +517,15 @@ impl Session<'_> {
             }
             self.reporter.check_cancel()?;
             // Its end of a flow that is over here can't be far.
-            let over = flows.iter().all(Flow::is_finished).then(|| *ended.get_or_insert_with(Instant::now));
+            let over =
+                flows.iter().all(|f| f.work.is_finished()).then(|| *ended.get_or_insert_with(Instant::now));
             if since.elapsed() > deadline || over.is_some_and(|ended| ended.elapsed() > PATIENCE) {
                 return Err(SessionError::Silent { address: self.control.address, doing: "a flow ends" });
             }
         }
         let mut outcomes = Vec::new();
         for (flow, far) in flows.iter_mut().zip(far) {
-            let near = flow.finish().map_err(|error| SessionError::of_flow(error, address))?;
+            let near = flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
             let outcome = far.and_then(|far| Outcome::of(flow.way, near, far, flow.clocks));
             outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
         }

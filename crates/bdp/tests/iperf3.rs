@@ -10,11 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Bench;
-use support::iperf3::{Theirs, body, client, greeted, iperf3_is_there, number};
+use support::iperf3::{Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, served};
 use support::serving::{Serving, serve};
-
-/// What one row of the table has to show beyond that both ends ended well and tell the same.
-type Check = fn(&Value);
 
 const MODES: [(&str, &str, Check); 19] = [
     ("TCP", "-t 1", |_| {}),
@@ -73,18 +70,7 @@ fn agree(mode: &str, document: &Value) {
 
 #[test]
 fn its_client_is_served_in_every_mode() {
-    if !iperf3_is_there("its_client_is_served_in_every_mode") {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    for (mode, options, check) in MODES {
-        let document = client(server.port, options);
-        agree(mode, &document);
-        check(&document);
-        println!("{mode} ... pass");
-    }
-    server.assert_unharmed(&bench);
+    served(&MODES, "", agree);
 }
 
 #[test]
@@ -240,23 +226,9 @@ const DRIVEN: [(&str, &str, Check); 14] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
-        return;
-    }
-    let bench = Bench::new();
-    let server = Theirs::start();
-    for (mode, options, check) in DRIVEN {
-        let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
-        let ended = bench.run(&format!("measure --iperf3 {host}:{} {options} --json", server.port));
-        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
-        let document = ended.json();
-        for direction in document["directions"].as_array().unwrap() {
-            assert!(direction["goodput_bps"].as_f64().unwrap() > 1e6, "{mode}: {direction:#}");
-        }
-        assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
-        check(&document);
-        println!("{mode} ... pass");
-    }
+    driven(&DRIVEN, "", |mode, direction| {
+        assert!(number(direction, "/goodput_bps") > 1e6, "{mode}: {direction:#}");
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::Bench;
 use support::machine::{has, skip};
-use support::serving::{free_port, serve};
+use support::serving::{free_port, is_listening, serve};
 
 /// What iperf3's client says of a test with its own server.
 fn theirs(port: u16, options: &str) -> Value {
@@ -145,15 +145,6 @@ fn agree(options: &str, document: &Value) {
         assert_eq!(document["start"]["test_start"]["duration"], 2);
         assert_eq!(intervals[0]["streams"][0]["socket"], document["start"]["connected"][0]["socket"]);
     }
-}
-
-/// Whether the kernel's table has a listener on the port.
-fn is_listening(port: u16) -> bool {
-    let wanted = format!(":{port:04X} ");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
-    })
 }
 
 #[test]

@@ -8,11 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::Bench;
-use support::iperf3::{Theirs, body, client, greeted, iperf3_is_there, number};
+use support::iperf3::{Check, body, client, driven, greeted, iperf3_is_there, number, served};
 use support::serving::serve;
-
-/// What one row of the table has to show beyond that both ends ended well and tell the same.
-type Check = fn(&Value);
 
 /// Streams of their client's document, in order.
 fn streams(document: &Value) -> &Vec<Value> {
@@ -70,18 +67,7 @@ fn agree(mode: &str, document: &Value) {
 
 #[test]
 fn its_client_is_served_in_every_mode() {
-    if !iperf3_is_there("its_client_is_served_in_every_mode") {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    for (mode, options, check) in MODES {
-        let document = client(server.port, &format!("-u {options}"));
-        agree(mode, &document);
-        check(&document);
-        println!("{mode} ... pass");
-    }
-    server.assert_unharmed(&bench);
+    served(&MODES, "-u", agree);
 }
 
 #[test]
@@ -165,25 +151,12 @@ const DRIVEN: [(&str, &str, Check); 9] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
-        return;
-    }
-    let bench = Bench::new();
-    let server = Theirs::start();
-    for (mode, options, check) in DRIVEN {
-        let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
-        let ended = bench.run(&format!("measure --iperf3 {host}:{} -u {options} --json", server.port));
-        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
-        let document = ended.json();
-        for direction in document["directions"].as_array().unwrap() {
-            let count = |which: &str| number(direction, &format!("/udp/{which}"));
-            let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
-            assert!(sent > 50.0 && lost <= 0.2 * sent, "{mode}: {direction:#}");
-            assert_eq!(received + lost, sent, "{mode}: {direction:#}");
-        }
-        check(&document);
-        println!("{mode} ... pass");
-    }
+    driven(&DRIVEN, "-u", |mode, direction| {
+        let count = |which: &str| number(direction, &format!("/udp/{which}"));
+        let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
+        assert!(sent > 50.0 && lost <= 0.2 * sent, "{mode}: {direction:#}");
+        assert_eq!(received + lost, sent, "{mode}: {direction:#}");
+    });
 }
 
 #[test]

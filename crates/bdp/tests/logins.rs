@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bdp_wire::iperf3::base64;
 use serde_json::Value;
 use support::machine::{has, skip};
-use support::serving::{Serving, free_port, serve};
+use support::serving::{Serving, free_port, is_listening, serve};
 use support::{Bench, Ended, start};
 
 /// The users: `printf '{mario}rossi' | sha256sum`, and one more.
@@ -162,15 +162,6 @@ fn its_server_lets_this_client_in() {
     // What was refused has done no harm.
     let again = measure(&bench, port, RIGHT, &format!("{login} {right} --bidir"));
     assert_eq!(again.code(), 0, "{}", again.err);
-}
-
-/// Whether the kernel's table has a listener on the port; a connection to see would be a client of it.
-fn is_listening(port: u16) -> bool {
-    let wanted = format!(":{port:04X} ");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
-    })
 }
 
 #[test]

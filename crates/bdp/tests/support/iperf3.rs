@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::Bench;
 use super::machine::has;
-use super::serving::free_port;
+use super::serving::{free_port, is_listening, serve};
 
 /// Whether iperf3 is there; says so where it is not.
 pub fn iperf3_is_there(test: &str) -> bool {
@@ -60,6 +61,46 @@ pub fn body(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// What one row of a table of modes has to show beyond that both ends ended well and tell the same.
+pub type Check = fn(&Value);
+
+/// Their client in each mode, with `common` options, against one server of ours.
+pub fn served(modes: &[(&str, &str, Check)], common: &str, agree: fn(&str, &Value)) {
+    if !iperf3_is_there("its_client_is_served_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (mode, options, check) in modes {
+        let document = client(server.port, &format!("{common} {options}"));
+        agree(mode, &document);
+        check(&document);
+        println!("{mode} ... pass");
+    }
+    server.assert_unharmed(&bench);
+}
+
+/// Our client in each mode, with `common` options, against one server of theirs; `holds` judges each direction.
+pub fn driven(modes: &[(&str, &str, Check)], common: &str, holds: fn(&str, &Value)) {
+    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    for (mode, options, check) in modes {
+        let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
+        let ended = bench.run(&format!("measure --iperf3 {host}:{} {common} {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        let document = ended.json();
+        for direction in document["directions"].as_array().unwrap() {
+            holds(mode, direction);
+        }
+        assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
+        check(&document);
+        println!("{mode} ... pass");
+    }
+}
+
 /// A server of iperf3's, ended with the value.
 pub struct Theirs {
     child: Child,
@@ -81,16 +122,8 @@ impl Theirs {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // A connection that says nothing would end a test of this server: the kernel's table tells that it listens.
-        let wanted = format!(":{port:04X} ");
         let since = Instant::now();
-        let listens = || {
-            ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-                let text = std::fs::read_to_string(table).unwrap_or_default();
-                text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
-            })
-        };
-        while !listens() {
+        while !is_listening(port) {
             assert!(since.elapsed() < Duration::from_secs(10), "iperf3 -s does not listen");
             thread::sleep(Duration::from_millis(20));
         }

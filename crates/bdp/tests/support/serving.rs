@@ -10,6 +10,15 @@ pub struct Serving {
     pub port: u16,
 }
 
+/// Whether the kernel's table has a listener on the port; a connection to see would be a client of it.
+pub fn is_listening(port: u16) -> bool {
+    let wanted = format!(":{port:04X} ");
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+        let text = std::fs::read_to_string(table).unwrap_or_default();
+        text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+    })
+}
+
 /// A port that nothing listens on.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

@@ -149,15 +149,6 @@ pub fn share_allocator() {
     };
 }
 
-/// Gives free memory back to the system, of which the allocator keeps some for each thread that there was.
-pub fn give_back_memory() {
-    // SAFETY: takes the allocator's own locks, and touches nothing that is in use.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0)
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -285,9 +285,6 @@ impl Shared {
         if told {
             (self.log)(event);
         }
-        if matches!(event, Event::Ended { .. }) {
-            process::give_back_memory();
-        }
     }
 
     /// Tells how many were turned away beyond those that were told of.

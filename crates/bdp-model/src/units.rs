@@ -147,14 +147,25 @@ impl fmt::Display for Rate {
 
 /// A rate in bit/s with an SI prefix and three or four significant digits: `941.5 Mbit/s`.
 pub fn format_bps(bps: f64) -> String {
-    let (value, prefix) = match bps {
-        b if b >= 1e12 => (b / 1e12, "T"),
-        b if b >= 1e9 => (b / 1e9, "G"),
-        b if b >= 1e6 => (b / 1e6, "M"),
-        b if b >= 1e3 => (b / 1e3, "k"),
-        b => (b, ""),
-    };
-    format!("{} {prefix}bit/s", significant(value))
+    const UNITS: [(f64, &str); 5] =
+        [(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")];
+    with_unit(bps, &UNITS)
+}
+
+/// In the first of the units, which go up, that the printed digits stay within: what rounds up to the next one is of that.
+fn with_unit(value: f64, units: &[(f64, &str)]) -> String {
+    let reaches =
+        |text: &str, unit: f64, next: f64| text.parse().is_ok_and(|digits: f64| digits * unit >= next);
+    let mut text = String::new();
+    for (index, &(unit, name)) in units.iter().enumerate() {
+        let digits = significant(value / unit);
+        let is_within = units.get(index + 1).is_none_or(|&(next, _)| !reaches(&digits, unit, next));
+        text = format!("{digits} {name}");
+        if is_within {
+            break;
+        }
+    }
+    text
 }
 
 /// Three significant digits, four from 100 on where a fraction is left.
@@ -218,15 +229,15 @@ impl FromStr for ByteCount {
 
 impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let b = self.0 as f64;
-        let text = match self.0 {
-            n if n >= 1 << 40 => format!("{} TiB", significant(b / 1024f64.powi(4))),
-            n if n >= 1 << 30 => format!("{} GiB", significant(b / 1024f64.powi(3))),
-            n if n >= 1 << 20 => format!("{} MiB", significant(b / 1024f64.powi(2))),
-            n if n >= 1 << 10 => format!("{} KiB", significant(b / 1024.0)),
-            n => format!("{n} B"),
-        };
-        f.pad(&text)
+        const KIB: f64 = 1024.0;
+        const UNITS: [(f64, &str); 5] = [
+            (1.0, "B"),
+            (KIB, "KiB"),
+            (KIB * KIB, "MiB"),
+            (KIB * KIB * KIB, "GiB"),
+            (KIB * KIB * KIB * KIB, "TiB"),
+        ];
+        f.pad(&with_unit(self.0 as f64, &UNITS))
     }
 }
 
@@ -331,15 +342,11 @@ impl FromStr for Nanos {
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n = self.0 as f64;
-        let text = match self.0 {
-            0 => "0 s".to_owned(),
-            v if v >= 1_000_000_000 => format!("{} s", significant(n / 1e9)),
-            v if v >= 1_000_000 => format!("{} ms", significant(n / 1e6)),
-            v if v >= 1_000 => format!("{} us", significant(n / 1e3)),
-            v => format!("{v} ns"),
-        };
-        f.pad(&text)
+        const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
+        match self.0 {
+            0 => f.pad("0 s"),
+            ns => f.pad(&with_unit(ns as f64, &UNITS)),
+        }
     }
 }
 
@@ -521,6 +528,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<ByteCount>().map(ByteCount::as_bytes), Ok(bytes), "{text}");
         }
+    }
+
+    #[test]
+    fn what_rounds_up_to_the_next_unit_is_of_that() {
+        assert_eq!(Rate::bps(999_949_999_999).to_string(), "999.9 Gbit/s");
+        assert_eq!(Rate::bps(999_999_999_999).to_string(), "1 Tbit/s");
+        assert_eq!(Rate::bps(9_999_600_000_000_000).to_string(), "10000 Tbit/s");
+        assert_eq!(ByteCount::bytes((1 << 20) - 1).to_string(), "1 MiB");
+        assert_eq!(ByteCount::bytes(1023 << 10).to_string(), "1023 KiB");
+        assert_eq!(Nanos(999_999).to_string(), "1 ms");
+        assert_eq!(Nanos(999).to_string(), "999 ns");
     }
 
     #[test]

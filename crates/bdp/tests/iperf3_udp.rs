@@ -41,7 +41,10 @@ const MODES: [(&str, &str, Check); 15] = [
     }),
     ("UDP counters of 64 bits", "-t 1 -b 5M --udp-counters-64bit", |_| {}),
     ("UDP counters of 64 bits, reverse", "-t 1 -b 5M --udp-counters-64bit -R", |_| {}),
-    ("UDP bytes", "-n 512K -b 5M -l 1024", |d| assert_eq!(number(d, "/end/sum/bytes"), 524_288.0)),
+    ("UDP bytes", "-n 512K -b 5M -l 1024", |d| {
+        // That many in 3.12, and what it sends in 100 ms more in 3.18.
+        assert!((524_288.0..640_000.0).contains(&number(d, "/end/sum/bytes")), "{:#}", d["end"]);
+    }),
     ("UDP bytes, reverse", "-n 512K -b 5M -l 1024 -R", |d| {
         assert!(number(d, "/end/sum_received/bytes") >= 524_288.0, "{:#}", d["end"]);
     }),

@@ -286,6 +286,20 @@ fn connections_are_held_to_a_rate() {
 }
 
 #[test]
+fn datagrams_by_number_of_bytes_end_with_the_last_of_them() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let line = format!("measure 127.0.0.1:{} -u -b 10M -n 256K --idle 0.1 --json", server.port);
+    let ended = bench.run(&line);
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    for direction in document["directions"].as_array().unwrap() {
+        assert_eq!(direction["ended"], "bytes", "{direction:#}");
+    }
+    assert!(!document["caveats"].to_string().contains("granted"), "{}", document["caveats"]);
+}
+
+#[test]
 fn the_highest_rate_without_loss_is_told_with_its_trials() {
     let bench = Bench::new();
     let server = serve(&bench, "--max-rate 40M");

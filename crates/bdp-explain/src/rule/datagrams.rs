@@ -222,13 +222,20 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     let mut evidence =
         vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];
     evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &seen.receiver_name));
-    let standing = udp.delay_variation_ns.map(|d| Nanos(d.p95)).filter(|&added| added >= STANDING);
+    // Half of the datagrams, and not some that were held up or overtaken.
+    let standing =
+        udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| overload && added >= STANDING);
+    let rose = udp.delay_variation_ns.map(|d| Nanos(d.p95)).filter(|&added| added >= STANDING);
     if overload {
         evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
     }
-    evidence.extend(
-        standing.map(|added| format!("delay rose by {} at p95: a queue was full on the way", time(added))),
-    );
+    evidence.extend(match standing {
+        Some(added) => Some(format!(
+            "half of them came {} or more after the quickest: a queue was full on the way",
+            time(added)
+        )),
+        None => rose.map(|added| format!("delay was {} above its least at p95", time(added))),
+    });
     let backlog = seen.receiver.counters.as_ref().and_then(|counters| counters.softnet_dropped);
     evidence.extend(backlog.filter(|&n| n > 0).map(|n| {
         format!(

@@ -43,7 +43,10 @@ pub(in crate::session) fn result(
                 .to_owned(),
         ));
     }
-    let all_sent = request.bytes.is_some_and(|b| received.bytes >= b.as_bytes());
+    // Of datagrams some may be lost: that does not end it sooner or later.
+    let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
+    let all_sent = request.bytes.is_some_and(|b| moved >= b.as_bytes());
+    let is_complete = all_sent && (received.ended == "closed" || sent.datagrams.is_some());
     Ok(DirectionResult {
         direction: way,
         goodput_bps: received.goodput_bps(),
@@ -71,7 +74,7 @@ pub(in crate::session) fn result(
         sender_threads: sent.threads,
         receiver_threads: received.threads,
         payload_check: received.check,
-        ended: if all_sent && received.ended == "closed" { "bytes".to_owned() } else { received.ended },
+        ended: if is_complete { "bytes".to_owned() } else { received.ended },
         received: received.samples,
         sent: sent.samples,
         findings: Vec::new(),

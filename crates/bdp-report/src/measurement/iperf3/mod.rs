@@ -96,6 +96,8 @@ fn start(m: &Measurement, streams: &Streams) -> Value {
         put("tcp_mss_default", json!(mss.unwrap_or(0)));
     }
     put("target_bitrate", json!(rate(r)));
+    // That of `--fq-rate`, which is another one.
+    put("fq_rate", json!(0));
     put("sock_bufsize", json!(r.socket_buffer.map_or(0, |b| b.as_bytes())));
     let of = |way| m.directions.iter().find(|d| d.direction == way);
     put("sndbuf_actual", json!(of(Way::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
@@ -127,6 +129,9 @@ fn test_start(m: &Measurement) -> Value {
         "reverse": u8::from(!r.bidirectional && r.directions == [Way::From]),
         "tos": r.dscp.map_or(0, |dscp| dscp << 2),
         "target_bitrate": rate(r),
+        "bidir": u8::from(r.bidirectional),
+        "fqrate": 0,
+        "interval": seconds(r.interval.as_ns()),
     })
 }
 

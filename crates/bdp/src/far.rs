@@ -43,6 +43,7 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
         // One after the other; the one before may be on its way out.
         places: PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 2 * limits.streams },
         iperf2_port: None,
+        iperf2_udp_reverse: false,
         logins: None,
         once: false,
     };

@@ -57,6 +57,10 @@ pub struct ServeArgs {
     /// Answer iperf2's clients too, TCP and UDP, on this port; 5001 is theirs
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     iperf2_port: Option<u16>,
+    /// Send datagrams to iperf2's clients under --allow that ask for it (-u -R, -u --full-duplex): their protocol proves
+    /// no source, so who can forge an address under --allow can have it flooded
+    #[arg(long, requires = "iperf2_port")]
+    iperf2_udp_reverse: bool,
     /// Serve one session, then exit
     #[arg(short = '1', long = "one-off")]
     once: bool,
@@ -128,6 +132,7 @@ impl ServeArgs {
             access,
             places,
             iperf2_port: self.iperf2_port,
+            iperf2_udp_reverse: self.iperf2_udp_reverse,
             logins: self.users.find()?,
             once: self.once,
         };

@@ -240,6 +240,72 @@ fn a_flood_of_hellos_over_tcp_holds_up_nobody() {
     assert_served(&server, &bench, "a flood of hellos");
 }
 
+/// Places are there for all: whoever has one and says nothing gives way.
+#[test]
+fn those_who_take_a_place_and_say_nothing_give_way() {
+    let bench = Bench::new();
+    let mut server = serve(&bench, "");
+    // Half of them with parameters, whose streams never come.
+    let parameters = support::iperf3::body(r#"{"tcp":true,"time":10,"parallel":1,"client_version":"3.12"}"#);
+    let silent: Vec<TcpStream> = (*b"abcdefghijklmnopqrstuvwxyz234567")
+        .iter()
+        .map(|&cookie| {
+            let mut stream = support::iperf3::greeted(server.port, cookie);
+            if cookie % 2 == 0 {
+                stream.write_all(&parameters).unwrap();
+            }
+            stream
+        })
+        .collect();
+    assert_served(&server, &bench, "clients of iperf3 that send a cookie and wait");
+    drop(silent);
+    let admitted: Vec<Control> = (0..40).map(|_| Control::admitted(server.port)).collect();
+    assert_served(&server, &bench, "clients that were let in and wait");
+    drop(admitted);
+    server.process.wait_until("it is told", |p| p.err().contains("another wanted its place"));
+
+    let alone = serve(&bench, "--exclusive");
+    let control = Control::admitted(alone.port);
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_served(&alone, &bench, "one that has the only place and says nothing");
+    drop(control);
+    let vanished = support::iperf3::greeted(alone.port, b'z');
+    (&mut &vanished).write_all(&parameters).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    drop(vanished);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_served(&alone, &bench, "one that left while its streams were awaited");
+}
+
+#[test]
+fn datagrams_of_iperf2_from_everywhere_cost_little_and_hold_up_nobody() {
+    let bench = Bench::new();
+    let iperf2 = support::serving::free_port();
+    let server = serve(&bench, &format!("--iperf2-port {iperf2}"));
+    assert_served(&server, &bench, "nothing");
+    let (before, threads) = (resident_kib(&server), threads(&server));
+    let mut first = [0; 64];
+    first[3] = 1;
+    let sources: Vec<UdpSocket> = (0..1000)
+        .map(|_| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(&first, ("127.0.0.1", iperf2)).unwrap();
+            socket
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let more = self::threads(&server) - threads;
+    assert!((20..=140).contains(&more), "{more} threads more");
+    let grown = resident_kib(&server).saturating_sub(before);
+    assert!(grown < MOST_GROWTH_KIB, "{grown} KiB");
+    assert_served(&server, &bench, "a thousand flows of one datagram");
+    drop(sources);
+}
+
+fn threads(server: &Serving) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).unwrap().count()
+}
+
 #[test]
 fn a_flood_of_strangers_is_some_lines_and_a_count() {
     let bench = Bench::new();

@@ -2,9 +2,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use bdp_sys::socket;
+use bdp_sys::{poll, socket};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::iperf3::{Failure, State};
 use serde_json::Value;
@@ -62,6 +63,15 @@ impl Control {
                 FrameError::Silent => Ok(None),
                 other => Err(other),
             },
+        }
+    }
+
+    /// Whether the other end is gone; never waits, and leaves what was said to be heard.
+    pub(crate) fn has_left(&self) -> bool {
+        match poll::wait_readable(self.0.as_fd(), 0) {
+            Ok(false) => false,
+            Ok(true) => !self.0.peek(&mut [0]).is_ok_and(|heard| heard > 0),
+            Err(_) => true,
         }
     }
 

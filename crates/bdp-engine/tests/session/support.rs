@@ -30,6 +30,7 @@ pub fn options() -> ServerOptions {
         access: AccessRules::default(),
         places: PlaceLimits { sessions: 8, sessions_per_address: 8, streams_per_address: 4000 },
         iperf2_port: None,
+        iperf2_udp_reverse: false,
         logins: None,
         once: false,
     }

@@ -48,6 +48,11 @@ impl Tally {
         self.ended.is_some()
     }
 
+    /// Datagrams so far.
+    pub fn datagrams(&self) -> u64 {
+        self.arrived
+    }
+
     /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -13,6 +13,7 @@ use bdp_wire::echo::{Echo, FarStamps};
 use bdp_wire::session::Key;
 
 use super::Shared;
+use super::places::Standing;
 use crate::spin::Spin;
 
 /// How long the processor is kept after an answer.
@@ -56,7 +57,7 @@ impl Echoes {
         shared: &Shared,
     ) -> bool {
         let Some(mut echo) = Echo::read(message) else { return false };
-        if !shared.sessions().contains_key(&echo.key) {
+        if !shared.hears(&echo.key) {
             return true;
         }
         if !self.asked_for_stamps {
@@ -77,13 +78,13 @@ impl Echoes {
 }
 
 /// Sends each message of so many bytes back, until the connection ends.
-pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize) {
+pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, standing: &Standing) {
     // However it ends, the client sees that it has.
-    let _ = answer_until_end(stream, key, length);
+    let _ = answer_until_end(stream, key, length, standing);
     let _ = stream.shutdown(std::net::Shutdown::Both);
 }
 
-fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize) -> io::Result<()> {
+fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &Standing) -> io::Result<()> {
     process::sharpen_timers();
     stream.set_nonblocking(true)?;
     let (mut room, mut arrived) = (vec![0; length], 0);
@@ -113,6 +114,7 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize) -> io::Resu
         echo.far = Some(FarStamps { arrived_ns, by_kernel: false, returned_ns: clock::unix_ns() });
         echo.put(&mut room);
         poll::write_whole(stream, &room, WRITE_PATIENCE_NS)?;
+        standing.note_heard();
         spin.begin(clock::monotonic_ns());
     }
 }

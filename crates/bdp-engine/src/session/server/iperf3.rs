@@ -22,13 +22,15 @@ use bdp_wire::iperf3::{
 
 use super::access::{Proof, Protocol};
 use super::guests::Guest;
-use super::places::Place;
+use super::places::{GAVE_WAY, Place};
 use super::{Event, Reason, Shared, admission};
 use crate::iperf3::control::Control;
 use running::{Running, Streams, granted};
 
 /// How long a client may take over each step but the test itself.
 const STEP: Duration = Duration::from_secs(10);
+/// How often it is looked whether a client is still there that opens its streams.
+const LOOK: Duration = Duration::from_millis(50);
 /// The same of who has yet to log in.
 const LOGIN_STEP: Duration = Duration::from_secs(5);
 /// Longest results of a client, which are some 200 bytes a stream.
@@ -96,7 +98,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         return busy("about to end".to_owned());
     }
     let entry = if proof == Proof::Nothing {
-        match shared.places.enter(peer.ip()) {
+        match shared.places.enter(peer.ip(), Some(&stream)) {
             Ok(place) => Entry::Place(place),
             Err(denied) => {
                 shared.counters.give_reason(Reason::of_denied(&denied));
@@ -197,9 +199,14 @@ impl Test {
                 control.refuse(failure);
             }
         };
+        let standing = match &entry {
+            Entry::Place(place) => Some(Arc::clone(place.standing())),
+            Entry::Guest(_) => None,
+        };
         let Admitted { parameters, place, program } =
             match self.admit(shared, &control, entry).inspect_err(refuse) {
                 Ok(admitted) => admitted,
+                Err(_) if standing.is_some_and(|s| s.gave_way()) => return turn_away(GAVE_WAY.to_owned()),
                 Err(ending) => return turn_away(ending.why),
             };
         let began = Instant::now();
@@ -208,13 +215,14 @@ impl Test {
         let mut flows = 0;
         let ended = self.attend(shared, &control, &parameters, &place, &mut flows).inspect_err(refuse);
         self.arrivals().ended = true;
+        let gave_way = place.standing().gave_way();
         drop(place);
         shared.tell(&Event::Ended {
             session: number,
             peer: self.peer,
             took: Nanos::from(began.elapsed()),
             flows,
-            why: ended.err().map(|ending| ending.why),
+            why: ended.err().map(|ending| if gave_way { GAVE_WAY.to_owned() } else { ending.why }),
         });
         true
     }
@@ -232,7 +240,7 @@ impl Test {
             Entry::Guest(_guest) => {
                 let user = self.authorise(shared, &parameters)?;
                 program.push_str(&format!(", user '{}'", readable(&user)));
-                shared.places.enter(self.peer.ip()).map_err(|denied| {
+                shared.places.enter(self.peer.ip(), Some(&self.hang_up)).map_err(|denied| {
                     // Whether or not it hears it, there is no place.
                     let _ = control.say(State::AccessDenied);
                     Ending::silent(denied.to_string())
@@ -258,6 +266,7 @@ impl Test {
             Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
             Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
         };
+        place.standing().note_heard();
         let mut running = Running::start(streams, parameters, longest, shared.options.limits.rate)?;
         *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
@@ -302,7 +311,11 @@ impl Test {
                 let why = format!("{came} of {wanted} streams came within {}", Nanos::from(STEP));
                 return Err(Ending::refused(Failure::ACCEPT, why));
             }
-            arrivals = self.changed.wait_timeout(arrivals, left).unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.changed.wait_timeout(arrivals, left.min(LOOK));
+            arrivals = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if control.has_left() {
+                return Err(Ending::silent("the client left while its streams were awaited"));
+            }
         }
         let streams: Vec<TcpStream> = std::mem::take(&mut arrivals.streams).into_values().collect();
         drop(arrivals);

@@ -70,6 +70,9 @@ pub struct ServerOptions {
     pub logins: Option<Arc<LoginRules>>,
     /// Port for iperf2's clients, TCP and UDP, at the same address.
     pub iperf2_port: Option<u16>,
+    /// Send datagrams to iperf2's clients that [`AccessRules::allow`] names, on the word of a source that nothing proves;
+    /// those of this machine get them without.
+    pub iperf2_udp_reverse: bool,
     /// End after one session.
     pub once: bool,
 }
@@ -266,6 +269,11 @@ impl Shared {
         self.sessions().get(key).cloned()
     }
 
+    /// Notes that the client of this session does something; false where there is no such session.
+    fn hears(&self, key: &Key) -> bool {
+        self.sessions().get(key).inspect(|session| session.note_heard()).is_some()
+    }
+
     fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
@@ -328,8 +336,7 @@ fn answer_probes(echo: &EchoSocket, shared: &Shared) {
                 if echoes.answer(bytes, &way, echo, shared) {
                     continue;
                 }
-                let known =
-                    Probe::decode(bytes).is_some_and(|probe| shared.sessions().contains_key(&probe.key));
+                let known = Probe::decode(bytes).is_some_and(|probe| shared.hears(&probe.key));
                 if !known
                     && (datagrams::answer_opening(bytes, &way, echo, shared)
                         || iperf3::take_hello(bytes, &way, shared))

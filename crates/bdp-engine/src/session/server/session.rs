@@ -21,7 +21,7 @@ use bdp_wire::session::{
 use super::access::Denied;
 use super::counters::Counters;
 use super::flow::Flow;
-use super::places::Place;
+use super::places::{GAVE_WAY, Place, Standing};
 use super::{Event, Shared, admission, datagrams};
 use crate::EngineError;
 use crate::host::Baseline;
@@ -54,6 +54,7 @@ pub(super) struct Session {
     over: AtomicBool,
     /// Given back when the session is over.
     place: Mutex<Option<Place>>,
+    standing: Arc<Standing>,
 }
 
 /// The way back to the client.
@@ -98,7 +99,7 @@ impl Session {
         bdp: &str,
     ) -> Result<Arc<Self>, Refusal> {
         let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
-        let place = shared.places.enter(peer.ip())?;
+        let place = shared.places.enter(peer.ip(), Some(control))?;
         let mut sessions = shared.sessions();
         if shared.is_ending() {
             return Err(Refusal::Ending);
@@ -115,6 +116,7 @@ impl Session {
             flows: Mutex::default(),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
+            standing: Arc::clone(place.standing()),
             place: Mutex::new(Some(place)),
         });
         sessions.insert(key, Arc::clone(&session));
@@ -134,7 +136,11 @@ impl Session {
             let patience = SILENCE + self.longest_flow().to_duration();
             let mut reader = Until::new(&stream, patience);
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
-                Ok(Numbered { id, body }) => self.carry_out(id, body, &baseline, &mut flows),
+                Ok(Numbered { id, body }) => {
+                    self.standing.note_heard();
+                    self.carry_out(id, body, &baseline, &mut flows);
+                }
+                Err(_) if self.standing.gave_way() => break Some(GAVE_WAY.to_owned()),
                 Err(_) if self.answers.why_given_up().is_some() => break self.answers.why_given_up(),
                 Err(FrameError::Closed) if shared.is_ending() => break Some("the server ends".to_owned()),
                 Err(FrameError::Closed) if self.has_running_flow() => {
@@ -268,8 +274,8 @@ impl Session {
     /// Answers probes on a connection of their own, where datagrams do not come through.
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
-        let key = self.key;
-        self.answer_on(stream, move |stream| echo(stream, key))
+        let (key, standing) = (self.key, Arc::clone(&self.standing));
+        self.answer_on(stream, move |stream| echo(stream, key, &standing))
     }
 
     /// Sends messages of so many bytes back, each with the times of its arrival and return.
@@ -278,8 +284,8 @@ impl Session {
         if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
             return Err(format!("messages of {length} bytes are not sent back"));
         }
-        let key = self.key;
-        self.answer_on(stream, move |stream| super::echo::answer_on(stream, key, length))
+        let (key, standing) = (self.key, Arc::clone(&self.standing));
+        self.answer_on(stream, move |stream| super::echo::answer_on(stream, key, length, &standing))
     }
 
     fn answer_on(
@@ -295,6 +301,11 @@ impl Session {
         }
         probes.push(stream.try_clone().map_err(told)?);
         crate::agent::start(move || answer(&stream)).map(drop).map_err(|e| e.to_string())
+    }
+
+    /// Notes that its client does something: its place is not for others.
+    pub(super) fn note_heard(&self) {
+        self.standing.note_heard();
     }
 
     /// Makes the session's thread notice that the server ends.
@@ -331,9 +342,10 @@ impl Session {
 }
 
 /// Sends each probe of this session back, until the connection ends.
-fn echo(mut stream: &TcpStream, key: Key) {
+fn echo(mut stream: &TcpStream, key: Key, standing: &Standing) {
     let mut room = [0; PROBE_BYTES];
     while stream.read_exact(&mut room).is_ok() {
+        standing.note_heard();
         if Probe::decode(&room).is_none_or(|probe| probe.key != key) || stream.write_all(&room).is_err() {
             break;
         }

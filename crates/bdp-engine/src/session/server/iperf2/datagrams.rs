@@ -1,8 +1,8 @@
 //! iperf2's datagrams: those of strangers come to one socket, and each flow has one of its own on the same port, which hears
 //! its client alone.
 //!
-//! An address that was not named by whoever started the server gets no byte more than came from it, for whoever sends a
-//! datagram may claim any.
+//! Beyond this machine nobody gets a byte more than came from it, unless whoever started the server named its address and
+//! took the risk: whoever sends a datagram may claim any.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -16,7 +16,8 @@ use bdp_sys::udp::{self, UdpOptions};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 
-use super::super::Shared;
+use super::super::access::origin;
+use super::super::{Event, Reason, Shared};
 use super::flow::{Came, Flow};
 use super::{join, turn_away};
 use crate::EngineError;
@@ -25,6 +26,8 @@ use crate::EngineError;
 const CHECK: Duration = Duration::from_millis(500);
 /// Room for what the kernel holds until it is read, of strangers and of each flow.
 pub(super) const BUFFER_BYTES: usize = 8 << 20;
+/// Flows at once, of which a fourth may be of one address: each has a thread and a buffer, and any datagram begins one.
+const MOST_FLOWS: usize = 512;
 /// Datagrams that a new socket may have got before it heard its client alone; beyond, they are left to be counted as lost.
 const MOST_STRAYS: usize = 4096;
 
@@ -35,7 +38,10 @@ pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     let _ = socket.enlarge_receive_buffer(BUFFER_BYTES);
     let _ = socket.stamp_arrivals();
     let port = socket.local_address().map_or(0, |address| address.port());
-    let mut post = Post { port, shared, known: HashMap::new(), opened: 0, checked: Instant::now() };
+    // A flow has a socket with two descriptors, and others need some too.
+    let most =
+        process::raise_descriptor_limit().map_or(MOST_FLOWS, |limit| MOST_FLOWS.min(limit as usize / 8));
+    let mut post = Post { port, shared, known: HashMap::new(), most, opened: 0, checked: Instant::now() };
     let mut room = vec![0; 65_536];
     while !shared.is_ending() {
         let got = if post.opened > 0 { socket.receive_now(&mut room) } else { socket.receive(&mut room) };
@@ -59,6 +65,8 @@ struct Post<'a> {
     port: u16,
     shared: &'a Arc<Shared>,
     known: HashMap<SocketAddr, Known>,
+    /// Most flows at once.
+    most: usize,
     /// Flows that have not started.
     opened: usize,
     checked: Instant,
@@ -98,17 +106,28 @@ impl Post<'_> {
         if first.stamp.number < 0 || (first.stamp.number == 0 && bytes.len() == REPORT_BYTES) {
             return;
         }
-        let member = match join(self.shared, peer) {
+        let of_address = self.known.keys().filter(|known| origin(known.ip()) == origin(peer.ip())).count();
+        if of_address >= self.most / 4 || self.known.len() >= self.most {
+            self.shared.counters.give_reason(Reason::Busy);
+            let (most, share) = (self.most, self.most / 4);
+            let why = format!(
+                "of iperf2's flows of datagrams {most} are served at once, {share} of them of one address"
+            );
+            return self.shared.tell(&Event::TurnedAway { peer, why });
+        }
+        let member = match join(self.shared, peer, None) {
             Ok(member) => member,
             Err(denied) => return turn_away(self.shared, peer, &denied),
         };
-        let trusted = self.shared.options.access.is_trusted(peer.ip());
+        let options = &self.shared.options;
+        let trusted = peer.ip().to_canonical().is_loopback()
+            || options.iperf2_udp_reverse && options.access.is_trusted(peer.ip());
         let sends = header.filter(|h| h.reverse || h.full_duplex || h.connect_back.is_some());
         let sends = match sends {
             Some(header) if !trusted || header.connect_back.is_some() => {
                 member.note(
-                    "it wants datagrams sent to it: an address that anybody may claim gets none unless it is under \
-                     --allow, and none in the manner of -d and -r; --full-duplex and -R work there",
+                    "it wants datagrams sent to it: an address that anybody may claim gets none without \
+                     --iperf2-udp-reverse and --allow, and none in the manner of -d and -r; --full-duplex and -R work there",
                 );
                 None
             }
@@ -120,9 +139,12 @@ impl Post<'_> {
             Err(error) => return member.note(error.to_string()),
         };
         let at_ns = clock::unix_ns();
+        let mut stop = None;
         if let Some(header) = sends {
-            let Ok(second) = join(self.shared, peer) else { return };
-            let over = Flow::start_sending(self.shared, &socket, header, second);
+            let Ok(second) = join(self.shared, peer, None) else { return };
+            second.standing.note_heard();
+            stop = header.full_duplex.then(Arc::default);
+            let over = Flow::start_sending(self.shared, &socket, header, second, stop.clone());
             if header.reverse {
                 // Of a client that only receives, what is sent to it holds its place.
                 drop(member);
@@ -131,7 +153,7 @@ impl Post<'_> {
             }
         }
         let wants_report = header.is_none_or(|header| !header.no_report);
-        let flow = Flow::new(Arc::clone(self.shared), socket, member, wide, wants_report);
+        let flow = Flow::new(Arc::clone(self.shared), socket, member, wide, wants_report, stop);
         let strays = strays.iter().filter_map(|bytes| Came::read(bytes, wide, None));
         let came = std::iter::once(first).chain(strays).collect();
         self.known.insert(peer, Known::Opened { at_ns, flow: Box::new(flow), came });

@@ -19,6 +19,10 @@ use crate::meter::Meter;
 
 /// How long a flow may be silent before it is dropped.
 const SILENCE: Duration = Duration::from_secs(10);
+/// The same of one of a single datagram.
+const SILENCE_OF_ONE: Duration = Duration::from_secs(3);
+/// How long the client's socket may seem to be none: it is being opened.
+const REFUSALS: Duration = Duration::from_secs(1);
 /// How long its report is given again, once it has ended.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How much longer than is granted a client may send.
@@ -60,6 +64,8 @@ pub(super) struct Flow {
     heard_bytes: u64,
     told_bytes: u64,
     member: Option<Membership>,
+    /// Ends what is sent over the same socket: it is this half that hears of a client that is gone.
+    sender: Option<Arc<AtomicBool>>,
 }
 
 impl Flow {
@@ -69,6 +75,7 @@ impl Flow {
         member: Membership,
         wide: bool,
         wants_report: bool,
+        sender: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
             wide,
@@ -82,6 +89,7 @@ impl Flow {
             heard_bytes: 0,
             told_bytes: 0,
             member: Some(member),
+            sender,
         }
     }
 
@@ -94,6 +102,10 @@ impl Flow {
                 member.note(error.to_string());
             }
             self.shared.counters.add_received(self.tally.bytes());
+            // Whose client has ended its half may still be sent the other.
+            if !self.tally.has_ended() {
+                self.end_sender();
+            }
             on_thread.store(true, Ordering::Relaxed);
         });
         // Without a thread the flow is dropped, and with it its place.
@@ -109,15 +121,25 @@ impl Flow {
         let mut receiver = TrainReceiver::new(socket, CHECK)?;
         came.iter().for_each(|came| self.take(came));
         let longest = (self.shared.options.limits.duration + SLACK).to_duration();
-        while !self.shared.is_ending() {
+        let standing = self.member.as_ref().map(|member| Arc::clone(&member.standing));
+        while !self.shared.is_ending() && !standing.as_ref().is_some_and(|standing| standing.gave_way()) {
             match receiver.receive(|train| self.take_train(&train)) {
                 Ok(()) => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // What an earlier report met at the client says nothing of what is to come.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
+                // What an earlier report met at the client says nothing of what is to come from it; what is sent to it
+                // meets the same.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                    if self.began.elapsed() > REFUSALS {
+                        self.end_sender();
+                    }
+                }
                 Err(e) => return Err(EngineError::io("receive a datagram")(e)),
             }
-            let patience = if self.tally.has_ended() { FAREWELL } else { SILENCE };
+            let patience = match &self.tally {
+                tally if tally.has_ended() => FAREWELL,
+                tally if tally.datagrams() <= 1 => SILENCE_OF_ONE,
+                _ => SILENCE,
+            };
             if self.last.elapsed() >= patience {
                 if let Some(member) = &self.member {
                     member.note(format!("silent for {}", Nanos::from(patience)));
@@ -133,6 +155,12 @@ impl Flow {
         Ok(())
     }
 
+    fn end_sender(&self) {
+        if let Some(sender) = &self.sender {
+            sender.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn take_train(&mut self, train: &Train<'_>) {
         for datagram in train.bytes.chunks(train.datagram_bytes) {
             if let Some(came) = Came::read(datagram, self.wide, train.arrived_unix_ns) {
@@ -145,6 +173,10 @@ impl Flow {
         // What a client answers to the end of a flow that it received has no number.
         if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
             return;
+        }
+        // One datagram may be of anybody, and the last.
+        if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() > 0) {
+            member.standing.note_heard();
         }
         self.last = Instant::now();
         self.heard_bytes += came.bytes as u64;
@@ -163,19 +195,22 @@ impl Flow {
         }
     }
 
-    /// Sends on a thread, as the header says; what it gives is set when that is over.
+    /// Sends on a thread, as the header says, until that is done, the server ends or `stop` is set; what it gives is set
+    /// when that is over.
     pub(super) fn start_sending(
         shared: &Arc<Shared>,
         socket: &UdpSocket,
         header: TestHeader,
         member: Membership,
+        stop: Option<Arc<AtomicBool>>,
     ) -> Arc<AtomicBool> {
         let over = Arc::new(AtomicBool::new(false));
         let (shared, on_thread) = (Arc::clone(shared), Arc::clone(&over));
         let started =
             socket.try_clone().map_err(EngineError::io("serve an iperf2 client")).and_then(|socket| {
                 crate::agent::start(move || {
-                    if let Err(error) = send(&socket, &shared, &header) {
+                    let stop = stop.as_deref().unwrap_or(&shared.ending);
+                    if let Err(error) = send(&socket, &shared, &header, stop) {
                         member.note(error.to_string());
                     }
                     drop(member);
@@ -190,7 +225,12 @@ impl Flow {
 }
 
 /// Sends datagrams at the rate that the client named, for as long.
-fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader) -> Result<(), EngineError> {
+fn send(
+    socket: &UdpSocket,
+    shared: &Shared,
+    header: &TestHeader,
+    stop: &AtomicBool,
+) -> Result<(), EngineError> {
     let limits = shared.options.limits;
     let default_rate = (header.version.is_none()).then_some(RATE_BPS);
     let most = limits.rate.map(|rate| rate.as_bps());
@@ -209,7 +249,7 @@ fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader) -> Result<(), 
     let layout = Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
     let cloned = socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
     let streams = vec![Stream { socket: cloned, layout }];
-    let (sent, tallies) = send::each_over(streams, &plan, &shared.ending, &Meter::default())?;
+    let (sent, tallies) = send::each_over(streams, &plan, stop, &Meter::default())?;
     shared.counters.add_sent(sent.bytes);
     let length = sent.datagrams.map_or(STAMP_BYTES as u64, |datagrams| datagrams.payload_bytes);
     let mut last = vec![0; (length as usize).max(STAMP_BYTES)];

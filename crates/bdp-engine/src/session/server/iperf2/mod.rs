@@ -8,7 +8,7 @@ mod flow;
 mod stream;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::echo::EchoSocket;
 
 use super::access::{Denied, Protocol};
-use super::places::{Place, StreamPlaces};
+use super::places::{GAVE_WAY, Place, Standing, StreamPlaces};
 use super::{ECHO_CHECK, Event, Reason, Shared, admission};
 use crate::EngineError;
 
@@ -72,10 +72,24 @@ struct Test {
     why: Option<String>,
 }
 
+impl Test {
+    fn tell_end(self, shared: &Shared) {
+        let Self { number, peer, began, place, streams, why, .. } = self;
+        let why = if place.standing().gave_way() { Some(GAVE_WAY.to_owned()) } else { why };
+        // Whoever hears of the end finds the place free.
+        drop(place);
+        let took = Nanos::from(began.elapsed());
+        shared.tell(&Event::Ended { session: number, peer, took, flows: streams, why });
+    }
+}
+
 /// A stream's part in a test; the last one ends it.
 struct Membership {
     shared: Arc<Shared>,
     peer: SocketAddr,
+    /// Of its test.
+    number: u32,
+    standing: Arc<Standing>,
     _streams: StreamPlaces,
 }
 
@@ -89,12 +103,19 @@ impl Tests {
     }
 }
 
-/// Lets a stream in, as the first of a test or one more.
-fn join(shared: &Arc<Shared>, peer: SocketAddr) -> Result<Membership, Denied> {
+/// Lets a stream in, as the first of a test or one more; over a connection, or of datagrams.
+fn join(
+    shared: &Arc<Shared>,
+    peer: SocketAddr,
+    connection: Option<&TcpStream>,
+) -> Result<Membership, Denied> {
     shared.options.access.check(peer.ip(), Protocol::Iperf2)?;
     let mut tests = shared.iperf2.of();
     let limit = shared.options.limits.streams;
-    let (streams, began) = match tests.get_mut(&peer.ip()) {
+    // One that gave way is over; what is left of it is about to notice.
+    let over = tests.get(&peer.ip()).is_some_and(|test| test.place.standing().gave_way());
+    let over = over.then(|| tests.remove(&peer.ip())).flatten();
+    let (streams, standing, number, began) = match tests.get_mut(&peer.ip()) {
         // Both directions of a test are streams.
         Some(test) if test.running >= limit.saturating_mul(2) => {
             return Err(Denied::Streams { peer: peer.ip(), streams: limit });
@@ -103,22 +124,25 @@ fn join(shared: &Arc<Shared>, peer: SocketAddr) -> Result<Membership, Denied> {
             let streams = test.place.take_streams(1)?;
             test.running += 1;
             test.streams += 1;
-            (streams, None)
+            (streams, Arc::clone(test.place.standing()), test.number, false)
         }
         None => {
-            let place = shared.places.enter(peer.ip())?;
+            let place = shared.places.enter(peer.ip(), connection)?;
             let streams = place.take_streams(1)?;
             let number = admission::next_number(&shared.begun);
-            let began = Instant::now();
+            let (began, standing) = (Instant::now(), Arc::clone(place.standing()));
             tests.insert(peer.ip(), Test { number, peer, began, place, running: 1, streams: 1, why: None });
-            (streams, Some(number))
+            (streams, standing, number, true)
         }
     };
     drop(tests);
-    if let Some(session) = began {
-        shared.tell(&Event::Began { session, peer, program: "iperf2".to_owned() });
+    if let Some(test) = over {
+        test.tell_end(shared);
     }
-    Ok(Membership { shared: Arc::clone(shared), peer, _streams: streams })
+    if began {
+        shared.tell(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
+    }
+    Ok(Membership { shared: Arc::clone(shared), peer, number, standing, _streams: streams })
 }
 
 /// Tells of somebody who was not let in.
@@ -130,7 +154,8 @@ fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
 impl Membership {
     /// Notes why the test did not go as it should have.
     fn note(&self, why: impl Into<String>) {
-        if let Some(test) = self.shared.iperf2.of().get_mut(&self.peer.ip()) {
+        let mut tests = self.shared.iperf2.of();
+        if let Some(test) = tests.get_mut(&self.peer.ip()).filter(|test| test.number == self.number) {
             test.why.get_or_insert(why.into());
         }
     }
@@ -139,17 +164,16 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         let mut tests = self.shared.iperf2.of();
-        let Some(test) = tests.get_mut(&self.peer.ip()) else { return };
+        let Some(test) = tests.get_mut(&self.peer.ip()).filter(|test| test.number == self.number) else {
+            return;
+        };
         test.running = test.running.saturating_sub(1);
         if test.running > 0 {
             return;
         }
-        let Some(Test { number, peer, began, streams, why, .. }) = tests.remove(&self.peer.ip()) else {
-            return;
-        };
+        let Some(test) = tests.remove(&self.peer.ip()) else { return };
         drop(tests);
-        let took = Nanos::from(began.elapsed());
-        self.shared.tell(&Event::Ended { session: number, peer, took, flows: streams, why });
+        test.tell_end(&self.shared);
         if self.shared.options.once {
             self.shared.end();
         }

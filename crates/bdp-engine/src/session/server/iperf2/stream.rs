@@ -34,7 +34,7 @@ const INTERVAL: Nanos = Nanos::secs(1);
 
 /// Serves a connection on a thread of its own.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
-    let member = match join(shared, peer) {
+    let member = match join(shared, peer, Some(&stream)) {
         Ok(member) => member,
         Err(denied) => {
             turn_away(shared, peer, &denied);
@@ -74,9 +74,11 @@ impl Stream<'_> {
 
     fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), EngineError> {
         if self.header.reverse {
+            member.standing.note_heard();
             return self.send(stream);
         }
         if self.header.full_duplex {
+            member.standing.note_heard();
             let both = EngineError::io("send to an iperf2 client");
             let other = stream.try_clone().map_err(both)?;
             return std::thread::scope(|scope| {
@@ -88,6 +90,12 @@ impl Stream<'_> {
                     Err(EngineError::Ended("the sending half of a test ended unexpectedly".to_owned()))
                 }))
             });
+        }
+        let failed = || EngineError::io("serve an iperf2 client");
+        stream.set_read_timeout(Some(SLACK.to_duration())).map_err(failed())?;
+        // Whoever connects and sends nothing has begun no work.
+        if stream.peek(&mut [0]).is_ok_and(|came| came > 0) {
+            member.standing.note_heard();
         }
         match self.header.connect_back {
             None => self.receive(stream),

@@ -117,6 +117,9 @@ pub(super) fn gather(
         let waited = turn.arrivals.changed.wait_timeout(came, LOOK);
         came = waited.unwrap_or_else(PoisonError::into_inner).0;
         came.iter().for_each(answer_again);
+        if control.has_left() {
+            return Err(Ending::silent("the client left while its streams were awaited"));
+        }
     }
     let sockets = std::mem::take(&mut *came);
     drop(came);

@@ -166,6 +166,21 @@ fn a_download_without_tls_ends_as_its_file_does() {
 }
 
 #[test]
+fn a_url_without_a_port_leads_to_the_usual_one() {
+    let bench = Bench::new();
+    for (scheme, port) in [("http", 80), ("https", 443)] {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            println!("SKIPPED a_url_without_a_port_leads_to_the_usual_one: something listens on port {port}");
+            continue;
+        }
+        let ended = bench.run(&format!("measure {scheme}://127.0.0.1/ -t 1"));
+        let line = ended.refusal(3);
+        assert!(line.contains(&format!("127.0.0.1:{port}: refused")), "{line}");
+        assert!(!line.contains("bdp serve"), "{line}");
+    }
+}
+
+#[test]
 fn what_a_server_will_not_give_is_told_in_a_line() {
     let bench = Bench::new();
     let port = serve_web(None);

@@ -197,8 +197,12 @@ impl MeasureArgs {
         self.interval.unwrap_or(Nanos::secs(1))
     }
 
-    /// The address and the port for the data, as far as they were given.
+    /// The address and the port for the data of `--ssh`, as far as they were given.
     pub(super) fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
+        // Without ssh the target may be a URL, which is no HOST:PORT.
+        if self.ssh.ssh.is_none() {
+            return Ok((None, None));
+        }
         let target = self.target.as_deref().map(target::parse).transpose().map_err(exit::usage)?;
         let port = target.as_ref().and_then(|(_, port)| *port).or(self.port);
         Ok((target.map(|(host, _)| host), port))

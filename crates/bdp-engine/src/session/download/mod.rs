@@ -119,6 +119,20 @@ fn failed(url: &Url, what: impl Into<String>) -> SessionError {
     SessionError::Download { url: url.to_string(), what: what.into() }
 }
 
+/// Why there is no connection: what helps is not what helps with a bdp.
+fn unconnected(url: &Url, error: SessionError) -> SessionError {
+    match error {
+        SessionError::Refused { address } => failed(
+            url,
+            format!(
+                "connect to {address}: refused, the host is there and nothing listens on the port; check the URL's \
+                 host and port"
+            ),
+        ),
+        other => other,
+    }
+}
+
 /// Follows redirections to where the file is.
 fn settle(
     mut url: Url,
@@ -129,7 +143,9 @@ fn settle(
 ) -> Result<(Url, SocketAddr), SessionError> {
     for _ in 0..=MOST_REDIRECTIONS {
         let there = MeasureRequest { host: url.host.clone(), port: url.port, ..request.clone() };
-        let (stream, address) = dial::connect_any(&dial::resolve(&there, cancel)?, &there, options, cancel)?;
+        let addresses = dial::resolve(&there, cancel)?;
+        let (stream, address) =
+            dial::connect_any(&addresses, &there, options, cancel).map_err(|e| unconnected(&url, e))?;
         let mut connection = Connection::open(stream, &url, tls).map_err(|what| failed(&url, what))?;
         connection.ask(&url).map_err(|e| failed(&url, e.to_string()))?;
         let (head, _) = connection.read_head().map_err(|what| failed(&url, what))?;
@@ -174,7 +190,8 @@ impl Connecting<'_> {
             self.options,
             |_, _| Ok(()),
             self.cancel,
-        )?;
+        )
+        .map_err(|e| unconnected(self.url, e))?;
         streams
             .into_iter()
             .map(|stream| Connection::open(stream, self.url, self.tls).map_err(|what| failed(self.url, what)))

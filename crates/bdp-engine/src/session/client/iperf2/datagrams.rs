@@ -33,6 +33,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long refusals count as passing: the server has no socket for others while it takes one in.
 const REFUSALS: Duration = Duration::from_secs(1);
+/// How long the server may be without a socket for others after it has taken one in, and how soon a refusal comes.
+const LISTENER: Duration = Duration::from_secs(3);
+const ANSWER: Duration = Duration::from_millis(50);
 /// Longest wait before answers and the stop flag are looked at.
 const LOOK_NS: u64 = 20_000_000;
 /// From the beginning of one stream to that of the next: the server counts first datagrams that wait together as one flow.
@@ -82,6 +85,7 @@ pub(super) fn measure(
         let flows = ways.iter().map(|&way| Flow::open(address, way, request));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
         // The server tells apart who comes only one after the other: what is asked for is opened before anything is sent.
+        let has_taken_one = server.address.is_some() || ways.contains(&Way::From);
         let asked = AtomicBool::new(!ways.contains(&Way::From));
         let asked = &asked;
         let local = flows.first().and_then(|flow| flow.sockets.first());
@@ -91,6 +95,9 @@ pub(super) fn measure(
                 Way::To => Box::new(move |stop, meter| {
                     while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(1));
+                    }
+                    if has_taken_one {
+                        flow.await_listener(stop)?;
                     }
                     flow.send(stop, meter)
                 }),
@@ -178,6 +185,25 @@ impl<'a> Flow<'a> {
 
     fn layout(&self, report: &ReportSlot, place: u32) -> Layout {
         Layout::Iperf2 { header: self.borne.clone(), delay: STAGGER * place, report: report.clone() }
+    }
+
+    /// Waits until the server listens again, which one of 2.2 does a second after it has taken a client in. What asks is a
+    /// datagram that ends a flow, from a port of its own: it begins none, and is refused where nobody listens.
+    fn await_listener(&self, stop: &AtomicBool) -> Result<(), SessionError> {
+        let sockets = datagrams::sockets(self.request, self.address, 1, None)?;
+        let Some(socket) = sockets.first() else { return Ok(()) };
+        socket.set_read_timeout(Some(ANSWER)).map_err(EngineError::io("ask for a listener"))?;
+        let since = Instant::now();
+        while since.elapsed() < LISTENER && !stop.load(Ordering::Relaxed) {
+            let stamp = Stamp { number: -1, sent_us: clock::unix_ns() / 1000 };
+            let asked = socket.send(&[stamp.encode().as_slice(), &self.header].concat());
+            let answer = asked.and_then(|_| socket.recv(&mut [0; 1]));
+            if answer.is_ok() || answer.is_err_and(|e| e.kind() != ErrorKind::ConnectionRefused) {
+                return Ok(());
+            }
+            std::thread::sleep(ANSWER);
+        }
+        Ok(())
     }
 
     fn send(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {

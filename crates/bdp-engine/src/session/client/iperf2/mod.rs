@@ -46,12 +46,16 @@ pub(super) fn measure(
     let addresses = dial::resolve(request, reporter.cancel)?;
     let mut server = Server { address: None, version: None };
     let mut near = None;
-    let mut directions = Vec::new();
+    let (mut directions, mut caveats) = (Vec::new(), Vec::new());
     let mut path = PathFacts::default();
-    let rounds: Vec<Vec<Way>> = match request.bidirectional {
+    let mut rounds: Vec<Vec<Way>> = match request.bidirectional {
         true => vec![vec![Way::To, Way::From]],
         false => request.directions.iter().map(|&way| vec![way]).collect(),
     };
+    if request.udp.is_some() {
+        // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
+        rounds.sort_by_key(|round| round.contains(&Way::To));
+    }
     for round in rounds {
         let mut note_local = |local: Option<SocketAddr>| {
             if let (None, Some(local)) = (&near, local) {
@@ -60,7 +64,23 @@ pub(super) fn measure(
         };
         let outcomes = match request.udp {
             Some(_) => {
-                datagrams::measure(&mut server, &addresses, &round, request, &mut note_local, &mut reporter)?
+                let done = datagrams::measure(
+                    &mut server,
+                    &addresses,
+                    &round,
+                    request,
+                    &mut note_local,
+                    &mut reporter,
+                );
+                match done {
+                    // What was measured stands.
+                    Err(error @ SessionError::NoDatagrams { .. }) if !directions.is_empty() => {
+                        let ways: Vec<_> = round.iter().map(|way| way.name()).collect();
+                        caveats.push(format!("direction '{}' was not measured: {error}", ways.join("', '")));
+                        continue;
+                    }
+                    done => done?,
+                }
             }
             None => {
                 let streams = server.open(&addresses, &round, request, &mut reporter)?;
@@ -87,7 +107,8 @@ pub(super) fn measure(
             "it tells nothing of its end and answers no probes: what it received is what its kernel acknowledged"
         }
     };
-    let mut caveats = vec![format!("the server speaks iperf2's protocol: {told}")];
+    caveats.insert(0, format!("the server speaks iperf2's protocol: {told}"));
+    directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
     outcome::add_caveats(request, &directions, &mut caveats);
     Ok(Measurement {
         near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),

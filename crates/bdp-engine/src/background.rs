@@ -55,6 +55,11 @@ impl<T> Background<T> {
         self.meter.bytes()
     }
 
+    /// When the last byte was read, by the monotonic clock; 0 before the end, and where none was.
+    pub(crate) fn last_byte_ns(&self) -> u64 {
+        self.meter.last_byte_ns()
+    }
+
     /// Bytes since this was asked last.
     pub(crate) fn bytes_since(&mut self) -> u64 {
         let now = self.meter.bytes();

@@ -9,6 +9,7 @@ use bdp_sys::tcp_info::TcpInfo;
 #[derive(Debug, Default)]
 pub struct Meter {
     bytes: AtomicU64,
+    last_byte_ns: AtomicU64,
     streams: Mutex<Vec<u64>>,
     infos: Mutex<Vec<TcpInfo>>,
 }
@@ -22,6 +23,16 @@ impl Meter {
     /// What was shown last.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tells, when a flow has ended, when the last of its bytes was read, by the monotonic clock.
+    pub fn set_last_byte(&self, at_ns: u64) {
+        self.last_byte_ns.store(at_ns, Ordering::Relaxed);
+    }
+
+    /// When the last byte was read, by the monotonic clock; 0 where none was, this end sends, or the flow still runs.
+    pub fn last_byte_ns(&self) -> u64 {
+        self.last_byte_ns.load(Ordering::Relaxed)
     }
 
     /// Shows the bytes of each stream from now on, in order; they are those of the last sample.

@@ -157,6 +157,7 @@ pub fn over(
         meter,
         read: streams.iter().map(|_| Count::default()).collect(),
         first_byte_ns: AtomicU64::new(0),
+        last_byte_ns: AtomicU64::new(0),
         open: AtomicUsize::new(streams.len()),
         last_end: Mutex::new((0, "closed")),
         check: Mutex::default(),
@@ -174,6 +175,7 @@ pub fn over(
         share.leave();
         Ok(())
     })?;
+    meter.set_last_byte(flow.last_byte_ns.load(Ordering::Relaxed));
     received.check = plan.check.then(|| *flow.check.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(received)
 }
@@ -187,6 +189,8 @@ struct Flow<'a> {
     read: Vec<Count>,
     /// When the first byte of any was read; 0 before.
     first_byte_ns: AtomicU64,
+    /// When the last byte of any was read, once all threads have left; 0 before.
+    last_byte_ns: AtomicU64,
     /// Streams that have not ended.
     open: AtomicUsize,
     /// When and how the last stream that ended did.
@@ -229,6 +233,9 @@ struct Share<'a> {
     streams: &'a [TcpStream],
     poll: Poll,
     open: usize,
+    /// Whether bytes were read since the clock was looked at last, and when that was the case last.
+    has_read: bool,
+    last_byte_ns: u64,
     coalescing: Option<Coalescing>,
     checkers: Vec<Checker>,
     /// What the window is held by.
@@ -260,6 +267,8 @@ impl<'a> Share<'a> {
             room: vec![0; if plan.check { CHECKED_READ_BYTES } else { READ_BYTES }],
             ready: Vec::new(),
             open: streams.len(),
+            has_read: false,
+            last_byte_ns: 0,
             flow,
             range,
             streams,
@@ -269,10 +278,18 @@ impl<'a> Share<'a> {
 
     /// Sees to windows and marks.
     fn tend(&mut self, now: u64) {
+        self.note_read(now);
         self.hold_window(now);
         if let Some(coalescing) = &mut self.coalescing {
             let read = &self.flow.read[self.range.clone()];
             coalescing.fit(now, self.streams, read.iter().map(|count| count.0.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Notes when bytes were read: once for all that one wait gave, since reading the clock each time would cost.
+    fn note_read(&mut self, now: u64) {
+        if std::mem::take(&mut self.has_read) {
+            self.last_byte_ns = now;
         }
     }
 
@@ -318,6 +335,7 @@ impl<'a> Share<'a> {
             Ok(0) => "closed",
             Ok(length) => {
                 self.flow.read[index].0.fetch_add(length as u64, Ordering::Relaxed);
+                self.has_read = true;
                 self.flow.note_first_byte();
                 return Ok(());
             }
@@ -334,8 +352,10 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// Hands over what was found wrong.
-    fn leave(&self) {
+    /// Hands over what was found wrong, and when it last read.
+    fn leave(&mut self) {
+        self.note_read(clock::monotonic_ns());
+        self.flow.last_byte_ns.fetch_max(self.last_byte_ns, Ordering::Relaxed);
         for (index, checker) in self.range.clone().zip(&self.checkers) {
             let first_wrong = checker.first_wrong().map(|offset| WrongByte { stream: index as u32, offset });
             let found = PayloadCheck {
@@ -417,7 +437,9 @@ impl<'a> Leading<'a> {
             let wait = flow.first_byte().map_or(STOP_CHECK_NS, |first| {
                 let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
                 let until = next_sample.min(mark).min(plan.duration.as_ns());
-                (first + until).saturating_sub(now).min(STOP_CHECK_NS)
+                // Whoever looks at the meter waits for the last bytes of a volume.
+                let unmarked = self.share.last_byte_ns > first + last.at_ns;
+                (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
             });
             self.share.turn(wait)?;
         }

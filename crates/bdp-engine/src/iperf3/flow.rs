@@ -114,11 +114,19 @@ impl Flow {
         }
     }
 
-    /// Whether the other kernel has acknowledged all that was given to this one; of datagrams none does.
-    pub(crate) fn is_through(&self) -> bool {
+    /// How long what was given to the kernel may still be on its way; `None` where that is not known yet. Of datagrams nobody
+    /// tells.
+    pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
         match self {
-            Self::Connections(flow) => flow.is_through(),
-            Self::Datagrams(_) => true,
+            Self::Connections(flow) => flow.last_on_its_way(),
+            Self::Datagrams(_) => Some(Nanos::ZERO),
+        }
+    }
+
+    /// Nothing more is sent, and what was received until now counts to this moment at least.
+    pub(crate) fn note_end(&mut self) {
+        if let Self::Connections(flow) = self {
+            flow.note_end();
         }
     }
 

@@ -21,6 +21,9 @@ use crate::send::{self, SendPlan};
 /// Bytes of one read of streams that nobody counts any more.
 const DRAIN_BYTES: usize = 1 << 20;
 
+/// How long after two round trips the last segments are taken to have arrived, where none was lost before.
+const TAIL_NS: u64 = 2_000_000;
+
 /// How the streams of a direction are to be moved.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -56,18 +59,22 @@ impl Plan {
 /// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
 pub(crate) struct Flow {
     sends: bool,
+    /// Whether it is through when so many bytes are, and not when somebody says so.
+    by_volume: bool,
     /// What goes on.
     pub(super) work: Background<End>,
     /// The connections once more: for their counts, and so that they outlive the engine's part.
     taps: Vec<TcpStream>,
     counted_from_ns: u64,
     counted_from: Vec<StreamCount>,
-    stopped: Option<(u64, Vec<StreamCount>)>,
+    /// When it ended, and a sender's counts then.
+    ended: Option<(u64, Vec<StreamCount>)>,
 }
 
 impl Flow {
     /// Starts to send.
     pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let by_volume = plan.volume_bytes.is_some();
         let plan = SendPlan {
             length_bytes: plan.length_bytes,
             longest: plan.longest,
@@ -77,25 +84,27 @@ impl Flow {
             patterned: false,
             crew: Crew::of(streams.len(), &[]),
         };
-        Self::start(streams, true, move |streams, stop, meter| {
+        Self::start(streams, true, by_volume, move |streams, stop, meter| {
             send::over(streams, &plan, stop, meter).map(End::Sent)
         })
     }
 
     /// Starts to receive.
     pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let by_volume = plan.volume_bytes.is_some();
         let plan = ReceivePlan {
             duration: plan.longest,
             omit: plan.omit,
             interval: plan.interval,
             patience: plan.longest,
             window_bytes: None,
-            coalesce: plan.autotuned,
+            // The last bytes of a volume may be fewer than come together, and no end of the stream follows them.
+            coalesce: plan.autotuned && !by_volume,
             check: false,
             crew: Crew::of(streams.len(), &[]),
         };
         let count = streams.len();
-        Self::start(streams, false, move |streams, stop, meter| {
+        Self::start(streams, false, by_volume, move |streams, stop, meter| {
             match receive::over(streams, &plan, stop, meter) {
                 // A path that lets no data through is one that was measured.
                 Err(EngineError::Silence { .. }) => {
@@ -109,6 +118,7 @@ impl Flow {
     fn start(
         streams: Vec<TcpStream>,
         sends: bool,
+        by_volume: bool,
         work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
@@ -117,11 +127,12 @@ impl Flow {
         background.start(move |stop, meter| work(streams, stop, meter))?;
         Ok(Self {
             sends,
+            by_volume,
             work: background,
             counted_from: vec![StreamCount::default(); taps.len()],
             taps,
             counted_from_ns: clock::monotonic_ns(),
-            stopped: None,
+            ended: None,
         })
     }
 
@@ -154,19 +165,38 @@ impl Flow {
         self.taps.iter().map(count).collect()
     }
 
-    /// Whether the other kernel has acknowledged all that was given to this one.
-    pub(crate) fn is_through(&self) -> bool {
-        self.taps.iter().all(|tap| {
-            tcp_info::read(tap).is_ok_and(|info| {
-                info.unacked_segments.unwrap_or(0) == 0 && info.notsent_bytes.unwrap_or(0) == 0
-            })
-        })
+    /// How much longer what was given to this kernel may be on its way, when it was for so long as little as it is now: no time
+    /// where the other one has acknowledged all, and `None` where more is to come. An acknowledgement of the last two segments
+    /// may be delayed by 40 ms and more (RFC 1122, section 4.2.3.2), when they have long arrived.
+    pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
+        let mut longest = Nanos::ZERO;
+        for tap in &self.taps {
+            let info = tcp_info::read(tap).ok()?;
+            if info.notsent_bytes.unwrap_or(0) > 0 {
+                return None;
+            }
+            let there_ns = 2 * info.rtt_ns.unwrap_or(0) + TAIL_NS;
+            longest = match info.unacked_segments.unwrap_or(0) {
+                0 => longest,
+                1 | 2 if info.total_retrans == Some(0) => longest.max(Nanos(there_ns)),
+                _ => return None,
+            };
+        }
+        Some(longest)
     }
 
-    /// Ends it, as of now.
+    /// The test ended now, as far as it was to be sent; what is still under way is received.
+    pub(crate) fn note_end(&mut self) {
+        if self.ended.is_none() {
+            let counts = if self.sends { self.counts() } else { Vec::new() };
+            self.ended = Some((clock::monotonic_ns(), counts));
+        }
+    }
+
+    /// Ends it, as of now; what is received of a volume ended with its last byte.
     pub(crate) fn stop(&mut self) {
-        if self.sends && self.stopped.is_none() {
-            self.stopped = Some((clock::monotonic_ns(), self.counts()));
+        if self.sends || !self.by_volume {
+            self.note_end();
         }
         self.work.stop();
     }
@@ -178,7 +208,7 @@ impl Flow {
         let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());
         Ok(match end {
             End::Sent(sent) => {
-                let (ended_ns, counts) = self.stopped.take().unwrap_or_default();
+                let (ended_ns, counts) = self.ended.take().unwrap_or_default();
                 let since = |now: &StreamCount, before: &StreamCount| StreamCount {
                     bytes: now.bytes.saturating_sub(before.bytes),
                     retransmits: now.retransmits.map(|n| n.saturating_sub(before.retransmits.unwrap_or(0))),
@@ -191,17 +221,47 @@ impl Flow {
                     end: End::Sent(sent),
                 }
             }
-            End::Received(received) => Outcome {
-                streams: self
-                    .received(&received)
-                    .into_iter()
-                    .map(|bytes| StreamCount { bytes, ..Default::default() })
-                    .collect(),
-                counted: Nanos(received.counted_ns()),
-                congestion,
-                end: End::Received(received),
-            },
+            End::Received(mut received) => {
+                self.cut(&mut received);
+                Outcome {
+                    streams: self
+                        .received(&received)
+                        .into_iter()
+                        .map(|bytes| StreamCount { bytes, ..Default::default() })
+                        .collect(),
+                    counted: self.counted(&received),
+                    congestion,
+                    end: End::Received(received),
+                }
+            }
         })
+    }
+
+    /// When the last byte came, or the end of the test was told, whichever was later. The engine notices later still that it is
+    /// to stop, or that the connections are closed now.
+    fn end_ns(&self) -> u64 {
+        self.ended.as_ref().map_or(0, |(ended_ns, _)| *ended_ns).max(self.work.last_byte_ns())
+    }
+
+    /// Ends what was received with [`Flow::end_ns`].
+    fn cut(&self, received: &mut Received) {
+        let Some(first) = received.first_byte_at_ns else { return };
+        let duration_ns = self.end_ns().saturating_sub(first).min(received.duration_ns);
+        received.duration_ns = duration_ns;
+        received.counted_from.at_ns = received.counted_from.at_ns.min(duration_ns);
+        for sample in &mut received.samples {
+            sample.at_ns = sample.at_ns.min(duration_ns);
+        }
+    }
+
+    /// How long was counted what was received. Without omit that is, as iperf3 has it, since the test began: the first of few
+    /// bytes may be the last.
+    fn counted(&self, received: &Received) -> Nanos {
+        if received.counted_from.at_ns > 0 || received.first_byte_at_ns.is_none() {
+            return Nanos(received.counted_ns());
+        }
+        let end_ns = received.first_byte_at_ns.unwrap_or(0) + received.duration_ns;
+        Nanos(end_ns.saturating_sub(self.counted_from_ns))
     }
 
     /// Bytes of each stream after omit. Where there is none they all count, also those of the first reads, with which the

@@ -35,8 +35,11 @@ use order::{check, parameters};
 const STEP: Duration = Duration::from_secs(15);
 /// The same of the answer to the cookie, which it gives at once.
 const GREETED: Duration = Duration::from_secs(5);
-/// How often a running test is looked at.
+/// How often a running test is looked at; one that ends by its volume more often at first, for the server counts the time
+/// until it is told of the end: after this share of the time that it took so far, and no sooner than that.
 const LOOK: Duration = Duration::from_millis(10);
+const LOOK_SHARE: u32 = 64;
+const SOONEST_LOOK: Duration = Duration::from_micros(200);
 /// How long the server may take to read the last datagrams: what its socket holds, and what is under way.
 const LAST_DATAGRAMS: Duration = Duration::from_millis(150);
 /// How long what was sent of a volume may take to be acknowledged.
@@ -258,7 +261,8 @@ impl<'a, 'r> Driver<'a, 'r> {
         let (since, mut told) = (Instant::now(), Instant::now());
         let mut omit = Some(request.omit.to_duration()).filter(|omit| !omit.is_zero());
         loop {
-            let heard = test.control.hear(LOOK).map_err(|e| test.lost(&e, "a measurement runs"))?;
+            let look = if request.bytes.is_some() { next_look(since) } else { LOOK };
+            let heard = test.control.hear(look).map_err(|e| test.lost(&e, "a measurement runs"))?;
             if let Some(byte) = heard {
                 return Err(test.unexpected(byte));
             }
@@ -300,13 +304,30 @@ impl<'a, 'r> Driver<'a, 'r> {
             }
         }
         if request.bytes.is_some() {
-            let until = Instant::now() + STRAGGLERS;
-            while flows.iter().any(|f| f.sends() && !f.is_through()) && Instant::now() < until {
-                std::thread::sleep(LOOK);
-                self.reporter.check_cancel()?;
-            }
+            self.await_stragglers(flows, since)?;
         }
         flows.iter_mut().for_each(Flow::wind_down);
+        Ok(())
+    }
+
+    /// Waits until what was sent of a volume, in a test that began then, has arrived.
+    fn await_stragglers(&self, flows: &[Flow], since: Instant) -> Result<(), SessionError> {
+        let until = Instant::now() + STRAGGLERS;
+        let mut ready: Option<Instant> = None;
+        while Instant::now() < until {
+            let left = flows.iter().filter(|flow| flow.sends()).map(Flow::last_on_its_way);
+            match left.collect::<Option<Vec<_>>>() {
+                None => ready = None,
+                Some(left) => {
+                    let longest = left.into_iter().max().unwrap_or_default();
+                    if ready.get_or_insert_with(Instant::now).elapsed() >= longest.to_duration() {
+                        break;
+                    }
+                }
+            }
+            std::thread::sleep(next_look(since));
+            self.reporter.check_cancel()?;
+        }
         Ok(())
     }
 
@@ -326,6 +347,11 @@ impl<'a, 'r> Driver<'a, 'r> {
             self.reporter.check_cancel()?;
         }
     }
+}
+
+/// How long until a test is looked at again that began then.
+fn next_look(since: Instant) -> Duration {
+    (since.elapsed() / LOOK_SHARE).clamp(SOONEST_LOOK, LOOK)
 }
 
 /// A test on its way.

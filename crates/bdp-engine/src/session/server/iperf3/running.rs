@@ -125,6 +125,7 @@ impl Running {
                 return Err(Ending::refused(Failure::MESSAGE, why));
             }
         }
+        self.flows.iter_mut().for_each(Flow::note_end);
         if let (Some(volume), Protocol::Tcp) = (parameters.volume_bytes(), parameters.protocol) {
             self.await_stragglers(volume);
         }

@@ -2,9 +2,12 @@
 
 mod support;
 
-use support::Bench;
+use std::process::Command;
+
 use support::iperf3::{Theirs, client, iperf3_is_there, number};
-use support::serving::serve;
+use support::machine::is_installed;
+use support::serving::{free_port, serve};
+use support::{Bench, start};
 
 /// Tries of a measurement that a machine which halts for a moment spoils; the best counts.
 const TRIES: usize = 8;
@@ -43,5 +46,44 @@ fn a_volume_takes_as_long_as_its_bytes_with_its_server() {
         };
         let least_ms = (0..TRIES).map(took).fold(f64::INFINITY, f64::min);
         assert!(least_ms < 40.0, "{options}: {least_ms} ms");
+    }
+}
+
+#[test]
+fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
+    if !is_installed("iperf") {
+        return;
+    }
+    let bench = Bench::new();
+    let (port, own) = (free_port(), free_port());
+    let mut server = start(bench.bdp(&format!("serve --listen {own} --iperf2-port {port}")));
+    server.wait_until("it listens", |p| p.err().contains("for iperf2's clients"));
+    for options in [
+        "-t 1 -b 20M -R --trip-times",
+        "-t 1 -b 20M --full-duplex --trip-times",
+        "-n 4M -R --trip-times",
+        "-n 100000 -l 30000 -R --trip-times -P 2",
+    ] {
+        let mut command = Command::new("timeout");
+        command.args(["20", "iperf", "-c", "127.0.0.1", "-p", &port.to_string(), "-e", "-f", "m"]);
+        let ended = start({
+            command.args(options.split_whitespace());
+            command
+        })
+        .wait();
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        // Of a burst that does not begin as it should a client tells on stderr, and its figures are no numbers.
+        assert!(!ended.err.contains("error") && !ended.err.contains("partial"), "{options}: {}", ended.err);
+        let received = ended.out.lines().filter(|line| line.starts_with("[ *"));
+        let mut streams = 0;
+        for line in received {
+            let (_, latency) = line.split_once("/sec").unwrap_or_else(|| panic!("{options}: {}", ended.out));
+            let mean = latency.trim().split('/').next().and_then(|mean| mean.parse::<f64>().ok());
+            // A machine that halts for a moment delays bursts; a clock that was read wrongly is off by far more.
+            let mean = mean.unwrap_or_else(|| panic!("{options}: {}", ended.out));
+            assert!((0.0..2000.0).contains(&mean), "{options}: {mean} ms\n{}", ended.out);
+            streams += 1;
+        }
+        assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
     }
 }

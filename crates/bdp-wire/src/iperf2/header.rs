@@ -12,13 +12,14 @@ const VERSION_2: u32 = 0x0400_0000;
 const ACKNOWLEDGE: u32 = 0x0200_0000;
 const UDP_TESTS: u32 = 0x2000_0000;
 const LENGTH_GIVEN: u32 = 0x0001_0000;
-const LENGTH_MASK: u32 = 0x0000_01fe;
+pub(super) const LENGTH_MASK: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
 /// All of the first word of a client that asks for each of its messages back, which has a header of its own.
 const BOUNCEBACK: u32 = 0x0080_0000;
 /// Flags of the extension.
 const REVERSE: u32 = 0x0400_0000;
 const FULL_DUPLEX: u32 = 0x0800_0000;
+pub(super) const TRIP_TIMES: u32 = 0x0010_0000;
 const NO_REPORT: u32 = 0x0008_0000;
 /// Words of the oldest part, and of what was added in 2.0.
 const BASE_WORDS: usize = 6;
@@ -53,6 +54,8 @@ pub struct TestHeader {
     pub connect_back: Option<Back>,
     /// The server is to say its version before the payload, on a connection; datagrams with the same flags are not answered.
     pub acknowledge: bool,
+    /// What is sent says when it was (`--trip-times`).
+    pub trip_times: bool,
     /// The client wants no report at the end of a flow of datagrams.
     pub no_report: bool,
     /// Datagrams have numbers of 64 bits.
@@ -89,6 +92,7 @@ impl Default for TestHeader {
             full_duplex: false,
             connect_back: None,
             acknowledge: false,
+            trip_times: false,
             no_report: false,
             wide_numbers: true,
             streams: 1,
@@ -132,15 +136,19 @@ impl TestHeader {
         let at = |index| word(bytes, index).unwrap_or(0);
         let extended = flags & EXTENDED != 0;
         let upper = if extended { at(8) } else { 0 };
+        let trip_times = upper & TRIP_TIMES != 0;
+        // A client with trip times that only receives sets neither flag, and expects no acknowledgement.
+        let reverse = upper & REVERSE != 0 && (flags & VERSION_2 != 0 || trip_times);
         let amount = at(5) as i32;
         let rate = u64::from(at(13) >> 8) << 32 | u64::from(at(12));
         let back = if flags & RUN_NOW != 0 { Back::AtOnce } else { Back::Afterwards };
         let (major, minor) = (at(9), at(10));
         Some(Self {
-            reverse: flags & VERSION_2 != 0 && upper & REVERSE != 0,
+            reverse,
             full_duplex: flags & VERSION_2 != 0 && upper & FULL_DUPLEX != 0,
             connect_back: (flags & VERSION_1 != 0 && flags & VERSION_2 == 0).then_some(back),
-            acknowledge: flags & ACKNOWLEDGE != 0 || (extended && flags & VERSION_2 == 0),
+            acknowledge: flags & ACKNOWLEDGE != 0 || (extended && flags & VERSION_2 == 0 && !reverse),
+            trip_times,
             no_report: upper & NO_REPORT != 0,
             wide_numbers: flags & WIDE_NUMBERS != 0,
             streams: at(1),
@@ -184,9 +192,12 @@ impl TestHeader {
             Some(Back::Afterwards) => flags |= VERSION_1,
             None => {}
         }
-        for (is, flag) in
-            [(self.reverse, REVERSE), (self.full_duplex, FULL_DUPLEX), (self.no_report, NO_REPORT)]
-        {
+        for (is, flag) in [
+            (self.reverse, REVERSE),
+            (self.full_duplex, FULL_DUPLEX),
+            (self.trip_times, TRIP_TIMES),
+            (self.no_report, NO_REPORT),
+        ] {
             upper |= if is { flag } else { 0 };
         }
         let amount = match self.amount {
@@ -278,6 +289,18 @@ mod tests {
                 ..Default::default()
             }
         );
+    }
+
+    /// What iperf 2.1.8 begins `-R -t 1 -b 20M --trip-times` with.
+    const REVERSE_TRIP_TIMES: &str = "400100a000000001000087290000000000000000ffffff9c0000000000000000\
+                                      04100000000200010008000300000000014000000000000000000000000000006b024a08000dc66a\
+                                      0000000000000000";
+
+    #[test]
+    fn a_client_that_only_receives_with_trip_times_is_known_by_these_and_awaits_no_acknowledgement() {
+        let header = TestHeader::decode(&unhex(REVERSE_TRIP_TIMES)).unwrap();
+        assert!(header.reverse && header.trip_times && !header.acknowledge, "{header:?}");
+        assert_eq!((header.amount, header.rate_bps), (Amount::Time(Nanos::secs(1)), Some(20 << 20)));
     }
 
     #[test]

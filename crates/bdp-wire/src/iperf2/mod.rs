@@ -4,10 +4,12 @@
 //! which the same header may stand. A client ends a flow of datagrams by a negated number, which it repeats until the
 //! [`ServerReport`] has come.
 
+mod burst;
 mod header;
 mod report;
 mod tally;
 
+pub use burst::{BURST_BYTES, Burst, OPENING_BYTES, opening};
 pub use header::{Amount, Back, HEADER_BYTES, TestHeader, acknowledgement, bare, read_acknowledgement};
 pub use report::{REPORT_BYTES, ServerReport};
 pub use tally::Tally;

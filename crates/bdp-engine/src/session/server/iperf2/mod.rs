@@ -2,6 +2,7 @@
 //!
 //! A client says nothing of which streams belong together: those of one address at one time are one session.
 
+mod bursts;
 mod datagrams;
 mod door;
 mod flow;

@@ -11,7 +11,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
 use super::super::{Event, Shared};
-use super::{Membership, VERSION, join, turn_away};
+use super::{Membership, VERSION, bursts, join, turn_away};
 use crate::EngineError;
 use crate::crew::Crew;
 use crate::meter::Meter;
@@ -138,14 +138,23 @@ impl Stream<'_> {
         let end = stream.try_clone().map_err(EngineError::io("send"))?;
         let asked = self.header.rate_bps.unwrap_or(u64::MAX);
         let rate = asked.min(limits.rate.map_or(u64::MAX, |rate| rate.as_bps()));
-        if rate < u64::MAX {
-            socket::pace(&stream, rate)?;
-        }
         let (longest, bytes) = match self.header.amount {
             Amount::Time(time) => (time.min(limits.duration), None),
             Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
         };
         let length_bytes = self.header.length.map_or(WRITE_BYTES, u64::from);
+        if self.header.trip_times {
+            let plan = bursts::Plan {
+                burst_bytes: length_bytes,
+                longest,
+                bytes,
+                rate_bps: Some(rate).filter(|&rate| rate < u64::MAX),
+            };
+            return bursts::send(stream, &self.header, &plan, &self.shared.ending);
+        }
+        if rate < u64::MAX {
+            socket::pace(&stream, rate)?;
+        }
         let plan = SendPlan {
             length_bytes,
             longest,

@@ -1,0 +1,128 @@
+//! What a connection carries that is sent to a client with `--trip-times`: a header of the server's own, then bursts, each of
+//! which begins with when it was sent.
+
+use super::header::{LENGTH_MASK, TRIP_TIMES};
+use super::{TestHeader, halves, put, word};
+
+/// Bytes of what comes before the first burst.
+pub const OPENING_BYTES: usize = 80;
+/// Bytes of what a burst begins with, counted in.
+pub const BURST_BYTES: usize = 92;
+/// Place of the flags of the extension, and of when the test began.
+const UPPER: usize = 8;
+const BEGAN: usize = 16;
+
+/// What comes before the first burst, to a client with this header: `began_us` since 1970.
+pub fn opening(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8> {
+    let own = TestHeader {
+        reverse: false,
+        connect_back: None,
+        acknowledge: false,
+        rate_bps: None,
+        version: Some(version),
+        ..*client
+    };
+    let mut bytes = own.encode(false);
+    bytes.resize(OPENING_BYTES, 0);
+    let flags = word(&bytes, 0).unwrap_or(0) & !LENGTH_MASK | (OPENING_BYTES as u32) << 1;
+    let upper = word(&bytes, UPPER).unwrap_or(0) | TRIP_TIMES;
+    put(&mut bytes, 0, flags);
+    put(&mut bytes, UPPER, upper);
+    put_time(&mut bytes, BEGAN, began_us);
+    bytes
+}
+
+/// The beginning of a burst. Times are microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Burst {
+    /// Counts from 1.
+    pub number: u32,
+    /// Bytes, these included.
+    pub bytes: u32,
+    /// Bytes of all bursts so far, this one included.
+    pub total_bytes: u64,
+    /// When the first was sent.
+    pub began_us: u64,
+    /// When this one is sent.
+    pub sent_us: u64,
+}
+
+impl Burst {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; BURST_BYTES] {
+        let mut bytes = [0; BURST_BYTES];
+        let [high, low] = halves(self.total_bytes);
+        put_time(&mut bytes, 3, self.began_us);
+        put_time(&mut bytes, 5, self.sent_us);
+        for (index, value) in [self.number, self.bytes, low, high].into_iter().enumerate() {
+            put(&mut bytes, 11 + index, value);
+        }
+        bytes
+    }
+}
+
+fn put_time(bytes: &mut [u8], index: usize, us: u64) {
+    put(bytes, index, u32::try_from(us / 1_000_000).unwrap_or(u32::MAX));
+    put(bytes, index + 1, (us % 1_000_000) as u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What iperf 2.1.8 sends to `-R -t 1 --trip-times`, and to the same with `--full-duplex`, on port 34601.
+    const OPENINGS: [(bool, u64, &str); 2] = [
+        (
+            false,
+            1_795_312_136_903_423,
+            "400100a0 00000001 00008729 00000000 00000000 ffffff9c 00000000 00000000 00100000 00020001 \
+             00080003 00000000 00000000 00000000 00000000 00000000 6b024a08 000dc8ff 00000000 00000000",
+        ),
+        (
+            true,
+            1_795_312_137_974_422,
+            "440100a0 00000001 00008729 00000000 00000000 ffffff9c 00000000 00000000 08100000 00020001 \
+             00080003 00000000 00000000 00000000 00000000 00000000 6b024a09 000ede56 00000000 00000000",
+        ),
+    ];
+
+    fn words(bytes: &[u8]) -> String {
+        let words: Vec<String> =
+            (0..bytes.len() / 4).map(|i| format!("{:08x}", word(bytes, i).unwrap())).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn what_comes_first_is_that_of_the_original() {
+        use super::super::Amount;
+        for (full_duplex, began_us, theirs) in OPENINGS {
+            let client = TestHeader {
+                reverse: !full_duplex,
+                full_duplex,
+                trip_times: true,
+                port: 34601,
+                amount: Amount::Time(bdp_model::units::Nanos::secs(1)),
+                rate_bps: Some(20 << 20),
+                ..Default::default()
+            };
+            assert_eq!(words(&opening(&client, [2, 1, 8], began_us)), theirs);
+        }
+    }
+
+    #[test]
+    fn a_burst_says_how_long_it_is_and_when_it_was_sent() {
+        let burst = Burst {
+            number: 2,
+            bytes: 131_072,
+            total_bytes: 1 << 32 | 5,
+            began_us: 1_795_312_136_000_001,
+            sent_us: 1_795_312_137_000_002,
+        };
+        assert_eq!(
+            words(&burst.encode()),
+            "00000000 00000000 00000000 6b024a08 00000001 6b024a09 00000002 00000000 00000000 00000000 \
+             00000000 00000002 00020000 00000005 00000001 00000000 00000000 00000000 00000000 00000000 \
+             00000000 00000000 00000000"
+        );
+    }
+}

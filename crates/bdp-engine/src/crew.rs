@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use bdp_model::payload::CpuList;
 use bdp_sys::process;
 
 use crate::EngineError;
@@ -27,6 +28,11 @@ impl Crew {
         let cpus: Vec<usize> = cpus.iter().map(|&cpu| cpu as usize).collect();
         let places = if cpus.is_empty() { process::allowed_cpus().len() } else { cpus.len() };
         Self { threads: streams.min(places).max(1), cpus }
+    }
+
+    /// The same, of a list that may not have been given.
+    pub fn listed(streams: usize, cpus: Option<&CpuList>) -> Self {
+        Self::of(streams, cpus.map_or(&[], CpuList::numbers))
     }
 
     /// How many threads.
@@ -75,15 +81,29 @@ impl Crew {
         if self.cpus.is_empty() {
             return Ok(());
         }
-        let cpu = self.cpus[thread % self.cpus.len()];
-        process::pin(0, &[cpu]).map_err(|error| {
-            let allowed = process::allowed_cpus();
-            EngineError::Refused(format!(
-                "no thread can be kept to processor {cpu} ({}); those that it may use are {allowed:?}",
-                error.source
-            ))
-        })
+        keep_to(&[self.cpus[thread % self.cpus.len()]])
     }
+}
+
+/// Keeps the calling thread, and those that it starts from now on, to these processors, where any are given.
+pub(crate) fn keep_to_listed(cpus: Option<&CpuList>) -> Result<(), EngineError> {
+    let Some(cpus) = cpus else { return Ok(()) };
+    keep_to(&cpus.numbers().iter().map(|&cpu| cpu as usize).collect::<Vec<_>>())
+}
+
+fn keep_to(cpus: &[usize]) -> Result<(), EngineError> {
+    // The kernel takes a list of which one processor is there.
+    let allowed = process::allowed_cpus();
+    let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));
+    let refused = |cpu: usize, why: &str| {
+        EngineError::Refused(format!(
+            "no thread can be kept to processor {cpu} ({why}); those that it may use are {allowed:?}"
+        ))
+    };
+    if let Some(&cpu) = missing {
+        return Err(refused(cpu, "it is none of them"));
+    }
+    process::pin(0, cpus).map_err(|e| refused(cpus.first().copied().unwrap_or(0), &e.source.to_string()))
 }
 
 /// Raises a flag when it goes.

@@ -22,6 +22,19 @@ pub enum Zerocopy {
     Msg,
 }
 
+impl Zerocopy {
+    /// As it is typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::Sendfile => "sendfile",
+            Self::Splice => "splice",
+            Self::Msg => "msg",
+        }
+    }
+}
+
 /// What a receiver that checks every byte has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadCheck {

@@ -179,7 +179,7 @@ fn malice_is_answered_and_forgotten() {
     server.assert_unharmed(&bench);
 }
 
-const DRIVEN: [(&str, &str, Check); 14] = [
+const DRIVEN: [(&str, &str, Check); 15] = [
     ("TCP both in turn", "-t 1", |d| {
         assert_eq!(d["directions"].as_array().unwrap().len(), 2);
         assert!(number(d, "/rtt_idle_ns/min") > 0.0 && number(d, "/directions/0/rtt_ns/loaded/p50") > 0.0);
@@ -221,6 +221,10 @@ const DRIVEN: [(&str, &str, Check); 14] = [
         let printed = d["server_output"].as_array().unwrap();
         assert!(printed.len() == 2 && printed[0].as_str().unwrap().contains("receiver"), "{printed:?}");
         assert!(printed[1].as_str().unwrap().contains("sender"), "{printed:?}");
+    }),
+    ("TCP by sendfile, on one processor", "-t 1 --forward --zerocopy sendfile --cpu 0", |d| {
+        assert_eq!(d["directions"][0]["send_method"], "sendfile");
+        assert_eq!(d["directions"][0]["sender_threads"], 1);
     }),
     ("TCP over IPv6", "-t 1 --forward -6", |_| {}),
 ];

@@ -4,7 +4,7 @@
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::payload::Zerocopy;
+use bdp_model::payload::{CpuList, Zerocopy};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::Received;
@@ -39,6 +39,10 @@ pub(crate) struct Plan {
     pub(crate) interval: Nanos,
     /// Whether the receiver's window is left to the kernel.
     pub(crate) autotuned: bool,
+    /// How a sender gives its bytes to the kernel.
+    pub(crate) zerocopy: Zerocopy,
+    /// Processors that its threads are kept to.
+    pub(crate) cpus: Option<CpuList>,
 }
 
 impl Plan {
@@ -52,6 +56,8 @@ impl Plan {
             volume_bytes: parameters.volume_bytes().filter(|_| parameters.omit_seconds == 0),
             interval: INTERVAL,
             autotuned: parameters.window_bytes.is_none(),
+            zerocopy: Zerocopy::Auto,
+            cpus: None,
         }
     }
 }
@@ -80,9 +86,9 @@ impl Flow {
             longest: plan.longest,
             bytes: plan.volume_bytes,
             interval: plan.interval,
-            zerocopy: Zerocopy::Auto,
+            zerocopy: plan.zerocopy,
             patterned: false,
-            crew: Crew::of(streams.len(), &[]),
+            crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
         };
         Self::start(streams, true, by_volume, move |streams, stop, meter| {
             send::over(streams, &plan, stop, meter).map(End::Sent)
@@ -101,7 +107,7 @@ impl Flow {
             // The last bytes of a volume may be fewer than come together, and no end of the stream follows them.
             coalesce: plan.autotuned && !by_volume,
             check: false,
-            crew: Crew::of(streams.len(), &[]),
+            crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
         };
         let count = streams.len();
         Self::start(streams, false, by_volume, move |streams, stop, meter| {

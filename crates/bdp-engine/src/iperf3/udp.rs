@@ -4,12 +4,14 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_wire::control::Received;
 
 use super::flow::{End, Outcome, StreamCount};
 use crate::EngineError;
 use crate::background::Background;
+use crate::crew;
 use crate::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, Stream, StreamTally};
 use crate::meter::Meter;
 
@@ -32,9 +34,14 @@ pub(crate) fn streams(sockets: Vec<UdpSocket>, wide: bool) -> Vec<Stream> {
 }
 
 impl Flow {
-    /// Starts to send.
-    pub(crate) fn send(streams: Vec<Stream>, plan: DatagramSendPlan) -> Result<Self, EngineError> {
+    /// Starts to send, on these processors where any are given.
+    pub(crate) fn send(
+        streams: Vec<Stream>,
+        plan: DatagramSendPlan,
+        cpus: Option<CpuList>,
+    ) -> Result<Self, EngineError> {
         Self::start(true, move |stop, meter| {
+            crew::keep_to_listed(cpus.as_ref())?;
             let (sent, tallies) = datagram::send::each_over(streams, &plan, stop, meter)?;
             let (length, lasted) =
                 sent.datagrams.as_ref().map_or((0, 0), |d| (d.payload_bytes, d.duration_ns));
@@ -52,10 +59,15 @@ impl Flow {
         })
     }
 
-    /// Starts to receive.
-    pub(crate) fn receive(streams: Vec<Stream>, plan: DatagramReceivePlan) -> Result<Self, EngineError> {
+    /// Starts to receive, likewise.
+    pub(crate) fn receive(
+        streams: Vec<Stream>,
+        plan: DatagramReceivePlan,
+        cpus: Option<CpuList>,
+    ) -> Result<Self, EngineError> {
         let count = streams.len();
         Self::start(false, move |stop, meter| {
+            crew::keep_to_listed(cpus.as_ref())?;
             let (received, tallies) = match datagram::receive::each_over(streams, &plan, stop, meter) {
                 // A path that lets nothing through is one that was measured.
                 Err(EngineError::Silence { .. }) => (

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::payload::CpuList;
 use bdp_model::scenario::Family;
 use bdp_model::udp::RateSearch;
 use bdp_model::units::{ByteCount, Nanos};
@@ -43,6 +44,15 @@ pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String
     in_store(&words.join(" "), store)
 }
 
+/// Processors of the near end, and behind a slash those of the far one.
+fn cpus(r: &MeasureRequest) -> Option<String> {
+    let list = |cpus: &Option<CpuList>| cpus.as_ref().map(CpuList::to_string);
+    match (list(&r.near_cpus), list(&r.far_cpus)) {
+        (near, None) => near,
+        (near, Some(far)) => Some(format!("{}/{far}", near.unwrap_or_default())),
+    }
+}
+
 /// The flags of `bdp measure` that made this request, but for those that stand for the default.
 fn flags(m: &Measurement) -> Vec<String> {
     let r = &m.request;
@@ -62,6 +72,9 @@ fn flags(m: &Measurement) -> Vec<String> {
         (r.streams != usual.streams).then(|| format!("-P {}", r.streams)),
         r.window.map(|w| size("-w", w)),
         r.pacing_bps.map(|bps| format!("-b {bps}")),
+        (r.zerocopy != usual.zerocopy).then(|| format!("--zerocopy {}", r.zerocopy.name())),
+        r.check_payload.then(|| "--check-payload".to_owned()),
+        cpus(r).map(|places| format!("--cpu {places}")),
         r.udp.as_ref().map(|_| "-u".to_owned()),
         r.udp.as_ref().map(|udp| match (&udp.search, udp.rate_bps) {
             (Some(_), _) => "-b auto".to_owned(),

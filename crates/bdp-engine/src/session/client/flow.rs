@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
-use bdp_model::payload::CpuList;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::control::{Received, Sent};
@@ -14,7 +13,7 @@ use bdp_wire::session::{Answer, FlowOrder, Role};
 use super::{PATIENCE, datagrams};
 use crate::EngineError;
 use crate::background::Background;
-use crate::crew::Crew;
+use crate::crew::{self, Crew};
 use crate::datagram::{self, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
@@ -131,8 +130,9 @@ impl Flow {
         }
         if request.udp.is_some() {
             let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::receive_plan(request));
-            let patience = datagrams::patience(request);
+            let (patience, cpus) = (datagrams::patience(request), request.near_cpus.clone());
             return self.start(move |_, stop, meter| {
+                crew::keep_to_listed(cpus.as_ref())?;
                 stall::guard(meter, stop, patience, |stop| {
                     datagram::receive::over(streams, &plan, stop, meter).map(End::Received)
                 })
@@ -164,7 +164,9 @@ impl Flow {
         }
         if request.udp.is_some() {
             let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::send_plan(request));
+            let cpus = request.near_cpus.clone();
             return self.start(move |_, stop, meter| {
+                crew::keep_to_listed(cpus.as_ref())?;
                 datagram::send::over(streams, &plan, stop, meter).map(End::Sent)
             });
         }
@@ -189,7 +191,7 @@ impl Flow {
     }
 
     fn crew(&self, request: &MeasureRequest) -> Crew {
-        Crew::of(self.streams.len(), request.near_cpus.as_ref().map_or(&[], CpuList::numbers))
+        Crew::listed(self.streams.len(), request.near_cpus.as_ref())
     }
 
     fn start(

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bdp_model::payload::CpuList;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::control::Sent;
@@ -17,7 +16,7 @@ use super::datagrams;
 use super::places::StreamPlaces;
 use super::session::Answers;
 use crate::EngineError;
-use crate::crew::Crew;
+use crate::crew::{self, Crew};
 use crate::datagram::{self, Layout, Stream};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
@@ -241,7 +240,7 @@ impl Flow {
 
     fn run(&self, streams: Vec<TcpStream>) -> Result<Answer, EngineError> {
         let meter = Meter::default();
-        let crew = Crew::of(streams.len(), self.order.cpus.as_ref().map_or(&[], CpuList::numbers));
+        let crew = Crew::listed(streams.len(), self.order.cpus.as_ref());
         match self.order.role {
             Role::Receive => {
                 let plan = ReceivePlan {
@@ -291,6 +290,7 @@ impl Flow {
     }
 
     fn run_datagrams(&self) -> Result<Answer, EngineError> {
+        crew::keep_to_listed(self.order.cpus.as_ref())?;
         let streams: Vec<Stream> = self.state().datagrams.drain(..).flatten().collect();
         let meter = Meter::default();
         match self.order.role {

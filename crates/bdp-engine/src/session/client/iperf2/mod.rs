@@ -19,7 +19,7 @@ use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 use super::flow::options;
 use super::{Goodput, Reporter, outcome};
 use crate::EngineError;
-use crate::crew::Crew;
+use crate::crew::{self, Crew};
 use crate::host::Baseline;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
@@ -131,6 +131,14 @@ pub(super) fn measure(
 fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let from = request.bidirectional || request.directions.contains(&Way::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.far_cpus.is_some() {
+        return wrong("an iperf2 server is told no processors; name those of this end alone, --cpu 0,2-3");
+    }
+    if request.check_payload {
+        return wrong(
+            "an iperf2 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
+        );
+    }
     if let Some(udp) = &request.udp {
         return datagrams::check(request, udp);
     }
@@ -297,7 +305,11 @@ fn carry_out(
             .zip(&meters)
             .map(|((way, work), (_, meter))| {
                 let stop = &stop;
-                (way, scope.spawn(move || work(stop, meter)))
+                let kept = move || -> Result<_, SessionError> {
+                    crew::keep_to_listed(request.near_cpus.as_ref())?;
+                    work(stop, meter)
+                };
+                (way, scope.spawn(kept))
             })
             .collect();
         let (since, mut told, mut shown) = (Instant::now(), Instant::now(), vec![0; meters.len()]);
@@ -346,7 +358,7 @@ fn send_all(
         interval: request.interval,
         zerocopy: request.zerocopy,
         patterned: false,
-        crew: Crew::of(count, &[]),
+        crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
     if let Some(rate_bps) = request.pacing_bps {
         kept.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
@@ -415,7 +427,7 @@ fn receive_all(
         window_bytes: None,
         coalesce: request.window.is_none() && request.socket_buffer.is_none(),
         check: false,
-        crew: Crew::of(count, &[]),
+        crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
     let received = receive::over(streams, &plan, stop, meter)?;
     // The server was told the rate with the header.

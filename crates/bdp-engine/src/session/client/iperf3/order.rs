@@ -12,6 +12,11 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         return wrong("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M");
     }
+    if request.far_cpus.is_some() {
+        return wrong(
+            "an iperf3 server is told no processors (-A of its own options is); name those of this end alone, --cpu 0,2-3",
+        );
+    }
     if request.check_payload {
         return wrong(
             "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",

@@ -156,6 +156,8 @@ impl Driver<'_, '_> {
             volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
             interval: request.interval,
             autotuned: request.socket_buffer.is_none() && request.window.is_none(),
+            zerocopy: request.zerocopy,
+            cpus: request.near_cpus.clone(),
         };
         by_way(
             ways,
@@ -175,12 +177,12 @@ impl Driver<'_, '_> {
         let mut sending = datagrams::send_plan(request);
         sending.payload_bytes = u32::try_from(length_bytes).ok();
         sending.bytes = sending.bytes.filter(|_| request.omit == Nanos::ZERO);
-        let receiving = datagrams::receive_plan(request);
+        let (receiving, cpus) = (datagrams::receive_plan(request), request.near_cpus.clone());
         by_way(
             ways,
             streams,
-            |streams| udp::Flow::send(streams, sending.clone()).map(Flow::Datagrams),
-            |streams| udp::Flow::receive(streams, receiving.clone()).map(Flow::Datagrams),
+            |streams| udp::Flow::send(streams, sending.clone(), cpus.clone()).map(Flow::Datagrams),
+            |streams| udp::Flow::receive(streams, receiving.clone(), cpus.clone()).map(Flow::Datagrams),
         )
     }
 }

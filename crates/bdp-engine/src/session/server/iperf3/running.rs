@@ -218,8 +218,8 @@ fn datagrams(
     by_direction(
         streams,
         parameters,
-        |streams| udp::Flow::receive(streams, receiving.clone()).map(Flow::Datagrams),
-        |streams| udp::Flow::send(streams, sending.clone()).map(Flow::Datagrams),
+        |streams| udp::Flow::receive(streams, receiving.clone(), None).map(Flow::Datagrams),
+        |streams| udp::Flow::send(streams, sending.clone(), None).map(Flow::Datagrams),
     )
 }
 

@@ -164,6 +164,10 @@ fn as_it_is<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("RE", []);
 }
 
+/// What shells make of an end by a signal, which is no code of bdp's own.
+const ENDED: [(&str, &str); 2] =
+    [("130", "Ended by Ctrl-C before it was done."), ("143", "The same by SIGTERM.")];
+
 fn exit_status(roff: &mut Roff, own: Option<&str>) {
     match own {
         Some(text) => {
@@ -172,8 +176,8 @@ fn exit_status(roff: &mut Roff, own: Option<&str>) {
         }
         None => {
             let codes = Exit::ALL.map(|e| ((e as u8).to_string(), e.meaning()));
-            let codes: Vec<(&str, &str)> =
-                codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)).collect();
+            let codes = codes.iter().map(|(code, meaning)| (code.as_str(), *meaning));
+            let codes: Vec<(&str, &str)> = codes.chain(ENDED).collect();
             tagged(roff, "EXIT STATUS", &codes);
         }
     }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
 
 use serde_json::Value;
 use support::serving::{free_port, serve};
@@ -176,7 +177,19 @@ fn an_interrupt_prints_what_there_is() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     running.signal("INT");
     let ended = running.wait();
-    assert_eq!(ended.status.code(), None, "{}", ended.err);
-    let document: Value = serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {}", ended.err));
-    assert_coherent(&document);
+    // It was to go on until then.
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    assert_coherent(&ended.json());
+    // Nobody answers: that is an error however it ends.
+    let running = start(bench.bdp(&format!("ping 127.0.0.1:{} -c 0 -i 1ms", free_port())));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    running.signal("INT");
+    assert_eq!(running.wait().code(), 3);
+    // And one with an end of its own was cut short.
+    let running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 100000 -i 1ms --json")));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    running.signal("TERM");
+    let ended = running.wait();
+    assert_eq!(ended.status.signal(), Some(15), "{}", ended.err);
+    assert_coherent(&ended.json());
 }

@@ -29,7 +29,10 @@ the same here, but for -w: here it is the window on the wire, and --sockbuf is w
 
 For CI: --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms' --baseline RUN. Figures: to.goodput, \
 to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of from, and rtt.idle.p95; with \
---runs N their medians. Exit 1 when missed.")]
+--runs N their medians. Exit 1 when missed.
+
+Ctrl-C or SIGTERM ends the flow that runs, and what was measured until then is printed and stored; the exit code is 130 \
+or 143. A second one ends it at once.")]
 pub struct MeasureArgs {
     /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port; or the URL of a
     /// large file, https://..., whose download is measured

@@ -50,13 +50,15 @@ impl MeasureArgs {
         }
         let cancel = interrupt::cancel_instead();
         // It runs for as long as this is held.
-        let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel)?;
+        let ended = |_: &anyhow::Error| end_if_asked(cancel, NOTHING);
+        let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel).inspect_err(ended)?;
         if !self.udp.may_flood() {
-            care::check(&plan.request, &store, cancel)?;
+            care::check(&plan.request, &store, cancel).inspect_err(ended)?;
         }
         let lines = self.json_stream.then(|| Lines::new(&plan));
         let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
-        let (run, measured, outcome) = carry_out(&plan, &mut store, lines, log.as_mut(), cancel);
+        let Carried { run, measured, outcome, moved } =
+            carry_out(&plan, &mut store, lines, log.as_mut(), cancel);
         drop(far_end);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
@@ -73,11 +75,12 @@ impl MeasureArgs {
         if let (Some(path), Some(run)) = (&self.report, &run) {
             crate::report::write_stored(path, run, &store, &self.store)?;
         }
-        if cancel.load(Ordering::Relaxed) {
-            if measured.is_empty() {
-                output::note("bdp: ended before anything was measured");
+        match (measured.is_empty(), moved) {
+            (false, _) => end_if_asked(cancel, ""),
+            (true, false) => end_if_asked(cancel, NOTHING),
+            (true, true) => {
+                end_if_asked(cancel, "ended before there was anything to conclude from what passed")
             }
-            interrupt::carry_out();
         }
         outcome?;
         let mut exit = judgement::judge(&expectations, &measured);
@@ -122,14 +125,37 @@ impl MeasureArgs {
     }
 }
 
-/// Measures and stores; gives the run's id, what was measured, and how it ended.
+/// What is said where an interrupt comes before any flow.
+const NOTHING: &str = "ended before anything was measured";
+
+/// Ends bdp by the signal that was caught, if any, after these words, if any.
+fn end_if_asked(cancel: &AtomicBool, words: &str) {
+    if cancel.load(Ordering::Relaxed) {
+        if !words.is_empty() {
+            output::note(&format!("bdp: {words}"));
+        }
+        interrupt::carry_out();
+    }
+}
+
+/// What became of a plan.
+struct Carried {
+    /// The run's id, where it was entered.
+    run: Option<String>,
+    measured: Vec<Measurement>,
+    outcome: anyhow::Result<()>,
+    /// Whether a flow was seen to move.
+    moved: bool,
+}
+
+/// Measures and stores.
 fn carry_out(
     plan: &MeasurePlan,
     store: &mut SqliteStore,
     mut lines: Option<Lines<'_>>,
     mut log: Option<&mut Log>,
     cancel: &AtomicBool,
-) -> (Option<String>, Vec<Measurement>, anyhow::Result<()>) {
+) -> Carried {
     let entered: RefCell<Option<String>> = RefCell::default();
     let mut live = Live::new(plan.runs);
     // A run is entered with its first measurement: one that could not even begin is nothing to list.
@@ -142,7 +168,9 @@ fn carry_out(
         entered.replace(Some(id.clone()));
         store.append_measurement(&id, kept)
     };
+    let mut moved = false;
     let mut watch = |event: MeasureEvent<'_>| {
+        moved |= matches!(&event, MeasureEvent::Progress(_, progress) if !progress.goodput_bps.is_empty());
         live.show(&event);
         if let Some(log) = &mut log {
             log.note(&event);
@@ -163,7 +191,7 @@ fn carry_out(
         }
         _ => Ok(()),
     });
-    (run, measured, outcome)
+    Carried { run, measured, outcome, moved }
 }
 
 fn new_run(plan: &MeasurePlan, first: &Measurement) -> NewRun {

@@ -22,7 +22,8 @@ const LARGEST: u64 = 65_507;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without a mode TCP connections are made and reset at once: any open port will do, no server of bdp is needed. -c 0 and \
--t 0 go on until Ctrl-C, which prints what there is. Explained in docs/ping.md.
+-t 0 go on until Ctrl-C, which prints what there is and is then no failure; before another end the exit code is 130, of \
+SIGTERM 143. Explained in docs/ping.md.
 
 Examples:
   bdp ping example.com:443

@@ -43,7 +43,9 @@ impl PingArgs {
             ping_text(&pinged, &output::style())
         };
         output::print(&text)?;
-        if cancel.load(Ordering::Relaxed) {
+        // Where nothing else ends it, it has ended as it was asked to.
+        let is_endless = pinged.request.count.is_none() && pinged.request.duration.is_none();
+        if cancel.load(Ordering::Relaxed) && !is_endless {
             interrupt::carry_out();
         }
         match failure(&pinged) {

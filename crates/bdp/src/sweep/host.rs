@@ -137,6 +137,10 @@ impl Sweep<'_> {
         let measurement =
             measure_once(&request, &self.credentials, label, repetition, &mut |_| {}, self.cancel)
                 .map_err(|error| measure::refusal(RunError::Session(error), &host))?;
+        if self.cancel.load(Ordering::Relaxed) {
+            // It may have been cut short, and would be no point of the curve.
+            return Ok(());
+        }
         let params: BTreeMap<String, Value> = point
             .iter()
             .map(|(kind, item)| (kind.name().to_owned(), Value::from(item.text.clone())))

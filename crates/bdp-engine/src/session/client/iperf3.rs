@@ -96,13 +96,16 @@ impl<'a, 'r> Driver<'a, 'r> {
         let mut directions = Vec::new();
         for round in rounds {
             match self.run(&round, &mut near) {
-                Ok(results) => directions.extend(results),
                 // A server for one test (-1) has ended: what was measured stands.
                 Err(SessionError::Refused { address }) if !directions.is_empty() => self.caveats.push(format!(
                     "direction '{}' was not measured: {address} serves no second test; -R measures it alone",
                     round.iter().map(|way| way.name()).collect::<Vec<_>>().join("', '")
                 )),
-                Err(error) => return Err(error),
+                results => {
+                    if !self.reporter.go_on(&mut directions, results)? {
+                        break;
+                    }
+                }
             }
         }
         let near: Option<Baseline> = near;
@@ -123,6 +126,7 @@ impl<'a, 'r> Driver<'a, 'r> {
         }
         self.path.rtt_min_ns = self.path.rtt_min_ns.or(idle.map(|rtt| rtt.min));
         outcome::add_caveats(self.request, &directions, &mut self.caveats);
+        self.reporter.add_caveat(self.request, &directions, &mut self.caveats);
         Ok(Measurement {
             near,
             far,
@@ -296,14 +300,20 @@ impl<'a, 'r> Driver<'a, 'r> {
                         .filter(|(_, infos)| !infos.is_empty())
                         .collect(),
                 };
-                self.reporter.tell(stage, since, request.duration, goodput, None)?;
+                self.reporter.show(stage, since, request.duration, goodput, None);
             }
-            if let Err(cancelled) = self.reporter.check_cancel() {
-                let _ = test.control.say(State::ClientTerminate);
-                return Err(cancelled);
+            // Within the omit there is nothing yet to conclude.
+            let any = omit.is_none() && flows.iter().any(|flow| flow.bytes() > 0);
+            match self.reporter.begins_to_conclude(any) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(cancelled) => {
+                    let _ = test.control.say(State::ClientTerminate);
+                    return Err(cancelled);
+                }
             }
         }
-        if request.bytes.is_some() {
+        if request.bytes.is_some() && !self.reporter.concludes {
             self.await_stragglers(flows, since)?;
         }
         flows.iter_mut().for_each(Flow::wind_down);

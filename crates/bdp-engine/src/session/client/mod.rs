@@ -3,6 +3,7 @@
 pub(crate) mod control;
 mod datagrams;
 mod flow;
+pub(super) mod interruption;
 mod iperf2;
 mod iperf3;
 pub(super) mod outcome;
@@ -32,6 +33,7 @@ use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use control::Control;
 use flow::{Flow, Outcome};
+use interruption::Interruption;
 use prober::{Carrier, Prober};
 
 /// How long the server may take to answer what it can answer at once.
@@ -53,7 +55,8 @@ pub(super) fn measure(
     let _ = bdp_sys::process::raise_descriptor_limit();
     let started_unix_ms = clock::unix_ms();
     let started = Instant::now();
-    let mut reporter = Reporter { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
+    let tick = request.interval.to_duration().max(SHORTEST_TICK);
+    let mut reporter = Reporter { progress, cancel, tick, concludes: false };
     reporter.tell(Stage::Connecting, started, Nanos::ZERO, Goodput::default(), None)?;
     if request.peer == Some(PeerProtocol::Iperf3) {
         let measurement = iperf3::Driver::new(request, credentials.login.as_ref(), reporter)?.measure()?;
@@ -92,10 +95,13 @@ pub(super) fn measure(
     let mut directions = Vec::new();
     let mut path = PathFacts::default();
     for round in session.rounds() {
-        directions.extend(match (granted.udp.as_ref().and_then(|udp| udp.search), round.as_slice()) {
-            (Some(search), &[way]) => session.search(&granted, &search, way, &mut path)?,
-            _ => session.run(&granted, &round, &mut path)?,
-        });
+        let results = match (granted.udp.as_ref().and_then(|udp| udp.search), round.as_slice()) {
+            (Some(search), &[way]) => session.search(&granted, &search, way, &mut path),
+            _ => session.run(&granted, &round, &mut path),
+        };
+        if !session.reporter.go_on(&mut directions, results)? {
+            break;
+        }
     }
     let idle = session.prober.as_ref().and_then(|p| p.summary(&session.idle));
     let mut far = session.far_facts()?;
@@ -105,6 +111,7 @@ pub(super) fn measure(
     path.rtt_min_ns = session.prober.as_ref().and_then(Prober::smallest);
     outcome::add_caveats(request, &directions, &mut session.caveats);
     outcome::add_rate_caveat(&directions, session.control.limits.rate, &mut session.caveats);
+    session.reporter.add_caveat(request, &directions, &mut session.caveats);
     let caveats = session.caveats;
     let measurement =
         Measurement { near, far, path, rtt_idle_ns: idle, directions, caveats, ..Measurement::of(request) };
@@ -249,6 +256,8 @@ struct Reporter<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     cancel: &'a AtomicBool,
     tick: Duration,
+    /// The cancel flag has had its effect: a flow that ran was ended, and what there is is put together.
+    concludes: bool,
 }
 
 impl Reporter<'_> {
@@ -260,6 +269,12 @@ impl Reporter<'_> {
         goodput: Goodput,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
+        self.show(stage, since, total, goodput, rtt_ns);
+        self.check_cancel()
+    }
+
+    /// As [`Reporter::tell`], where the cancel flag is somebody else's to see.
+    fn show(&mut self, stage: Stage, since: Instant, total: Nanos, goodput: Goodput, rtt_ns: Option<u64>) {
         (self.progress)(&Progress {
             stage,
             elapsed: Nanos::from(since.elapsed()),
@@ -269,11 +284,14 @@ impl Reporter<'_> {
             sender_infos: goodput.senders,
             rtt_ns,
         });
-        self.check_cancel()
     }
 
     fn check_cancel(&self) -> Result<(), SessionError> {
-        if self.cancel.load(Ordering::Relaxed) { Err(SessionError::Cancelled) } else { Ok(()) }
+        if self.cancel.load(Ordering::Relaxed) && !self.concludes {
+            Err(SessionError::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -379,8 +397,12 @@ impl Session<'_> {
         let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
         let began = clock::monotonic_ns();
         let outcomes = self.carry_out(request, ways, stage)?;
+        let was_cut_short = self.reporter.concludes;
         let ended = clock::monotonic_ns();
-        self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip))?;
+        if self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip)).is_err() {
+            // The flows are over, and what they came to is not to be lost.
+            self.reporter.concludes = true;
+        }
         let (idle, loaded) = (&self.idle, began..ended);
         let prober = self.prober.as_ref();
         let rtt = RttReport {
@@ -391,10 +413,14 @@ impl Session<'_> {
         let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
         let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(&loaded));
         let mut results = Vec::new();
-        for Outcome { way, received, sent, clocks } in outcomes {
+        for Outcome { way, mut received, sent, clocks } in outcomes {
+            if was_cut_short {
+                received.ended = "stopped".to_owned();
+            }
             outcome::note_path(path, way, &received, &sent);
             let udp = datagrams::report(request, way, &received, &sent, clocks);
-            let result = outcome::result(request, way, received, sent, rtt.clone())?;
+            let result = outcome::result(request, way, received, sent, rtt.clone());
+            let result = self.reporter.unless_cut_short(result)?;
             results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, ..result });
         }
         Ok(results)
@@ -488,7 +514,7 @@ impl Session<'_> {
             pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
         }
         let mut far: Vec<Option<Answer>> = flows.iter().map(|_| None).collect();
-        let mut told = Instant::now();
+        let (mut told, mut interruption) = (Instant::now(), Interruption::default());
         loop {
             for ((flow, pending), far) in flows.iter_mut().zip(&pending).zip(&mut far) {
                 if far.is_none() {
@@ -513,9 +539,9 @@ impl Session<'_> {
                 told = Instant::now();
                 let goodput = Goodput::since(elapsed, flows);
                 let rtt = self.last_rtt();
-                self.reporter.tell(stage, since, request.duration, goodput, rtt)?;
+                self.reporter.show(stage, since, request.duration, goodput, rtt);
             }
-            self.reporter.check_cancel()?;
+            interruption.attend(self, flows)?;
             // Its end of a flow that is over here can't be far.
             let over =
                 flows.iter().all(|f| f.work.is_finished()).then(|| *ended.get_or_insert_with(Instant::now));

@@ -18,7 +18,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process, tcp_info};
 use bdp_wire::control::{Mark, Received, Sent};
 
-use super::client::outcome;
+use super::client::{interruption, outcome};
 use super::{Progress, SessionError, Stage, dial};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
@@ -52,7 +52,12 @@ pub fn measure(
     let url = Url::parse(text).map_err(SessionError::Request)?;
     let started_unix_ms = clock::unix_ms();
     let started = Instant::now();
-    let mut tell = Teller { progress, cancel, tick: request.interval.to_duration().max(SHORTEST_TICK) };
+    let mut tell = Teller {
+        progress,
+        cancel,
+        tick: request.interval.to_duration().max(SHORTEST_TICK),
+        concludes: false,
+    };
     tell.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), Vec::new(), None)?;
     let tls = http::tls().map_err(|what| failed(&url, what))?;
     let options = TcpOptions {
@@ -95,6 +100,9 @@ pub fn measure(
     )];
     let directions = vec![result];
     outcome::add_caveats(request, &directions, &mut caveats);
+    if tell.concludes {
+        caveats.insert(0, interruption::caveat(request, &directions));
+    }
     let mut near = baseline.facts();
     let mut far = HostFacts {
         name: url.host.clone(),
@@ -204,6 +212,8 @@ struct Teller<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     cancel: &'a AtomicBool,
     tick: Duration,
+    /// The cancel flag was raised while the file came, and what had come is the result.
+    concludes: bool,
 }
 
 impl Teller<'_> {
@@ -216,12 +226,24 @@ impl Teller<'_> {
         stream_goodput_bps: Vec<(Way, Vec<f64>)>,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
+        self.show(stage, since, total, goodput_bps, stream_goodput_bps, rtt_ns);
+        self.check()
+    }
+
+    fn show(
+        &mut self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        goodput_bps: Vec<(Way, f64)>,
+        stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+        rtt_ns: Option<u64>,
+    ) {
         let elapsed = Nanos::from(since.elapsed());
         let sender_infos = Vec::new();
         let progress =
             Progress { stage, elapsed, total, goodput_bps, stream_goodput_bps, sender_infos, rtt_ns };
         (self.progress)(&progress);
-        self.check()
     }
 
     fn check(&self) -> Result<(), SessionError> {
@@ -320,6 +342,15 @@ impl Flow {
             if over || all || silent {
                 break (mark, streams, if over { "duration" } else { "closed" });
             }
+            if let Err(cancelled) = tell.check() {
+                // Within the omit there is nothing yet to conclude.
+                if counted.as_ref().is_none_or(|(from, _)| from.at_ns >= at_ns) {
+                    return Err(cancelled);
+                }
+                tell.concludes = true;
+                samples.push(self.sample(mark));
+                break (mark, streams, "stopped");
+            }
             if told.elapsed() >= tell.tick {
                 let seconds = told.elapsed().as_secs_f64();
                 let rates: Vec<f64> = streams
@@ -329,14 +360,14 @@ impl Flow {
                     .collect();
                 (told, told_bytes) = (Instant::now(), streams);
                 let way = Way::From;
-                tell.tell(
+                tell.show(
                     Stage::Direction(way),
                     since,
                     request.duration,
                     vec![(way, rates.iter().sum())],
                     vec![(way, rates)],
                     prober.last(),
-                )?;
+                );
             }
             std::thread::sleep(LOOK);
         };

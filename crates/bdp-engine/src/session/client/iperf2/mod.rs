@@ -79,24 +79,38 @@ pub(super) fn measure(
                         caveats.push(format!("direction '{}' was not measured: {error}", ways.join("', '")));
                         continue;
                     }
-                    done => done?,
+                    done => done,
                 }
             }
-            None => {
-                let streams = server.open(&addresses, &round, request, &mut reporter)?;
+            None => server.open(&addresses, &round, request, &mut reporter).and_then(|streams| {
                 note_local(streams.first().and_then(|s| s.local_addr().ok()));
                 let address =
                     server.address.unwrap_or_else(|| (std::net::Ipv4Addr::UNSPECIFIED, request.port).into());
-                carry_out(connections(&streams, address, &round, request)?, request, &mut reporter)?
+                carry_out(connections(&streams, address, &round, request)?, request, &mut reporter)
+            }),
+        };
+        let outcomes = match outcomes {
+            // What was measured before stands.
+            Err(SessionError::Cancelled) if !directions.is_empty() => {
+                reporter.concludes = true;
+                break;
             }
+            outcomes => outcomes?,
         };
         for (way, received, sent) in outcomes {
             outcome::note_path(&mut path, way, &received, &sent);
             let rtt = sent.samples.iter().filter_map(|s| s.srtt_ns).min();
             path.rtt_min_ns = path.rtt_min_ns.min(rtt).or(path.rtt_min_ns).or(rtt);
             let udp = super::datagrams::report(request, way, &received, &sent, None);
-            let result = outcome::result(request, way, received, sent, RttReport::default())?;
+            let result = outcome::result(request, way, received, sent, RttReport::default());
+            let mut result = reporter.unless_cut_short(result)?;
+            if reporter.concludes {
+                result.ended = "stopped".to_owned();
+            }
             directions.push(DirectionResult { udp, ..result });
+        }
+        if reporter.concludes {
+            break;
         }
     }
     let told = match request.udp {
@@ -110,6 +124,7 @@ pub(super) fn measure(
     caveats.insert(0, format!("the server speaks iperf2's protocol: {told}"));
     directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
     outcome::add_caveats(request, &directions, &mut caveats);
+    reporter.add_caveat(request, &directions, &mut caveats);
     Ok(Measurement {
         near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),
         far: HostFacts {
@@ -324,9 +339,14 @@ fn carry_out(
                     (*way, more as f64 * 8.0 / elapsed.as_secs_f64())
                 });
                 let goodput = Goodput { ways: ways.collect(), ..Default::default() };
-                watched = reporter.tell(stage, since, request.duration, goodput, None);
+                reporter.show(stage, since, request.duration, goodput, None);
             }
-            if watched.is_err() {
+            if watched.is_ok() {
+                // Of datagrams only what the server reports at their own end is known.
+                let any = request.udp.is_none() && meters.iter().any(|(_, meter)| meter.bytes() > 0);
+                watched = reporter.begins_to_conclude(any).map(drop);
+            }
+            if watched.is_err() || reporter.concludes {
                 stop.store(true, Ordering::Relaxed);
             }
         }

@@ -50,7 +50,12 @@ impl Driver<'_, '_> {
             let rtt = RttReport { idle: None, loaded };
             // It was held to the rate here, or the server told to hold it.
             let sent = Sent { pacing_bps: self.request.pacing_bps, ..sent };
-            let result = outcome::result(self.request, way, received, sent, rtt)?;
+            let received = match self.reporter.concludes {
+                true => Received { ended: "stopped".to_owned(), ..received },
+                false => received,
+            };
+            let result = outcome::result(self.request, way, received, sent, rtt);
+            let result = self.reporter.unless_cut_short(result)?;
             results.push(DirectionResult { udp, ..result });
         }
         Ok(results)

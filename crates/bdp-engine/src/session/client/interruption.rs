@@ -1,0 +1,119 @@
+//! A measurement that is interrupted while a flow runs: the flow ends as if its time were over, and what was measured until then
+//! is the result.
+
+use std::time::{Duration, Instant};
+
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_wire::session::Request;
+
+use super::flow::Flow;
+use super::{Reporter, Session};
+use crate::session::SessionError;
+
+/// How long one end has to hear from the other that the flow is over, besides some round trips; then each ends by itself.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long the conclusion may take then.
+const CONCLUSION: Duration = Duration::from_secs(5);
+
+/// How a flow is ended before its time.
+#[derive(Default)]
+pub(super) struct Interruption {
+    since: Option<Instant>,
+    both_ends: bool,
+}
+
+impl Interruption {
+    /// Looks whether the flows are to end, and has them end; to be called as long as they run.
+    pub(super) fn attend(&mut self, session: &mut Session<'_>, flows: &[Flow]) -> Result<(), SessionError> {
+        // The trials of a search tell nothing where one is cut short.
+        let is_search = session.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
+        let any = !is_search && flows.iter().any(|flow| flow.work.bytes() > 0);
+        if session.reporter.begins_to_conclude(any)? {
+            self.since = Some(Instant::now());
+            return end(session, flows, false);
+        }
+        let Some(since) = self.since else { return Ok(()) };
+        let farewell = FAREWELL.max(3 * session.round_trip);
+        if since.elapsed() > farewell && !self.both_ends {
+            self.both_ends = true;
+            return end(session, flows, true);
+        }
+        if since.elapsed() > farewell + CONCLUSION { Err(SessionError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Ends flows from the end from which nothing that is under way is told wrong: connections from the receiver, as always, and
+/// datagrams from the sender, so that those after it are not counted as lost.
+fn end(session: &mut Session<'_>, flows: &[Flow], both_ends: bool) -> Result<(), SessionError> {
+    let datagrams = session.request.udp.is_some();
+    for flow in flows {
+        let from_here = (flow.way == Way::To) == datagrams;
+        if from_here || both_ends {
+            flow.work.stop();
+        }
+        if !from_here || both_ends {
+            // Its answer is nothing to wait for: the flow's outcome is.
+            let _ = session.control.ask(Request::Stop { flow: flow.number })?;
+        }
+    }
+    Ok(())
+}
+
+impl Reporter<'_> {
+    /// Whether the end is asked for just now, with something to conclude: nothing is cancelled any more from then on. Without,
+    /// it is cancelled.
+    pub(super) fn begins_to_conclude(&mut self, any: bool) -> Result<bool, SessionError> {
+        match self.check_cancel() {
+            Err(_) if any => {
+                self.concludes = true;
+                Ok(true)
+            }
+            other => other.map(|()| false),
+        }
+    }
+
+    /// What a direction's results that can't be made are, where it was cut short.
+    pub(super) fn unless_cut_short<T, E: Into<SessionError>>(
+        &self,
+        result: Result<T, E>,
+    ) -> Result<T, SessionError> {
+        result.map_err(|error| if self.concludes { SessionError::Cancelled } else { error.into() })
+    }
+
+    /// Adds a round's results, or sees that those before it are all that there is; whether another round may begin.
+    pub(super) fn go_on(
+        &mut self,
+        directions: &mut Vec<DirectionResult>,
+        round: Result<Vec<DirectionResult>, SessionError>,
+    ) -> Result<bool, SessionError> {
+        match round {
+            Ok(results) => directions.extend(results),
+            Err(SessionError::Cancelled) if !directions.is_empty() => self.concludes = true,
+            Err(error) => return Err(error),
+        }
+        Ok(!self.concludes)
+    }
+
+    /// Adds what a reader should know of a measurement that was interrupted.
+    pub(super) fn add_caveat(
+        &self,
+        request: &MeasureRequest,
+        directions: &[DirectionResult],
+        caveats: &mut Vec<String>,
+    ) {
+        if self.concludes {
+            caveats.insert(0, caveat(request, directions));
+        }
+    }
+}
+
+/// What a reader should know of a measurement that was interrupted.
+pub(in crate::session) fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> String {
+    let mut text = "interrupted before its end: what is here was measured until then".to_owned();
+    for way in &request.directions {
+        if !directions.iter().any(|result| result.direction == *way) {
+            text += &format!("; direction '{}' was not measured", way.name());
+        }
+    }
+    text
+}

@@ -7,6 +7,7 @@ use bdp_model::record::{Published, Record, RttSummary};
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
+use crate::plain::plain;
 use crate::summary::{Ending, ending};
 
 const HEADER: [&str; 40] = [
@@ -309,7 +310,7 @@ fn count(value: Option<u64>) -> String {
 /// Text as a field. A spreadsheet takes a field that begins with one of these signs as a formula, and would execute it:
 /// an apostrophe before it keeps it text (OWASP, "CSV Injection").
 fn word(text: &str) -> String {
-    let tame: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let tame = plain(text);
     if tame.starts_with(['=', '+', '-', '@']) { format!("'{tame}") } else { tame }
 }
 

@@ -1,5 +1,6 @@
 //! Columns of text with their headings: widths, alignment, wrapping.
 
+use crate::plain::plain;
 use crate::style::{Style, Tint};
 
 /// Blanks between columns.
@@ -152,8 +153,7 @@ pub(crate) fn cut(text: &str, most: usize, style: &Style) -> String {
 
 /// Text that came from elsewhere in one line: control characters would reach the terminal as commands.
 pub(crate) fn tame(text: &str) -> String {
-    let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    printable.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `text` after `lead`, in lines of at most the style's width; further lines are indented by the width of `lead`.

@@ -15,6 +15,7 @@ mod measurement;
 mod notes;
 mod number;
 mod ping;
+mod plain;
 mod spark;
 mod style;
 mod summary;
@@ -37,6 +38,7 @@ pub use measurement::{
 };
 pub use number::typed_size;
 pub use ping::{csv_of_ping, ping_text};
+pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::plain::is_command;
+
 /// Markup under construction. What is not written by [`Markup::element`] or its like is escaped.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
@@ -80,14 +82,10 @@ fn escape_into(out: &mut String, text: &str) {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || is_deceptive(c) => out.push('\u{fffd}'),
+            c if is_command(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
-}
-
-fn is_deceptive(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]

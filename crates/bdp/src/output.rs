@@ -8,6 +8,7 @@ pub use bdp_report::quote;
 
 use crate::Outcome;
 use crate::exit::{self, Exit};
+pub use bdp_report::plain as tame;
 
 /// Writes data to standard output; a reader that has seen enough, as `head` does, is no error.
 pub fn print(data: &str) -> Outcome {
@@ -37,11 +38,6 @@ pub fn style() -> Style {
         variable("LANG").as_deref(),
         variable("COLUMNS").as_deref(),
     )
-}
-
-/// Text from elsewhere in one line: control characters would reach the terminal as commands.
-pub fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Milliseconds since 1970 as UTC to the second: `2026-01-01T00:00:00Z` (RFC 3339, ISO 8601).

@@ -259,12 +259,15 @@ fn its_server_is_recognised() {
         return;
     }
     let bench = Bench::new();
-    let server = Theirs::start();
-    let ended = bench.run(&format!("measure 127.0.0.1:{} -t 1 --forward --json", server.port));
-    assert_eq!(ended.code(), 0, "{}", ended.err);
-    let document = ended.json();
-    assert_eq!(document["request"]["peer"], "iperf3");
-    assert!(document["caveats"][0].as_str().unwrap().contains("recognised"), "{}", document["caveats"]);
+    // One that serves a single client is measured on the connection by which it was recognised.
+    for options in ["", "-1"] {
+        let server = Theirs::start_with(options);
+        let ended = bench.run(&format!("measure 127.0.0.1:{} -t 1 --forward --json", server.port));
+        assert_eq!(ended.code(), 0, "'{options}': {}", ended.err);
+        let document = ended.json();
+        assert_eq!(document["request"]["peer"], "iperf3");
+        assert!(document["caveats"][0].as_str().unwrap().contains("recognised"), "{}", document["caveats"]);
+    }
 }
 
 #[test]

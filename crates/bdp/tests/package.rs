@@ -37,7 +37,7 @@ fn the_package_has_all_that_it_should_and_enables_nothing() {
     for (mode, file) in [
         ("-rwxr-xr-x", "./usr/bin/bdp"),
         ("-rw-r--r--", "./lib/systemd/system/bdp.service"),
-        ("-rw-r--r--", "./etc/default/bdp"),
+        ("-rw-------", "./etc/default/bdp"),
         ("-rw-r--r--", "./usr/share/man/man1/bdp.1.gz"),
         ("-rw-r--r--", "./usr/share/man/man1/bdp-serve.1.gz"),
         ("-rw-r--r--", "./usr/share/bash-completion/completions/bdp"),

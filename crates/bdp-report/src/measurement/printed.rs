@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use bdp_model::measurement::Measurement;
 
+use crate::plain::plain;
+
 /// All of it, as it came but for what a terminal would obey; nothing of measurements that asked for none.
 pub(super) fn printed(measurements: &[Measurement]) -> String {
     let mut text = String::new();
@@ -15,9 +17,4 @@ pub(super) fn printed(measurements: &[Measurement]) -> String {
         }
     }
     text
-}
-
-/// Control characters would reach the terminal as commands.
-fn plain(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -115,6 +115,16 @@ impl Cookie {
         Self(bytes)
     }
 
+    /// One of which these bytes are known to the server already; others are random ones. A server takes any: it holds them
+    /// against those of the streams, up to the first zero.
+    pub fn behind(known: &[u8], random: &[u8; COOKIE_BYTES - 1]) -> Self {
+        let mut cookie = Self::of(random);
+        for (place, byte) in cookie.0.iter_mut().zip(known) {
+            *place = *byte;
+        }
+        cookie
+    }
+
     /// Reads what has arrived of it: `None` until it is whole.
     pub fn decode(arrived: &[u8]) -> Result<Option<Self>, Iperf3Error> {
         let fits = |(i, byte): (usize, &u8)| {

@@ -62,6 +62,15 @@ pub(super) struct Driver<'a, 'r> {
     caveats: Vec<String>,
     path: PathFacts,
     server_output: Vec<Value>,
+    opened: Option<Opened>,
+}
+
+/// A connection on which a server waits for the rest of a cookie.
+pub(super) struct Opened {
+    pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
+    /// What was sent on it.
+    pub(super) sent: Vec<u8>,
 }
 
 impl<'a, 'r> Driver<'a, 'r> {
@@ -83,7 +92,13 @@ impl<'a, 'r> Driver<'a, 'r> {
             caveats: vec![caveat(request).to_owned()],
             path: PathFacts::default(),
             server_output: Vec::new(),
+            opened: None,
         })
+    }
+
+    /// Has the first test go on where a server waits for it: one that serves a single client (-1) takes no other.
+    pub(super) fn go_on(self, opened: Opened) -> Self {
+        Self { opened: Some(opened), ..self }
     }
 
     /// Fills all that [`super::measure`] fills but the time it took.
@@ -193,6 +208,16 @@ impl<'a, 'r> Driver<'a, 'r> {
         let since = Instant::now();
         let options = TcpOptions { device: self.request.bind_device.clone(), ..Default::default() };
         loop {
+            if let Some(Opened { stream, address, sent }) = self.opened.take() {
+                let cookie = Cookie::behind(&sent, &random::bytes()?);
+                // Its results would have the server's own copy of the cookie in them, which is no text.
+                if !self.request.server_output
+                    && let Ok(test) = self.show(stream, address, cookie, sent.len(), ways, near)
+                {
+                    return Ok(test);
+                }
+                continue;
+            }
             let connected = dial::connect_any(&self.addresses, self.request, &options, self.reporter.cancel);
             let (stream, address) = match connected {
                 Err(SessionError::Refused { .. }) if near.is_some() && since.elapsed() < BUSY => {
@@ -205,29 +230,8 @@ impl<'a, 'r> Driver<'a, 'r> {
                 }
                 other => other?,
             };
-            self.addresses = vec![address];
-            self.note_handshake(&stream);
-            if near.is_none() {
-                let local = stream.local_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |a| a.ip());
-                *near = Some(Baseline::take(local));
-            }
-            let control = Control::over(stream)?;
-            let cookie = Cookie::of(&random::bytes()?);
-            let length_bytes = self.length(address)?;
-            let exchange = ClientExchange::default();
-            let login = self.login.map(|login| login.padding);
-            let mut test = Test { control, address, cookie, exchange, length_bytes, login };
-            let shown = test.control.send(cookie.bytes()).map_err(|e| test.lost(&e.into(), GREETING));
-            match shown.and_then(|()| test.step(&self.reporter, GREETED, GREETING)) {
-                Ok(_) => {
-                    let parameters = Parameters {
-                        auth_token: self.token()?,
-                        ..parameters(self.request, ways, length_bytes)
-                    };
-                    let sent = test.control.send_json(&parameters.to_json());
-                    sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
-                    return Ok(test);
-                }
+            match self.show(stream, address, Cookie::of(&random::bytes()?), 0, ways, near) {
+                Ok(test) => return Ok(test),
                 // Between two tests its listener is another one, and connections to the one before are lost.
                 Err(SessionError::Denied { .. } | SessionError::Lost { .. }) if since.elapsed() < BUSY => {
                     self.pause()?;
@@ -235,6 +239,37 @@ impl<'a, 'r> Driver<'a, 'r> {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Shows a cookie, of which the server has so many bytes, and says what is wanted where it is asked.
+    fn show(
+        &mut self,
+        stream: TcpStream,
+        address: SocketAddr,
+        cookie: Cookie,
+        known: usize,
+        ways: &[Way],
+        near: &mut Option<Baseline>,
+    ) -> Result<Test, SessionError> {
+        self.addresses = vec![address];
+        self.note_handshake(&stream);
+        if near.is_none() {
+            let local = stream.local_addr().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |a| a.ip());
+            *near = Some(Baseline::take(local));
+        }
+        let control = Control::over(stream)?;
+        let length_bytes = self.length(address)?;
+        let exchange = ClientExchange::default();
+        let login = self.login.map(|login| login.padding);
+        let mut test = Test { control, address, cookie, exchange, length_bytes, login };
+        let rest = cookie.bytes().get(known..).unwrap_or_default();
+        test.control.send(rest).map_err(|e| test.lost(&e.into(), GREETING))?;
+        test.step(&self.reporter, GREETED, GREETING)?;
+        let parameters =
+            Parameters { auth_token: self.token()?, ..parameters(self.request, ways, length_bytes) };
+        let sent = test.control.send_json(&parameters.to_json());
+        sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
+        Ok(test)
     }
 
     /// The login for a test that begins now.

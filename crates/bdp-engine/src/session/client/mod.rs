@@ -25,7 +25,7 @@ use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::tcp_info::TcpInfo;
-use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Request, Ticket};
+use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Preamble, Request, Ticket};
 
 use super::login::ClientLogin;
 use super::{Credentials, Progress, SessionError, Stage, dial};
@@ -69,14 +69,19 @@ pub(super) fn measure(
     let connecting = Instant::now();
     let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
     let round_trip = connecting.elapsed();
+    let kept = stream.try_clone();
     let control = match Control::greet(stream, address, credentials) {
-        // iperf3 waits for the rest of its cookie, which no bdp would.
+        // iperf3 waits for the rest of its cookie, which no bdp would: it gets that.
         Err(silent @ SessionError::Silent { .. }) if request.ssh.is_none() => {
             let login = credentials.login.as_ref();
-            return recognise(request, login, reporter, silent).map(|m| timed(m, started_unix_ms, started));
+            let sent = Preamble::new(Kind::Control).encode().to_vec();
+            let opened = kept.ok().map(|stream| iperf3::Opened { stream, address, sent });
+            let measured = recognise(request, login, reporter, silent, opened);
+            return measured.map(|m| timed(m, started_unix_ms, started));
         }
         greeted => greeted?,
     };
+    drop(kept);
     let local = control.local_address().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip());
     let granted = grant(request, &control)?;
     let mut session = Session {
@@ -124,9 +129,16 @@ fn recognise(
     login: Option<&ClientLogin>,
     reporter: Reporter<'_>,
     silent: SessionError,
+    opened: Option<iperf3::Opened>,
 ) -> Result<Measurement, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
-    let measured = iperf3::Driver::new(&request, login, reporter).and_then(iperf3::Driver::measure);
+    let measured = iperf3::Driver::new(&request, login, reporter).and_then(|driver| {
+        match opened {
+            Some(opened) => driver.go_on(opened),
+            None => driver,
+        }
+        .measure()
+    });
     match measured {
         Ok(mut measurement) => {
             measurement

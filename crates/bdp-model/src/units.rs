@@ -70,7 +70,8 @@ fn split(text: &str, what: &'static str, example: &'static str) -> Result<(f64, 
 
 fn to_u64(value: f64, text: &str, what: &'static str, range: &'static str) -> Result<u64, UnitError> {
     let rounded = value.round();
-    if !rounded.is_finite() || !(0.0..9.2e18).contains(&rounded) {
+    // The bound itself is one: what is just below it is printed as that.
+    if !rounded.is_finite() || !(0.0..=9.2e18).contains(&rounded) {
         return Err(UnitError::OutOfRange { given: text.to_owned(), what, range });
     }
     Ok(rounded as u64)

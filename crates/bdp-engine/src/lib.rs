@@ -16,6 +16,7 @@ pub mod instrument;
 mod iperf3;
 pub mod meter;
 mod outlet;
+mod pace;
 mod pause;
 pub mod ping;
 pub mod probe;

@@ -19,6 +19,7 @@ use crate::EngineError;
 use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
+use crate::pace::Pace;
 use crate::pause::{STOP_CHECK_NS, wait_until};
 
 /// Largest buffer for one write.
@@ -37,6 +38,11 @@ pub struct SendPlan {
     pub longest: Nanos,
     /// Ends after so many bytes in total, and closes.
     pub bytes: Option<u64>,
+    /// Rate that each stream is held to, bit/s of payload: by the kernel, and a low one by when bytes are given to it, too.
+    pub rate_bps: Option<u64>,
+    /// Whether a low rate is kept by whole writes, for a receiver that counts by them; the lowest by these alone, since the kernel
+    /// would spread each over all the time until the next.
+    pub whole_writes: bool,
     /// From one sample to the next.
     pub interval: Nanos,
     /// How bytes are given to the kernel.
@@ -67,6 +73,8 @@ pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
         length_bytes: order.length_bytes,
         longest: order.duration + order.patience,
         bytes: order.bytes,
+        rate_bps: None,
+        whole_writes: false,
         interval: order.interval,
         zerocopy: Zerocopy::Off,
         patterned: false,
@@ -84,13 +92,21 @@ pub fn over(
     meter: &Meter,
 ) -> Result<Sent, EngineError> {
     let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
+    let pace = plan
+        .rate_bps
+        .and_then(|rate_bps| Pace::of(rate_bps, clock::monotonic_ns(), length, plan.whole_writes));
+    let alone = plan.whole_writes && pace.is_some_and(|pace| pace.is_coarse());
+    if let Some(rate_bps) = plan.rate_bps.filter(|_| !alone) {
+        streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
+    }
     let flow = Flow {
         plan,
         meter,
         payload: Payload::new(
             length,
-            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len()) },
+            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len(), pace.is_some()) },
         )?,
+        pace,
         left: plan.bytes.map(AtomicU64::new),
         written: AtomicU64::new(0),
         open: AtomicUsize::new(streams.len()),
@@ -117,9 +133,11 @@ pub fn over(
     Ok(sent)
 }
 
-fn method(asked: Zerocopy, streams: usize) -> Method {
+fn method(asked: Zerocopy, streams: usize, paced: bool) -> Method {
     match asked {
         Zerocopy::Off => Method::Write,
+        // Few bytes at a time are copied sooner than handed over.
+        Zerocopy::Auto if paced => Method::Write,
         Zerocopy::Auto => Method::quickest(streams),
         Zerocopy::Sendfile => Method::Sendfile,
         Zerocopy::Splice => Method::Splice,
@@ -133,6 +151,8 @@ struct Flow<'a> {
     meter: &'a Meter,
     streams: Vec<TcpStream>,
     payload: Payload,
+    /// How each stream begins that is given its bytes when they are due.
+    pace: Option<Pace>,
     /// Bytes that nobody has taken yet, where a number of them is to be sent.
     left: Option<AtomicU64>,
     written: AtomicU64,
@@ -190,19 +210,31 @@ struct Share<'a> {
     /// `None` of a stream that has ended.
     outlets: Vec<Option<Outlet<'a>>>,
     open: usize,
+    /// Of streams that are given their bytes when they are due; empty where all are given at once.
+    paced: Vec<Paced>,
     /// For bytes of the pattern.
     room: Vec<u8>,
     ready: Vec<u64>,
 }
 
+/// A stream that is given its bytes when they are due.
+struct Paced {
+    pace: Pace,
+    /// Whether the kernel takes none at present: the poll loop waits until it does, and for no other.
+    is_full: bool,
+}
+
 impl<'a> Share<'a> {
     fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
         let poll = Poll::new()?;
+        let first = range.start;
         let mut outlets = Vec::new();
         for index in range.clone() {
             let stream = &flow.streams[index];
             stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
-            poll.add(stream, index as u64, Interest::Write)?;
+            if flow.pace.is_none() {
+                poll.add(stream, index as u64, Interest::Write)?;
+            }
             outlets.push(Some(if flow.plan.patterned {
                 Outlet::patterned(u32::try_from(index).unwrap_or(u32::MAX))
             } else {
@@ -210,22 +242,45 @@ impl<'a> Share<'a> {
             }));
         }
         let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
-        Ok(Self { flow, first: range.start, poll, open: outlets.len(), outlets, room, ready: Vec::new() })
+        let paced = range.filter_map(|_| flow.pace).map(|pace| Paced { pace, is_full: false }).collect();
+        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, room, ready: Vec::new() })
     }
 
     /// Waits for streams that take more, and writes to them.
     fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+        let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
         self.poll.wait(&mut ready, Some(wait_ns))?;
         for &token in &ready {
             if token == WAKE {
                 self.flow.wake.clear();
+            } else if let Some(paced) = self.paced.get_mut(token as usize - self.first) {
+                paced.is_full = false;
+                self.poll.remove(&self.flow.streams[token as usize])?;
             } else {
                 self.write_turn(token as usize)?;
             }
         }
         self.ready = ready;
         Ok(())
+    }
+
+    /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
+    fn write_due(&mut self) -> Result<Option<u64>, EngineError> {
+        let mut next_ns = None;
+        for place in 0..self.paced.len() {
+            let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;
+            let is_due = self.paced[place].pace.due_ns() <= clock::monotonic_ns();
+            if is_due && waits(self) {
+                self.write_turn(self.first + place)?;
+            }
+            if waits(self) {
+                let due_ns = self.paced[place].pace.due_ns();
+                next_ns = Some(next_ns.map_or(due_ns, |next: u64| next.min(due_ns)));
+            }
+        }
+        let now = clock::monotonic_ns();
+        Ok(next_ns.map(|next_ns| next_ns.saturating_sub(now)))
     }
 
     /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
@@ -235,21 +290,36 @@ impl<'a> Share<'a> {
         let Some(Some(outlet)) = self.outlets.get_mut(place) else { return Ok(()) };
         let mut written = 0;
         let mut end = None;
+        let mut paced = self.paced.get_mut(place);
+        let mut allowed = paced.as_mut().map(|paced| paced.pace.allowed(clock::monotonic_ns()));
+        let mut is_full = false;
         for _ in 0..TURN {
-            let length = self.flow.take(self.flow.payload.length());
+            if allowed == Some(0) {
+                break;
+            }
+            let length = self.flow.take(self.flow.payload.length().min(allowed.unwrap_or(usize::MAX)));
             let done = match length {
                 0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
                 _ => outlet.send(stream, length, &mut self.room).map(Some),
             };
             self.flow.give_back(length - done.as_ref().map_or(0, |sent| sent.unwrap_or(0)).min(length));
             match done {
-                Ok(Some(0)) if length == 0 => break,
-                Ok(Some(accepted)) => written += accepted as u64,
+                Ok(Some(0)) if length == 0 => {
+                    is_full = true;
+                    break;
+                }
+                Ok(Some(accepted)) => {
+                    written += accepted as u64;
+                    allowed = allowed.map(|allowed| allowed.saturating_sub(accepted));
+                }
                 Ok(None) => {
                     end = Some(End::Through);
                     break;
                 }
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    is_full = true;
+                    break;
+                }
                 Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
                     end = Some(End::Ended);
                     break;
@@ -258,6 +328,13 @@ impl<'a> Share<'a> {
             }
         }
         self.flow.written.fetch_add(written, Ordering::Relaxed);
+        if let Some(paced) = paced {
+            paced.pace.give(written as usize);
+            if is_full && end.is_none() {
+                paced.is_full = true;
+                self.poll.add(stream, index as u64, Interest::Write)?;
+            }
+        }
         match end {
             None => Ok(()),
             Some(End::Ended) => self.close(place),
@@ -276,7 +353,9 @@ impl<'a> Share<'a> {
         self.note_completed(place);
         self.outlets[place] = None;
         self.open -= 1;
-        self.poll.remove(stream)?;
+        if self.paced.get(place).is_none_or(|paced| paced.is_full) {
+            self.poll.remove(stream)?;
+        }
         if self.flow.open.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.flow.wake.wake();
         }

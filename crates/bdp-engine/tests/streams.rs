@@ -38,6 +38,8 @@ fn send_plan(threads: usize, zerocopy: Zerocopy, patterned: bool, bytes: u64) ->
         length_bytes: 100_000,
         longest: Nanos::secs(30),
         bytes: Some(bytes),
+        rate_bps: None,
+        whole_writes: false,
         interval: Nanos::millis(20),
         zerocopy,
         patterned,

@@ -87,3 +87,30 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
         assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
     }
 }
+
+#[test]
+fn a_low_rate_holds_from_the_first_byte_on() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for (options, bps) in [("-b 1M -t 2", 1e6), ("-b 20M -t 1 -P 2", 40e6)] {
+        let ended = bench.run(&format!("measure 127.0.0.1:{} {options} --json", server.port));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let document = ended.json();
+        for direction in document["directions"].as_array().unwrap() {
+            let part = number(direction, "/goodput_bps") / bps;
+            // What a machine that halts makes late is not made up for.
+            assert!((0.8..1.1).contains(&part), "{options}: {part} of the rate: {direction:#}");
+        }
+    }
+    if !iperf3_is_there("a_low_rate_holds_from_the_first_byte_on") {
+        return;
+    }
+    // In whole blocks, of which the third is due after 2.1 s.
+    let document = client(server.port, "-b 1M -R -t 2");
+    let part = number(&document, "/end/sum_received/bits_per_second") / 1e6;
+    assert!((0.5..1.1).contains(&part), "{part} of the rate");
+    let document = client(server.port, "-b 20M -R -t 2");
+    let part = number(&document, "/end/sum_received/bits_per_second") / 20e6;
+    assert!((0.8..1.1).contains(&part), "{part} of the rate");
+    server.assert_unharmed(&bench);
+}

@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) omit: Nanos,
     /// A sender ends after so many bytes.
     pub(crate) volume_bytes: Option<u64>,
+    /// Rate that a sender holds each stream to, bit/s.
+    pub(crate) rate_bps: Option<u64>,
     /// From one reading to the next.
     pub(crate) interval: Nanos,
     /// Whether the receiver's window is left to the kernel.
@@ -46,14 +48,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What a client asked for, for no longer than `longest`.
-    pub(crate) fn of(parameters: &Parameters, longest: Nanos) -> Self {
+    /// What a client asked for, for no longer than `longest`, and sent at this rate.
+    pub(crate) fn of(parameters: &Parameters, longest: Nanos, rate_bps: Option<u64>) -> Self {
         Self {
             length_bytes: parameters.length_bytes,
             longest,
             omit: Nanos::secs(parameters.omit_seconds),
             // What is sent before counting begins is not of the volume, and how much that will be nobody knows.
             volume_bytes: parameters.volume_bytes().filter(|_| parameters.omit_seconds == 0),
+            rate_bps,
             interval: INTERVAL,
             autotuned: parameters.window_bytes.is_none(),
             zerocopy: Zerocopy::Auto,
@@ -85,6 +88,8 @@ impl Flow {
             length_bytes: plan.length_bytes,
             longest: plan.longest,
             bytes: plan.volume_bytes,
+            rate_bps: plan.rate_bps,
+            whole_writes: true,
             interval: plan.interval,
             zerocopy: plan.zerocopy,
             patterned: false,

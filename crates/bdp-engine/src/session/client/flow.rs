@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
-use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
 
@@ -174,6 +174,8 @@ impl Flow {
             length_bytes: request.length.as_bytes(),
             longest: request.duration + Nanos::from(PATIENCE),
             bytes: request.bytes.map(|b| b.as_bytes()),
+            rate_bps: request.pacing_bps,
+            whole_writes: false,
             interval: request.interval,
             zerocopy: request.zerocopy,
             patterned: request.check_payload,
@@ -181,9 +183,6 @@ impl Flow {
         };
         let pacing_bps = request.pacing_bps;
         self.start(move |streams, stop, meter| {
-            if let Some(rate_bps) = pacing_bps {
-                streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
-            }
             let patience = stall::patience(plan.interval, pacing_bps);
             let sent = stall::guard(meter, stop, patience, |stop| send::over(streams, &plan, stop, meter))?;
             Ok(End::Sent(Sent { pacing_bps, ..sent }))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::{Nanos, Rate};
-use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::Sent;
 use bdp_wire::datagram::Opening;
 use bdp_wire::session::{Answer, FlowOrder, Role};
@@ -258,11 +258,14 @@ impl Flow {
                     .map(Answer::Received)
             }
             Role::Send => {
-                let pacing_bps = self.pace(&streams)?;
+                let rate_bps = self.stream_rate(streams.len());
+                let pacing_bps = rate_bps.filter(|_| self.order.pacing_bps.is_some());
                 let plan = SendPlan {
                     length_bytes: self.order.length_bytes,
                     longest: self.order.duration + PATIENCE,
                     bytes: self.order.bytes,
+                    rate_bps,
+                    whole_writes: false,
                     interval: self.order.interval,
                     zerocopy: self.order.zerocopy,
                     patterned: self.order.check_payload,
@@ -277,16 +280,10 @@ impl Flow {
         }
     }
 
-    /// Has the kernel keep each stream to what was asked for, and the flow below what the server may send. Gives the rate of
-    /// each that was asked for and granted.
-    fn pace(&self, streams: &[TcpStream]) -> Result<Option<u64>, EngineError> {
-        let granted = self.rate.map(|rate| rate.as_bps() / streams.len().max(1) as u64);
-        let asked = self.order.pacing_bps;
-        let Some(rate) = asked.into_iter().chain(granted).min() else { return Ok(None) };
-        for stream in streams {
-            socket::pace(stream, rate)?;
-        }
-        Ok(asked.map(|_| rate))
+    /// What each of so many streams is held to: what was asked for, and no more than its share of what the server may send.
+    fn stream_rate(&self, streams: usize) -> Option<u64> {
+        let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
+        self.order.pacing_bps.into_iter().chain(granted).min()
     }
 
     fn run_datagrams(&self) -> Result<Answer, EngineError> {

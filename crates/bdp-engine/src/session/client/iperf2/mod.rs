@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::units::Nanos;
-use bdp_sys::{socket, tcp_info};
+use bdp_sys::tcp_info;
 use bdp_wire::control::{Mark, Received, Sent};
 use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 
@@ -375,14 +375,13 @@ fn send_all(
         length_bytes: request.length.as_bytes(),
         longest: request.duration,
         bytes: request.bytes.map(|b| b.as_bytes()),
+        rate_bps: request.pacing_bps,
+        whole_writes: false,
         interval: request.interval,
         zerocopy: request.zerocopy,
         patterned: false,
         crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
-    if let Some(rate_bps) = request.pacing_bps {
-        kept.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
-    }
     let began = Instant::now();
     let mut sent = send::over(streams, &plan, stop, meter)?;
     sent.pacing_bps = request.pacing_bps;

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
-use bdp_sys::socket;
 use bdp_wire::iperf3::datagram::{HELLO, is_answer};
 use bdp_wire::iperf3::exchange::Step;
 
@@ -89,12 +88,6 @@ impl Driver<'_, '_> {
             )?);
         }
         streams.iter().for_each(|stream| self.note_handshake(stream));
-        if let Some(rate) = request.pacing_bps {
-            // What the server sends it paces itself.
-            for stream in &streams {
-                socket::pace(stream, rate)?;
-            }
-        }
         Ok(streams)
     }
 
@@ -154,6 +147,8 @@ impl Driver<'_, '_> {
             longest: request.duration,
             omit: request.omit,
             volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
+            // What the server sends it paces itself.
+            rate_bps: request.pacing_bps,
             interval: request.interval,
             autotuned: request.socket_buffer.is_none() && request.window.is_none(),
             zerocopy: request.zerocopy,

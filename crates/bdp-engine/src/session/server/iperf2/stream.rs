@@ -152,13 +152,12 @@ impl Stream<'_> {
             };
             return bursts::send(stream, &self.header, &plan, &self.shared.ending);
         }
-        if rate < u64::MAX {
-            socket::pace(&stream, rate)?;
-        }
         let plan = SendPlan {
             length_bytes,
             longest,
             bytes,
+            rate_bps: Some(rate).filter(|&rate| rate < u64::MAX),
+            whole_writes: false,
             interval: INTERVAL,
             zerocopy: Zerocopy::Auto,
             patterned: false,

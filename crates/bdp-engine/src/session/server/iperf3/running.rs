@@ -189,8 +189,10 @@ fn connections(
     longest: Nanos,
     most: Option<Rate>,
 ) -> Result<Vec<Flow>, EngineError> {
-    pace(&streams, parameters, most)?;
-    let plan = tcp::Plan::of(parameters, longest);
+    if parameters.kernel_rate_bps > 0 {
+        streams.iter().try_for_each(|stream| socket::pace(stream, parameters.kernel_rate_bps))?;
+    }
+    let plan = tcp::Plan::of(parameters, longest, stream_rate(parameters, most));
     by_direction(
         streams,
         parameters,
@@ -221,15 +223,6 @@ fn datagrams(
         |streams| udp::Flow::receive(streams, receiving.clone(), None).map(Flow::Datagrams),
         |streams| udp::Flow::send(streams, sending.clone(), None).map(Flow::Datagrams),
     )
-}
-
-/// Has the kernel hold the streams to the rate that was asked for, and all that the server sends to what it may.
-fn pace(streams: &[TcpStream], parameters: &Parameters, most: Option<Rate>) -> Result<(), EngineError> {
-    let Some(rate) = stream_rate(parameters, most) else { return Ok(()) };
-    for stream in streams {
-        socket::pace(stream, rate)?;
-    }
-    Ok(())
 }
 
 /// The rate of each stream: what was asked for, and no more than its share of what is granted.

@@ -30,13 +30,22 @@ fn certificates(bench: &Bench) -> Option<Arc<ServerConfig>> {
         "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem"
             .to_owned(),
     ] {
-        let mut command = Command::new("openssl");
-        command.args(line.split_whitespace()).current_dir(bench.folder());
-        let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        assert!(done.success(), "{line}");
+        openssl(bench, &line);
     }
-    let chain = vec![CertificateDer::from_pem_file(bench.path("leaf.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_file(bench.path("leaf.key")).unwrap();
+    Some(serving(bench, "leaf"))
+}
+
+fn openssl(bench: &Bench, line: &str) {
+    let mut command = Command::new("openssl");
+    command.args(line.split_whitespace()).current_dir(bench.folder());
+    let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(done.success(), "{line}");
+}
+
+/// A server with the certificate and the key of this name.
+fn serving(bench: &Bench, name: &str) -> Arc<ServerConfig> {
+    let chain = vec![CertificateDer::from_pem_file(bench.path(&format!("{name}.pem"))).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(bench.path(&format!("{name}.key"))).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -44,7 +53,7 @@ fn certificates(bench: &Bench) -> Option<Arc<ServerConfig>> {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .unwrap();
-    Some(Arc::new(config))
+    Arc::new(config)
 }
 
 /// Serves on a port of loopback until the test ends.
@@ -163,6 +172,47 @@ fn a_download_without_tls_ends_as_its_file_does() {
         // Chunks have a line before and after.
         assert!((bytes..bytes + 20).contains(&got), "{path}: {got}");
     }
+}
+
+#[test]
+fn certificates_and_roots_that_will_not_do_are_told_in_plain_words() {
+    let bench = Bench::new();
+    if certificates(&bench).is_none() {
+        return;
+    }
+    // What 'openssl req -x509' makes by itself is a CA, and with CA:FALSE a server's, be it signed by itself.
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let own = format!(
+        "req -x509 {key} -subj /CN=own -days 2 -addext subjectAltName=IP:127.0.0.1 -keyout own.key -out own.pem"
+    );
+    let through = |refused: bool| {
+        let port = serve_web(Some(serving(&bench, "own")));
+        let mut command = bench.bdp(&format!("measure https://127.0.0.1:{port}/large -n 1M --idle 0.1"));
+        command.env("SSL_CERT_FILE", bench.path("own.pem"));
+        let ended = start(command).wait();
+        if refused { ended.refusal(3).to_owned() } else { format!("{}{}", ended.code(), ended.err) }
+    };
+    openssl(&bench, &own);
+    let line = through(true);
+    assert!(line.contains("a CA's own certificate") && line.contains("CA:FALSE"), "{line}");
+    assert!(!line.contains("Error("), "{line}");
+    openssl(&bench, &format!("{own} -addext basicConstraints=critical,CA:FALSE"));
+    let line = through(false);
+    assert!(line.starts_with('0'), "{line}");
+    bench.write("garbage.pem", "no certificate\n");
+    for (file, told) in [("none.pem", "No such file"), ("garbage.pem", "no certificate in it")] {
+        let mut command = bench.bdp("measure https://127.0.0.1:1/ -t 1");
+        command.env("SSL_CERT_FILE", bench.path(file));
+        let ended = start(command).wait();
+        let line = ended.refusal(3);
+        assert!(line.contains(told) && line.contains(file) && line.contains("SSL_CERT_FILE"), "{line}");
+    }
+    // Who asks for no TLS needs no roots.
+    let port = serve_web(None);
+    let mut command = bench.bdp(&format!("measure http://127.0.0.1:{port}/large -n 1M --idle 0.1"));
+    command.env("SSL_CERT_FILE", bench.path("none.pem"));
+    let ended = start(command).wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
 }
 
 #[test]

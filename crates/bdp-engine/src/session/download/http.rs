@@ -1,12 +1,14 @@
 //! HTTP/1.1 (RFC 9112) as far as a download needs it, over TCP or TLS on a socket of ours.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::url::Url;
 
@@ -17,17 +19,42 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Longest head of an answer.
 const LONGEST_HEAD: usize = 32 << 10;
 
-/// What of TLS all connections share: the system's roots. The error says what is missing.
-pub fn tls() -> Result<Arc<ClientConfig>, String> {
+/// Names a file of roots, instead of the system's.
+const ROOTS_FILE: &str = "SSL_CERT_FILE";
+
+/// What of TLS all connections share: the roots, which are read when the first connection needs them.
+#[derive(Default)]
+pub struct Tls(OnceLock<Result<Arc<ClientConfig>, String>>);
+
+impl Tls {
+    /// The error says what is missing.
+    pub fn config(&self) -> Result<Arc<ClientConfig>, String> {
+        self.0.get_or_init(configure).clone()
+    }
+}
+
+fn configure() -> Result<Arc<ClientConfig>, String> {
+    let named = std::env::var_os(ROOTS_FILE).map(PathBuf::from);
+    let way_out = "name a file of root certificates in PEM, or unset the variable for the system's";
+    if let Some(path) = &named {
+        // Beside a folder in SSL_CERT_DIR it would be passed over.
+        File::open(path)
+            .map_err(|e| format!("open {}, which {ROOTS_FILE} names: {e}; {way_out}", path.display()))?;
+        let found = rustls_native_certs::load_certs_from_paths(Some(path), None);
+        if RootCertStore::empty().add_parsable_certificates(found.certs).0 == 0 {
+            return Err(format!(
+                "{}, which {ROOTS_FILE} names, has no certificate in it that can be read; {way_out}",
+                path.display()
+            ));
+        }
+    }
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     let (trusted, _) = roots.add_parsable_certificates(found.certs);
     if trusted == 0 {
-        return Err(
-            "this machine has no root certificates; install ca-certificates, or name a file of them in \
-                    SSL_CERT_FILE"
-                .to_owned(),
-        );
+        return Err(format!(
+            "this machine has no root certificates; install ca-certificates, or name a file of them in {ROOTS_FILE}"
+        ));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -63,7 +90,7 @@ pub struct Head {
 
 impl Connection {
     /// Over a connected socket; the handshake of TLS is done when this returns.
-    pub fn open(stream: TcpStream, url: &Url, tls: &Arc<ClientConfig>) -> Result<Self, String> {
+    pub fn open(stream: TcpStream, url: &Url, tls: &Tls) -> Result<Self, String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
@@ -73,7 +100,7 @@ impl Connection {
         }
         let name = ServerName::try_from(url.host.clone())
             .map_err(|_| format!("'{}' is no name that a certificate can be for", url.host))?;
-        let session = ClientConnection::new(Arc::clone(tls), name).map_err(|e| e.to_string())?;
+        let session = ClientConnection::new(tls.config()?, name).map_err(|e| e.to_string())?;
         let mut secure = StreamOwned::new(session, stream);
         let until = Instant::now() + PATIENCE;
         while secure.conn.is_handshaking() {
@@ -171,6 +198,18 @@ pub fn is_wait(error: &io::Error) -> bool {
 
 fn handshake_failure(error: &io::Error) -> String {
     let way_out = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(why)) if is_ca(why) => {
+            return "TLS: the server shows a CA's own certificate (CA:TRUE, as 'openssl req -x509' makes it), and a CA \
+                    is not taken for a server; give the server a certificate that this CA signs, or one made with \
+                    -addext basicConstraints=critical,CA:FALSE"
+                .to_owned();
+        }
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        )) => "; renew the server's certificate, or set this machine's clock",
         Some(rustls::Error::InvalidCertificate(_)) => {
             "; its certificate is not one that this machine trusts for that name: check the name, or name a file \
              with its root in SSL_CERT_FILE"
@@ -180,6 +219,12 @@ fn handshake_failure(error: &io::Error) -> String {
         _ => "",
     };
     format!("TLS: {error}{way_out}")
+}
+
+/// Whether a certificate was refused because it may sign others.
+fn is_ca(why: &CertificateError) -> bool {
+    // The verifier's own error has no public name here.
+    matches!(why, CertificateError::Other(inner) if format!("{inner:?}").contains("CaUsedAsEndEntity"))
 }
 
 fn parse_head(bytes: &[u8]) -> Result<Head, String> {

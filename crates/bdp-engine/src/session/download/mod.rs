@@ -22,7 +22,7 @@ use super::client::{interruption, outcome};
 use super::{Progress, SessionError, Stage, dial};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
-use http::{Connection, Head, is_wait};
+use http::{Connection, Head, Tls, is_wait};
 pub use url::Url;
 
 /// Most redirections that are followed.
@@ -59,7 +59,11 @@ pub fn measure(
         concludes: false,
     };
     tell.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), Vec::new(), None)?;
-    let tls = http::tls().map_err(|what| failed(&url, what))?;
+    let tls = Tls::default();
+    if url.secure {
+        // Before anybody is bothered.
+        tls.config().map_err(|what| failed(&url, what))?;
+    }
     let options = TcpOptions {
         window_bytes: request.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX)),
         receive_buffer: request.socket_buffer.map(|b| b.as_bytes() as usize),
@@ -146,7 +150,7 @@ fn settle(
     mut url: Url,
     request: &MeasureRequest,
     options: &TcpOptions,
-    tls: &Arc<rustls::ClientConfig>,
+    tls: &Tls,
     cancel: &AtomicBool,
 ) -> Result<(Url, SocketAddr), SessionError> {
     for _ in 0..=MOST_REDIRECTIONS {
@@ -183,7 +187,7 @@ struct Connecting<'a> {
     address: SocketAddr,
     request: &'a MeasureRequest,
     options: &'a TcpOptions,
-    tls: &'a Arc<rustls::ClientConfig>,
+    tls: &'a Tls,
     cancel: &'a AtomicBool,
 }
 

@@ -97,9 +97,26 @@ fn answer(mut stream: impl Read + Write) -> std::io::Result<()> {
                 stream.write_all(sized("200 OK", 1000).as_bytes())?;
                 stream.write_all(&body[..1000])?;
             }
+            "/slow" => {
+                stream.write_all(sized("200 OK", 1000).as_bytes())?;
+                trickle(&mut stream, &body[..1000])?;
+            }
+            "/cut" => {
+                stream.write_all(sized("200 OK", 2000).as_bytes())?;
+                trickle(&mut stream, &body[..1000])?;
+                return Ok(());
+            }
+            "/endless" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+                trickle(&mut stream, &body[..1000])?;
+                return Ok(());
+            }
+            "/negative" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n")?;
+            }
             "/chunked" => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n")?;
-                stream.write_all(&body[..1 << 20])?;
+                trickle(&mut stream, &body[..1 << 20])?;
                 stream.write_all(b"\r\n0\r\n\r\n")?;
             }
             "/moved" => {
@@ -112,6 +129,16 @@ fn answer(mut stream: impl Read + Write) -> std::io::Result<()> {
         }
         stream.flush()?;
     }
+}
+
+/// Sends it in more than the tenth of a second that a rate takes.
+fn trickle(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
+    for part in bytes.chunks(bytes.len() / 10) {
+        stream.write_all(part)?;
+        stream.flush()?;
+        thread::sleep(std::time::Duration::from_millis(30));
+    }
+    Ok(())
 }
 
 fn download(bench: &Bench, url: &str, options: &str) -> Ended {
@@ -162,12 +189,18 @@ fn a_download_over_tls_is_measured_at_the_receiver() {
 fn a_download_without_tls_ends_as_its_file_does() {
     let bench = Bench::new();
     let port = serve_web(None);
-    for (path, bytes) in [("small", 1000), ("chunked", 1 << 20)] {
+    for (path, bytes, whole) in
+        [("slow", 1000, true), ("chunked", 1 << 20, true), ("endless", 1000, true), ("cut", 1000, false)]
+    {
         let url = format!("http://127.0.0.1:{port}/{path}");
-        let ended = bench.run(&format!("measure {url} -t 5 --idle 0.1 --json"));
+        let ended = bench.run(&format!("measure {url} -t 20 --idle 0.1 --json"));
         assert_eq!(ended.code(), 0, "{}", ended.err);
-        let from = &ended.json()["directions"][0];
-        assert_eq!(from["ended"], "closed", "{path}");
+        let document = ended.json();
+        let from = &document["directions"][0];
+        assert_eq!(from["ended"], if whole { "bytes" } else { "closed" }, "{path}");
+        let caveats = document["caveats"].to_string();
+        assert_eq!(caveats.contains("ended early"), !whole, "{path}: {caveats}");
+        assert_eq!(caveats.contains("the file was over after"), whole, "{path}: {caveats}");
         let got = from["bytes"].as_u64().unwrap();
         // Chunks have a line before and after.
         assert!((bytes..bytes + 20).contains(&got), "{path}: {got}");
@@ -237,6 +270,30 @@ fn what_a_server_will_not_give_is_told_in_a_line() {
     let refused = |path: &str, code| bench.run(&format!("measure {path}")).refusal(code).to_owned();
     assert!(refused(&format!("http://127.0.0.1:{port}/none"), 3).contains("answers 404"));
     assert!(refused(&format!("http://127.0.0.1:{port}/round"), 3).contains("redirections"));
+    let small = refused(&format!("http://127.0.0.1:{port}/small --idle 0"), 3);
+    assert!(small.contains("1000 B came whole within") && small.contains("a larger file"), "{small}");
+    assert!(
+        refused(&format!("http://127.0.0.1:{port}/negative"), 3)
+            .contains("Content-Length of its answer is '-5'")
+    );
+    for option in [
+        "--check-payload",
+        "--iperf3",
+        "--iperf2",
+        "--zerocopy off",
+        "--dscp ef",
+        "--nodelay",
+        "--cpu 0",
+        "-l 64K",
+        "--token x",
+        "-C reno",
+        "-b 10M",
+    ] {
+        // Nothing is asked: nothing listens there.
+        let line = refused(&format!("http://127.0.0.1:1/ {option}"), 2);
+        let flag = option.split(' ').next().unwrap();
+        assert!(line.contains(&format!("{flag} ")) && line.contains("download"), "{line}");
+    }
     assert!(refused(&format!("ftp://127.0.0.1:{port}/"), 2).contains("neither https:// nor http://"));
     assert!(
         refused(&format!("http://127.0.0.1:{port}/large --forward"), 2).contains("--forward needs a bdp")

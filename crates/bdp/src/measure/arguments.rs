@@ -237,10 +237,20 @@ impl MeasureArgs {
             ("--user", self.login.is_asked()),
             ("-C", self.congestion.is_some()),
             ("-b", self.udp.pacing_bps().is_some()),
+            ("-l", self.length.is_some()),
+            ("--token", self.token.is_some()),
+            ("--token-file", self.token_file.is_some()),
         ];
         if let Some((flag, _)) = other_end.iter().find(|(_, given)| *given) {
             return Err(exit::usage(format!(
                 "{flag} needs a bdp at the other end, and {text} is a download; leave it out"
+            )));
+        }
+        let others = [("--iperf3", self.iperf3), ("--iperf2", self.iperf2)];
+        let of_senders = self.payload.given().into_iter().chain(self.socket.of_senders());
+        if let Some((flag, _)) = others.into_iter().chain(of_senders).find(|(_, given)| *given) {
+            return Err(exit::usage(format!(
+                "{flag} is nothing that a download has, and {text} is one; leave it out"
             )));
         }
         Url::parse(text).map(Some).map_err(exit::usage)

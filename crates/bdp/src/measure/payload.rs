@@ -47,6 +47,15 @@ impl PayloadArgs {
         [(self.zerocopy != How::Auto, "--zerocopy"), (self.check_payload, "--check-payload")]
     }
 
+    /// All of them, and whether they were given.
+    pub fn given(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--zerocopy", self.zerocopy != How::Auto),
+            ("--check-payload", self.check_payload),
+            ("--cpu", self.cpu.is_some()),
+        ]
+    }
+
     /// The request with these in it.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.check_payload && !matches!(self.zerocopy, How::Auto | How::Off) {

@@ -240,13 +240,25 @@ fn parse_head(bytes: &[u8]) -> Result<Head, String> {
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "location" => head.location = Some(value.to_owned()),
-            "content-length" => head.length = value.parse().ok(),
+            "content-length" => head.length = Some(parse_length(value)?),
             "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
             "connection" => head.closes = value.eq_ignore_ascii_case("close"),
             _ => {}
         }
     }
     Ok(head)
+}
+
+/// A length, which a careless intermediary may have repeated (RFC 9110, section 8.6).
+fn parse_length(value: &str) -> Result<u64, String> {
+    let mut lengths = value.split(',').map(str::trim);
+    let first = lengths.next().unwrap_or_default();
+    let is_length = first.bytes().all(|b| b.is_ascii_digit()) && lengths.all(|other| other == first);
+    first
+        .parse()
+        .ok()
+        .filter(|_| is_length)
+        .ok_or_else(|| format!("the Content-Length of its answer is '{value}', which is no length"))
 }
 
 #[cfg(test)]
@@ -259,6 +271,13 @@ mod tests {
         assert_eq!(head, Head { status: 200, length: Some(12), closes: true, ..Head::default() });
         let moved = parse_head(b"HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\n").unwrap();
         assert_eq!((moved.status, moved.location.as_deref()), (301, Some("/x")));
+        let repeated = parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n").unwrap();
+        assert_eq!(repeated.length, Some(5));
+        for length in ["-5", "+5", "", "5, 6", "five", "99999999999999999999"] {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            let told = parse_head(head.as_bytes()).unwrap_err();
+            assert!(told.contains(&format!("'{length}', which is no length")), "{told}");
+        }
         for wrong in ["SSH-2.0-x\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/2 200\r\n\r\n", "\r\n\r\n"] {
             assert!(parse_head(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
-use bdp_model::units::Nanos;
+use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process, tcp_info};
 use bdp_wire::control::{Mark, Received, Sent};
@@ -29,6 +29,10 @@ pub use url::Url;
 const MOST_REDIRECTIONS: u32 = 5;
 /// A file that is shorter is fetched once: asking for it again and again would measure the asking.
 const WORTH_REPEATING: u64 = 1 << 20;
+/// Of what came whole in less time no rate can be told: it has not waited for anything yet.
+const LONG_ENOUGH_NS: u64 = 100_000_000;
+/// How a flow ends all of whose connections have read the file to its end.
+const WHOLE: &str = "bytes";
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 /// From one look at the counts to the next.
@@ -88,6 +92,17 @@ pub fn measure(
     let idle = prober.summary(idle_from, loaded_from);
     let flow = Flow::start(connections.drain(..), &url)?;
     let received = flow.attend(request, &url, &prober, &mut tell)?;
+    let is_whole = received.ended == WHOLE;
+    if is_whole && received.duration_ns < LONG_ENOUGH_NS {
+        return Err(failed(
+            &url,
+            format!(
+                "{} came whole within {}, too short a time to tell a rate by; give the URL of a larger file",
+                ByteCount::bytes(received.bytes),
+                Nanos(received.duration_ns)
+            ),
+        ));
+    }
     let rtt = RttReport { idle, loaded: prober.summary(loaded_from, clock::monotonic_ns()) };
     let mut path = PathFacts { rtt_min_ns: prober.smallest(), ..PathFacts::default() };
     path.mtu_from = received.path_mtu;
@@ -104,6 +119,13 @@ pub fn measure(
     )];
     let directions = vec![result];
     outcome::add_caveats(request, &directions, &mut caveats);
+    if is_whole {
+        caveats.push(format!(
+            "the file was over after {}, and the time was not: one whose length is told as {} or more is asked for again",
+            Nanos(directions[0].duration_ns),
+            ByteCount::bytes(WORTH_REPEATING)
+        ));
+    }
     if tell.concludes {
         caveats.insert(0, interruption::caveat(request, &directions));
     }
@@ -262,6 +284,8 @@ struct Flow {
     /// When the first byte of any body came; `u64::MAX` before.
     first_byte_ns: Arc<AtomicU64>,
     open: Arc<AtomicU32>,
+    /// Connections that have read to the end of the file, and ask for it no more.
+    whole: Arc<AtomicU32>,
     stop: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
     threads: Vec<JoinHandle<()>>,
@@ -278,6 +302,7 @@ impl Flow {
             counts: Arc::new((0..count).map(|_| AtomicU64::new(0)).collect()),
             first_byte_ns: Arc::new(AtomicU64::new(u64::MAX)),
             open: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
+            whole: Arc::default(),
             stop: Arc::default(),
             failure: Arc::default(),
             threads: Vec::new(),
@@ -287,13 +312,14 @@ impl Flow {
             flow.sockets.push(clone);
             let (counts, open, stop) =
                 (Arc::clone(&flow.counts), Arc::clone(&flow.open), Arc::clone(&flow.stop));
-            let (failure, url) = (Arc::clone(&flow.failure), url.clone());
+            let (failure, whole, url) = (Arc::clone(&flow.failure), Arc::clone(&flow.whole), url.clone());
             let first_byte_ns = Arc::clone(&flow.first_byte_ns);
             flow.threads.push(crate::agent::start(move || {
-                if let Err(why) = fetch(&mut connection, &url, &counts[index], &first_byte_ns, &stop) {
-                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                match fetch(&mut connection, &url, &counts[index], &first_byte_ns, &stop) {
+                    Ok(is_whole) => drop(whole.fetch_add(u32::from(is_whole), Ordering::Relaxed)),
+                    Err(why) => *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
                 }
-                open.fetch_sub(1, Ordering::Relaxed);
+                open.fetch_sub(1, Ordering::Release);
             })?);
         }
         Ok(flow)
@@ -336,7 +362,7 @@ impl Flow {
                 });
             }
             let all = request.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
-            let silent = self.open.load(Ordering::Relaxed) == 0;
+            let silent = self.open.load(Ordering::Acquire) == 0;
             let over = at_ns >= request.duration.as_ns();
             if at_ns >= next_sample || over || all || silent {
                 samples.push(self.sample(mark));
@@ -344,7 +370,16 @@ impl Flow {
                 next_sample = at_ns - at_ns % interval + interval;
             }
             if over || all || silent {
-                break (mark, streams, if over { "duration" } else { "closed" });
+                let is_whole = self.whole.load(Ordering::Relaxed) as usize == self.counts.len();
+                break (
+                    mark,
+                    streams,
+                    match (over, all || !is_whole) {
+                        (true, _) => "duration",
+                        (_, true) => "closed",
+                        (_, false) => WHOLE,
+                    },
+                );
             }
             if let Err(cancelled) = tell.check() {
                 // Within the omit there is nothing yet to conclude.
@@ -426,14 +461,15 @@ impl Drop for Flow {
     }
 }
 
-/// Asks for the file, again as long as it is worth that, and counts what comes of its body.
+/// Asks for the file, again as long as it is worth that, and counts what comes of its body. Whether it ended with a body that
+/// was whole.
 fn fetch(
     connection: &mut Connection,
     url: &Url,
     count: &AtomicU64,
     first_byte_ns: &AtomicU64,
     stop: &AtomicBool,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let mut room = vec![0; READ_BYTES];
     while !stop.load(Ordering::Relaxed) {
         connection.ask(url).map_err(|e| e.to_string())?;
@@ -445,11 +481,15 @@ fn fetch(
         count.fetch_add(body.len() as u64, Ordering::Relaxed);
         connection.set_glances().map_err(|e| e.to_string())?;
         let ended = read_body(connection, &head, &body, &mut room, count, stop)?;
-        if !ended || head.closes || head.length.is_none_or(|length| length < WORTH_REPEATING) {
-            return Ok(());
+        if !ended {
+            // Without a length it is the end of the connection that ends it (RFC 9112, section 6.3).
+            return Ok(head.length.is_none() && !head.chunked && !stop.load(Ordering::Relaxed));
+        }
+        if head.closes || head.length.is_none_or(|length| length < WORTH_REPEATING) {
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Reads to the end of the body; whether that was reached with the connection still open.

@@ -36,7 +36,7 @@ pub struct UdpOptions {
     pub dscp: Option<u8>,
     /// Device that it sends through.
     pub device: Option<String>,
-    /// Whether packets may not be fragmented, here nor on the way.
+    /// Whether packets may not be fragmented, here nor on the way; else both may be.
     pub dont_fragment: bool,
     /// Whether its port is that of another socket of the same user (`SO_REUSEPORT`).
     pub share_port: bool,
@@ -81,14 +81,14 @@ fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
     if let Some(bytes) = options.send_buffer {
         enlarge(&socket, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, "SO_SNDBUF")?;
     }
-    if options.dont_fragment {
-        let (level, option, name) = match family_of {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
-            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
-        };
-        // IP_PMTUDISC_DO and IPV6_PMTUDISC_DO are the same number.
-        set_number(&socket, level, option, libc::IP_PMTUDISC_DO, name)?;
-    }
+    let (level, option, name) = match family_of {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
+    };
+    // Of both IP versions these are the same numbers. What is the default, IP_PMTUDISC_WANT, lets no router fragment and fails
+    // with EMSGSIZE once one says so.
+    let discovery = if options.dont_fragment { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT };
+    set_number(&socket, level, option, discovery, name)?;
     Ok(socket)
 }
 

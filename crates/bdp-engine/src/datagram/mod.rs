@@ -54,11 +54,20 @@ pub struct StreamTally {
 
 /// Payload of a datagram: what was asked for, or what the path's MTU holds of it in one packet.
 pub fn payload_bytes(asked: Option<u32>, layout: &Layout, socket: &UdpSocket) -> usize {
-    let ip_header = if socket.peer_addr().is_ok_and(|peer| peer.is_ipv4()) { 20 } else { 40 };
-    let by_path = || udp::path_mtu(socket).unwrap_or(1500).saturating_sub(ip_header + 8);
-    // The largest datagrams are sent one by one: of loopback's MTU a train would hold one.
-    let bytes = asked.unwrap_or_else(|| by_path().min(LONGEST_BY_PATH));
+    let bytes = asked.unwrap_or_else(|| payload_by_path(socket, udp::path_mtu(socket)));
     bytes.clamp(layout.header_bytes() as u32, LONGEST_DATAGRAM) as usize
+}
+
+/// Payload that a path of this MTU holds in one packet to the socket's peer.
+pub(crate) fn payload_by_path(socket: &UdpSocket, path_mtu: Option<u32>) -> u32 {
+    let headers = header_bytes(socket.peer_addr().is_ok_and(|peer| peer.is_ipv4()));
+    // The largest datagrams are sent one by one: of loopback's MTU a train would hold one.
+    path_mtu.unwrap_or(1500).saturating_sub(headers).min(LONGEST_BY_PATH)
+}
+
+/// Bytes of the headers of IP (RFC 791, RFC 8200) and UDP.
+pub(crate) const fn header_bytes(is_v4: bool) -> u32 {
+    8 + if is_v4 { 20 } else { 40 }
 }
 
 /// Payload of a jumbo frame: what a path whose MTU is larger, as that of loopback is, gets by default.

@@ -65,7 +65,6 @@ pub fn each_over(
 ) -> Result<(Sent, Vec<StreamTally>), EngineError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
-    let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
     let send_buffer = streams.first().and_then(|s| bdp_sys::socket::send_buffer(&s.socket).ok());
     let shown = Shown {
         meter,
@@ -81,6 +80,7 @@ pub fn each_over(
     });
     let mut all = DatagramsSent::default();
     let (mut gaps, mut method, mut tallies) = (Histogram::new(), String::new(), Vec::new());
+    let mut path_mtu = None;
     for stream in done {
         let stream = stream?;
         all.payload_bytes = stream.payload_bytes as u64;
@@ -91,6 +91,7 @@ pub fn each_over(
         all.duration_ns = all.duration_ns.max(stream.duration_ns);
         gaps.merge(&stream.gaps);
         method = stream.method;
+        path_mtu = stream.path_mtu.into_iter().chain(path_mtu).min();
     }
     all.gaps = Distribution::of(&gaps);
     let elapsed = (clock::monotonic_ns() - started).max(1);
@@ -137,6 +138,8 @@ struct StreamSent {
     gaps: Histogram,
     burst_max: u64,
     method: String,
+    /// As the kernel knew it in the end: a router may have told it on the way.
+    path_mtu: Option<u32>,
 }
 
 /// One stream on its thread.
@@ -252,6 +255,7 @@ impl<'a> Pacer<'a> {
             gaps: self.gaps,
             burst_max: self.burst_max,
             method,
+            path_mtu: udp::path_mtu(self.sender.socket()),
         })
     }
 

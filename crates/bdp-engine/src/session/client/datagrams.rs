@@ -14,6 +14,7 @@ use bdp_wire::session::Key;
 
 use super::super::{SessionError, dial};
 use super::PATIENCE;
+use crate::datagram::header_bytes;
 use crate::datagram::opening;
 use crate::datagram::outcome;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
@@ -25,6 +26,7 @@ pub(super) fn order(request: &MeasureRequest) -> Option<DatagramOrder> {
         payload_bytes: udp.datagram_bytes,
         rate_bps: udp.rate_bps,
         dont_fragment: udp.dont_fragment,
+        path_mtu: None,
     })
 }
 
@@ -64,6 +66,18 @@ pub(super) fn sockets(
     Ok(sockets)
 }
 
+/// A socket whose datagrams nobody may fragment.
+pub(super) fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket, SessionError> {
+    let options = UdpOptions {
+        dscp: request.dscp,
+        device: request.bind_device.clone(),
+        dont_fragment: true,
+        ..Default::default()
+    };
+    let from = dial::local_end(address, dial::local_address(request)?, None, 0)?;
+    Ok(udp::connect(from, address, &options)?)
+}
+
 /// What the near end does where it receives.
 pub(super) fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
     DatagramReceivePlan {
@@ -91,6 +105,19 @@ pub(super) fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
         omit: request.omit,
         bytes: request.bytes.map(|b| b.as_bytes()),
     }
+}
+
+/// That datagrams went as fragments, where they did by all that the sender's kernel knows.
+pub(super) fn fragments(way: Way, sent: &Sent, address: SocketAddr) -> Option<String> {
+    let payload = sent.datagrams.as_ref()?.payload_bytes;
+    let path_mtu = sent.path_mtu?;
+    (payload + u64::from(header_bytes(address.is_ipv4())) > u64::from(path_mtu)).then(|| {
+        format!(
+            "direction '{}': datagrams of {payload} B went as fragments, since the path's MTU is {path_mtu}: who loses \
+             one of them loses the datagram",
+            way.name()
+        )
+    })
 }
 
 /// What became of the datagrams of one direction; nothing of connections.

@@ -8,6 +8,7 @@ mod iperf2;
 mod iperf3;
 pub(super) mod outcome;
 mod pacing;
+mod path_mtu;
 mod prober;
 mod search;
 
@@ -93,10 +94,14 @@ pub(super) fn measure(
         reporter,
         round_trip,
         next_flow: 1,
+        path_mtu: None,
         caveats: Vec::new(),
         moved: Moved::default(),
     };
     session.probe_idle(local)?;
+    if granted.udp.is_some() {
+        session.discover_path_mtu()?;
+    }
     let mut directions = Vec::new();
     let mut path = PathFacts::default();
     for round in session.rounds() {
@@ -318,6 +323,8 @@ struct Session<'a> {
     /// Of the first connection, for waits.
     round_trip: Duration,
     next_flow: u32,
+    /// Before flows of datagrams, as far as it was found.
+    path_mtu: Option<u32>,
     caveats: Vec<String>,
     moved: Moved,
 }
@@ -430,6 +437,7 @@ impl Session<'_> {
                 received.ended = "stopped".to_owned();
             }
             outcome::note_path(path, way, &received, &sent);
+            self.caveats.extend(datagrams::fragments(way, &sent, self.control.address));
             let udp = datagrams::report(request, way, &received, &sent, clocks);
             let result = outcome::result(request, way, received, sent, rtt.clone());
             let result = self.reporter.unless_cut_short(result)?;
@@ -485,7 +493,10 @@ impl Session<'_> {
     fn connect(&mut self, request: &MeasureRequest, way: Way) -> Result<Flow, SessionError> {
         let number = self.next_flow;
         self.next_flow += 1;
-        let order = flow::order(request, way, number);
+        let mut order = flow::order(request, way, number);
+        if let Some(datagrams) = &mut order.datagrams {
+            datagrams.path_mtu = self.path_mtu;
+        }
         match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
             Answer::Done => {}
             _ => return Err(self.control.out_of_turn()),
@@ -509,6 +520,16 @@ impl Session<'_> {
             self.reporter.cancel,
         )?;
         Ok(Flow::new(way, number, streams))
+    }
+
+    /// Has both ends' kernels learn the path's MTU.
+    fn discover_path_mtu(&mut self) -> Result<(), SessionError> {
+        let patience = UDP_PATIENCE.max(4 * self.round_trip);
+        let (address, key) = (self.control.address, self.control.key);
+        let found = path_mtu::discover(self.request, address, key, patience, self.reporter.cancel)?;
+        self.path_mtu = found.mtu;
+        self.caveats.extend(found.caveat());
+        Ok(())
     }
 
     /// Waits for the flows' end at both ends.

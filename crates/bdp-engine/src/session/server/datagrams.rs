@@ -10,7 +10,9 @@ use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening, Step};
 use bdp_wire::session::{FlowOrder, Role};
 
 use super::{Event, Shared};
-use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use crate::datagram::{
+    DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_path,
+};
 
 /// Answers a datagram that opens a stream of a session; false where it is none.
 pub(super) fn answer_opening(bytes: &[u8], way: &Way, echo: &EchoSocket, shared: &Shared) -> bool {
@@ -81,11 +83,16 @@ pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), 
     Ok(())
 }
 
-/// What a sender of this order does.
-pub(super) fn send_plan(order: &FlowOrder) -> DatagramSendPlan {
+/// What a sender of this order does with its streams.
+pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPlan {
     let datagrams = order.datagrams.as_ref();
+    // Its kernel may not know what a router would refuse: it has sent nothing so long there before.
+    let by_client = datagrams.and_then(|d| d.path_mtu);
+    let by_path = by_client.zip(streams.first()).map(|(mtu, Stream { socket, .. })| {
+        payload_by_path(socket, udp::path_mtu(socket).into_iter().chain([mtu]).min())
+    });
     DatagramSendPlan {
-        payload_bytes: datagrams.and_then(|d| d.payload_bytes),
+        payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),
         rate_bps: datagrams.and_then(|d| d.rate_bps),
         duration: order.duration,
         omit: order.omit,

@@ -296,7 +296,7 @@ impl Flow {
                 datagram::receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
             }
             Role::Send => {
-                let plan = datagrams::send_plan(&self.order);
+                let plan = datagrams::send_plan(&self.order, &streams);
                 datagram::send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
             }
         }

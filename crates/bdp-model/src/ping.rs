@@ -129,8 +129,12 @@ pub struct Tally {
     pub duplicates: u64,
     /// Connections whose SYN was sent again: their round trip holds a second or more of Linux's waiting.
     pub retransmitted: u64,
-    /// Turns of the schedule at which nothing was sent, because another probe was under way or this machine stalled.
+    /// Turns of the schedule at which nothing was sent, because another probe was under way, this machine stalled, or it was late
+    /// and answers were still to come.
     pub left_out: u64,
+    /// Of the lost, such as this machine dropped as its socket was full; null where its kernel does not tell, and of connections.
+    #[serde(default)]
+    pub dropped_by_receiver: Option<u64>,
 }
 
 /// A distribution of times, in nanoseconds.

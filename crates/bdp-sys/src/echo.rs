@@ -10,6 +10,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::socket::set_number;
+use crate::udp::enlarge;
 use crate::{Result, SysError};
 
 /// Room for the three control messages that are used, of 40, 24 and 32 bytes.
@@ -68,10 +69,9 @@ impl EchoSocket {
         Ok(Self { socket: socket.into() })
     }
 
-    /// Asks for a receive buffer of so many bytes; the system may grant less.
+    /// Asks for a receive buffer of so many bytes, beyond `net.core.rmem_max` where that is allowed; the system may grant less.
     pub fn enlarge_receive_buffer(&self, bytes: usize) -> Result<()> {
-        let failed = |e| SysError::new("set", format!("SO_RCVBUF to {bytes}"), e);
-        socket2::SockRef::from(&self.socket).set_recv_buffer_size(bytes).map_err(failed)
+        enlarge(&self.socket, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF")
     }
 
     /// Where it is bound.

@@ -12,10 +12,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::poll::wait_for;
 use crate::socket::set_number;
+use crate::udp::{drops, enlarge};
 use crate::{Result, SysError};
 
 /// Room for control messages: three times of 16 bytes, and an extended error with an address.
 const CONTROL_BYTES: usize = 256;
+
+/// Bytes that a socket may hold: those of a small packet count as nearly a thousand.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// What is asked for. A device stamps only where it was told to (`hwstamp_ctl`): bdp changes no device.
 const ASKED: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
@@ -56,7 +60,7 @@ impl StampedSocket {
     /// Over a connected UDP socket.
     pub fn over(socket: UdpSocket) -> Result<Self> {
         socket.set_nonblocking(true).map_err(|e| SysError::new("set", "O_NONBLOCK", e))?;
-        Ok(Self { socket: socket.into() })
+        Ok(Self::roomy(socket.into()))
     }
 
     /// An ICMP socket, connected: of the kind that needs no privilege where that is to be had.
@@ -97,7 +101,19 @@ impl StampedSocket {
         to.set_port(0);
         socket.connect(&to.into()).map_err(|e| SysError::new("connect to", to.to_string(), e))?;
         socket.set_nonblocking(true).map_err(failed)?;
-        Ok((Self { socket }, access))
+        Ok((Self::roomy(socket), access))
+    }
+
+    /// With room for what comes while its thread does not run.
+    fn roomy(socket: Socket) -> Self {
+        // Where it is not granted there is less.
+        let _ = enlarge(&socket, RECEIVE_BUFFER, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF");
+        Self { socket }
+    }
+
+    /// How many packets the socket had no room for; where the kernel tells.
+    pub fn drops(&self) -> Option<u32> {
+        drops(&self.socket)
     }
 
     /// Asks for stamps of every packet from now on; what is sent next has number 0.

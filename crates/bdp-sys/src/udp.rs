@@ -93,8 +93,8 @@ fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
 }
 
 /// Asks for a buffer beyond the system's bound, and where that is not allowed for one within it.
-fn enlarge(
-    socket: &Socket,
+pub(crate) fn enlarge(
+    socket: &impl AsFd,
     bytes: usize,
     force: libc::c_int,
     ask: libc::c_int,
@@ -324,22 +324,27 @@ impl TrainReceiver {
         Ok(())
     }
 
-    /// How often the socket has been full (`SO_MEMINFO`); where the kernel tells.
+    /// How often the socket has been full; where the kernel tells.
     pub fn drops(&self) -> Option<u32> {
-        let mut room = [0u32; 16];
-        let mut length = size_of_val(&room) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes into a live array and stores how many.
-        let done = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                room.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        (done == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>()).then(|| room[MEMINFO_DROPS])
+        drops(&self.socket)
     }
+}
+
+/// How often a socket has been full (`SO_MEMINFO`); where the kernel tells.
+pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u32> {
+    let mut room = [0u32; 16];
+    let mut length = size_of_val(&room) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into a live array and stores how many.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            room.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    (done == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>()).then(|| room[MEMINFO_DROPS])
 }
 
 /// What control messages told of a train.

@@ -13,7 +13,7 @@ use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
 use bdp_wire::session::{Key, Kind, Request, Ticket};
 
-use super::exchange::{Arrival, Carrier};
+use super::exchange::{Arrival, Carrier, Took};
 use crate::EngineError;
 use crate::session::client::control::{Control, Pending};
 use crate::session::{Credentials, SessionError, dial};
@@ -125,16 +125,20 @@ impl Carrier for Datagrams {
         self.socket.send(&self.message)
     }
 
-    fn receive(&mut self) -> io::Result<Option<Arrival>> {
+    fn receive(&mut self) -> io::Result<Took> {
         match self.socket.receive(&mut self.room) {
-            Ok((length, stamp)) => Ok(arrival(&self.room[..length], self.key, stamp)),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Ok((length, stamp)) => Ok(took(&self.room[..length], self.key, stamp)),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Took::Nothing),
             Err(e) => Err(e),
         }
     }
 
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
         if self.stamps { self.socket.sent_stamp() } else { None }
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.socket.drops().map(u64::from)
     }
 
     fn wait(&self, wait_ns: u64) {
@@ -158,18 +162,20 @@ impl Carrier for Connection {
         poll::write_whole(&self.stream, &self.message, WRITE_PATIENCE_NS)
     }
 
-    fn receive(&mut self) -> io::Result<Option<Arrival>> {
+    fn receive(&mut self) -> io::Result<Took> {
         match (&self.stream).read(&mut self.room[self.arrived..]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => self.arrived += length,
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(Took::Nothing);
+            }
             Err(e) => return Err(e),
         }
         if self.arrived < self.room.len() {
-            return Ok(None);
+            return Ok(Took::Other);
         }
         self.arrived = 0;
-        Ok(arrival(&self.room, self.key, Stamp::default()))
+        Ok(took(&self.room, self.key, Stamp::default()))
     }
 
     fn wait(&self, wait_ns: u64) {
@@ -178,7 +184,9 @@ impl Carrier for Connection {
     }
 }
 
-fn arrival(message: &[u8], key: Key, stamp: Stamp) -> Option<Arrival> {
-    let echo = Echo::read(message).filter(|echo| echo.key == key)?;
-    Some(Arrival { number: echo.number, stamp, far: echo.far })
+fn took(message: &[u8], key: Key, stamp: Stamp) -> Took {
+    match Echo::read(message).filter(|echo| echo.key == key) {
+        Some(echo) => Took::Answer(Arrival { number: echo.number, stamp, far: echo.far }),
+        None => Took::Other,
+    }
 }

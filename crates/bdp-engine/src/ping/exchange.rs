@@ -19,6 +19,19 @@ use crate::spin::Spin;
 const MOST_UNDER_WAY: u64 = 1 << 18;
 /// Turns that are later than this and ten intervals are left out: sent all at once they would be a burst.
 const LATEST_NS: u64 = 10_000_000;
+/// The same of short intervals.
+const LATEST_SHORT_NS: u64 = 100_000;
+/// Intervals up to this are of the order of what a probe costs the machines: who is late by more than one of them and sends all
+/// the same measures the queue that this makes.
+const SHORT_NS: u64 = 100_000;
+/// What a probe costs them, roughly: so many are under way on a path that is longer.
+const COST_NS: u64 = 10_000;
+/// How long who is late waits for what is under way at least, which may be lost; on a long path four round trips.
+const HELD_NS: u64 = 200_000;
+/// Longest sleep of who is held back.
+const HELD_SLEEP_NS: u64 = 50_000;
+/// Packets that are read before a probe that is due is sent.
+const MOST_READS: u32 = 64;
 /// A closed loop waits so long after an error, which comes at once: it would be a flood.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -26,14 +39,29 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) trait Carrier {
     /// Sends a probe.
     fn send(&mut self, number: u64) -> io::Result<()>;
-    /// Takes an answer that has come; never waits.
-    fn receive(&mut self) -> io::Result<Option<Arrival>>;
+    /// Takes what has come; never waits.
+    fn receive(&mut self) -> io::Result<Took>;
     /// Takes the stamp of a probe that has left.
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
         None
     }
+    /// How many packets this machine had no room for; where it tells.
+    fn dropped(&self) -> Option<u64> {
+        None
+    }
     /// Waits until an answer has come or the time has passed.
     fn wait(&self, wait_ns: u64);
+}
+
+/// What came.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Took {
+    /// An answer.
+    Answer(Arrival),
+    /// Another packet, or a part of an answer; there may be more.
+    Other,
+    /// Nothing.
+    Nothing,
 }
 
 /// An answer.
@@ -73,8 +101,16 @@ pub(super) fn run(
         slots: vec![Slot::default(); most as usize],
         oldest: 0,
         next: 0,
+        answered: 0,
+        rtt_min_ns: None,
+        last_sent_ns: 0,
+        is_away: false,
     };
-    exchange.run(carrier, &Schedule::new(request, clock::monotonic_ns()), stop)
+    exchange.run(carrier, &Schedule::new(request, clock::monotonic_ns()), stop)?;
+    if let Some(packets) = carrier.dropped() {
+        ledger.drop_here(packets);
+    }
+    Ok(())
 }
 
 struct Exchange<'a> {
@@ -86,55 +122,81 @@ struct Exchange<'a> {
     /// The oldest that may be under way, and the next to be sent.
     oldest: u64,
     next: u64,
+    /// The one after the highest that was answered.
+    answered: u64,
+    rtt_min_ns: Option<u64>,
+    last_sent_ns: u64,
+    /// Whether something was sent since nothing was there to read: what came meanwhile lay there.
+    is_away: bool,
 }
 
 impl Exchange<'_> {
     fn run(&mut self, carrier: &mut dyn Carrier, schedule: &Schedule, stop: &AtomicBool) -> io::Result<()> {
         let closed = schedule.interval_ns == 0;
         let mut spin = Spin::new(SPIN_AFTER_NS);
-        let mut turn = 0;
+        let (mut turn, mut reads, mut was_held) = (0, 0, false);
         while !stop.load(Ordering::Relaxed) {
             let now = clock::monotonic_ns();
             self.expire(now);
             let next_due = schedule.due(turn, now);
             let is_waiting = self.oldest < self.next;
-            let may_send = next_due.is_some() && !(closed && is_waiting);
             if next_due.is_none() && !is_waiting {
                 return Ok(());
             }
-            if let Some(due) = next_due.filter(|&due| may_send && now >= due) {
-                turn += 1;
-                if !closed && now - due > LATEST_NS + 10 * schedule.interval_ns {
-                    if self.next > self.warm_up {
-                        self.ledger.leave_out(due, None);
+            let may_send = !(closed && is_waiting);
+            let due = next_due.filter(|&due| may_send && now >= due);
+            // Answers first: while only probes are sent they fill the socket.
+            if due.is_none() || is_waiting && reads < MOST_READS {
+                reads += 1;
+                match carrier.receive() {
+                    Ok(Took::Answer(arrival)) => {
+                        let at_ns = self.came_at(&arrival);
+                        spin.end();
+                        self.take_stamps(carrier);
+                        self.settle(&arrival, at_ns);
+                        continue;
                     }
+                    Ok(Took::Other) => continue,
+                    Ok(Took::Nothing) => self.is_away = false,
+                    Err(error) => {
+                        self.fail_oldest(&error)?;
+                        if closed {
+                            std::thread::sleep(PAUSE);
+                        }
+                        continue;
+                    }
+                }
+            }
+            reads = 0;
+            let is_held = due.is_some_and(|due| self.is_held(now - due, schedule.interval_ns, now));
+            if let Some(due) = due.filter(|_| !is_held) {
+                let (latest_ns, is_short) = latest(schedule.interval_ns);
+                if !closed && (was_held || now - due > latest_ns) {
+                    // Who had come at a turn at which this machine was not as fast would have waited until now.
+                    let (keep_ns, freed_ns) =
+                        if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
+                    while let Some(passed) =
+                        schedule.due(turn, now).filter(|&passed| now - passed.min(now) > keep_ns)
+                    {
+                        if self.next > self.warm_up {
+                            self.ledger.leave_out(passed, freed_ns);
+                        }
+                        turn += 1;
+                    }
+                    was_held = false;
                     continue;
                 }
+                turn += 1;
                 spin.begin(self.send(carrier, due)?);
                 continue;
             }
-            match carrier.receive() {
-                Ok(Some(arrival)) => {
-                    let at_ns = clock::monotonic_ns();
-                    spin.end();
-                    self.take_stamps(carrier);
-                    self.settle(&arrival, at_ns);
-                    continue;
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.fail_oldest(&error)?;
-                    if closed {
-                        std::thread::sleep(PAUSE);
-                    }
-                    continue;
-                }
-            }
+            was_held |= is_held;
             if is_waiting && spin.goes_on(now) {
                 std::hint::spin_loop();
                 continue;
             }
             let wake = match next_due.filter(|_| may_send) {
+                Some(_) if is_held => HELD_SLEEP_NS,
                 Some(due) => sleep_before(due, now),
                 None => sleep_before(self.slot(self.oldest).sent_ns + self.patience_ns, now),
             };
@@ -152,6 +214,29 @@ impl Exchange<'_> {
         Ok(())
     }
 
+    /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.
+    fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
+        let rtt_ns = self.rtt_min_ns.unwrap_or(0);
+        (1..=SHORT_NS).contains(&interval_ns)
+            && late_ns > interval_ns
+            && self.next - self.answered > rtt_ns / COST_NS
+            && now < self.last_sent_ns + HELD_NS.max(4 * rtt_ns)
+    }
+
+    /// When an answer that was just taken had come: by its stamp where it lay there while a probe was sent.
+    fn came_at(&self, arrival: &Arrival) -> u64 {
+        let lain = arrival
+            .stamp
+            .kernel_ns
+            .filter(|_| self.is_away)
+            .map(|came| clock::unix_ns().saturating_sub(came));
+        // Read after the other clock, so that a pause between the two makes no round trip too short.
+        let now = clock::monotonic_ns();
+        let came = now.saturating_sub(lain.unwrap_or(0));
+        // Of a clock that was set meanwhile nothing follows.
+        if came > self.slots[arrival.number as usize & (self.slots.len() - 1)].sent_ns { came } else { now }
+    }
+
     /// Sends the next probe, and gives when.
     fn send(&mut self, carrier: &mut dyn Carrier, due_ns: u64) -> io::Result<u64> {
         let number = self.next;
@@ -163,6 +248,7 @@ impl Exchange<'_> {
             self.ledger.begin(due_ns);
         }
         let sent_ns = clock::monotonic_ns();
+        (self.last_sent_ns, self.is_away) = (sent_ns, true);
         *self.slot(number) = Slot { number, due_ns, sent_ns, ..Slot::default() };
         if number >= self.warm_up {
             self.ledger.send(due_ns, sent_ns);
@@ -194,6 +280,11 @@ impl Exchange<'_> {
 
     fn settle(&mut self, arrival: &Arrival, at_ns: u64) {
         let slot = *self.slot(arrival.number);
+        if slot.number == arrival.number && arrival.number < self.next {
+            let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
+            self.answered = self.answered.max(arrival.number + 1);
+            self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+        }
         if slot.number != arrival.number || arrival.number >= self.next || arrival.number < self.warm_up {
             // Of the warm-up, or older than all that are remembered.
             if slot.number == arrival.number {
@@ -262,6 +353,12 @@ impl Exchange<'_> {
     }
 }
 
+/// How late a probe may be sent, and whether the interval is a short one.
+fn latest(interval_ns: u64) -> (u64, bool) {
+    let is_short = interval_ns <= SHORT_NS;
+    (10 * interval_ns + if is_short { LATEST_SHORT_NS } else { LATEST_NS }, is_short)
+}
+
 /// A connection that has ended brings nothing back any more.
 fn refuse_end(error: &io::Error) -> io::Result<()> {
     match error.kind() {
@@ -289,6 +386,10 @@ fn parts(rtt_ns: u64, near: Option<(u64, u64)>, far: Option<FarStamps>) -> Parts
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use bdp_model::ping::{Distribution, Tally};
+
     use super::*;
 
     #[test]
@@ -307,6 +408,10 @@ mod tests {
         assert_eq!(parts(100, Some((1080, 1000)), far(15, 5)), Parts::default());
     }
 
+    fn answer(number: u64) -> Took {
+        Took::Answer(Arrival { number, stamp: Stamp::default(), far: None })
+    }
+
     /// Brings each probe back at once, but every third one never and every fourth one twice.
     #[derive(Default)]
     struct Mirror {
@@ -323,8 +428,8 @@ mod tests {
             Ok(())
         }
 
-        fn receive(&mut self) -> io::Result<Option<Arrival>> {
-            Ok(self.waiting.pop().map(|number| Arrival { number, stamp: Stamp::default(), far: None }))
+        fn receive(&mut self) -> io::Result<Took> {
+            Ok(self.waiting.pop().map_or(Took::Nothing, answer))
         }
 
         fn wait(&self, wait_ns: u64) {
@@ -350,5 +455,78 @@ mod tests {
         assert!(tally.duplicates.abs_diff(tally.sent / 12) <= 1, "{tally:?}");
         assert_eq!(tally.received + tally.lost, tally.sent);
         assert_eq!(ping.samples.len() as u64, tally.sent);
+    }
+
+    /// A far end that takes its time for each probe, and a socket that holds but a few answers.
+    #[derive(Default)]
+    struct Slow {
+        /// Probes, and when each is answered.
+        under_way: VecDeque<(u64, u64)>,
+        most: usize,
+        unread: VecDeque<u64>,
+        dropped: u64,
+    }
+
+    impl Slow {
+        const SERVICE_NS: u64 = 20_000;
+        /// What sending takes, as a system call does.
+        const SENDING_NS: u64 = 3_000;
+        const ROOM: usize = 16;
+
+        fn go_on(&mut self) {
+            let now = clock::monotonic_ns();
+            while let Some((number, _)) = self.under_way.pop_front_if(|&mut (_, at)| at <= now) {
+                match self.unread.len() {
+                    Self::ROOM => self.dropped += 1,
+                    _ => self.unread.push_back(number),
+                }
+            }
+        }
+    }
+
+    impl Carrier for Slow {
+        fn send(&mut self, number: u64) -> io::Result<()> {
+            self.go_on();
+            let free_at = self.under_way.back().map_or(0, |&(_, at)| at).max(clock::monotonic_ns());
+            self.under_way.push_back((number, free_at + Self::SERVICE_NS));
+            self.most = self.most.max(self.under_way.len());
+            let until = clock::monotonic_ns() + Self::SENDING_NS;
+            while clock::monotonic_ns() < until {}
+            Ok(())
+        }
+
+        fn receive(&mut self) -> io::Result<Took> {
+            self.go_on();
+            Ok(self.unread.pop_front().map_or(Took::Nothing, answer))
+        }
+
+        fn dropped(&self) -> Option<u64> {
+            Some(self.dropped)
+        }
+
+        fn wait(&self, wait_ns: u64) {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_is_too_fast_makes_no_queue_and_no_loss_of_its_own() {
+        let mut request = super::super::ledger::tests::empty().request;
+        request.duration = Some(bdp_model::units::Nanos::millis(200));
+        request.interval = bdp_model::units::Nanos::micros(1);
+        let mut ledger = Ledger::new(std::sync::Arc::default(), true, false, None);
+        let mut slow = Slow::default();
+        run(&mut slow, &request, &mut ledger, &AtomicBool::new(false)).unwrap();
+        let mut ping = super::super::ledger::tests::empty();
+        ledger.enter(&mut ping);
+        let Tally { sent, received, lost, left_out, dropped_by_receiver, .. } = ping.probes;
+        assert_eq!((received, lost, dropped_by_receiver), (sent, 0, Some(0)), "{:?}", ping.probes);
+        assert!(sent > 0 && left_out > 10 * sent, "{:?}", ping.probes);
+        // A stall outlasts what a probe is held back for, and adds one.
+        assert!(slow.most <= Slow::ROOM, "{}", slow.most);
+        let p50 = |of: Option<Distribution>| of.unwrap().p50;
+        assert!(p50(ping.rtt_ns) < 10_000_000 && p50(ping.rtt_ns) >= Slow::SERVICE_NS, "{:?}", ping.rtt_ns);
+        // Turns that were left out are in it, but such as a stall took.
+        assert!(ping.from_due_ns.unwrap().count > sent, "{:?}", ping.probes);
     }
 }

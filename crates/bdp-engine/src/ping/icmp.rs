@@ -7,7 +7,7 @@ use bdp_model::ping::PingRequest;
 use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, Stamp, StampedSocket};
 
-use super::exchange::{Arrival, Carrier};
+use super::exchange::{Arrival, Carrier, Took};
 use crate::session::SessionError;
 
 /// Bytes of type, code, checksum, identifier and sequence number.
@@ -105,18 +105,23 @@ impl Carrier for Icmp {
         self.socket.send(&self.message)
     }
 
-    fn receive(&mut self) -> io::Result<Option<Arrival>> {
+    fn receive(&mut self) -> io::Result<Took> {
         match self.socket.receive(&mut self.room) {
-            Ok((length, stamp)) => {
-                Ok(self.read(&self.room[..length]).map(|number| Arrival { number, stamp, far: None }))
-            }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Ok((length, stamp)) => Ok(match self.read(&self.room[..length]) {
+                Some(number) => Took::Answer(Arrival { number, stamp, far: None }),
+                None => Took::Other,
+            }),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Took::Nothing),
             Err(e) => Err(e),
         }
     }
 
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
         if self.stamps { self.socket.sent_stamp() } else { None }
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.socket.drops().map(u64::from)
     }
 
     fn wait(&self, wait_ns: u64) {

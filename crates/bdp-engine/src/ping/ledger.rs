@@ -151,6 +151,11 @@ impl Ledger {
         }
     }
 
+    /// So many packets found this machine's socket full.
+    pub(super) fn drop_here(&mut self, packets: u64) {
+        self.tally.dropped_by_receiver = Some(packets);
+    }
+
     /// An answer that had come before.
     pub(super) fn repeat(&mut self) {
         self.tally.duplicates += 1;
@@ -164,7 +169,10 @@ impl Ledger {
     /// Enters the sums into the result.
     pub(super) fn enter(mut self, ping: &mut Ping) {
         ping.took_ms = (self.ended_ns - self.began_ns) / 1_000_000;
-        ping.probes = self.tally;
+        let Tally { lost, dropped_by_receiver, .. } = self.tally;
+        // What was dropped may have been no answer.
+        let dropped_by_receiver = dropped_by_receiver.map(|dropped| dropped.min(lost));
+        ping.probes = Tally { dropped_by_receiver, ..self.tally };
         ping.rtt_ns = Distribution::of(&self.rtt);
         ping.from_due_ns = Distribution::of(&self.from_due);
         ping.lateness_ns = Distribution::of(&self.lateness);

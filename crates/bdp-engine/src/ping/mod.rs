@@ -266,7 +266,12 @@ fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>
 }
 
 fn add_caveats(ping: &mut Ping, keep: bool) {
-    let Tally { retransmitted, left_out, sent, .. } = ping.probes;
+    let Tally { retransmitted, left_out, sent, lost, dropped_by_receiver, .. } = ping.probes;
+    if let Some(dropped) = dropped_by_receiver.filter(|&dropped| dropped > 0) {
+        ping.caveats.push(format!(
+            "{dropped} of the {lost} lost answers were dropped by this machine, whose socket was full: that is no loss of the path"
+        ));
+    }
     if retransmitted > 0 {
         ping.caveats.push(format!(
             "{retransmitted} of the handshakes had their SYN sent again: their round trip holds the second that Linux \
@@ -275,7 +280,7 @@ fn add_caveats(ping: &mut Ping, keep: bool) {
     }
     if left_out > sent / 100 {
         ping.caveats.push(format!(
-            "{left_out} turns of the schedule were left out, because a probe was under way or this machine stalled; a \
+            "{left_out} turns of the schedule were left out, because probes were under way or this machine stalled; a \
              longer interval leaves room for them"
         ));
     }

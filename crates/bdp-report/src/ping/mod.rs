@@ -99,12 +99,23 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
 
 /// `10 sent, 9 answered, 1 lost (10 %)`.
 fn tally(tally: &Tally) -> String {
-    let Tally { sent, received, lost, refused, unreachable, duplicates, retransmitted, left_out } = *tally;
+    let Tally {
+        sent,
+        received,
+        lost,
+        refused,
+        unreachable,
+        duplicates,
+        retransmitted,
+        left_out,
+        dropped_by_receiver,
+    } = *tally;
     let mut text = format!(
         "{sent} sent, {received} answered, {lost} lost ({})",
         percent(if sent == 0 { 0.0 } else { lost as f64 / sent as f64 })
     );
     for (count, what) in [
+        (dropped_by_receiver.unwrap_or(0), "of them dropped by this machine"),
         (refused, "refused"),
         (unreachable, "unreachable"),
         (duplicates, "answered again"),

@@ -48,6 +48,8 @@ use session::Session;
 
 /// Connections that the kernel holds until they are let in.
 const BACKLOG: i32 = 4096;
+/// What the echo's socket may hold, by the kernel's count: some thousand small datagrams.
+const ECHO_BUFFER: usize = 4 << 20;
 /// How long the echo waits for a datagram before it looks whether the server ends.
 const ECHO_CHECK: Duration = Duration::from_millis(500);
 /// How long sessions may take to end with the server.
@@ -182,6 +184,8 @@ impl Server {
         listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
         let address = listener.local_addr().map_err(EngineError::io("listen"))?;
         let echo = EchoSocket::bind(address, ECHO_CHECK)?;
+        // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
+        let _ = echo.enlarge_receive_buffer(ECHO_BUFFER);
         let iperf2 = match options.iperf2_port {
             Some(port) => Some(iperf2::Listener::bind(SocketAddr::new(options.listen.ip(), port))?),
             None => None,

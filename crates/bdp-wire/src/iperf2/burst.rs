@@ -1,7 +1,7 @@
-//! What a connection carries that is sent to a client with `--trip-times`: a header of the server's own, then bursts, each of
-//! which begins with when it was sent.
+//! What is sent to a client with `--trip-times`: a header of the server's own, and over a connection bursts after it, each of which
+//! begins with when it was sent.
 
-use super::header::{LENGTH_MASK, TRIP_TIMES};
+use super::header::{LENGTH_MASK, NO_REPORT, TRIP_TIMES, UDP_TESTS};
 use super::{TestHeader, halves, put, word};
 
 /// Bytes of what comes before the first burst.
@@ -11,25 +11,45 @@ pub const BURST_BYTES: usize = 92;
 /// Place of the flags of the extension, and of when the test began.
 const UPPER: usize = 8;
 const BEGAN: usize = 16;
+/// Bytes of what stands behind the stamp of a datagram, and when the test began in it.
+const DATAGRAM_BYTES: usize = 108;
+const DATAGRAM_BEGAN: usize = 24;
 
 /// What comes before the first burst, to a client with this header: `began_us` since 1970.
 pub fn opening(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8> {
-    let own = TestHeader {
+    let mut bytes = own(client, version).encode(false);
+    bytes.resize(OPENING_BYTES, 0);
+    set_flags(&mut bytes, OPENING_BYTES, 0, TRIP_TIMES);
+    put_time(&mut bytes, BEGAN, began_us);
+    bytes
+}
+
+/// What stands behind the stamp of every datagram, to a client with this header.
+pub fn datagram_header(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8> {
+    let mut bytes = TestHeader { rate_bps: client.rate_bps, ..own(client, version) }.encode(true);
+    bytes.resize(DATAGRAM_BYTES, 0);
+    set_flags(&mut bytes, DATAGRAM_BYTES, UDP_TESTS, TRIP_TIMES | NO_REPORT);
+    put_time(&mut bytes, DATAGRAM_BEGAN, began_us);
+    bytes
+}
+
+/// The server's header.
+fn own(client: &TestHeader, version: [u16; 3]) -> TestHeader {
+    TestHeader {
         reverse: false,
         connect_back: None,
         acknowledge: false,
         rate_bps: None,
         version: Some(version),
         ..*client
-    };
-    let mut bytes = own.encode(false);
-    bytes.resize(OPENING_BYTES, 0);
-    let flags = word(&bytes, 0).unwrap_or(0) & !LENGTH_MASK | (OPENING_BYTES as u32) << 1;
-    let upper = word(&bytes, UPPER).unwrap_or(0) | TRIP_TIMES;
-    put(&mut bytes, 0, flags);
-    put(&mut bytes, UPPER, upper);
-    put_time(&mut bytes, BEGAN, began_us);
-    bytes
+    }
+}
+
+fn set_flags(bytes: &mut [u8], length: usize, more: u32, more_upper: u32) {
+    let flags = word(bytes, 0).unwrap_or(0) & !LENGTH_MASK | (length as u32) << 1 | more;
+    let upper = word(bytes, UPPER).unwrap_or(0) | more_upper;
+    put(bytes, 0, flags);
+    put(bytes, UPPER, upper);
 }
 
 /// The beginning of a burst. Times are microseconds since 1970.
@@ -107,6 +127,26 @@ mod tests {
             };
             assert_eq!(words(&opening(&client, [2, 1, 8], began_us)), theirs);
         }
+    }
+
+    /// What iperf 2.1.8 puts behind the stamp for `-u -b 1M -R -t 1 --trip-times`.
+    const OF_DATAGRAMS: &str = "680100d8 00000001 00008729 00000000 00000000 ffffff9c 00000000 00000000 00180000 00020001 \
+         00080003 00000000 00100000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+         00000000 00000000 00000000 00000000 6b02524a 000e3dc7 00000000";
+
+    #[test]
+    fn what_stands_in_datagrams_is_that_of_the_original() {
+        use super::super::Amount;
+        let client = TestHeader {
+            reverse: true,
+            trip_times: true,
+            port: 34601,
+            amount: Amount::Time(bdp_model::units::Nanos::secs(1)),
+            rate_bps: Some(1 << 20),
+            ..Default::default()
+        };
+        let ours = words(&datagram_header(&client, [2, 1, 8], 0x6b02_524a * 1_000_000 + 0xe3dc7));
+        assert_eq!(ours, OF_DATAGRAMS);
     }
 
     #[test]

@@ -10,7 +10,7 @@ const EXTENDED: u32 = 0x4000_0000;
 const WIDE_NUMBERS: u32 = 0x0800_0000;
 const VERSION_2: u32 = 0x0400_0000;
 const ACKNOWLEDGE: u32 = 0x0200_0000;
-const UDP_TESTS: u32 = 0x2000_0000;
+pub(super) const UDP_TESTS: u32 = 0x2000_0000;
 const LENGTH_GIVEN: u32 = 0x0001_0000;
 pub(super) const LENGTH_MASK: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
@@ -20,7 +20,7 @@ const BOUNCEBACK: u32 = 0x0080_0000;
 const REVERSE: u32 = 0x0400_0000;
 const FULL_DUPLEX: u32 = 0x0800_0000;
 pub(super) const TRIP_TIMES: u32 = 0x0010_0000;
-const NO_REPORT: u32 = 0x0008_0000;
+pub(super) const NO_REPORT: u32 = 0x0008_0000;
 /// Words of the oldest part, and of what was added in 2.0.
 const BASE_WORDS: usize = 6;
 const EXTENSION_WORDS: usize = 9;

@@ -9,7 +9,7 @@ mod header;
 mod report;
 mod tally;
 
-pub use burst::{BURST_BYTES, Burst, OPENING_BYTES, opening};
+pub use burst::{BURST_BYTES, Burst, OPENING_BYTES, datagram_header, opening};
 pub use header::{Amount, Back, HEADER_BYTES, TestHeader, acknowledgement, bare, read_acknowledgement};
 pub use report::{REPORT_BYTES, ServerReport};
 pub use tally::Tally;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{Train, TrainReceiver};
 use bdp_sys::{clock, process};
-use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader};
+use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader, datagram_header};
 
 use super::super::Shared;
-use super::Membership;
+use super::{Membership, VERSION};
 use crate::EngineError;
 use crate::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
 use crate::meter::Meter;
@@ -246,7 +246,10 @@ fn send(
         omit: Nanos::ZERO,
         bytes,
     };
-    let layout = Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
+    // Nobody else reads what stands behind the stamp.
+    let announced = header.trip_times.then(|| datagram_header(header, VERSION, clock::unix_ns() / 1000));
+    let announced = announced.unwrap_or_default();
+    let layout = Layout::Iperf2 { header: announced, delay: Duration::ZERO, report: ReportSlot::default() };
     let cloned = socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
     let streams = vec![Stream { socket: cloned, layout }];
     let (sent, tallies) = send::each_over(streams, &plan, stop, &Meter::default())?;

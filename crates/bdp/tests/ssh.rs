@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -136,6 +137,32 @@ fn the_far_end_is_brought_there_and_leaves_nothing() {
     let caveats = document["caveats"].to_string();
     assert!(caveats.contains("through ssh's connection"), "{caveats}");
     sshd.assert_nothing_left(&bench);
+}
+
+#[test]
+fn an_end_while_ssh_copies_is_by_the_signal() {
+    let bench = Bench::new();
+    // An ssh that takes the program slowly, and for a minute at most.
+    let ssh = bench.path("ssh");
+    let script = "#!/bin/sh\n[ \"$1\" = -G ] && { echo hostname 127.0.0.1; exit 0; }\n\
+                  echo bdp-far Linux $(uname -m)\nread -r go\necho bdp-ready\ntouch began\n\
+                  for i in $(seq 600); do dd bs=65536 count=1 of=/dev/null 2>/dev/null; sleep 0.1; done\n";
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = bench.bdp("measure --ssh nobody@127.0.0.1 -t 1");
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", bench.folder().display()));
+    let mut measuring = start(command);
+    measuring.wait_until("ssh copies", |_| bench.path("began").exists());
+    measuring.signal("TERM");
+    let ended = measuring.wait();
+    assert_eq!(ended.status.signal(), Some(15), "{}", ended.err);
+    assert!(ended.err.contains("before anything was measured"), "{}", ended.err);
+    // And no destination is none.
+    let mut command = bench.bdp("measure -t 1 --ssh");
+    command.arg("");
+    let ended = start(command).wait();
+    assert!(ended.refusal(2).contains("--ssh"), "{}", ended.err);
 }
 
 #[test]

@@ -36,15 +36,35 @@ fn json(ran: Running) -> Value {
     ended.json()
 }
 
+/// Whether this test can become somebody else, which only root can; says so where it can't.
+fn can_be_nobody(test: &str) -> bool {
+    let can = is_installed("setpriv")
+        && Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|s| s.success());
+    if !can {
+        println!("SKIPPED {test}: needs setpriv, and root to give its rights away");
+    }
+    can
+}
+
+#[test]
+fn icmp_without_permission_is_the_environments_refusal() {
+    if !can_be_nobody("icmp_without_permission_is_the_environments_refusal") || !is_installed("unshare") {
+        return;
+    }
+    let bench = Bench::new();
+    let copy = bench.open_to_all();
+    // Nobody's group may ping in a network namespace that is new.
+    let nobody = as_nobody(&bench, &copy, "ping 127.0.0.1 --icmp -c 1");
+    let mut command = Command::new("unshare");
+    command.arg("--net").arg(nobody.get_program()).args(nobody.get_args()).current_dir(bench.folder());
+    let ended = start(command).wait();
+    let line = ended.refusal(3);
+    assert!(line.contains("be root") && line.contains("ping_group_range"), "{line}");
+}
+
 #[test]
 fn nobody_serves_and_measures_with_no_capability() {
-    // Only root can become somebody else.
-    if !is_installed("setpriv")
-        || Command::new("setpriv").args(["--reuid", "65534", "true"]).status().map_or(true, |s| !s.success())
-    {
-        println!(
-            "SKIPPED nobody_serves_and_measures_with_no_capability: needs setpriv, and root to give its rights away"
-        );
+    if !can_be_nobody("nobody_serves_and_measures_with_no_capability") {
         return;
     }
     let bench = Bench::new();

@@ -8,6 +8,7 @@ use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, Stamp, StampedSocket};
 
 use super::exchange::{Arrival, Carrier, Took};
+use crate::EngineError;
 use crate::session::SessionError;
 
 /// Bytes of type, code, checksum, identifier and sequence number.
@@ -45,10 +46,10 @@ impl Icmp {
         }
         let opened = StampedSocket::icmp(to, from, request.bind_device.as_deref(), request.dscp);
         let (socket, access) = opened.map_err(|error| match error.source.kind() {
-            ErrorKind::PermissionDenied => SessionError::Request(format!(
+            ErrorKind::PermissionDenied => SessionError::Near(EngineError::Refused(format!(
                 "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; without --icmp \
                  TCP connections are made instead"
-            )),
+            ))),
             _ => error.into(),
         })?;
         if request.stamps {

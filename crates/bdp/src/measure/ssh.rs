@@ -6,6 +6,7 @@ use bdp_model::measurement::SshRequest;
 use bdp_run::measure::MeasurePlan;
 use bdp_run::ssh::{FarEnd, SshError, SshPlan};
 use bdp_sys::random;
+use clap::builder::NonEmptyStringValueParser;
 
 use crate::exit;
 
@@ -13,7 +14,8 @@ use crate::exit;
 #[derive(clap::Args)]
 pub struct SshArgs {
     /// Run the other end at this machine by ssh for as long as it takes; nothing is left there
-    #[arg(long, value_name = "USER@HOST", conflicts_with_all = ["token", "token_file"])]
+    #[arg(long, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with_all = ["token", "token_file"])]
     pub(super) ssh: Option<String>,
 
     /// An option for ssh, as its -o takes it: Port=2222. Repeatable

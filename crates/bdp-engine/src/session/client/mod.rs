@@ -137,13 +137,8 @@ fn recognise(
     opened: Option<iperf3::Opened>,
 ) -> Result<Measurement, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
-    let measured = iperf3::Driver::new(&request, login, reporter).and_then(|driver| {
-        match opened {
-            Some(opened) => driver.go_on(opened),
-            None => driver,
-        }
-        .measure()
-    });
+    let driver = iperf3::Driver::new(&request, login, reporter);
+    let measured = driver.and_then(|driver| driver.go_on(opened).measure());
     match measured {
         Ok(mut measurement) => {
             measurement

@@ -62,7 +62,7 @@ pub fn measure(
         tick: request.interval.to_duration().max(SHORTEST_TICK),
         concludes: false,
     };
-    tell.tell(Stage::Connecting, started, Nanos::ZERO, Vec::new(), Vec::new(), None)?;
+    tell.tell(Stage::Connecting, started, Nanos::ZERO, None)?;
     let tls = Tls::default();
     if url.secure {
         // Before anybody is bothered.
@@ -86,7 +86,7 @@ pub fn measure(
     let since = Instant::now();
     while since.elapsed() < request.idle.to_duration() {
         std::thread::sleep(tell.tick.min(request.idle.to_duration().saturating_sub(since.elapsed())));
-        tell.tell(Stage::Idle, since, request.idle, Vec::new(), Vec::new(), prober.last())?;
+        tell.tell(Stage::Idle, since, request.idle, prober.last())?;
     }
     let loaded_from = clock::monotonic_ns();
     let idle = prober.summary(idle_from, loaded_from);
@@ -243,16 +243,15 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
+    /// Of a stage in which nothing flows.
     fn tell(
         &mut self,
         stage: Stage,
         since: Instant,
         total: Nanos,
-        goodput_bps: Vec<(Way, f64)>,
-        stream_goodput_bps: Vec<(Way, Vec<f64>)>,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
-        self.show(stage, since, total, goodput_bps, stream_goodput_bps, rtt_ns);
+        self.show(stage, since, total, Vec::new(), Vec::new(), rtt_ns);
         self.check()
     }
 

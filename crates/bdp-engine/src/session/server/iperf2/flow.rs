@@ -174,8 +174,8 @@ impl Flow {
         if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
             return;
         }
-        // One datagram may be of anybody, and the last.
-        if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() > 0) {
+        // One datagram may be of anybody, and the last. From the second on its stream is what keeps the place.
+        if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() == 1) {
             member.standing.note_heard();
         }
         self.last = Instant::now();

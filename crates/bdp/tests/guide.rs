@@ -8,11 +8,11 @@
 mod support;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::machine::shared_lab;
+use support::serving::free_port;
 use support::{Bench, Running, start};
 
 /// What the guide has in blocks marked `sh`: each line, and why it isn't run.
@@ -176,7 +176,7 @@ fn every_command_of_the_guide_works() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
     let steps = steps(&fs::read_to_string(guide).unwrap());
     let bench = Bench::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let far = format!("127.0.0.1:{port}");
     let lab = shared_lab();
     let began = Instant::now();

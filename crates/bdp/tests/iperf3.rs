@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::Bench;
 use support::iperf3::{Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, served};
-use support::serving::{Serving, serve};
+use support::serving::{Serving, free_port, serve};
+use support::{Bench, start};
 
 const MODES: [(&str, &str, Check); 19] = [
     ("TCP", "-t 1", |_| {}),
@@ -251,6 +251,23 @@ fn what_its_server_prints_is_printed() {
         assert!(face.contains("bit/s") && format!("\n{printed}").contains(part), "{printed}");
         assert!(!bench.run(&command).out.contains("server's output"), "it was not asked for");
     }
+}
+
+#[test]
+fn a_server_that_does_not_listen_for_a_moment_is_waited_for() {
+    let bench = Bench::new();
+    // As one of iperf3's between two tests.
+    let port = free_port();
+    let client = start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --json")));
+    thread::sleep(Duration::from_millis(100));
+    let mut server = start(bench.bdp(&format!("serve --listen {port}")));
+    server.wait_until("it listens", |p| p.err().contains("listening on"));
+    let ended = client.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let since = Instant::now();
+    let nobody = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 1", free_port()));
+    assert!(nobody.refusal(3).contains("nothing listens"), "{}", nobody.err);
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
 #[test]

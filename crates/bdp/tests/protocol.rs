@@ -4,25 +4,18 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use serde_json::{Value, json};
-use support::{Bench, Running, start};
+use support::Bench;
+use support::serving::{self, Serving};
 
 const TOKEN: &str = "k7f3";
 
-struct Serving {
-    process: Running,
-    port: u16,
-}
-
 fn serve(bench: &Bench) -> Serving {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut process = start(bench.bdp(&format!("serve --listen 127.0.0.1:{port} --token {TOKEN}")));
-    process.wait_until("it listens", |p| p.err().contains("listening on"));
-    Serving { process, port }
+    serving::serve(bench, &format!("--token {TOKEN}"))
 }
 
 fn preamble(kind: u8) -> Vec<u8> {

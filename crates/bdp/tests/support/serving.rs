@@ -1,6 +1,8 @@
 //! A server that a test measures to, over loopback.
 
 use std::net::TcpListener;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Bench, Running, start};
 
@@ -19,9 +21,18 @@ pub fn is_listening(port: u16) -> bool {
     })
 }
 
-/// A port that nothing listens on.
+/// A port that nothing listens on, and that the kernel gives to nobody by itself, such as to a client beside this one.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const BELOW_THE_EPHEMERAL: Range<u32> = 10_000..32_768;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let ports = BELOW_THE_EPHEMERAL.len() as u32;
+    // Tests of several processes at once begin apart.
+    let first = std::process::id().wrapping_mul(97) % ports;
+    (0..ports)
+        .map(|_| BELOW_THE_EPHEMERAL.start + (first + TAKEN.fetch_add(1, Ordering::Relaxed)) % ports)
+        .map(|port| port as u16)
+        .find(|&port| TcpListener::bind(("0.0.0.0", port)).is_ok())
+        .expect("a port is free")
 }
 
 /// Starts one with these options, and waits until it listens.

@@ -47,6 +47,9 @@ const STRAGGLERS: Duration = Duration::from_secs(10);
 /// How long a server may be busy with the test before, of whoever it was.
 const BUSY: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
+/// How long nothing may listen where a server is said to be: it has another listener for each test.
+const RELISTENED: Duration = Duration::from_secs(1);
+const RELISTENED_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a server is silent to that does not speak iperf3.
 pub(super) const GREETING: &str = "it is greeted";
@@ -97,8 +100,9 @@ impl<'a, 'r> Driver<'a, 'r> {
     }
 
     /// Has the first test go on where a server waits for it: one that serves a single client (-1) takes no other.
-    pub(super) fn go_on(self, opened: Opened) -> Self {
-        Self { opened: Some(opened), ..self }
+    pub(super) fn go_on(self, opened: Option<Opened>) -> Self {
+        // The server's output would have its own copy of the cookie in it, which is no text.
+        Self { opened: opened.filter(|_| !self.request.server_output), ..self }
     }
 
     /// Fills all that [`super::measure`] fills but the time it took.
@@ -210,22 +214,21 @@ impl<'a, 'r> Driver<'a, 'r> {
         loop {
             if let Some(Opened { stream, address, sent }) = self.opened.take() {
                 let cookie = Cookie::behind(&sent, &random::bytes()?);
-                // Its results would have the server's own copy of the cookie in them, which is no text.
-                if !self.request.server_output
-                    && let Ok(test) = self.show(stream, address, cookie, sent.len(), ways, near)
-                {
+                if let Ok(test) = self.show(stream, address, cookie, sent.len(), ways, near) {
                     return Ok(test);
                 }
                 continue;
             }
             let connected = dial::connect_any(&self.addresses, self.request, &options, self.reporter.cancel);
             let (stream, address) = match connected {
-                Err(SessionError::Refused { .. }) if near.is_some() && since.elapsed() < BUSY => {
-                    self.pause()?;
+                Err(SessionError::Refused { .. })
+                    if since.elapsed() < if near.is_some() { BUSY } else { RELISTENED } =>
+                {
+                    self.pause(RELISTENED_PAUSE)?;
                     continue;
                 }
                 Err(error) if is_reset(&error) && since.elapsed() < BUSY => {
-                    self.pause()?;
+                    self.pause(BUSY_PAUSE)?;
                     continue;
                 }
                 other => other?,
@@ -234,7 +237,7 @@ impl<'a, 'r> Driver<'a, 'r> {
                 Ok(test) => return Ok(test),
                 // Between two tests its listener is another one, and connections to the one before are lost.
                 Err(SessionError::Denied { .. } | SessionError::Lost { .. }) if since.elapsed() < BUSY => {
-                    self.pause()?;
+                    self.pause(BUSY_PAUSE)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -284,8 +287,8 @@ impl<'a, 'r> Driver<'a, 'r> {
         }
     }
 
-    fn pause(&self) -> Result<(), SessionError> {
-        std::thread::sleep(BUSY_PAUSE);
+    fn pause(&self, pause: Duration) -> Result<(), SessionError> {
+        std::thread::sleep(pause);
         self.reporter.check_cancel()
     }
 

@@ -11,6 +11,8 @@ CARGO ?= cargo
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BDP := $(TARGET_DIR)/bdp
+# What --version tells beside the number; nothing outside a repository.
+COMMIT = $(shell git describe --always --dirty --exclude "*" 2>/dev/null)
 
 MAN := $(PREFIX)/share/man/man1
 BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
@@ -29,7 +31,7 @@ help: ## List the targets
 # is not disturbed.
 .PHONY: build
 build: ## Build bdp, one static binary: target/bdp
-	RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" $(CARGO) build --locked --release --package bdp --target $(HOST)
+	BDP_COMMIT="$(COMMIT)" RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" $(CARGO) build --locked --release --package bdp --target $(HOST)
 	@cp $(TARGET_DIR)/$(HOST)/release/bdp $(BDP).new && mv $(BDP).new $(BDP)
 	@if readelf --version >/dev/null 2>&1 && readelf --program-headers $(BDP) | grep -q INTERP; then \
 		echo "$(BDP) is linked dynamically" >&2; exit 1; fi

@@ -383,6 +383,7 @@ struct Leading<'a> {
     share: Share<'a>,
     samples: Vec<SenderSample>,
     retransmits: u64,
+    needless: Option<u64>,
     acked: u64,
     /// The first stream's last reading that told anything.
     first: TcpInfo,
@@ -390,7 +391,8 @@ struct Leading<'a> {
 
 impl<'a> Leading<'a> {
     fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
-        Self { flow, share, samples: Vec::new(), retransmits: 0, acked: 0, first: TcpInfo::default() }
+        let first = TcpInfo::default();
+        Self { flow, share, samples: Vec::new(), retransmits: 0, needless: None, acked: 0, first }
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<Sent, EngineError> {
@@ -428,6 +430,7 @@ impl<'a> Leading<'a> {
             congestion,
             mss: self.first.snd_mss.map(u64::from),
             retransmits: self.samples.last().and_then(|s| s.retransmits),
+            needless_retransmits: self.needless,
             samples: std::mem::take(&mut self.samples),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             send_buffer_bytes: send_buffer,
@@ -447,6 +450,7 @@ impl<'a> Leading<'a> {
         let mut sample = SenderSample { at_ns, ..Default::default() };
         let mut acked = vec![0; self.flow.streams.len()];
         let mut infos = vec![TcpInfo::default(); self.flow.streams.len()];
+        let mut needless = None;
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
             infos[i] = info;
@@ -456,6 +460,9 @@ impl<'a> Leading<'a> {
             }
             if let Some(count) = info.total_retrans {
                 *sample.retransmits.get_or_insert(0) += u64::from(count);
+            }
+            if let Some(count) = info.dsack_dups {
+                *needless.get_or_insert(0) += u64::from(count);
             }
             if i == 0 {
                 sample.unacked = info.unacked_segments;
@@ -474,6 +481,7 @@ impl<'a> Leading<'a> {
         // A socket that was reset reports zeros; what was seen before stands.
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
+        self.needless = self.needless.max(needless);
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);

@@ -376,6 +376,24 @@ fn loss_is_seen_though_no_rule_claims_it() {
 }
 
 #[test]
+fn what_was_sent_again_needlessly_is_told() {
+    let lossy = Shape { in_flight: MIB / 2, receive_window: 8 * MIB, retransmits: 240, ..WINDOW_BOUND };
+    let mut measurement = lossy.measurement();
+    // The receiver tells of a copy that the network made too.
+    for (told, part) in [
+        (None, "million;"),
+        (Some(0), "million;"),
+        (Some(200), "; 200 needless"),
+        (Some(900), "; 240 needless"),
+    ] {
+        measurement.directions[0].needless_retransmits = told;
+        let text = explain(Way::To, &measurement)[0].evidence.join("; ");
+        assert!(text.contains(part), "{told:?}: {text}");
+        assert_eq!(text.contains("DSACK"), told.unwrap_or(0) > 0, "{text}");
+    }
+}
+
+#[test]
 fn the_ceiling_is_the_slowest_nic_less_headers() {
     let of = |change: &dyn Fn(&mut Measurement)| {
         let mut m = WINDOW_BOUND.measurement();

@@ -16,6 +16,8 @@ pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
 
 /// The port of `bdp serve`, TCP and UDP, where no other is given.
 pub const PORT: u16 = 5201;
+/// Bytes of a write where no length is asked for, which is what iperf3 has too.
+pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
 
 /// One measurement of a path, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -369,6 +371,10 @@ pub struct DirectionResult {
     pub each_way_ns: Option<EachWayReport>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,
+    /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams: what was sent again
+    /// though it was not lost, on a path that reorders. Null where the sender's kernel does not tell.
+    #[serde(default)]
+    pub needless_retransmits: Option<u64>,
     /// Congestion control as read back from the sending socket.
     pub congestion_control: String,
     /// Payload bytes of a full segment.

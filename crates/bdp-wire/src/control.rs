@@ -309,6 +309,9 @@ pub struct Sent {
     pub samples: Vec<SenderSample>,
     /// Segments sent again, all streams.
     pub retransmits: Option<u64>,
+    /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams.
+    #[serde(default)]
+    pub needless_retransmits: Option<u64>,
     /// Processor time / wall clock.
     pub cpu: f64,
     /// How bytes were given to the kernel: `write` copies them, `splice` and `sendfile` do not.

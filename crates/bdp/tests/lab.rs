@@ -286,7 +286,7 @@ fn a_flow_of_so_many_bytes_ends_with_the_last() {
     assert_eq!(flow["received_bytes"], 200_000);
     // 0.32 s at 5 Mbit/s, and slow start before it.
     let duration = number(&flow["duration_ns"]);
-    assert!((2e8..9.9e8).contains(&duration), "{duration}");
+    assert!((2e8..4e9).contains(&duration), "{duration}");
     // The first read starts the clock, so what it brought took no time and does not count.
     let first = &flow["received"][0];
     let counted = 200_000.0 - number(&first["bytes"]);

@@ -47,7 +47,19 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
     }
     if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
-        all.push(format!("{again} {segments} of {} {were} sent again, {}", total(seen), small(share)));
+        // The kernel may send a segment twice again, and is told of each copy.
+        let needless = seen.direction.needless_retransmits.map_or(0, |n| n.min(again));
+        let needless = match needless {
+            0 => String::new(),
+            n => format!(
+                "; {n} needlessly, the receiver had them already (DSACK): late or overtaken, and not lost"
+            ),
+        };
+        all.push(format!(
+            "{again} {segments} of {} {were} sent again, {}{needless}",
+            total(seen),
+            small(share)
+        ));
     }
     if let Some(window) = &seen.window {
         if window.congestion_full >= 0.05 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_engine::session::Credentials;
 use bdp_engine::session::download::Url;
 use bdp_model::expectation::Expectation;
-use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
+use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
@@ -311,7 +311,7 @@ impl MeasureArgs {
             omit: self.omit,
             interval: if self.is_iperf3_json() { interval.min(SAMPLING) } else { interval },
             idle: self.idle,
-            length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(ByteCount::kib(128)),
+            length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
             udp: self.udp.request(self.length, &self.of_tcp())?,
             pacing_bps: self.udp.pacing_bps(),
             window: self.window,

@@ -64,6 +64,7 @@ pub(in crate::session) fn result(
         responsiveness_rpm: None,
         each_way_ns: None,
         retransmits: sent.retransmits,
+        needless_retransmits: sent.needless_retransmits,
         congestion_control: sent.congestion,
         mss_bytes: sent.mss,
         send_buffer_bytes: sent.send_buffer_bytes,

@@ -1,10 +1,15 @@
 //! What a server of iperf3 is asked for, and what it can't be asked for.
 
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{MeasureRequest, USUAL_LENGTH, Way};
 use bdp_wire::iperf3::datagram::header_bytes;
 use bdp_wire::iperf3::{Direction, Parameters, Protocol};
 
 use crate::session::SessionError;
+
+/// How many writes of a stream a second keep a rate even.
+const BLOCKS_A_SECOND: u64 = 50;
+/// The shortest of them.
+const LEAST_BLOCK_BYTES: u64 = 512;
 
 /// Refuses what can't be asked of that server.
 pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
@@ -43,6 +48,16 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 pub(super) fn wide_counters(request: &MeasureRequest) -> bool {
     let bytes = request.udp.as_ref().map(|udp| udp.datagram_bytes);
     bytes.is_some_and(|bytes| bytes.is_none_or(|bytes| bytes as usize >= header_bytes(true)))
+}
+
+/// Bytes of one write. A server that is held to a low rate writes a whole block when one is due, at 1 Mbit/s every second:
+/// where no length was asked for, it is asked for shorter ones.
+pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
+    let length = request.length.as_bytes();
+    match request.pacing_bps.filter(|_| request.length == USUAL_LENGTH) {
+        Some(bps) => (bps / 8 / BLOCKS_A_SECOND).clamp(LEAST_BLOCK_BYTES, length),
+        None => length,
+    }
 }
 
 /// The test in iperf3's words; `length_bytes` is that of a write, or of a datagram's payload.

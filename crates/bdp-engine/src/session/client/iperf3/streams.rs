@@ -10,7 +10,7 @@ use bdp_wire::iperf3::datagram::{HELLO, is_answer};
 use bdp_wire::iperf3::exchange::Step;
 
 use super::super::{datagrams, flow};
-use super::order::wide_counters;
+use super::order::{wide_counters, write_bytes};
 use super::{Driver, STEP, Test};
 use crate::EngineError;
 use crate::datagram::{Layout, Stream, payload_bytes};
@@ -36,7 +36,7 @@ pub(super) enum Streams {
 impl Driver<'_, '_> {
     /// Bytes of one write; of a datagram what was asked for, or what the path holds.
     pub(super) fn length(&self, address: SocketAddr) -> Result<u64, SessionError> {
-        let Some(udp) = &self.request.udp else { return Ok(self.request.length.as_bytes()) };
+        let Some(udp) = &self.request.udp else { return Ok(write_bytes(self.request)) };
         let layout = Layout::Iperf3 { wide: wide_counters(self.request) };
         let sockets = datagrams::sockets(self.request, address, 1, None)?;
         Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))

@@ -143,6 +143,9 @@ pub enum SearchEnd {
     NotHeld,
     /// What is lost does not depend on the rate: what is reported is the lowest that was tried.
     LossAtAnyRate,
+    /// It was interrupted: what is reported is the rate that was being held, or else the highest that had passed a trial, or else
+    /// the last that was tried.
+    CutShort,
 }
 
 /// A distribution of times, nanoseconds.

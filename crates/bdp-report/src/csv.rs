@@ -118,6 +118,7 @@ fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
         Some(SearchEnd::Held) => "held",
         Some(SearchEnd::NotHeld) => "not_held",
         Some(SearchEnd::LossAtAnyRate) => "loss_at_any_rate",
+        Some(SearchEnd::CutShort) => "cut_short",
         None => "",
     };
     [

@@ -84,6 +84,23 @@ fn loss_that_no_rate_is_free_of_names_the_share_to_allow() {
 }
 
 #[test]
+fn a_search_that_was_cut_short_tells_what_had_passed() {
+    let style = Style { width: 400, ..Style::plain() };
+    let mut m = searched();
+    let udp = m.directions[0].udp.as_mut().unwrap();
+    udp.search = Some(SearchEnd::CutShort);
+    let text = |m: &Measurement| whole(&measurements_text(std::slice::from_ref(m), None, None, &style));
+    let told = text(&m);
+    assert!(
+        told.contains("cut short: 96.6 Mbit/s is the highest rate that had passed a trial without loss"),
+        "{told}"
+    );
+    m.directions[0].udp.as_mut().unwrap().trials.iter_mut().for_each(|trial| trial.passed = false);
+    let told = text(&m);
+    assert!(told.contains("cut short, and no rate had passed without loss"), "{told}");
+}
+
+#[test]
 fn the_page_has_every_trial() {
     let (params, m) = (BTreeMap::new(), searched());
     let about =

@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::iperf2::serve_by_iperf;
 use support::iperf3::{Theirs, iperf3_is_there};
-use support::serving::serve;
+use support::serving::{free_port, serve};
 use support::{Bench, Ended, start};
 
 const INT: i32 = 2;
@@ -54,7 +55,10 @@ fn concluded(bench: &Bench, ended: &Ended, ways: &[&str]) -> Value {
     );
     let caveats = measurement["caveats"].to_string();
     assert!(caveats.contains("interrupted before its end"), "{caveats}");
-    assert_eq!(caveats.contains("direction 'from' was not measured"), ways == ["to"], "{caveats}");
+    for way in measurement["request"]["directions"].as_array().unwrap() {
+        let told = format!("direction '{}' was not measured", way.as_str().unwrap());
+        assert_eq!(caveats.contains(&told), !ways.contains(&way.as_str().unwrap()), "{caveats}");
+    }
     let shown = bench.run(&format!("show {} --json", last["run"].as_str().unwrap()));
     assert!(
         shown.code() == 0 && shown.out.contains("interrupted before its end"),
@@ -111,6 +115,112 @@ fn servers_of_iperf3_are_told_in_order() {
         assert_eq!((&direction["direction"], &direction["ended"]), (&way.into(), &"stopped".into()));
         assert!(direction["goodput_bps"].as_f64().unwrap() > 0.0);
     }
+}
+
+/// What is interrupted of iperf2's protocol: options, the stage that is waited for, and the directions that were measured.
+const WITH_IPERF2: [(&str, &str, &[&str]); 6] = [
+    ("", "to", &["to"]),
+    ("-R -P 2", "from", &["from"]),
+    ("--bidir", "both", &["to", "from"]),
+    ("-u -b 2M --forward -P 2", "to", &["to"]),
+    ("-u -b 2M", "from", &["from"]),
+    ("-u -b 2M --bidir", "both", &["to", "from"]),
+];
+
+#[track_caller]
+fn interrupt_with_iperf2(bench: &Bench, port: u16, (options, stage, ways): (&str, &str, &[&str])) {
+    let line = format!("127.0.0.1:{port} --iperf2 {options}");
+    let ended = interrupt(bench, &line, &format!("\"stage\":\"{stage}\""), INT);
+    let measurement = concluded(bench, &ended, ways);
+    for direction in measurement["directions"].as_array().unwrap() {
+        assert_eq!(direction["ended"], "stopped", "{options}");
+        let udp = &direction["udp"];
+        assert_eq!(udp.is_object(), options.contains("-u"), "{options}: {direction}");
+        if udp.is_object() {
+            assert!(udp["sent"].as_u64().unwrap() > 0 && udp["lost"] == 0, "{options}: {udp}");
+        }
+    }
+}
+
+#[test]
+fn iperf2s_protocol_is_concluded() {
+    let bench = Bench::new();
+    let port = free_port();
+    let server = serve(&bench, &format!("--iperf2-port {port}"));
+    for row in WITH_IPERF2 {
+        interrupt_with_iperf2(&bench, port, row);
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn servers_of_iperf2_are_asked_what_came_until_then() {
+    let bench = Bench::new();
+    for row in WITH_IPERF2 {
+        // It may go on to send, for which it has no word of an end: each row has a server of its own.
+        let Some((_server, port)) = serve_by_iperf(if row.0.contains("-u") { "-u" } else { "" }) else {
+            return;
+        };
+        interrupt_with_iperf2(&bench, port, row);
+    }
+}
+
+#[test]
+fn a_search_gives_the_trials_that_were_whole() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-rate 20M");
+    // The first trial takes all that is granted, and passes: what is interrupted is the rate held, or a trial more.
+    let line = format!("127.0.0.1:{} -u -b auto --trial-time 0.3", server.port);
+    let ended = interrupt(&bench, &line, "\"stage\":\"to\"", INT);
+    let measurement = concluded(&bench, &ended, &["to"]);
+    let udp = &measurement["directions"][0]["udp"];
+    assert_eq!(udp["search"], "cut_short", "{udp}");
+    let trials = udp["trials"].as_array().unwrap();
+    assert!(trials[0]["rate_bps"] == 20e6 && !trials.iter().any(|trial| trial["held"] == true), "{udp}");
+    assert!(measurement["caveats"].to_string().contains("the search was cut short after"), "{measurement}");
+    let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    let shown = bench.run(&format!("show {}", last["run"].as_str().unwrap()));
+    assert!(shown.out.contains("search was cut short"), "{}{}", shown.out, shown.err);
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn a_search_within_a_trial_has_the_best_before_it() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    // As fast as it goes, loopback loses: the second trial, or the rate held after the first.
+    let line = format!("127.0.0.1:{} -u -b auto --trial-time 1 --forward", server.port);
+    let mut running = start(bench.bdp(&format!("measure {line} -t 60 --idle 0.2 --json-stream")));
+    let passed = |out: &str| {
+        let trial = |line: &str| line.contains("\"stage\":\"trial\"");
+        out.lines().filter(|line| trial(line)).count() >= 14 || out.contains("\"stage\":\"to\"")
+    };
+    running.wait_until("a trial is over", |p| passed(&p.out()));
+    running.signal("INT");
+    let ended = running.wait();
+    assert_eq!(ended.status.signal(), Some(INT), "{}", ended.err);
+    let measurement = concluded(&bench, &ended, &["to"]);
+    let udp = &measurement["directions"][0]["udp"];
+    assert_eq!(udp["search"], "cut_short", "{udp}");
+    assert!(!udp["trials"].as_array().unwrap().is_empty(), "{udp}");
+    server.assert_unharmed(&bench);
+}
+
+#[test]
+fn a_search_within_its_first_trial_has_nothing_to_conclude() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-rate 5M");
+    let line = format!(
+        "measure 127.0.0.1:{} -u -b auto --trial-time 30 -t 60 --idle 0.2 --json-stream",
+        server.port
+    );
+    let mut running = start(bench.bdp(&line));
+    running.wait_until("a trial runs", |p| p.out().matches("\"stage\":\"trial\"").count() >= 5);
+    running.signal("INT");
+    let ended = running.wait();
+    assert_eq!(ended.status.signal(), Some(INT));
+    assert!(ended.err.contains("before there was anything to conclude"), "{}", ended.err);
+    server.assert_unharmed(&bench);
 }
 
 #[test]

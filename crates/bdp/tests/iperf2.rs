@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::iperf2::serve_by_iperf;
 use support::machine::is_installed;
 use support::serving::free_port;
 use support::{Bench, Ended, Running, start};
@@ -197,34 +198,6 @@ fn a_silent_client_holds_up_nobody_and_is_dropped() {
     drop(silent);
     thread::sleep(Duration::from_millis(100));
     assert!(rates(&server.client("-t 0.3 -R"))[0] > 1.0);
-}
-
-/// A server of iperf2, ended with the test.
-fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
-    if !is_installed("iperf") {
-        return None;
-    }
-    let port = free_port();
-    let mut command = Command::new("iperf");
-    command.args(["-s", "-p", &port.to_string()]).args(options.split_whitespace());
-    let server = start(command);
-    // What it would make of a connection or a datagram is a test: the kernel's table tells that it listens.
-    let tables = if options.contains("-u") { ["udp", "udp6"] } else { ["tcp", "tcp6"] };
-    let wanted = format!(":{port:04X} ");
-    let listens = || {
-        tables.iter().any(|table| {
-            let text = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
-            text.lines().any(|line| {
-                line.split_whitespace().nth(1).is_some_and(|l| format!("{l} ").ends_with(&wanted))
-            })
-        })
-    };
-    let since = Instant::now();
-    while !listens() {
-        assert!(since.elapsed() < Duration::from_secs(10), "it does not listen: {}", server.err());
-        thread::sleep(Duration::from_millis(20));
-    }
-    Some((server, port))
 }
 
 const SERVERS: [(&str, &str, &[&str]); 19] = [

@@ -40,6 +40,15 @@ pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
                 generous(last.loss_ratio),
             )
         }
+        SearchEnd::CutShort => {
+            match udp.trials.iter().filter(|t| t.passed).max_by(|a, b| asked(a).total_cmp(&asked(b))) {
+                Some(best) => format!(
+                    "the search was cut short: {} is the highest rate that had passed a trial {measure}; none was held for {held_for}",
+                    rate(asked(best))
+                ),
+                None => format!("the search was cut short, and no rate had passed {measure}"),
+            }
+        }
     })
 }
 

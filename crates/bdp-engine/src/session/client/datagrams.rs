@@ -163,6 +163,16 @@ pub(super) fn caveats(request: &MeasureRequest, way: &str, udp: &UdpReport) -> V
         Some(SearchEnd::LossAtAnyRate) => caveats.push(format!(
             "direction '{way}': loss does not depend on the rate, and the figures are those of the lowest that was tried"
         )),
+        Some(SearchEnd::CutShort) => caveats.push(format!(
+            "direction '{way}': the search was cut short after {}{}, and no rate was held to the end: the figures are those \
+             at {}",
+            match udp.trials.len() {
+                1 => "one trial".to_owned(),
+                n => format!("{n} trials"),
+            },
+            if udp.trials.iter().any(|trial| trial.passed) { "" } else { ", none of which passed" },
+            bdp_model::units::format_bps(udp.asked_bps.unwrap_or(udp.sent_bps))
+        )),
         Some(SearchEnd::Held) | None => {}
     }
     if let Some(dropped) = udp.dropped_by_receiver.filter(|&dropped| dropped > 0) {

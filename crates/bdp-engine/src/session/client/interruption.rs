@@ -25,9 +25,7 @@ pub(super) struct Interruption {
 impl Interruption {
     /// Looks whether the flows are to end, and has them end; to be called as long as they run.
     pub(super) fn attend(&mut self, session: &mut Session<'_>, flows: &[Flow]) -> Result<(), SessionError> {
-        // The trials of a search tell nothing where one is cut short.
-        let is_search = session.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
-        let any = !is_search && flows.iter().any(|flow| flow.work.bytes() > 0);
+        let any = flows.iter().any(|flow| flow.work.bytes() > 0);
         if session.reporter.begins_to_conclude(any)? {
             self.since = Some(Instant::now());
             return end(session, flows, false);

@@ -417,15 +417,26 @@ impl Session<'_> {
             // The flows are over, and what they came to is not to be lost.
             self.reporter.concludes = true;
         }
-        let (idle, loaded) = (&self.idle, began..ended);
-        let prober = self.prober.as_ref();
+        self.put_together(request, outcomes, &(began..ended), was_cut_short, path)
+    }
+
+    /// Makes results of what both ends tell of flows that ran at a time, monotonic.
+    fn put_together(
+        &mut self,
+        request: &MeasureRequest,
+        outcomes: Vec<Outcome>,
+        loaded: &Range<u64>,
+        was_cut_short: bool,
+        path: &mut PathFacts,
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        let (idle, prober) = (&self.idle, self.prober.as_ref());
         let rtt = RttReport {
             idle: prober.and_then(|p| p.summary(idle)),
-            loaded: prober.and_then(|p| p.summary(&loaded)),
+            loaded: prober.and_then(|p| p.summary(loaded)),
         };
-        let each_way = prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(&loaded) });
+        let each_way = prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
         let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
-        let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(&loaded));
+        let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(loaded));
         let mut results = Vec::new();
         for Outcome { way, mut received, sent, clocks } in outcomes {
             if was_cut_short {

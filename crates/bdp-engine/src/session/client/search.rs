@@ -1,10 +1,13 @@
 //! The highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the rate that these led to for the
 //! whole duration.
 
+use std::ops::Range;
+
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
 use bdp_model::rate_search::{RateSearcher, Step};
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
+use bdp_sys::clock;
 
 use super::{Outcome, Session, datagrams};
 use crate::session::{SessionError, Stage};
@@ -34,6 +37,15 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     Ok(())
 }
 
+/// A trial, and what its flow came to.
+struct Tried {
+    trial: Trial,
+    asked: MeasureRequest,
+    outcome: Outcome,
+    /// When it ran, monotonic.
+    loaded: Range<u64>,
+}
+
 impl Session<'_> {
     /// Searches one direction; its result is that of the rate held last, with every trial.
     pub(super) fn search(
@@ -48,27 +60,82 @@ impl Session<'_> {
         let mut searcher = RateSearcher::new(search, granted);
         let mut trials = Vec::new();
         let mut held = Vec::new();
+        let mut best = None;
         loop {
-            let trial = match searcher.next() {
-                Step::Try(rate) => {
-                    let duration = search.trial.min(request.duration);
-                    let asked = MeasureRequest { duration, omit: Nanos::ZERO, ..at_rate(request, rate) };
-                    let outcomes = self.carry_out(&asked, &[way], Stage::Trial(way))?;
-                    outcomes.first().and_then(|outcome| tried(&asked, search, outcome))
+            let done = match searcher.next() {
+                Step::End(end) => return Ok(with_trials(held, &trials, end)),
+                _ if self.reporter.concludes => {
+                    let results = match best {
+                        _ if !held.is_empty() => held,
+                        Some(best) => self.results_of(best, path)?,
+                        None => return Err(SessionError::Cancelled),
+                    };
+                    return Ok(with_trials(results, &trials, SearchEnd::CutShort));
                 }
+                Step::Try(rate) => self.try_rate(request, search, way, rate).map(|tried| {
+                    let trial = tried.trial;
+                    if best.as_ref().is_none_or(|best| tried.is_better(best)) {
+                        best = Some(tried);
+                    }
+                    trial
+                }),
                 Step::Hold(rate) => {
-                    held = self.run(&at_rate(request, Some(rate)), &[way], path)?;
-                    held.first().and_then(|result| {
+                    self.run(&at_rate(request, Some(rate)), &[way], path).and_then(|results| {
+                        held = results;
+                        let is_whole = |result: &&DirectionResult| result.ended != "stopped";
+                        let result = held.first().filter(is_whole).ok_or(SessionError::Cancelled)?;
                         let received_bps = rate_bps(result.bytes, result.duration_ns);
-                        Some(Trial::of(search, result.udp.as_ref()?, received_bps, true))
+                        let udp = result.udp.as_ref().ok_or_else(|| self.control.out_of_turn())?;
+                        Ok(Trial::of(search, udp, received_bps, true))
                     })
                 }
-                Step::End(end) => return Ok(with_trials(held, &trials, end)),
             };
-            let trial = trial.ok_or_else(|| self.control.out_of_turn())?;
-            searcher.note(&trial);
-            trials.push(trial);
+            match done {
+                Ok(trial) => {
+                    searcher.note(&trial);
+                    trials.push(trial);
+                }
+                // What was tried before stands.
+                Err(SessionError::Cancelled) => self.reporter.concludes = true,
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    /// One trial; one that is cut short is none.
+    fn try_rate(
+        &mut self,
+        request: &MeasureRequest,
+        search: &RateSearch,
+        way: Way,
+        rate: Option<f64>,
+    ) -> Result<Tried, SessionError> {
+        let duration = search.trial.min(request.duration);
+        let asked = MeasureRequest { duration, omit: Nanos::ZERO, ..at_rate(request, rate) };
+        let began = clock::monotonic_ns();
+        let outcomes = self.carry_out(&asked, &[way], Stage::Trial(way))?;
+        if self.reporter.concludes {
+            return Err(SessionError::Cancelled);
+        }
+        let outcome = outcomes.into_iter().next().ok_or_else(|| self.control.out_of_turn())?;
+        let trial = tried(&asked, search, &outcome).ok_or_else(|| self.control.out_of_turn())?;
+        Ok(Tried { trial, asked, outcome, loaded: began..clock::monotonic_ns() })
+    }
+
+    /// What a search that was cut short has for figures: those of a trial.
+    fn results_of(
+        &mut self,
+        best: Tried,
+        path: &mut PathFacts,
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        self.put_together(&best.asked, vec![best.outcome], &best.loaded, true, path)
+    }
+}
+
+impl Tried {
+    /// Whether it tells more than one before it: the highest rate that passed, or else the last that was tried.
+    fn is_better(&self, before: &Self) -> bool {
+        !before.trial.passed || self.trial.passed && self.trial.sent_bps > before.trial.sent_bps
     }
 }
 

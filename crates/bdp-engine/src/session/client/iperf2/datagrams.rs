@@ -31,6 +31,8 @@ use crate::stall;
 const AGAIN: Duration = Duration::from_millis(100);
 /// How long the server may take to send a first datagram, and to report at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same once it is interrupted, where a second signal would end it at once.
+const CONCLUSION: Duration = Duration::from_secs(3);
 /// How long refusals count as passing: the server has no socket for others while it takes one in.
 const REFUSALS: Duration = Duration::from_secs(1);
 /// How long the server may be without a socket for others after it has taken one in, and how soon a refusal comes.
@@ -216,27 +218,40 @@ impl<'a> Flow<'a> {
         let reports = self.take_leave(&counts, stop)?;
         // What ends a stream is as long as the others, and the server counts it.
         if let Some(datagrams) = &mut sent.datagrams {
-            datagrams.sent += counts.len() as u64;
+            datagrams.sent += reports.len() as u64;
             sent.bytes = datagrams.sent * datagrams.payload_bytes;
         }
         Ok((told(&reports, self.payload_bytes as u64, self.request), sent))
     }
 
-    /// Ends each stream until the server has told what came of it.
+    /// Ends each stream until the server has told what came of it; a stream that was interrupted before it began has nothing to
+    /// tell.
     fn take_leave(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
         let poll = self.poll()?;
-        let (since, mut said) = (Instant::now(), None::<Instant>);
+        let (since, mut said, mut stopped) = (Instant::now(), None::<Instant>, None::<Instant>);
         let mut ready = Vec::new();
         loop {
-            let reports: Vec<_> = self.sockets.iter().map(|(_, report)| report.report()).collect();
-            if reports.iter().all(Option::is_some) {
-                return Ok(reports.into_iter().flatten().collect());
+            if stop.load(Ordering::Relaxed) {
+                stopped.get_or_insert_with(Instant::now);
             }
-            self.check_patience(since, stop)?;
+            let missing = self.sockets.iter().zip(counts).filter(|((_, report), count)| {
+                let is_awaited = stopped.is_none() || **count > 0;
+                is_awaited && report.report().is_none()
+            });
+            let missing: Vec<_> = missing.collect();
+            if missing.is_empty() {
+                let reports: Vec<_> = self.sockets.iter().filter_map(|(_, report)| report.report()).collect();
+                return if reports.is_empty() { Err(SessionError::Cancelled) } else { Ok(reports) };
+            }
+            if stopped.is_some_and(|stopped| stopped.elapsed() > CONCLUSION) {
+                return Err(SessionError::Cancelled);
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(SessionError::NoDatagrams { address: self.address });
+            }
             if said.is_none_or(|said| said.elapsed() >= AGAIN) {
                 said = Some(Instant::now());
-                let missing = self.sockets.iter().zip(counts).zip(&reports).filter(|(_, r)| r.is_none());
-                for (((socket, report), &count), _) in missing {
+                for ((socket, report), &count) in missing {
                     // Lost or not sent: it is said again.
                     let _ = socket.send(&self.last_datagram(&self.layout(report, 0), count));
                 }

@@ -342,8 +342,7 @@ fn carry_out(
                 reporter.show(stage, since, request.duration, goodput, None);
             }
             if watched.is_ok() {
-                // Of datagrams only what the server reports at their own end is known.
-                let any = request.udp.is_none() && meters.iter().any(|(_, meter)| meter.bytes() > 0);
+                let any = meters.iter().any(|(_, meter)| meter.bytes() > 0);
                 watched = reporter.begins_to_conclude(any).map(drop);
             }
             if watched.is_err() || reporter.concludes {

@@ -61,8 +61,9 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
     for options in [
         "-t 1 -b 20M -R --trip-times",
         "-t 1 -b 20M --full-duplex --trip-times",
-        "-n 4M -R --trip-times",
-        "-n 100000 -l 30000 -R --trip-times -P 2",
+        // Held back: of what is over within a millisecond this client prints what it never read, breaks down, or does not end.
+        "-n 2M -b 20M -R --trip-times",
+        "-n 100000 -l 30000 -b 1M -R --trip-times -P 2",
     ] {
         let mut command = Command::new("timeout");
         command.args(["20", "iperf", "-c", "127.0.0.1", "-p", &port.to_string(), "-e", "-f", "m"]);

@@ -14,6 +14,7 @@ pub mod host_counters;
 pub mod instrument;
 pub mod link;
 pub mod measurement;
+pub mod mtu_search;
 pub mod one_way;
 pub mod path;
 pub mod payload;

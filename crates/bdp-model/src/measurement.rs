@@ -323,12 +323,26 @@ pub enum Pacer {
 pub struct PathFacts {
     /// Smallest round trip seen.
     pub rtt_min_ns: Option<u64>,
-    /// Path MTU from near to far, as the near kernel knows it.
+    /// Path MTU from near to far, as the near kernel knows it, or as it was found to be less.
     pub mtu_to: Option<u32>,
-    /// Path MTU from far to near, as the far kernel knows it.
+    /// Path MTU from far to near, as the far kernel knows it, or as it was found to be less.
     pub mtu_from: Option<u32>,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
+    /// Where packets vanish that a kernel takes for short enough.
+    #[serde(default)]
+    pub mtu_black_hole: Option<MtuBlackHole>,
+}
+
+/// A path that drops what is too long for it without a word to who sent it (RFC 2923, section 2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MtuBlackHole {
+    /// Largest IP packet that went there and came back, bytes (RFC 8899).
+    pub mtu: u32,
+    /// Path MTU as the near kernel knows it, bytes.
+    pub known_mtu: u32,
+    /// Whether one byte more is known to be lost.
+    pub exact: bool,
 }
 
 /// The most that the path can carry.

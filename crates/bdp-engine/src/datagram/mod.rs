@@ -65,6 +65,12 @@ pub(crate) fn payload_by_path(socket: &UdpSocket, path_mtu: Option<u32>) -> u32 
     path_mtu.unwrap_or(1500).saturating_sub(headers).min(LONGEST_BY_PATH)
 }
 
+/// Payload of a flow's datagrams on a path that was found to hold this MTU, or less where the kernel knows so.
+pub(crate) fn payload_by_found(streams: &[Stream], path_mtu: Option<u32>) -> Option<u32> {
+    let (mtu, Stream { socket, .. }) = path_mtu.zip(streams.first())?;
+    Some(payload_by_path(socket, udp::path_mtu(socket).into_iter().chain([mtu]).min()))
+}
+
 /// Bytes of the headers of IP (RFC 791, RFC 8200) and UDP.
 pub(crate) const fn header_bytes(is_v4: bool) -> u32 {
     8 + if is_v4 { 20 } else { 40 }

@@ -14,7 +14,7 @@ use super::{PATIENCE, datagrams};
 use crate::EngineError;
 use crate::background::Background;
 use crate::crew::{self, Crew};
-use crate::datagram::{self, Stream};
+use crate::datagram::{self, DatagramSendPlan, Stream, payload_by_found};
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
@@ -157,13 +157,20 @@ impl Flow {
         })
     }
 
-    /// Begins to write, if the near end sends.
-    pub(super) fn start_sending(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+    /// Begins to write, if the near end sends; datagrams no longer than the path was found to hold, where it was.
+    pub(super) fn start_sending(
+        &mut self,
+        request: &MeasureRequest,
+        path_mtu: Option<u32>,
+    ) -> Result<(), EngineError> {
         if self.way != Way::To {
             return Ok(());
         }
         if request.udp.is_some() {
-            let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::send_plan(request));
+            let streams = std::mem::take(&mut self.datagrams);
+            let plan = datagrams::send_plan(request);
+            let payload_bytes = plan.payload_bytes.or_else(|| payload_by_found(&streams, path_mtu));
+            let plan = DatagramSendPlan { payload_bytes, ..plan };
             let cpus = request.near_cpus.clone();
             return self.start(move |_, stop, meter| {
                 crew::keep_to_listed(cpus.as_ref())?;

@@ -94,7 +94,7 @@ pub(super) fn measure(
         reporter,
         round_trip,
         next_flow: 1,
-        path_mtu: None,
+        path_mtu: path_mtu::Found::default(),
         caveats: Vec::new(),
         moved: Moved::default(),
     };
@@ -319,7 +319,7 @@ struct Session<'a> {
     round_trip: Duration,
     next_flow: u32,
     /// Before flows of datagrams, as far as it was found.
-    path_mtu: Option<u32>,
+    path_mtu: path_mtu::Found,
     caveats: Vec<String>,
     moved: Moved,
 }
@@ -443,6 +443,7 @@ impl Session<'_> {
                 received.ended = "stopped".to_owned();
             }
             outcome::note_path(path, way, &received, &sent);
+            self.path_mtu.note(path);
             self.caveats.extend(datagrams::fragments(way, &sent, self.control.address));
             let udp = datagrams::report(request, way, &received, &sent, clocks);
             let result = outcome::result(request, way, received, sent, rtt.clone());
@@ -471,7 +472,7 @@ impl Session<'_> {
         }
         for (flow, pending) in flows.iter_mut().zip(pending) {
             self.expect_done(pending, "the streams come in")?;
-            flow.start_sending(request)?;
+            flow.start_sending(request, self.path_mtu.mtu())?;
         }
         let outcomes = self.attend(request, stage, &mut flows)?;
         for Outcome { way, received, sent, .. } in &outcomes {
@@ -501,7 +502,7 @@ impl Session<'_> {
         self.next_flow += 1;
         let mut order = flow::order(request, way, number);
         if let Some(datagrams) = &mut order.datagrams {
-            datagrams.path_mtu = self.path_mtu;
+            datagrams.path_mtu = self.path_mtu.mtu();
         }
         match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
             Answer::Done => {}
@@ -530,11 +531,12 @@ impl Session<'_> {
 
     /// Has both ends' kernels learn the path's MTU.
     fn discover_path_mtu(&mut self) -> Result<(), SessionError> {
-        let patience = UDP_PATIENCE.max(4 * self.round_trip);
         let (address, key) = (self.control.address, self.control.key);
-        let found = path_mtu::discover(self.request, address, key, patience, self.reporter.cancel)?;
-        self.path_mtu = found.mtu;
-        self.caveats.extend(found.caveat());
+        // Of the path at rest, where probes have told of it.
+        let idle = self.prober.as_ref().and_then(Prober::smallest).map(Duration::from_nanos);
+        let round_trip = idle.map_or(self.round_trip, |idle| idle.min(self.round_trip));
+        self.path_mtu = path_mtu::discover(self.request, address, key, round_trip, self.reporter.cancel)?;
+        self.caveats.extend(self.path_mtu.caveat(self.request, address));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use bdp_wire::session::{FlowOrder, Role};
 
 use super::{Event, Shared};
 use crate::datagram::{
-    DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_path,
+    DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_found,
 };
 
 /// Answers a datagram that opens a stream of a session; false where it is none.
@@ -87,10 +87,7 @@ pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), 
 pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPlan {
     let datagrams = order.datagrams.as_ref();
     // Its kernel may not know what a router would refuse: it has sent nothing so long there before.
-    let by_client = datagrams.and_then(|d| d.path_mtu);
-    let by_path = by_client.zip(streams.first()).map(|(mtu, Stream { socket, .. })| {
-        payload_by_path(socket, udp::path_mtu(socket).into_iter().chain([mtu]).min())
-    });
+    let by_path = payload_by_found(streams, datagrams.and_then(|d| d.path_mtu));
     DatagramSendPlan {
         payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),
         rate_bps: datagrams.and_then(|d| d.rate_bps),

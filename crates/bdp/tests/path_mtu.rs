@@ -1,5 +1,5 @@
 //! A router between two machines that passes less than the devices hold: what it refuses it says so, and what may be fragmented
-//! it fragments.
+//! it fragments; or it says nothing, and what holds is found by what comes back.
 
 mod support;
 
@@ -123,4 +123,62 @@ fn the_first_datagrams_are_as_long_as_the_path_holds_and_longer_ones_are_fragmen
     }
     let (code, _, err) = said(&bench, "torn");
     assert!(code == 3 && err.contains("--dont-fragment"), "{code}: {err}");
+}
+
+/// Whatever the router refuses, its ICMP finds no route; but for neighbours' addresses, which ask for none.
+const MUTE: &str = "at $router ip rule add pref 1 ipproto icmp blackhole
+     at $router ip -6 rule add pref 1 ipproto ipv6-icmp blackhole";
+
+/// The caveat of a black hole, where there is one.
+fn black_hole(document: &Value) -> Option<&str> {
+    let mut caveats = document["caveats"].as_array().unwrap().iter().filter_map(Value::as_str);
+    caveats.find(|caveat| caveat.contains("black hole"))
+}
+
+#[test]
+fn what_a_silent_router_passes_is_found_and_told() {
+    let bench = Bench::new();
+    let laid = route(
+        &bench,
+        &format!(
+            "{MUTE}
+             measure four 10.77.2.1
+             measure six fd77:2::1
+             measure whole 10.77.2.1 --dont-fragment
+             measure long6 fd77:2::1 -l 1400 --forward
+             measure long4 10.77.2.1 -l 1400 --forward
+             measure short 10.77.2.1 -l 200 --forward
+             # All of it holds.
+             at $router ip route change 10.77.2.0/24 dev far1; at $router ip route change 10.77.1.0/24 dev near1
+             measure held 10.77.2.1"
+        ),
+    );
+    if laid.is_none() {
+        return;
+    }
+    for (name, headers) in [("four", 28), ("six", 48), ("whole", 28)] {
+        assert_eq!(payloads(&bench, name), [1280 - headers, 1280 - headers], "{name}");
+        let (_, document, _) = said(&bench, name);
+        let path = &document["path"];
+        assert_eq!((&path["mtu_to"], &path["mtu_from"]), (&1280.into(), &1280.into()), "{name}");
+        let hole = serde_json::json!({ "mtu": 1280, "known_mtu": 1500, "exact": true });
+        assert_eq!(path["mtu_black_hole"], hole, "{name}");
+        let told = black_hole(&document).unwrap();
+        let message = if name == "six" { "packet too big" } else { "fragmentation needed" };
+        for part in ["MTU of 1280,", "knows of 1500,", message, "tcp_mtu_probing"] {
+            assert!(told.contains(part), "{name}: {told}");
+        }
+    }
+    // What is asked for is sent, as fragments or in vain, and is told.
+    let (code, _, err) = said(&bench, "long6");
+    assert!(code == 3 && err.contains("MTU of 1280") && err.contains("-l 1232 at most"), "{code}: {err}");
+    let (_, long, _) = said(&bench, "long4");
+    assert!(black_hole(&long).is_some_and(|told| told.contains("1400 B (-l)")), "{long:#}");
+    assert_eq!(long["directions"][0]["udp"]["datagram_bytes"], 1400);
+    let (_, short, _) = said(&bench, "short");
+    assert!(black_hole(&short).is_some_and(|told| !told.contains("(-l)")), "{short:#}");
+    assert_eq!(short["directions"][0]["udp"]["datagram_bytes"], 200);
+    let (_, held, _) = said(&bench, "held");
+    assert_eq!((payloads(&bench, "held"), black_hole(&held)), (vec![1472, 1472], None));
+    assert_eq!(held["path"]["mtu_black_hole"], Value::Null);
 }

@@ -63,6 +63,21 @@ pub enum SessionError {
         /// Where.
         address: SocketAddr,
     },
+    /// No flow of such datagrams comes through.
+    #[error(
+        "{address}: no flow of datagrams of {asked} B (-l) came through, as the path holds an MTU of {mtu} and drops what is longer \
+         without a word; leave -l out, or ask for -l {fits} at most"
+    )]
+    TooLong {
+        /// Where.
+        address: SocketAddr,
+        /// Payload that was asked for.
+        asked: u32,
+        /// Path MTU that was found.
+        mtu: u32,
+        /// Payload that it holds.
+        fits: u32,
+    },
     /// The peer is there and does not speak bdp.
     #[error("{address} does not speak bdp's protocol: {what}; is it another program's port?")]
     NotBdp {

@@ -67,6 +67,11 @@ fn line(m: &Measurement) -> Vec<String> {
     let mut line = Vec::new();
     line.extend(m.path.rtt_min_ns.map(|ns| format!("smallest round trip {} ms", ms(ns))));
     line.push(format!("path MTU {}", both(m.path.mtu_to, m.path.mtu_from)));
+    line.extend(
+        m.path
+            .mtu_black_hole
+            .map(|hole| format!("a black hole for packets from there to {} B", hole.known_mtu)),
+    );
     line.extend(m.path.mss_bytes.map(|mss| format!("MSS {mss}")));
     line
 }

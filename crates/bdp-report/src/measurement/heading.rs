@@ -115,6 +115,7 @@ fn path(m: &Measurement) -> String {
         (None, None) => "path MTU unknown".to_owned(),
         (to, from) => format!("path MTU {}/{}", known(to), known(from)),
     });
+    parts.extend(m.path.mtu_black_hole.map(|hole| format!("BLACK HOLE from there to {}", hole.known_mtu)));
     parts.extend(m.path.mss_bytes.map(|mss| format!("MSS {mss}")));
     if m.request.streams > 1 {
         parts.push(format!("{} streams each way", m.request.streams));

@@ -109,6 +109,7 @@ pub(super) fn measure(
             (Some(search), &[way]) => session.search(&granted, &search, way, &mut path),
             _ => session.run(&granted, &round, &mut path),
         };
+        let results = results.map_err(|e| session.path_mtu.explain(e, &granted, session.control.address));
         if !session.reporter.go_on(&mut directions, results)? {
             break;
         }

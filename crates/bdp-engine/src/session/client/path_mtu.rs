@@ -54,6 +54,25 @@ impl Found {
         }
     }
 
+    /// Why a flow came to nothing, where its datagrams are longer than what came back.
+    pub(super) fn explain(
+        &self,
+        error: SessionError,
+        request: &MeasureRequest,
+        address: SocketAddr,
+    ) -> SessionError {
+        let by_length =
+            matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
+        let asked = request.udp.as_ref().and_then(|udp| udp.datagram_bytes);
+        match (self.hole, asked) {
+            (Some(MtuBlackHole { mtu, .. }), Some(asked)) if by_length => {
+                let fits = mtu.saturating_sub(header_bytes(address.is_ipv4()));
+                if asked > fits { SessionError::TooLong { address, asked, mtu, fits } } else { error }
+            }
+            _ => error,
+        }
+    }
+
     /// What a reader should know of it.
     pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<String> {
         if let Some(hole) = &self.hole {

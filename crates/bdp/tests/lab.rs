@@ -274,7 +274,8 @@ fn what_is_omitted_does_not_count() {
     let Some(record) = measured("omit") else { return };
     let flow = &record["flows"][0];
     let (omit, duration) = (number(&flow["omit_ns"]), number(&flow["duration_ns"]));
-    assert!((4e8..6e8).contains(&omit) && duration >= 1e9, "{omit} {duration}");
+    // By the first reading past it, which a machine that halts makes late.
+    assert!(omit >= 4e8 && omit < duration && duration >= 1e9, "{omit} {duration}");
     let counted_bytes = number(&flow["goodput_bps"]) * (duration - omit) / 8e9;
     assert!(counted_bytes < number(&flow["received_bytes"]), "{flow}");
 }

@@ -3,6 +3,7 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod cable;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;

@@ -108,8 +108,9 @@ smoke: build ## Try the built binary
 
 # Those of another release of the peers: .ci/peers-of-debian-13 FOLDER, then PEERS=FOLDER/bin.
 .PHONY: interop
-interop: ## Run the tests with iperf3, that of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test iperf3 --test iperf3_udp --test logins
+interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test iperf3 --test iperf3_udp --test logins \
+		--test iperf2 --test iperf_figures
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

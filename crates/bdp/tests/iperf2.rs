@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::iperf2::serve_by_iperf;
+use support::iperf2::{iperf_is_of_2_2, serve_by_iperf};
 use support::machine::is_installed;
 use support::serving::free_port;
 use support::{Bench, Ended, Running, start};
@@ -29,11 +29,20 @@ fn serve(bench: &Bench, options: &str) -> Option<Serving> {
     Some(Serving { process, port })
 }
 
-/// iperf2 with these words as arguments; it is ended where it does not end by itself.
+/// iperf2 with these words as arguments; it is killed where it does not end by itself.
 fn iperf(line: &str) -> Ended {
     let mut command = Command::new("timeout");
-    command.args(["20", "iperf"]).args(line.split_whitespace());
+    command.args(["-k", "1", "10", "iperf"]).args(line.split_whitespace());
     start(command).wait()
+}
+
+/// Whether a client had to be ended that takes datagrams over several sockets: the one of 2.2.1 hangs at times after it has printed its
+/// results, with its own server too.
+fn hung_at_its_end(ended: &Ended, options: &str) -> bool {
+    // By `timeout`, or with it.
+    matches!(ended.status.code(), Some(124 | 137) | None)
+        && options.contains("-u")
+        && options.contains("-R -P")
 }
 
 impl Serving {
@@ -109,10 +118,11 @@ fn its_client_is_served_in_every_mode() {
     let Some(mut server) = serve(&bench, "") else { return };
     for (served, (mode, options, check)) in CLIENTS.into_iter().enumerate() {
         let ended = server.client(options);
-        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        let hung = hung_at_its_end(&ended, options);
+        assert!(hung || ended.code() == 0, "{mode}: {}", ended.err);
         check(&ended);
         server.await_ends(served + 1);
-        println!("{mode} ... pass");
+        println!("{mode} ... pass{}", if hung { ", but the client hung after its results" } else { "" });
     }
     let told = server.process.err();
     assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
@@ -296,6 +306,13 @@ fn judge_datagrams(mode: &str, options: &str, direction: &Value) {
     assert_eq!(asked, wanted * streams, "{mode}");
     // A stalled machine leaves datagrams out, and tells so.
     let left_out = count("left_out") as f64 * count("datagram_bytes") as f64 * 8.0 / 0.6;
+    let bits = count("received") as f64 * count("datagram_bytes") as f64 * 8.0;
+    // The server of 2.2 has no socket for others for a second after it has taken a stream in: all of each comes, one a second
+    // after the other, as to its own client.
+    if streams > 1.0 && iperf_is_of_2_2() && goodput < 0.7 * asked && bits >= (0.7 * asked - left_out) * 0.6 {
+        println!("{mode}: its server took the streams in one after the other");
+        return;
+    }
     assert!((0.7 * asked - left_out..1.4 * asked).contains(&goodput), "{mode}: {goodput} of {asked}: {udp}");
 }
 

@@ -36,3 +36,12 @@ pub fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
     }
     Some((server, port))
 }
+
+/// Whether the iperf that is installed is of release 2.2, as Debian 13's.
+pub fn iperf_is_of_2_2() -> bool {
+    let version = Command::new("iperf").arg("--version").output();
+    // It tells it on one stream or the other, by its release.
+    version.is_ok_and(|told| {
+        String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).contains("iperf version 2.2")
+    })
+}

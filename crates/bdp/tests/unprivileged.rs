@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::machine::is_installed;
+use support::machine::{can_isolate, is_installed};
 use support::serving::free_port;
 use support::{Bench, Running, start};
 
@@ -87,6 +87,49 @@ fn nobody_serves_and_measures_with_no_capability() {
         assert!(direction["udp"]["received"].as_u64().unwrap() > 0, "{direction}");
     }
     assert_eq!(run(&format!("ping 127.0.0.1:{port} -c 3 -i 10ms --json"))["probes"]["received"], 3);
+    server.signal("INT");
+    let ended = server.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}
+
+/// As a service of systemd has it, or a container with `--read-only`.
+#[test]
+fn a_server_runs_where_nothing_can_be_written() {
+    if !can_be_nobody("a_server_runs_where_nothing_can_be_written") || !can_isolate() {
+        return;
+    }
+    let bench = Bench::new();
+    let copy = bench.open_to_all();
+    let (port, iperf2) = (free_port(), free_port());
+    let nobody = as_nobody(&bench, &copy, &format!("serve --listen {port} --iperf2-port {iperf2}"));
+    let mut words = vec![nobody.get_program()];
+    words.extend(nobody.get_args());
+    let line: Vec<String> = words.iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let mut server = start(bench.isolated(&format!(
+        "mount --make-rprivate /
+         for place in $(cut -d' ' -f2 /proc/mounts | sort -u); do mount -o remount,bind,ro \"$place\" 2>/dev/null || true; done
+         for file in ./probe /tmp/probe /dev/shm/probe; do ! touch $file 2>/dev/null || {{ echo \"$file was written\" >&2; exit 9; }}; done
+         exec {}",
+        line.join(" ")
+    )));
+    server.wait_until("it listens", |p| p.err().contains("iperf2's clients"));
+    let brief = "-t 0.3 --json";
+    for line in [
+        format!("measure 127.0.0.1:{port} --idle 0.1 {brief}"),
+        format!("measure 127.0.0.1:{port} --idle 0.1 -u -b 8M {brief}"),
+        format!("measure 127.0.0.1:{port} --iperf3 --forward -t 1 --json"),
+        format!("measure 127.0.0.1:{port} --iperf3 -R -u -b 8M -t 1 --json"),
+        format!("measure 127.0.0.1:{iperf2} --iperf2 {brief}"),
+        format!("measure 127.0.0.1:{iperf2} --iperf2 -u -b 8M {brief}"),
+    ] {
+        let ended = bench.run(&line);
+        assert_eq!(ended.code(), 0, "{line}: {}{}", ended.err, server.err());
+        for direction in ended.json()["directions"].as_array().unwrap() {
+            assert!(direction["goodput_bps"].as_f64().unwrap() > 0.0, "{line}: {direction}");
+        }
+    }
+    let ping = bench.run(&format!("ping 127.0.0.1:{port} -c 3 -i 10ms --json"));
+    assert_eq!(ping.json()["probes"]["received"], 3, "{}", ping.err);
     server.signal("INT");
     let ended = server.wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);

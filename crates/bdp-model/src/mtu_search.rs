@@ -112,6 +112,8 @@ pub struct MtuSearcher {
     tries_left: u32,
     /// The echo before: when, and its size.
     last: Option<(Nanos, u32)>,
+    /// When each size was sent last.
+    sent: BTreeMap<u32, Nanos>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +141,7 @@ impl MtuSearcher {
             queue: vec![largest],
             tries_left: 0,
             last: None,
+            sent: BTreeMap::new(),
         }
     }
 
@@ -149,7 +152,7 @@ impl MtuSearcher {
                 return Step::End(MtuEnd::Held);
             }
             if now >= self.bounds.until {
-                return Step::End(self.end(false));
+                return Step::End(self.end_late());
             }
             let low = self.low.unwrap_or(0);
             self.queue.retain(|&size| size > low);
@@ -160,6 +163,7 @@ impl MtuSearcher {
                 }
                 if let Some(size) = self.queue.pop() {
                     self.last = Some((now, size));
+                    self.sent.insert(size, now);
                     return Step::Send(size);
                 }
                 if self.tries_left > 0 {
@@ -175,8 +179,11 @@ impl MtuSearcher {
         }
     }
 
-    /// Takes an answer to an echo whose packet had this size.
-    pub fn note_answer(&mut self, size: u32) {
+    /// Takes an answer to an echo whose packet had this size, at this time.
+    pub fn note_answer(&mut self, size: u32, now: Nanos) {
+        // A slow line holds up what is behind our own echoes.
+        let took = self.sent.get(&size).map_or(Nanos::ZERO, |&sent| now.saturating_sub(sent));
+        self.bounds.round_trip = self.bounds.round_trip.max(took);
         if self.lost.range(..=size).next().is_some() {
             self.stage = Stage::Careful;
             self.lost.retain(|&lost, &mut by_few| by_few && lost > size);
@@ -223,7 +230,7 @@ impl MtuSearcher {
                 // Of the largest nothing may be known, where what was known has been contradicted.
                 let (high, is_sure) = self.lost.first_key_value().map_or((largest, false), |(&k, &v)| (k, v));
                 if high == low + 1 && is_sure {
-                    return Some(self.end(true));
+                    return Some(MtuEnd::Less { mtu: low, exact: true });
                 }
                 self.between(low, high, is_sure)
             }
@@ -261,11 +268,12 @@ impl MtuSearcher {
         USUAL.into_iter().filter(move |&size| low < size && size < high)
     }
 
-    fn end(&self, exact: bool) -> MtuEnd {
+    /// What is known when time is up.
+    fn end_late(&self) -> MtuEnd {
         match self.low {
             None => MtuEnd::Silent,
-            Some(mtu) if !self.lost.is_empty() => MtuEnd::Less { mtu, exact },
-            Some(_) => MtuEnd::Unsettled,
+            Some(_) if self.lost.is_empty() => MtuEnd::Unsettled,
+            Some(mtu) => MtuEnd::Less { mtu, exact: false },
         }
     }
 }

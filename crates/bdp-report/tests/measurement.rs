@@ -1,7 +1,9 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PeerProtocol, Spread, Way};
+use bdp_model::measurement::{
+    DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
+};
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
@@ -59,6 +61,8 @@ fn troubled() -> Measurement {
     m.far.cpu_busy = Some(0.97);
     m.near.cpu_steal = Some(0.12);
     m.path.mtu_from = None;
+    m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
+    m.path.mtu_to = Some(1400);
     m.request.window = Some("64K".parse().unwrap());
     m.caveats = vec!["the far end ran another measurement meanwhile".into()];
     let d = &mut m.directions[0];

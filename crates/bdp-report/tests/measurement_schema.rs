@@ -1,7 +1,7 @@
 //! The JSON of measurements against its schema: what is written passes, and whatever is spoiled does not.
 
 use bdp_explain::{ceiling, explain};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Measurement, MtuBlackHole, Way};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::measurements_json;
@@ -26,6 +26,7 @@ fn full() -> Measurement {
     m.request.ssh =
         Some(bdp_model::measurement::SshRequest { destination: "me@ams1".to_owned(), through: false });
     m.ceiling = ceiling(&m);
+    m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     let mut back = m.directions[0].clone();
     back.direction = Way::From;
     m.directions.push(back);

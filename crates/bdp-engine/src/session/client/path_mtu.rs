@@ -202,7 +202,7 @@ impl Echoes {
                 Ok(length) => {
                     let echo = Echo::read(&self.message[..length]);
                     if echo.is_some_and(|echo| echo.key == self.key && echo.far.is_some()) {
-                        searcher.note_answer(length as u32 + self.headers);
+                        searcher.note_answer(length as u32 + self.headers, self.now());
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),

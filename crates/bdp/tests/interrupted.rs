@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::iperf2::serve_by_iperf;
+use support::iperf2::{iperf_is_of_2_2, serve_by_iperf};
 use support::iperf3::{Theirs, iperf3_is_there};
 use support::serving::{free_port, serve};
 use support::{Bench, Ended, start};
@@ -20,8 +20,14 @@ const TERM: i32 = 15;
 /// Starts a long measurement, ends it once this was told of a flow, and checks that it ends soon, by the signal.
 #[track_caller]
 fn interrupt(bench: &Bench, line: &str, told: &str, signal: i32) -> Ended {
+    interrupt_after(5, bench, line, told, signal)
+}
+
+/// The same, once it was told so many times.
+#[track_caller]
+fn interrupt_after(times: usize, bench: &Bench, line: &str, told: &str, signal: i32) -> Ended {
     let mut running = start(bench.bdp(&format!("measure {line} -t 60 --idle 0.2 --json-stream")));
-    running.wait_until("data flows", |p| p.out().matches(told).count() >= 5);
+    running.wait_until("data flows", |p| p.out().matches(told).count() >= times);
     let asked = Instant::now();
     running.signal(if signal == INT { "INT" } else { "TERM" });
     let ended = running.wait();
@@ -130,7 +136,9 @@ const WITH_IPERF2: [(&str, &str, &[&str]); 6] = [
 #[track_caller]
 fn interrupt_with_iperf2(bench: &Bench, port: u16, (options, stage, ways): (&str, &str, &[&str])) {
     let line = format!("127.0.0.1:{port} --iperf2 {options}");
-    let ended = interrupt(bench, &line, &format!("\"stage\":\"{stage}\""), INT);
+    // A server of 2.2 hears of the second way a second after the first.
+    let times = if stage == "both" { 25 } else { 5 };
+    let ended = interrupt_after(times, bench, &line, &format!("\"stage\":\"{stage}\""), INT);
     let measurement = concluded(bench, &ended, ways);
     for direction in measurement["directions"].as_array().unwrap() {
         assert_eq!(direction["ended"], "stopped", "{options}");
@@ -156,12 +164,15 @@ fn iperf2s_protocol_is_concluded() {
 #[test]
 fn servers_of_iperf2_are_asked_what_came_until_then() {
     let bench = Bench::new();
-    for row in WITH_IPERF2 {
+    for (options, stage, ways) in WITH_IPERF2 {
+        // A server of 2.2 loses one of two streams that begin together at times, and so its report.
+        let alone = options.contains("-u") && iperf_is_of_2_2();
+        let options = if alone { options.replace(" -P 2", "") } else { options.to_owned() };
         // It may go on to send, for which it has no word of an end: each row has a server of its own.
-        let Some((_server, port)) = serve_by_iperf(if row.0.contains("-u") { "-u" } else { "" }) else {
+        let Some((_server, port)) = serve_by_iperf(if options.contains("-u") { "-u" } else { "" }) else {
             return;
         };
-        interrupt_with_iperf2(&bench, port, row);
+        interrupt_with_iperf2(&bench, port, (&options, stage, ways));
     }
 }
 

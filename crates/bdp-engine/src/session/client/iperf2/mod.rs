@@ -354,10 +354,15 @@ fn carry_out(
             let done = work.join().unwrap_or_else(|_| {
                 Err(EngineError::Ended("the work of a direction ended unexpectedly".to_owned()).into())
             });
-            let (received, sent) = done?;
-            outcomes.push((way, received, sent));
+            match done {
+                Ok((received, sent)) => outcomes.push((way, received, sent)),
+                // A way that had not begun is no reason to lose the other.
+                Err(SessionError::Cancelled) if reporter.concludes => {}
+                Err(error) => return Err(error),
+            }
         }
-        watched.map(|()| outcomes)
+        watched?;
+        if outcomes.is_empty() { Err(SessionError::Cancelled) } else { Ok(outcomes) }
     })
 }
 

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::Bench;
 use support::machine::{has, skip};
 use support::serving::{free_port, is_listening, serve};
+use support::{Bench, row};
 
 /// What iperf3's client says of a test with its own server.
 fn theirs(port: u16, options: &str) -> Value {
@@ -110,15 +110,16 @@ fn its_members_are_those_of_iperf3() {
             ("iperf3 -s", format!("--iperf3 127.0.0.1:{port}")),
         ];
         for (name, target) in &ours {
-            let ended = bench.run(&format!("measure {target} {options} --idle 0.1 --format iperf3-json"));
-            assert_eq!(ended.code(), 0, "{name} {options}: {}", ended.err);
-            let document = ended.json();
-            let mut found = Vec::new();
-            differences("", &like, &document, &mut found);
-            found.retain(|difference| !is_known(options, difference));
-            assert!(found.is_empty(), "{name} {options}: {found:#?}");
-            agree(options, &document);
-            println!("iperf3-json of {name}, {options} ... pass");
+            row(&format!("iperf3-json of {name}, {options}"), || {
+                let ended = bench.run(&format!("measure {target} {options} --idle 0.1 --format iperf3-json"));
+                assert_eq!(ended.code(), 0, "{name} {options}: {}", ended.err);
+                let document = ended.json();
+                let mut found = Vec::new();
+                differences("", &like, &document, &mut found);
+                found.retain(|difference| !is_known(options, difference));
+                assert!(found.is_empty(), "{name} {options}: {found:#?}");
+                agree(options, &document);
+            });
         }
     }
 }

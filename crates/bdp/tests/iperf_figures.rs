@@ -7,7 +7,7 @@ use std::process::Command;
 use support::iperf3::{Theirs, client, iperf3_is_there, number};
 use support::machine::is_installed;
 use support::serving::{free_port, serve};
-use support::{Bench, start};
+use support::{Bench, row, start};
 
 /// Tries of a measurement that a machine which halts for a moment spoils; the best counts.
 const TRIES: usize = 8;
@@ -65,27 +65,34 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
         "-n 2M -b 20M -R --trip-times",
         "-n 100000 -l 30000 -b 1M -R --trip-times -P 2",
     ] {
-        let mut command = Command::new("timeout");
-        command.args(["20", "iperf", "-c", "127.0.0.1", "-p", &port.to_string(), "-e", "-f", "m"]);
-        let ended = start({
-            command.args(options.split_whitespace());
-            command
-        })
-        .wait();
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-        // Of a burst that does not begin as it should a client tells on stderr, and its figures are no numbers.
-        assert!(!ended.err.contains("error") && !ended.err.contains("partial"), "{options}: {}", ended.err);
-        let received = ended.out.lines().filter(|line| line.starts_with("[ *"));
-        let mut streams = 0;
-        for line in received {
-            let (_, latency) = line.split_once("/sec").unwrap_or_else(|| panic!("{options}: {}", ended.out));
-            let mean = latency.trim().split('/').next().and_then(|mean| mean.parse::<f64>().ok());
-            // A machine that halts for a moment delays bursts; a clock that was read wrongly is off by far more.
-            let mean = mean.unwrap_or_else(|| panic!("{options}: {}", ended.out));
-            assert!((0.0..2000.0).contains(&mean), "{options}: {mean} ms\n{}", ended.out);
-            streams += 1;
-        }
-        assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
+        row(&format!("TCP {options}"), || {
+            let mut command = Command::new("timeout");
+            command.args(["20", "iperf", "-c", "127.0.0.1", "-p", &port.to_string(), "-e", "-f", "m"]);
+            let ended = start({
+                command.args(options.split_whitespace());
+                command
+            })
+            .wait();
+            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+            // Of a burst that does not begin as it should a client tells on stderr, and its figures are no numbers.
+            assert!(
+                !ended.err.contains("error") && !ended.err.contains("partial"),
+                "{options}: {}",
+                ended.err
+            );
+            let received = ended.out.lines().filter(|line| line.starts_with("[ *"));
+            let mut streams = 0;
+            for line in received {
+                let (_, latency) =
+                    line.split_once("/sec").unwrap_or_else(|| panic!("{options}: {}", ended.out));
+                let mean = latency.trim().split('/').next().and_then(|mean| mean.parse::<f64>().ok());
+                // A machine that halts for a moment delays bursts; a clock that was read wrongly is off by far more.
+                let mean = mean.unwrap_or_else(|| panic!("{options}: {}", ended.out));
+                assert!((0.0..2000.0).contains(&mean), "{options}: {mean} ms\n{}", ended.out);
+                streams += 1;
+            }
+            assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
+        });
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Bench;
 use super::machine::has;
 use super::serving::{free_port, is_listening, serve};
+use super::{Bench, row};
 
 /// Whether iperf3 is there; says so where it is not.
 pub fn iperf3_is_there(test: &str) -> bool {
@@ -72,10 +72,11 @@ pub fn served(modes: &[(&str, &str, Check)], common: &str, agree: fn(&str, &Valu
     let bench = Bench::new();
     let server = serve(&bench, "");
     for (mode, options, check) in modes {
-        let document = client(server.port, &format!("{common} {options}"));
-        agree(mode, &document);
-        check(&document);
-        println!("{mode} ... pass");
+        row(mode, || {
+            let document = client(server.port, &format!("{common} {options}"));
+            agree(mode, &document);
+            check(&document);
+        });
     }
     server.assert_unharmed(&bench);
 }
@@ -89,15 +90,17 @@ pub fn driven(modes: &[(&str, &str, Check)], common: &str, holds: fn(&str, &Valu
     let server = Theirs::start();
     for (mode, options, check) in modes {
         let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
-        let ended = bench.run(&format!("measure --iperf3 {host}:{} {common} {options} --json", server.port));
-        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
-        let document = ended.json();
-        for direction in document["directions"].as_array().unwrap() {
-            holds(mode, direction);
-        }
-        assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
-        check(&document);
-        println!("{mode} ... pass");
+        row(mode, || {
+            let ended =
+                bench.run(&format!("measure --iperf3 {host}:{} {common} {options} --json", server.port));
+            assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+            let document = ended.json();
+            for direction in document["directions"].as_array().unwrap() {
+                holds(mode, direction);
+            }
+            assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
+            check(&document);
+        });
     }
 }
 

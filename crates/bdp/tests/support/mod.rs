@@ -14,6 +14,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -28,6 +29,23 @@ const WATCHDOG: Duration = Duration::from_secs(90);
 
 /// The binary under test.
 pub const BDP: &str = env!("CARGO_BIN_EXE_bdp");
+
+/// Tries of a row of a table of modes.
+const ROW_TRIES: usize = 3;
+
+/// Carries out a row of a table of modes, and prints that it passed. A machine that halts spoils its figures, and a peer breaks down by
+/// itself at times: what fails is done again, which is printed, and the last try counts.
+pub fn row(mode: &str, mut attempt: impl FnMut()) {
+    for _ in 1..ROW_TRIES {
+        if catch_unwind(AssertUnwindSafe(&mut attempt)).is_ok() {
+            println!("{mode} ... pass");
+            return;
+        }
+        println!("{mode} ... again");
+    }
+    attempt();
+    println!("{mode} ... pass");
+}
 
 /// A folder of its own with scenario files and a store in it, in which bdp is run.
 pub struct Bench {

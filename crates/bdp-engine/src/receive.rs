@@ -410,15 +410,19 @@ impl<'a> Leading<'a> {
                 let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
                 let over = at_ns >= plan.duration.as_ns();
                 let sampled = at_ns >= next_sample || over;
+                let before = begins.then(|| (last, self.read.clone()));
                 // Of a thousand streams a look is not for nothing.
                 if begins || sampled || stopped || at_ns - last.at_ns >= LOOK_NS {
                     last = self.mark(at_ns);
                 }
-                if begins {
+                match before {
                     // Without omit it is the first read that counting begins with.
-                    let at_ns = if plan.omit == Nanos::ZERO { 0 } else { last.at_ns };
-                    self.counted_from = Some(Mark { at_ns, ..last });
-                    self.read_before.clone_from(&self.read);
+                    Some(_) if plan.omit == Nanos::ZERO => {
+                        self.count_from(Mark { at_ns: 0, ..last }, self.read.clone());
+                    }
+                    Some((mark, read)) if over => self.count_from(mark, read),
+                    Some(_) => self.count_from(last, self.read.clone()),
+                    None => {}
                 }
                 if sampled {
                     self.sample(last);
@@ -447,8 +451,12 @@ impl<'a> Leading<'a> {
             let (at, ended) = *flow.last_end.lock().unwrap_or_else(PoisonError::into_inner);
             self.ended = ended;
             if let Some(first) = flow.first_byte() {
+                let (mark, read) = (last, self.read.clone());
                 last = self.mark(at.saturating_sub(first).max(last.at_ns));
                 self.sample(last);
+                if self.counted_from.is_none() && plan.omit > Nanos::ZERO && last.at_ns > plan.omit.as_ns() {
+                    self.count_from(mark, read);
+                }
             }
         }
         self.share.leave();
@@ -481,6 +489,15 @@ impl<'a> Leading<'a> {
         let bytes = self.read.iter().sum();
         self.flow.meter.set(bytes);
         Mark { at_ns, bytes }
+    }
+
+    /// Has counting begin at this moment, until when so much had come of each stream: the first reading past omit, or, on a machine
+    /// that halted until the end, the one before, so that there is something to count. Where it began is told.
+    fn count_from(&mut self, mark: Mark, read: Vec<u64>) {
+        self.counted_from = Some(mark);
+        if !read.is_empty() {
+            self.read_before = read;
+        }
     }
 
     fn stream_bytes(&self) -> Vec<u64> {

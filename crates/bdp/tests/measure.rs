@@ -3,9 +3,12 @@
 
 mod support;
 
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use support::Bench;
 use support::serving::{Serving, serve};
+use support::{Bench, start};
 
 #[track_caller]
 fn assert_fits_schema(document: &Value) {
@@ -368,4 +371,27 @@ fn a_pipeline_is_told_by_the_exit_code() {
     let few = bench.run(&format!("{brief} -w 2K --baseline before"));
     assert_eq!(few.code(), 0, "{}{}", few.out, few.err);
     assert!(few.out.contains("too few"), "{}", few.out);
+}
+
+#[test]
+fn a_receiver_that_halts_through_what_is_to_be_counted_tells_what_it_has() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for flow in ["-R", "-R -u -b 20M"] {
+        let line = format!("measure 127.0.0.1:{} {flow} -O 1.5 -t 0.5 --idle 0.1 --json-stream", server.port);
+        let mut running = start(bench.bdp(&line));
+        running.wait_until("bytes come", |p| p.out().contains(r#""stage":"from""#));
+        running.signal("STOP");
+        thread::sleep(Duration::from_millis(2500));
+        running.signal("CONT");
+        let ended = running.wait();
+        assert_eq!(ended.code(), 0, "{flow}: {}", ended.err);
+        let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+        let direction = &last["measurement"]["directions"][0];
+        let figure = |name: &str| direction[name].as_f64().unwrap();
+        assert!(
+            figure("omit_ns") < figure("duration_ns") && figure("goodput_bps") > 0.0,
+            "{flow}: {direction}"
+        );
+    }
 }

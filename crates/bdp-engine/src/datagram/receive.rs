@@ -107,7 +107,16 @@ pub fn each_over(
     all.jitter_ns = jitter.map(|ns| ns as u64);
     all.transits = transits.summary();
     let last = Mark { at_ns: end.saturating_sub(first), bytes: shared.total() };
-    let Samples { mut taken, counted_from, bytes_before } = samples;
+    let Samples { mut taken, counted_from, mut bytes_before, before } = samples;
+    // A machine that halted until the end has the reading before omit counted from, so that there is something to count.
+    let counted_from = match counted_from.filter(|from| from.at_ns < last.at_ns) {
+        None if last.at_ns > plan.omit.as_ns() && plan.omit > Nanos::ZERO => {
+            bytes_before = before.1;
+            bytes_before.resize(shared.bytes.len(), 0);
+            Some(before.0)
+        }
+        _ => counted_from,
+    };
     // Those that were taken while late datagrams were waited for tell of no time in which any was sent.
     taken.retain(|sample| sample.at_ns < last.at_ns);
     taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
@@ -160,6 +169,8 @@ struct Samples {
     taken: Vec<ReceiverSample>,
     counted_from: Option<Mark>,
     bytes_before: Vec<u64>,
+    /// The last reading before counting began, and the bytes of each stream at it.
+    before: (Mark, Vec<u64>),
 }
 
 impl<'a> Sampler<'a> {
@@ -181,18 +192,22 @@ impl<'a> Sampler<'a> {
             let at_ns = clock::monotonic_ns().saturating_sub(first);
             let mark = Mark { at_ns, bytes: self.shared.total() };
             self.meter.set(mark.bytes);
+            let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
+            if samples.counted_from.is_none() && at_ns < omit {
+                samples.before = (mark, each().collect());
+            }
             if samples.counted_from.is_none() && at_ns >= omit {
                 // Without omit counting begins with the first datagram.
                 let from = if omit == 0 { Mark::default() } else { mark };
                 samples.bytes_before = match omit {
                     0 => vec![0; self.shared.bytes.len()],
-                    _ => self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect(),
+                    _ => each().collect(),
                 };
                 samples.counted_from = Some(from);
             }
             if at_ns >= next {
                 samples.taken.push(ReceiverSample { at_ns, bytes: mark.bytes, ..Default::default() });
-                self.meter.set_streams(self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)));
+                self.meter.set_streams(each());
                 next = at_ns - at_ns % interval + interval;
             }
             let until = if samples.counted_from.is_none() { next.min(omit) } else { next };

@@ -21,11 +21,11 @@ const VICTIM: &str = r#"
     aside ip link set lo up; aside ip addr add 10.78.0.9/24 dev vict0; aside ip link set vict0 up
     far sh -c 'for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$file; done'
     ip addr add 10.78.0.9/32 dev lo
-    octets() { awk -v name=$1 '/^IpExt:/ { if (at) print $at; else for (i = 1; i <= NF; i++) if ($i == name) at = i }' /proc/net/netstat; }
-    came() { aside awk '/^IpExt:/ { if (at) print $at; else for (i = 1; i <= NF; i++) if ($i == "InOctets") at = i }' /proc/net/netstat; }
-    mark() { out=$(octets OutOctets); in=$(octets InOctets); reached=$(came); }
+    # octets FIELD [aside]: a count of this machine, or of the third.
+    octets() { field=$1; shift; "$@" awk -v name=$field '/^IpExt:/ { if (at) print $at; else for (i = 1; i <= NF; i++) if ($i == name) at = i }' /proc/net/netstat; }
+    mark() { out=$(octets OutOctets); in=$(octets InOctets); reached=$(octets InOctets aside); }
     # tell NAME: what passed since the mark, once nothing more is under way.
-    tell() { sleep 0.7; echo "$1 $(($(octets OutOctets) - out)) $(($(octets InOctets) - in)) $(($(came) - reached))" >>told; }
+    tell() { sleep 0.7; echo "$1 $(($(octets OutOctets) - out)) $(($(octets InOctets) - in)) $(($(octets InOctets aside) - reached))" >>told; }
     # What is opened from now on has the address of the victim as its source, or again its own.
     lie() { ip route add 10.77.0.2/32 dev near0 src 10.78.0.9; }
     confess() { ip route del 10.77.0.2/32; }

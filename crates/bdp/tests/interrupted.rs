@@ -17,17 +17,17 @@ use support::{Bench, Ended, start};
 const INT: i32 = 2;
 const TERM: i32 = 15;
 
-/// Starts a long measurement, ends it once this was told of a flow, and checks that it ends soon, by the signal.
+/// Starts a long measurement, ends it once this was told of a flow five times, and checks that it ends soon, by the signal.
 #[track_caller]
 fn interrupt(bench: &Bench, line: &str, told: &str, signal: i32) -> Ended {
-    interrupt_after(5, bench, line, told, signal)
+    interrupt_once(|out| out.matches(told).count() >= 5, bench, line, signal)
 }
 
-/// The same, once it was told so many times.
+/// The same, once what was told is this.
 #[track_caller]
-fn interrupt_after(times: usize, bench: &Bench, line: &str, told: &str, signal: i32) -> Ended {
+fn interrupt_once(is_told: impl Fn(&str) -> bool, bench: &Bench, line: &str, signal: i32) -> Ended {
     let mut running = start(bench.bdp(&format!("measure {line} -t 60 --idle 0.2 --json-stream")));
-    running.wait_until("data flows", |p| p.out().matches(told).count() >= times);
+    running.wait_until("data flows", |p| is_told(&p.out()));
     let asked = Instant::now();
     running.signal(if signal == INT { "INT" } else { "TERM" });
     let ended = running.wait();
@@ -138,7 +138,8 @@ fn interrupt_with_iperf2(bench: &Bench, port: u16, (options, stage, ways): (&str
     let line = format!("127.0.0.1:{port} --iperf2 {options}");
     // A server of 2.2 hears of the second way a second after the first.
     let times = if stage == "both" { 25 } else { 5 };
-    let ended = interrupt_after(times, bench, &line, &format!("\"stage\":\"{stage}\""), INT);
+    let told = format!("\"stage\":\"{stage}\"");
+    let ended = interrupt_once(|out| out.matches(&told).count() >= times, bench, &line, INT);
     let measurement = concluded(bench, &ended, ways);
     for direction in measurement["directions"].as_array().unwrap() {
         assert_eq!(direction["ended"], "stopped", "{options}");
@@ -201,15 +202,9 @@ fn a_search_within_a_trial_has_the_best_before_it() {
     let server = serve(&bench, "");
     // As fast as it goes, loopback loses: the second trial, or the rate held after the first.
     let line = format!("127.0.0.1:{} -u -b auto --trial-time 1 --forward", server.port);
-    let mut running = start(bench.bdp(&format!("measure {line} -t 60 --idle 0.2 --json-stream")));
-    let passed = |out: &str| {
-        let trial = |line: &str| line.contains("\"stage\":\"trial\"");
-        out.lines().filter(|line| trial(line)).count() >= 14 || out.contains("\"stage\":\"to\"")
-    };
-    running.wait_until("a trial is over", |p| passed(&p.out()));
-    running.signal("INT");
-    let ended = running.wait();
-    assert_eq!(ended.status.signal(), Some(INT), "{}", ended.err);
+    let a_trial_is_over =
+        |out: &str| out.matches("\"stage\":\"trial\"").count() >= 14 || out.contains("\"stage\":\"to\"");
+    let ended = interrupt_once(a_trial_is_over, &bench, &line, INT);
     let measurement = concluded(&bench, &ended, &["to"]);
     let udp = &measurement["directions"][0]["udp"];
     assert_eq!(udp["search"], "cut_short", "{udp}");
@@ -221,15 +216,8 @@ fn a_search_within_a_trial_has_the_best_before_it() {
 fn a_search_within_its_first_trial_has_nothing_to_conclude() {
     let bench = Bench::new();
     let server = serve(&bench, "--max-rate 5M");
-    let line = format!(
-        "measure 127.0.0.1:{} -u -b auto --trial-time 30 -t 60 --idle 0.2 --json-stream",
-        server.port
-    );
-    let mut running = start(bench.bdp(&line));
-    running.wait_until("a trial runs", |p| p.out().matches("\"stage\":\"trial\"").count() >= 5);
-    running.signal("INT");
-    let ended = running.wait();
-    assert_eq!(ended.status.signal(), Some(INT));
+    let line = format!("127.0.0.1:{} -u -b auto --trial-time 30", server.port);
+    let ended = interrupt(&bench, &line, "\"stage\":\"trial\"", INT);
     assert!(ended.err.contains("before there was anything to conclude"), "{}", ended.err);
     server.assert_unharmed(&bench);
 }

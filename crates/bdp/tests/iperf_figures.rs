@@ -141,13 +141,11 @@ fn parts_of_rate(bench: &Bench, measure: &str, options: &str, bps: f64) -> Vec<f
 
 /// Whether a rate is kept at least once: what a machine that halts makes late is not made up for.
 fn holds(what: &str, mut measure: impl FnMut() -> Vec<f64>) {
-    let mut seen = Vec::new();
-    for _ in 0..TRIES {
+    row(what, || {
         let parts = measure();
-        if !parts.is_empty() && parts.iter().all(|part| (0.8..1.1).contains(part)) {
-            return;
-        }
-        seen.push(parts);
-    }
-    panic!("{what}: {seen:?} of the rate");
+        assert!(
+            !parts.is_empty() && parts.iter().all(|part| (0.8..1.1).contains(part)),
+            "{what}: {parts:?} of the rate"
+        );
+    });
 }

@@ -4,7 +4,8 @@
 mod support;
 
 use serde_json::Value;
-use support::{Bench, Ended, machine, start};
+use support::cable::isolated;
+use support::{Bench, Ended};
 
 /// Three namespaces: 10.77.1.1 and fd77:1::1 here, a router, and a server at 10.77.2.1 and fd77:2::1. All devices have an MTU of
 /// 1500; the router's routes have 1300 to the server, and 1280 back. All ends with the process that is started.
@@ -44,25 +45,13 @@ const ROUTE: &str = r#"
 
 /// Runs a script behind the route; `None`, with the reason printed, where this machine can't.
 fn route(bench: &Bench, script: &str) -> Option<Ended> {
-    let lab = machine::own_lab()?;
-    if !machine::has("ip", &["-V"]) || !machine::has("nsenter", &["--version"]) {
-        return None;
-    }
-    let mut command = std::process::Command::new("unshare");
-    let private = ["--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    command.args(private).args(["--", "sh", "-ec"]).arg(format!("{ROUTE}\n{script}"));
-    command.env("BDP", support::BDP).current_dir(bench.folder());
-    let ended = start(command).wait();
-    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
-    drop(lab);
-    Some(ended)
+    isolated(bench, &format!("{ROUTE}\n{script}"))
 }
 
 /// What a measurement said: exit code, document, standard error.
-fn said(bench: &Bench, name: &str) -> (i64, Value, String) {
-    let read = |kind: &str| std::fs::read_to_string(bench.path(&format!("{name}.{kind}"))).unwrap();
-    let document = serde_json::from_str(&read("out")).unwrap_or(Value::Null);
-    (read("code").trim().parse().unwrap(), document, read("err"))
+fn said(bench: &Bench, name: &str) -> (i32, Value, String) {
+    let (code, out, err) = support::cable::said(bench, name);
+    (code, serde_json::from_str(&out).unwrap_or(Value::Null), err)
 }
 
 /// The payload of each direction's datagrams, after nothing was lost for its size.

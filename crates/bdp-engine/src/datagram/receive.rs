@@ -193,10 +193,9 @@ impl<'a> Sampler<'a> {
             let mark = Mark { at_ns, bytes: self.shared.total() };
             self.meter.set(mark.bytes);
             let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
-            if samples.counted_from.is_none() && at_ns < omit {
+            if at_ns < omit {
                 samples.before = (mark, each().collect());
-            }
-            if samples.counted_from.is_none() && at_ns >= omit {
+            } else if samples.counted_from.is_none() {
                 // Without omit counting begins with the first datagram.
                 let from = if omit == 0 { Mark::default() } else { mark };
                 samples.bytes_before = match omit {

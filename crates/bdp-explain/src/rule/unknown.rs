@@ -48,8 +48,7 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
     if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
         // The kernel may send a segment twice again, and is told of each copy.
-        let needless = seen.direction.needless_retransmits.map_or(0, |n| n.min(again));
-        let needless = match needless {
+        let needless = match seen.direction.needless_retransmits.map_or(0, |n| n.min(again)) {
             0 => String::new(),
             n => format!(
                 "; {n} needlessly, the receiver had them already (DSACK): late or overtaken, and not lost"

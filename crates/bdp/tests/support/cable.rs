@@ -26,6 +26,11 @@ const CABLE: &str = r#"
 
 /// Runs a script after the cable is laid; `None`, with the reason printed, where this machine can't.
 pub fn lay(bench: &Bench, script: &str) -> Option<Ended> {
+    isolated(bench, &format!("{CABLE}\n{script}"))
+}
+
+/// Runs a script in namespaces of its own; `None`, with the reason printed, where this machine can't.
+pub fn isolated(bench: &Bench, script: &str) -> Option<Ended> {
     let lab = machine::own_lab()?;
     if !machine::has("ip", &["-V"]) || !machine::has("nsenter", &["--version"]) {
         return None;
@@ -43,7 +48,7 @@ pub fn lay(bench: &Bench, script: &str) -> Option<Ended> {
         "sh",
         "-ec",
     ]);
-    command.arg(format!("{CABLE}\n{script}")).env("BDP", BDP).current_dir(bench.folder());
+    command.arg(script).env("BDP", BDP).current_dir(bench.folder());
     let ended = start(command).wait();
     let served = std::fs::read_to_string(bench.path("serve.err")).unwrap_or_default();
     assert_eq!(ended.code(), 0, "{}{}{served}", ended.out, ended.err);

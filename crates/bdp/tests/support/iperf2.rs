@@ -1,11 +1,9 @@
 //! The real iperf2 as a peer.
 
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use super::machine::is_installed;
-use super::serving::free_port;
+use super::serving::{await_open, free_port};
 use super::{Running, start};
 
 /// A server of iperf2 with these options and its port, ended with the test; `None`, with the reason printed, where this machine has
@@ -19,21 +17,7 @@ pub fn serve_by_iperf(options: &str) -> Option<(Running, u16)> {
     command.args(["-s", "-p", &port.to_string()]).args(options.split_whitespace());
     let server = start(command);
     // What it would make of a connection or a datagram is a test: the kernel's table tells that it listens.
-    let tables = if options.contains("-u") { ["udp", "udp6"] } else { ["tcp", "tcp6"] };
-    let wanted = format!(":{port:04X} ");
-    let listens = || {
-        tables.iter().any(|table| {
-            let text = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
-            text.lines().any(|line| {
-                line.split_whitespace().nth(1).is_some_and(|l| format!("{l} ").ends_with(&wanted))
-            })
-        })
-    };
-    let since = Instant::now();
-    while !listens() {
-        assert!(since.elapsed() < Duration::from_secs(10), "it does not listen: {}", server.err());
-        thread::sleep(Duration::from_millis(20));
-    }
+    await_open(if options.contains("-u") { "udp" } else { "tcp" }, port);
     Some((server, port))
 }
 

@@ -3,13 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::machine::has;
-use super::serving::{free_port, is_listening, serve};
+use super::serving::{await_open, free_port, serve};
 use super::{Bench, row};
 
 /// Whether iperf3 is there; says so where it is not.
@@ -125,11 +124,7 @@ impl Theirs {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let since = Instant::now();
-        while !is_listening(port) {
-            assert!(since.elapsed() < Duration::from_secs(10), "iperf3 -s does not listen");
-            thread::sleep(Duration::from_millis(20));
-        }
+        await_open("tcp", port);
         Self { child, port }
     }
 }

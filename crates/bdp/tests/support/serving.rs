@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Bench, Running, start};
 
@@ -14,11 +16,28 @@ pub struct Serving {
 
 /// Whether the kernel's table has a listener on the port; a connection to see would be a client of it.
 pub fn is_listening(port: u16) -> bool {
+    is_open("tcp", port)
+}
+
+/// The same of either protocol, `tcp` or `udp`.
+pub fn is_open(protocol: &str, port: u16) -> bool {
     let wanted = format!(":{port:04X} ");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        text.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+    // TCP_LISTEN, and what a socket of datagrams without a peer has: TCP_CLOSE.
+    let state = if protocol == "tcp" { " 0A " } else { " 07 " };
+    ["", "6"].iter().any(|version| {
+        let text = std::fs::read_to_string(format!("/proc/net/{protocol}{version}")).unwrap_or_default();
+        text.lines().any(|line| line.contains(&wanted) && line.contains(state))
     })
+}
+
+/// Waits until it is, where a program does not say so.
+#[track_caller]
+pub fn await_open(protocol: &str, port: u16) {
+    let since = Instant::now();
+    while !is_open(protocol, port) {
+        assert!(since.elapsed() < Duration::from_secs(10), "nothing listens on {protocol} port {port}");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A port that nothing listens on, and that the kernel gives to nobody by itself, such as to a client beside this one.

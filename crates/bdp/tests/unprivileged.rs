@@ -92,11 +92,9 @@ fn nobody_serves_and_measures_with_no_capability() {
     assert_eq!(ended.code(), 0, "{}", ended.err);
 }
 
-/// Each of three probes but those whose turn passed while the machine stalled.
+/// Each of three probes.
 fn assert_answered(ping: &Value) {
-    let probes = |which: &str| ping["probes"][which].as_u64().unwrap();
-    assert_eq!(probes("sent") + probes("left_out"), 3, "{ping:#}");
-    assert_eq!((probes("received"), probes("sent") > 0), (probes("sent"), true), "{ping:#}");
+    assert_eq!(ping["probes"]["received"], 3, "{ping:#}");
 }
 
 /// As a service of systemd has it, or a container with `--read-only`.

@@ -46,8 +46,8 @@ impl Connector {
         process::sharpen_timers();
         let spin_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
         let schedule = Schedule::new(request, clock::monotonic_ns());
-        let mut turn = 0;
-        while let Some(due) = schedule.due(turn, clock::monotonic_ns()) {
+        let (mut turn, mut sent) = (0, 0);
+        while let Some(due) = schedule.due(turn, sent, clock::monotonic_ns()) {
             // Made before its turn, so that only the handshake is timed.
             let prepared = Handshake::prepare(self.to, self.from, &self.options);
             let prepared = prepared.map_err(|e| failure(self.to, e))?;
@@ -58,16 +58,16 @@ impl Connector {
             if tried.outcome.is_err() && stop.load(Ordering::Relaxed) {
                 break;
             }
-            let counts = turn >= request.warm_up;
+            let counts = sent >= request.warm_up;
             if counts {
-                if turn == request.warm_up {
+                if sent == request.warm_up {
                     ledger.begin(if schedule.interval_ns == 0 { tried.started_ns } else { due });
                 }
-                note(turn - request.warm_up, due, &tried, ledger)?;
+                note(sent - request.warm_up, due, &tried, ledger)?;
             }
-            turn += 1;
+            (turn, sent) = (turn + 1, sent + 1);
             while schedule.interval_ns > 0
-                && let Some(missed) = schedule.due(turn, tried.ended_ns)
+                && let Some(missed) = schedule.due(turn, sent, tried.ended_ns)
                 && missed < tried.ended_ns
             {
                 if counts {

@@ -138,7 +138,7 @@ impl Exchange<'_> {
         while !stop.load(Ordering::Relaxed) {
             let now = clock::monotonic_ns();
             self.expire(now);
-            let next_due = schedule.due(turn, now);
+            let next_due = schedule.due(turn, self.next, now);
             let is_waiting = self.oldest < self.next;
             if next_due.is_none() && !is_waiting {
                 return Ok(());
@@ -176,7 +176,7 @@ impl Exchange<'_> {
                     let (keep_ns, freed_ns) =
                         if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
                     while let Some(passed) =
-                        schedule.due(turn, now).filter(|&passed| now - passed.min(now) > keep_ns)
+                        schedule.due(turn, self.next, now).filter(|&passed| now - passed.min(now) > keep_ns)
                     {
                         if self.next > self.warm_up {
                             self.ledger.leave_out(passed, freed_ns);

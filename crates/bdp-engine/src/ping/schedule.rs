@@ -20,8 +20,8 @@ pub(super) struct Schedule {
     pub(super) start_ns: u64,
     /// 0: a closed loop.
     pub(super) interval_ns: u64,
-    /// Turns, warm-up included.
-    turns: Option<u64>,
+    /// Probes, warm-up included.
+    probes: Option<u64>,
     /// No probe is sent from then on.
     end_ns: Option<u64>,
 }
@@ -34,18 +34,19 @@ impl Schedule {
         Self {
             start_ns,
             interval_ns,
-            turns: request.count.map(|count| count.saturating_add(request.warm_up)),
+            probes: request.count.map(|count| count.saturating_add(request.warm_up)),
             end_ns: request.duration.map(|duration| start_ns + warm_up_ns + duration.as_ns()),
         }
     }
 
-    /// When a turn is due, given that it is `now`; `None` where there is none so late.
-    pub(super) fn due(&self, turn: u64, now_ns: u64) -> Option<u64> {
+    /// When a turn is due, given how many probes were sent and that it is `now`; `None` where there is none so late. A turn
+    /// that was left out sent nothing, and another comes in its place.
+    pub(super) fn due(&self, turn: u64, sent: u64, now_ns: u64) -> Option<u64> {
         let due = match self.interval_ns {
             0 => now_ns,
             interval => self.start_ns + turn * interval,
         };
-        let in_count = self.turns.is_none_or(|turns| turn < turns);
+        let in_count = self.probes.is_none_or(|probes| sent < probes);
         (in_count && self.end_ns.is_none_or(|end| due < end)).then_some(due)
     }
 }

@@ -366,11 +366,6 @@ fn bdp_that_is_asked_to_end_says_how_to_go_on_and_leaves_nothing() {
     for (signal, number, to_all) in
         [("INT", 2, true), ("INT", 2, false), ("TERM", 15, true), ("TERM", 15, false), ("HUP", 1, true)]
     {
-        // A shell has its background jobs ignore some, and bdp leaves it at that.
-        if machine::ignores(number) {
-            machine::skip(&format!("SIG{signal} is ignored here"));
-            continue;
-        }
         let (running, traces) = running_with(&bench, "lab run long.toml --store s.sqlite", 12);
         thread::sleep(Duration::from_millis(300));
         if to_all {

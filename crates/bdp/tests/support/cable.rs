@@ -17,6 +17,8 @@ const CABLE: &str = r#"
     far ip addr add 10.77.0.2/24 dev far0; far ip addr add fd77::2/64 dev far0 nodad; far ip link set far0 up
     # Not through `far`, whose shell would be the process that is killed.
     serve() {
+        # What the one before said is not taken for its word.
+        : >serve.err
         nsenter -t $there -n "$BDP" serve "$@" >serve.out 2>serve.err & server=$!
         until grep -q listening serve.err; do kill -0 $server; sleep 0.02; done
     }

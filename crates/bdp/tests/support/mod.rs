@@ -151,8 +151,8 @@ pub struct Ended {
 }
 
 /// Starts a command, the leader of a process group.
-pub fn start(mut command: Command) -> Running {
-    let mut child = command
+pub fn start(command: Command) -> Running {
+    let mut child = with_default_signals(command)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -162,6 +162,29 @@ pub fn start(mut command: Command) -> Running {
     let out = Spoken::by(child.stdout.take().unwrap());
     let err = Spoken::by(child.stderr.take().unwrap());
     Running { child, out, err }
+}
+
+/// The command as a terminal starts it: a shell has its background jobs ignore some signals, and they their children.
+fn with_default_signals(command: Command) -> Command {
+    let ignored = [("HUP", 1), ("INT", 2), ("QUIT", 3), ("TERM", 15)]
+        .map(|(name, number)| (name, machine::ignores(number)));
+    let ignored: Vec<&str> = ignored.into_iter().filter_map(|(name, is)| is.then_some(name)).collect();
+    if ignored.is_empty() {
+        return command;
+    }
+    let mut started = Command::new("env");
+    started.arg(format!("--default-signal={}", ignored.join(",")));
+    started.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => started.env(name, value),
+            None => started.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        started.current_dir(folder);
+    }
+    started
 }
 
 impl Spoken {

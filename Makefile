@@ -39,7 +39,8 @@ build: ## Build bdp, one static binary: target/bdp
 
 .PHONY: demo
 demo: build ## Build bdp and run its demonstration, about two minutes
-	$(BDP) demo
+	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
+		echo "some cases are INVALID: this machine stalled each time, and their figures are not told; try once more when it is quieter" >&2; }
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
@@ -67,7 +68,7 @@ deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its se
 
 .PHONY: test
 test: ## Run all tests
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: lint
 lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md

@@ -11,7 +11,7 @@ use bdp_model::record::{
 };
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
 use bdp_model::stats::median;
-use bdp_model::units::Nanos;
+use bdp_model::units::{ByteCount, Nanos};
 
 use bdp_lab::machine::{self, HostCpu};
 use bdp_wire::control::{
@@ -491,9 +491,17 @@ impl Session<'_> {
     }
 }
 
-/// A flow that ended within its omit has no goodput.
+/// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
 fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
     if received.counted_ns() > 0 {
+        if flow.bytes.is_some() && received.bytes == received.counted_from.bytes {
+            return Err(RunError::Case(format!(
+                "the {} from '{}' to '{}' came in one piece, and no time is left to tell a rate by; set more bytes",
+                ByteCount::bytes(received.bytes),
+                flow.from,
+                flow.to
+            )));
+        }
         return Ok(());
     }
     Err(RunError::Case(format!(

@@ -230,12 +230,25 @@ pub struct DatagramsReceived {
     pub counts: ArrivalCounts,
     /// Of those missing, such as were dropped because the socket was full; null where the kernel does not tell.
     pub dropped: Option<u64>,
+    /// Where a stream had no mark of its end; null where all had, and from older ends.
+    #[serde(default)]
+    pub open_end: Option<OpenEnd>,
     /// RFC 3550, the largest of the streams.
     pub jitter_ns: Option<u64>,
     /// This end's clock at arrival less the sender's at departure.
     pub transits: Option<TransitSummary>,
     /// Whether times of arrival are the kernel's.
     pub stamped: bool,
+}
+
+/// How a flow of datagrams ended of whose end no mark came, all streams together. With what the sender says it sent it tells how many
+/// were dropped at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenEnd {
+    /// Datagrams that are known to have been sent: by the marks, or by the highest number that came.
+    pub numbered: u64,
+    /// Those dropped, because the socket was full, after the last that came, at most.
+    pub dropped_at_most: u64,
 }
 
 /// What a sender did of datagrams, all streams together.

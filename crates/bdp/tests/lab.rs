@@ -30,7 +30,7 @@ fn kinds() -> Vec<(&'static str, String)> {
         ("sysctl", Scenario { more: "[hosts.far]\nsysctls = { \"net.ipv4.tcp_sack\" = 0 }", ..plain }.text()),
         ("omit", flow("omit = \"400ms\"")),
         ("bytes", flow("bytes = 200000")),
-        ("length", flow("bytes = 10000\nlength = 3000")),
+        ("length", flow("bytes = 100000\nlength = 3000")),
         (
             "duplex",
             Scenario {
@@ -294,9 +294,9 @@ fn a_flow_of_so_many_bytes_ends_with_the_last() {
     let goodput = counted * 8e9 / (duration - number(&first["at_ns"]));
     let ratio = number(&flow["goodput_bps"]) / goodput;
     assert!(counted > 0.0 && (0.999..=1.001).contains(&ratio), "{ratio}: {first}");
-    // Writes of 3000 bytes do not add up to 10000: the last one is shorter.
+    // Writes of 3000 bytes do not add up to 100000: the last one is shorter.
     let Some(record) = measured("length") else { return };
-    assert_eq!(record["flows"][0]["received_bytes"], 10_000);
+    assert_eq!(record["flows"][0]["received_bytes"], 100_000);
 }
 
 #[test]

@@ -168,10 +168,6 @@ fn bytes_end_a_direction() {
     for d in document["directions"].as_array().unwrap() {
         assert_eq!((&d["bytes"], &d["ended"]), (&json!(3_000_000), &json!("bytes")));
     }
-    // So little that nothing can be said of it, but no error either.
-    let one = bench.run(&format!("measure 127.0.0.1:{} -n 1 --idle 0", server.port));
-    assert_eq!(one.code(), 0, "{}", one.err);
-    assert!(!one.out.contains("NaN") && !one.out.contains("process used"), "{}", one.out);
 }
 
 #[test]
@@ -394,4 +390,37 @@ fn a_receiver_that_halts_through_what_is_to_be_counted_tells_what_it_has() {
             "{flow}: {direction}"
         );
     }
+}
+
+#[test]
+fn what_comes_in_one_piece_has_no_rate() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for flow in
+        ["--forward -n 1", "-R -n 1", "--iperf3 -R -n 1", "-n 1", "--forward -u -b 1M -n 1000 -l 1000"]
+    {
+        let line = format!("measure 127.0.0.1:{} {flow} --idle 0.1", server.port);
+        let ended = bench.run(&line);
+        assert!(ended.refusal(3).contains("came in one piece"), "{flow}: {}", ended.err);
+    }
+}
+
+/// Over loopback nothing is lost but what a full socket drops.
+#[test]
+fn what_a_receiver_drops_that_halts_until_after_the_end_is_no_loss_of_the_path() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let line = format!("measure 127.0.0.1:{} -R -u -b 2G -t 1 --idle 0.1 --json-stream", server.port);
+    let mut running = start(bench.bdp(&line));
+    running.wait_until("datagrams come", |p| p.out().contains(r#""stage":"from""#));
+    running.signal("STOP");
+    thread::sleep(Duration::from_millis(2500));
+    running.signal("CONT");
+    let ended = running.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    let udp = &last["measurement"]["directions"][0]["udp"];
+    let count = |name: &str| udp[name].as_u64().unwrap();
+    assert!(count("lost") > count("sent") / 10, "{udp}");
+    assert!(count("dropped_by_receiver") >= count("lost") - count("lost") / 50, "{udp}");
 }

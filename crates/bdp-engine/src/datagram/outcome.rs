@@ -13,6 +13,9 @@ pub fn report(
 ) -> Option<UdpReport> {
     let (got, gave) = (received.datagrams.as_ref()?, sent.datagrams.as_ref()?);
     let lost = gave.sent.saturating_sub(got.counts.received);
+    // Of the last ones, of whose number no mark told.
+    let at_end =
+        got.open_end.map_or(0, |end| end.dropped_at_most.min(gave.sent.saturating_sub(end.numbered)));
     let seconds = gave.duration_ns.max(1) as f64 / 1e9;
     Some(UdpReport {
         asked_bps,
@@ -23,7 +26,7 @@ pub fn report(
         received: got.counts.received,
         lost,
         loss_ratio: lost as f64 / gave.sent.max(1) as f64,
-        dropped_by_receiver: got.dropped.map(|dropped| dropped.min(lost)),
+        dropped_by_receiver: got.dropped.map(|dropped| (dropped + at_end).min(lost)),
         duplicated: got.counts.duplicated,
         reordered: got.counts.reordered,
         reorder_displacement_max: got.counts.displacement_max,

@@ -9,7 +9,7 @@ use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, Train, TrainReceiver};
 use bdp_sys::{clock, process, socket};
-use bdp_wire::control::{DatagramsReceived, Mark, Received};
+use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::EngineError;
@@ -85,12 +85,15 @@ pub fn each_over(
     let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };
     let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
     let (mut end, mut method, mut ended) = (0, "", "duration");
-    let mut tallies = Vec::new();
+    let (mut tallies, mut end_of_all, mut any_open) = (Vec::new(), OpenEnd::default(), false);
     for stream in done {
         let stream = stream?;
         tallies.push(stream.tally());
         all.counts.merge(&stream.arrivals.counts());
         all.dropped = all.dropped.zip(stream.dropped).map(|(a, b)| a + b);
+        end_of_all.numbered += stream.marked.unwrap_or(stream.arrivals.next());
+        end_of_all.dropped_at_most += stream.dropped_at_end.unwrap_or(0);
+        any_open |= stream.dropped_at_end.is_some();
         all.stamped &= stream.stamped;
         if stream.arrivals.received() > 1 {
             jitter = Some(jitter.unwrap_or(0.0).max(stream.jitter.ns()));
@@ -104,6 +107,7 @@ pub fn each_over(
     if first == 0 {
         return Err(EngineError::Silence { within: plan.patience });
     }
+    all.open_end = any_open.then_some(end_of_all);
     all.jitter_ns = jitter.map(|ns| ns as u64);
     all.transits = transits.summary();
     let last = Mark { at_ns: end.saturating_sub(first), bytes: shared.total() };
@@ -231,6 +235,8 @@ struct StreamReceived {
     jitter: Jitter,
     transits: Transits,
     dropped: Option<u64>,
+    /// Where no mark of the end came: how many the socket may have dropped after the last train.
+    dropped_at_end: Option<u64>,
     stamped: bool,
     ended_at_ns: u64,
     ended: &'static str,
@@ -293,6 +299,8 @@ struct Counted<'a> {
     /// How many were sent, once a mark of the end has come, and when that was.
     last_mark: Option<(u64, u64)>,
     last_data_ns: u64,
+    /// When the last train came, of whatever.
+    last_train_ns: u64,
     clocks: Clocks,
 }
 
@@ -318,6 +326,7 @@ impl<'a> Reader<'a> {
             trains_of: 1,
             last_mark: None,
             last_data_ns: 0,
+            last_train_ns: 0,
             clocks: Clocks::default(),
         };
         Ok(Self { receiver, counted })
@@ -328,21 +337,28 @@ impl<'a> Reader<'a> {
         let counted = &mut self.counted;
         let ended = loop {
             let read = self.receiver.receive(|train| counted.take(&train));
-            match read {
-                Ok(()) => {}
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // While there is something to read it is as late as when that came: a machine that halted has yet to read the rest.
+            let now = match read {
+                Ok(()) => counted.last_train_ns,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    clock::monotonic_ns()
+                }
                 // What an earlier datagram of ours met at the other end says nothing of those to come.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::thread::sleep(CHECK),
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                    std::thread::sleep(CHECK);
+                    clock::monotonic_ns()
+                }
                 Err(e) => return Err(EngineError::io("receive a datagram")(e)),
-            }
+            };
             if stop.load(Ordering::Relaxed) {
                 break "stopped";
             }
-            if counted.is_over(clock::monotonic_ns()) {
+            if counted.is_over(now) {
                 break "duration";
             }
         };
-        let dropped = self.receiver.drops().map(|drops| self.counted.dropped_until(drops));
+        let drops = self.receiver.drops();
+        let (dropped, dropped_at_end) = drops.map(|drops| self.counted.dropped_until(drops)).unzip();
         let Counted { arrivals, omitted, jitter, transits, last_mark, last_data_ns, .. } = self.counted;
         Ok(StreamReceived {
             arrivals,
@@ -351,6 +367,7 @@ impl<'a> Reader<'a> {
             jitter,
             transits,
             dropped,
+            dropped_at_end: dropped_at_end.flatten(),
             stamped: self.receiver.is_stamped(),
             ended_at_ns: last_mark.map_or(last_data_ns, |(_, at)| at.max(last_data_ns)),
             ended,
@@ -365,6 +382,7 @@ impl Counted<'_> {
         let now = clock::monotonic_ns();
         let arrived = self.clocks.monotonic(train.arrived_unix_ns, now);
         self.begin_counting(arrived);
+        self.last_train_ns = arrived;
         let (mut bytes, mut missing, mut any) = (0, 0, 0);
         for datagram in train.bytes.chunks(train.datagram_bytes) {
             let Some(header) = self.layout.read(datagram, self.arrivals.next()) else { continue };
@@ -394,8 +412,9 @@ impl Counted<'_> {
             self.trains_of = self.trains_of.max(any);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        // The kernel counts what it dropped before this train came: as many datagrams are missing here, or trains of them.
-        if let Some(drops) = train.drops {
+        // The kernel counts what it dropped before this train came: as many datagrams are missing here, or trains of them. What
+        // is missing before a mark of the end is known at the end.
+        if let Some(drops) = train.drops.filter(|_| any > 0) {
             let more = u64::from(drops.wrapping_sub(self.drops_seen));
             self.drops_seen = drops;
             self.dropped += missing.min(more.saturating_mul(self.trains_of));
@@ -413,11 +432,14 @@ impl Counted<'_> {
         }
     }
 
-    /// All that this host dropped, given the socket's count at the end: what is missing after the last train included.
-    fn dropped_until(&self, drops: u32) -> u64 {
+    /// What this host dropped, given the socket's count at the end: what is missing after the last train included where a mark of the
+    /// end told how much that is, or else how much of it that may be.
+    fn dropped_until(&self, drops: u32) -> (u64, Option<u64>) {
         let more = u64::from(drops.wrapping_sub(self.drops_seen)).saturating_mul(self.trains_of);
-        let missing = self.last_mark.map_or(0, |(sent, _)| sent.saturating_sub(self.arrivals.next()));
-        self.dropped + missing.min(more)
+        match self.last_mark {
+            Some((sent, _)) => (self.dropped + more.min(sent.saturating_sub(self.arrivals.next())), None),
+            None => (self.dropped, Some(more)),
+        }
     }
 
     fn is_over(&self, now: u64) -> bool {

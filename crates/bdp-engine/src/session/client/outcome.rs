@@ -3,7 +3,7 @@
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::{median, percentile};
-use bdp_model::units::Rate;
+use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
 use crate::EngineError;
@@ -26,8 +26,19 @@ pub(in crate::session) fn result(
             "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
              or more bytes",
             way.name(),
-            bdp_model::units::Nanos(received.duration_ns),
+            Nanos(received.duration_ns),
             request.omit
+        )));
+    }
+    // Counting begins with the first read, which has nothing to be counted by.
+    let counted = received.bytes - received.counted_from.bytes.min(received.bytes);
+    let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
+    if request.bytes.is_some() && (counted == 0 || is_single) {
+        return Err(EngineError::Refused(format!(
+            "direction '{}': its {} came in one piece, and no time is left to tell a rate by; give more bytes, or a time \
+             in place of them",
+            way.name(),
+            ByteCount::bytes(received.bytes),
         )));
     }
     if request.check_payload && !(sent.patterned && received.check.is_some()) {

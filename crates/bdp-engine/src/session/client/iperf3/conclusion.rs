@@ -145,6 +145,7 @@ fn datagrams_received_there(
         datagrams: Some(DatagramsReceived {
             counts: ArrivalCounts { received, highest: highest.checked_sub(1), ..Default::default() },
             dropped: None,
+            open_end: None,
             jitter_ns: Some((jitter_s * 1e9) as u64),
             transits: None,
             stamped: false,

@@ -230,7 +230,7 @@ pub struct Limits {
     pub duration: Nanos,
     /// Most streams of a flow.
     pub streams: u32,
-    /// The most that the server sends of one flow, and takes of one that has a rate, all streams together; none where
+    /// The most that the server sends of one flow, and that one may be ordered to send it, all streams together; none where
     /// it has no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,

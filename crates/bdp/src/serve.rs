@@ -79,7 +79,7 @@ pub struct ServeArgs {
     /// Most streams of one address at once, all its sessions together [default: twice those of a flow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
-    /// The most that the server sends of one flow, and takes of one that has a rate [default: none, with --open 1G]
+    /// The most that the server sends of one flow; one that says it sends faster is refused [default: none, with --open 1G]
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     /// Serve one session at a time; others are told that the server is busy

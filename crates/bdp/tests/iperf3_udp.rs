@@ -305,3 +305,19 @@ fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
     assert_eq!(heard(&socket), HELLOS[0].1);
     assert_eq!(read(&mut next), [1, 2]);
 }
+
+#[test]
+fn what_is_too_long_for_the_path_goes_in_fragments_from_the_server_whatever_its_client_forbids_itself() {
+    if !iperf3_is_there("what_is_too_long_for_the_path_goes_in_fragments_from_the_server") {
+        return;
+    }
+    let bench = Bench::new();
+    let script = "serve --listen 5999 --open
+         iperf3 -c 10.77.0.2 -p 5999 -u -b 1M -t 1 -l 8k -R --dont-fragment -J >client.json || true";
+    let Some(_) = support::cable::lay(&bench, script) else { return };
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(bench.path("client.json")).unwrap()).unwrap();
+    assert_eq!(document["error"], Value::Null, "{document:#}");
+    assert!(number(&document, "/end/sum/packets") >= 14.0, "{document:#}");
+    assert_eq!(number(&document, "/end/sum/lost_packets"), 0.0, "{document:#}");
+}

@@ -1,6 +1,6 @@
 //! What a client says of the test: at the start of a connection, or in every datagram behind its stamp.
 
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, Rate};
 
 use super::{halves, put, word};
 
@@ -167,6 +167,12 @@ impl TestHeader {
                 (minor >> 16) as u16,
             ]),
         })
+    }
+
+    /// What one stream of the test may have of a rate that all of its streams may have together, bit/s; all there is, where there
+    /// is no bound.
+    pub fn share_of(&self, rate: Option<Rate>) -> u64 {
+        rate.map_or(u64::MAX, |rate| (rate.as_bps() / u64::from(self.streams.max(1))).max(1))
     }
 
     /// As bytes, for the start of a connection; `datagram` for behind the stamp of one, whose length is counted in.

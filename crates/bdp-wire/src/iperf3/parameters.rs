@@ -49,7 +49,7 @@ pub struct Parameters {
     pub direction: Direction,
     /// Streams of each direction.
     pub parallel: u32,
-    /// Seconds, omit left out; 0 where bytes end the test.
+    /// Seconds, omit left out; 0 where bytes end the test, or nothing but the client's word.
     pub seconds: u64,
     /// Seconds at the beginning that do not count.
     pub omit_seconds: u64,
@@ -173,9 +173,6 @@ impl Parameters {
             client_version: members.text("client_version", 100)?,
             ..plain
         };
-        if parameters.seconds == 0 && parameters.bytes == 0 && parameters.blocks == 0 {
-            return Err(Iperf3Error::Meaning("nothing ends the test: time, num and blockcount are all 0"));
-        }
         Ok(parameters)
     }
 
@@ -235,6 +232,11 @@ impl Parameters {
             }
         }
         Value::Object(all)
+    }
+
+    /// Whether nothing but the client's word ends it.
+    pub fn is_endless(&self) -> bool {
+        self.seconds == 0 && self.volume_bytes().is_none()
     }
 
     /// Streams of both directions together.
@@ -325,7 +327,6 @@ mod tests {
             (r#"{"time":10,"udp":true,"tcp":true}"#, "at once"),
             (r#"{"time":86401}"#, "86400"),
             (r#"{"time":1e300}"#, "'time'"),
-            (r#"{"tcp":true}"#, "nothing ends the test"),
             (r#"{"time":1,"sctp":true}"#, "SCTP"),
             (r#"{"time":1,"TOS":256}"#, "'TOS'"),
         ] {
@@ -344,5 +345,8 @@ mod tests {
             Some(u64::MAX)
         );
         assert_eq!(parse(r#"{"time":1}"#).unwrap().volume_bytes(), None);
+        let endless = |text| parse(text).unwrap().is_endless();
+        assert!(endless(r#"{"time":0,"num":0,"blockcount":0}"#));
+        assert!(!endless(r#"{"time":1}"#) && !endless(r#"{"num":1}"#) && !endless(r#"{"blockcount":1}"#));
     }
 }

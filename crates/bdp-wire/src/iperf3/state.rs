@@ -98,6 +98,8 @@ impl Failure {
     pub const RESULTS: Self = Self::numbered(117);
     /// The congestion control is not there.
     pub const CONGESTION: Self = Self::numbered(134);
+    /// Nothing moved any more.
+    pub const SILENCE: Self = Self::numbered(144);
     /// The client is not allowed.
     pub const AUTHORISATION: Self = Self::numbered(142);
 
@@ -138,6 +140,7 @@ impl fmt::Display for Failure {
             117 => "it can't read the results",
             134 => "it does not have that congestion control",
             142 => "it let nobody in by that login",
+            144 => "nothing came to it for too long",
             _ => return write!(f, "error {} of iperf3 (errno {})", self.code, self.errno),
         };
         f.write_str(text)

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
+use bdp_model::units::Rate;
 use bdp_wire::session::Refusal;
 
 /// A range of addresses, `192.0.2.0/24` (RFC 4632) or `2001:db8::/32` (RFC 4291); an address alone is a range of one.
@@ -261,8 +262,9 @@ pub enum Denied {
     },
     /// Its protocol can't show a token, and its address is not enough.
     #[error(
-        "{} clients can't show a token and are served from loopback alone; --allow {peer} there lets this one in{}",
+        "{} clients can't show a token and are served from loopback alone; --allow {} there lets this one in{}",
         protocol.name(),
+        peer.to_canonical(),
         if *protocol == Protocol::Iperf3 { ", --iperf3-users those who log in" } else { "" }
     )]
     Unproven {
@@ -278,7 +280,10 @@ pub enum Denied {
         sessions: u32,
     },
     /// This address has its share.
-    #[error("{peer} has {sessions} sessions, as many as one address may (--max-sessions-per-address)")]
+    #[error(
+        "{} has {sessions} sessions, as many as one address may (--max-sessions-per-address)",
+        peer.to_canonical()
+    )]
     AddressFull {
         /// Who.
         peer: IpAddr,
@@ -287,13 +292,35 @@ pub enum Denied {
     },
     /// This address has its share of streams.
     #[error(
-        "one address may have {streams} streams at once, and {peer} asks for more (--max-streams-per-address)"
+        "one address may have {streams} streams at once, and {} asks for more (--max-streams-per-address)",
+        peer.to_canonical()
     )]
     Streams {
         /// Who.
         peer: IpAddr,
         /// How many it may have.
         streams: u32,
+    },
+    /// A test of iperf2's, of which both directions are streams, has its share of streams.
+    #[error(
+        "a test of iperf2's may have {streams} streams at once, twice those of a flow, and {} asks for more (--max-streams)",
+        peer.to_canonical()
+    )]
+    TestStreams {
+        /// Who.
+        peer: IpAddr,
+        /// How many it may have.
+        streams: u32,
+    },
+    /// It says that it sends at a rate that is not granted.
+    #[error("{} sends at {asked}, and {granted} is granted a test (--max-rate)", peer.to_canonical())]
+    Rate {
+        /// Who.
+        peer: IpAddr,
+        /// All its streams together.
+        asked: Rate,
+        /// What is granted.
+        granted: Rate,
     },
 }
 

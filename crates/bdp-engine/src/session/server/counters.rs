@@ -62,7 +62,11 @@ impl Reason {
     pub(super) const fn of_denied(denied: &Denied) -> Self {
         match denied {
             Denied::Listed { .. } | Denied::Unlisted { .. } | Denied::Unproven { .. } => Self::Address,
-            Denied::Full { .. } | Denied::AddressFull { .. } | Denied::Streams { .. } => Self::Busy,
+            Denied::Full { .. }
+            | Denied::AddressFull { .. }
+            | Denied::Streams { .. }
+            | Denied::TestStreams { .. } => Self::Busy,
+            Denied::Rate { .. } => Self::Other,
         }
     }
 

@@ -6,6 +6,7 @@
 mod datagrams;
 mod output;
 mod running;
+mod silence;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -17,7 +18,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::socket::TcpOptions;
 use bdp_wire::frame::FrameError;
 use bdp_wire::iperf3::{
-    Cookie, Direction, Failure, LONGEST_PARAMETERS, Parameters, Protocol as Carrier, Results, State,
+    Cookie, Failure, LONGEST_PARAMETERS, Parameters, Protocol as Carrier, Results, State,
 };
 
 use super::access::{Proof, Protocol};
@@ -266,19 +267,15 @@ impl Test {
             Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
             Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
         };
-        place.standing().note_heard();
         let mut running = Running::start(streams, parameters, longest, shared.options.limits.rate)?;
         *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
-        control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone)?;
-        running.attend(control, parameters, longest)?;
-        let results = running.finish(parameters)?;
-        let received =
-            if parameters.direction == Direction::Reverse { 0 } else { parameters.parallel as usize };
-        let (to, from) = results.streams.split_at(received.min(results.streams.len()));
-        shared.counters.add_received(to.iter().map(|s| s.bytes).sum());
-        shared.counters.add_sent(from.iter().map(|s| s.bytes).sum());
-        exchange(control, &results)
+        let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
+        let went =
+            begun.and_then(|()| running.attend(control, parameters, longest, place.standing().as_ref()));
+        let outcomes = running.finish(went.is_ok(), &shared.counters);
+        went?;
+        exchange(control, &running.results(&outcomes?, parameters))
     }
 
     /// The user that the client is.

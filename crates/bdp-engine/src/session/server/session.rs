@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::socket;
 use bdp_wire::control::Numbered;
 use bdp_wire::datagram::Opening;
@@ -234,6 +234,12 @@ impl Session {
                 "{} streams were asked for, and it grants {streams} (--max-streams there)",
                 order.streams
             ));
+        }
+        if let (Some(rate), Some(granted), Role::Receive) = (order.pacing_bps, self.limits.rate, order.role)
+            && rate.saturating_mul(u64::from(order.streams)) > granted.as_bps()
+        {
+            let asked = format_bps(rate as f64 * f64::from(order.streams));
+            return Err(format!("{asked} were asked for, and it grants {granted} a flow (--max-rate there)"));
         }
         if order.interval < SHORTEST_INTERVAL
             || order.duration.as_ns() / order.interval.as_ns() > MOST_SAMPLES

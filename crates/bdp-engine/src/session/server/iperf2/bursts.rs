@@ -10,7 +10,9 @@ use bdp_wire::iperf2::{BURST_BYTES, Burst, TestHeader, opening};
 
 use super::VERSION;
 use crate::EngineError;
+use crate::meter::Meter;
 use crate::pause::wait_until;
+use crate::stall::STALL;
 
 /// Longest burst: what one write is expected to get rid of before its deadline.
 const LONGEST_BYTES: u64 = 4 << 20;
@@ -28,24 +30,34 @@ pub(super) struct Plan {
     pub(super) rate_bps: Option<u64>,
 }
 
-/// Sends over a connection whose writes have a deadline, until the plan is through, the client ends it, or `stop`.
+/// Sends over a connection whose writes have a deadline, until the plan is through, the client ends it, or `stop`. The meter shows
+/// bytes of whole bursts.
 pub(super) fn send(
     stream: TcpStream,
     client: &TestHeader,
     plan: &Plan,
     stop: &AtomicBool,
+    meter: &Meter,
 ) -> Result<(), EngineError> {
-    let sent = write(&stream, client, plan, stop);
+    let sent = write(&stream, client, plan, stop, meter);
     // The other half of the connection may still be read.
     let _ = stream.shutdown(Shutdown::Write);
     match sent {
         // It has what it wants.
         Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
+        // What is read at all is read within the deadline of a write.
+        Err(e) if e.kind() == ErrorKind::WouldBlock => Err(EngineError::Stalled { within: STALL }),
         other => other.map_err(EngineError::io("send to an iperf2 client")),
     }
 }
 
-fn write(mut stream: &TcpStream, client: &TestHeader, plan: &Plan, stop: &AtomicBool) -> std::io::Result<()> {
+fn write(
+    mut stream: &TcpStream,
+    client: &TestHeader,
+    plan: &Plan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> std::io::Result<()> {
     let us = || clock::unix_ns() / 1000;
     let least = BURST_BYTES as u64;
     let length = plan.burst_bytes.clamp(least, LONGEST_BYTES);
@@ -67,6 +79,7 @@ fn write(mut stream: &TcpStream, client: &TestHeader, plan: &Plan, stop: &Atomic
         let burst = Burst { number, bytes: bytes as u32, total_bytes, began_us, sent_us: us() };
         room[..BURST_BYTES].copy_from_slice(&burst.encode());
         stream.write_all(&room[..bytes as usize])?;
+        meter.set(total_bytes);
     }
     Ok(())
 }

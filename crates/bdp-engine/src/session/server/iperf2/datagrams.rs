@@ -19,7 +19,7 @@ use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 use super::super::access::origin;
 use super::super::{Event, Reason, Shared};
 use super::flow::{Came, Flow};
-use super::{join, turn_away};
+use super::{check_rate, join, turn_away};
 use crate::EngineError;
 
 /// From one look at all flows to the next.
@@ -115,7 +115,8 @@ impl Post<'_> {
             );
             return self.shared.tell(&Event::TurnedAway { peer, why });
         }
-        let member = match join(self.shared, peer, None) {
+        let announced = header.map_or(Ok(()), |header| check_rate(self.shared, peer, &header));
+        let member = match announced.and_then(|()| join(self.shared, peer, None)) {
             Ok(member) => member,
             Err(denied) => return turn_away(self.shared, peer, &denied),
         };
@@ -152,8 +153,7 @@ impl Post<'_> {
                 return;
             }
         }
-        let wants_report = header.is_none_or(|header| !header.no_report);
-        let flow = Flow::new(Arc::clone(self.shared), socket, member, wide, wants_report, stop);
+        let flow = Flow::new(Arc::clone(self.shared), socket, member, header.as_ref(), stop);
         let strays = strays.iter().filter_map(|bytes| Came::read(bytes, wide, None));
         let came = std::iter::once(first).chain(strays).collect();
         self.known.insert(peer, Known::Opened { at_ns, flow: Box::new(flow), came });

@@ -16,10 +16,9 @@ use super::{Membership, VERSION};
 use crate::EngineError;
 use crate::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
 use crate::meter::Meter;
+use crate::stall;
 
-/// How long a flow may be silent before it is dropped.
-const SILENCE: Duration = Duration::from_secs(10);
-/// The same of one of a single datagram.
+/// How long a flow of a single datagram may be silent before it is dropped; others, as long as any flow.
 const SILENCE_OF_ONE: Duration = Duration::from_secs(3);
 /// How long the client's socket may seem to be none: it is being opened.
 const REFUSALS: Duration = Duration::from_secs(1);
@@ -57,6 +56,8 @@ pub(super) struct Flow {
     shared: Arc<Shared>,
     socket: UdpSocket,
     wants_report: bool,
+    /// How long it may be silent.
+    patience: Duration,
     tally: Tally,
     began: Instant,
     last: Instant,
@@ -72,15 +73,17 @@ impl Flow {
         shared: Arc<Shared>,
         socket: UdpSocket,
         member: Membership,
-        wide: bool,
-        wants_report: bool,
+        header: Option<&TestHeader>,
         sender: Option<Arc<AtomicBool>>,
     ) -> Self {
+        let bytes = header.and_then(|header| header.length).unwrap_or(PAYLOAD_BYTES);
+        let patience = stall::patience_between(bytes.into(), header.and_then(|header| header.rate_bps));
         Self {
-            wide,
+            wide: header.is_some_and(|header| header.wide_numbers),
             shared,
             socket,
-            wants_report,
+            wants_report: header.is_none_or(|header| !header.no_report),
+            patience: patience.to_duration(),
             tally: Tally::default(),
             began: Instant::now(),
             last: Instant::now(),
@@ -136,7 +139,7 @@ impl Flow {
             let patience = match &self.tally {
                 tally if tally.has_ended() => FAREWELL,
                 tally if tally.datagrams() <= 1 => SILENCE_OF_ONE,
-                _ => SILENCE,
+                _ => self.patience,
             };
             if self.last.elapsed() >= patience {
                 if let Some(member) = &self.member {
@@ -232,7 +235,7 @@ fn send(
 ) -> Result<(), EngineError> {
     let limits = shared.options.limits;
     let default_rate = (header.version.is_none()).then_some(RATE_BPS);
-    let most = limits.rate.map(|rate| rate.as_bps());
+    let most = limits.rate.map(|rate| header.share_of(Some(rate)));
     let asked = header.rate_bps.or(default_rate);
     let (duration, bytes) = match header.amount {
         Amount::Time(time) => (time.min(limits.duration), None),

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, Rate};
 use bdp_sys::echo::EchoSocket;
+use bdp_wire::iperf2::TestHeader;
 
 use super::access::{Denied, Protocol};
 use super::places::{GAVE_WAY, Place, Standing, StreamPlaces};
@@ -112,14 +113,14 @@ fn join(
 ) -> Result<Membership, Denied> {
     shared.options.access.check(peer.ip(), Protocol::Iperf2)?;
     let mut tests = shared.iperf2.of();
-    let limit = shared.options.limits.streams;
+    // Both directions of a test are streams.
+    let most = shared.options.limits.streams.saturating_mul(2);
     // One that gave way is over; what is left of it is about to notice.
     let over = tests.get(&peer.ip()).is_some_and(|test| test.place.standing().gave_way());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
     let (streams, standing, number, began) = match tests.get_mut(&peer.ip()) {
-        // Both directions of a test are streams.
-        Some(test) if test.running >= limit.saturating_mul(2) => {
-            return Err(Denied::Streams { peer: peer.ip(), streams: limit });
+        Some(test) if test.running >= most => {
+            return Err(Denied::TestStreams { peer: peer.ip(), streams: most });
         }
         Some(test) => {
             let streams = test.place.take_streams(1)?;
@@ -144,6 +145,17 @@ fn join(
         shared.tell(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
     }
     Ok(Membership { shared: Arc::clone(shared), peer, number, standing, _streams: streams })
+}
+
+/// Holds the rate that a client says it sends at against what the server grants: it can't be held back, only refused.
+fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader) -> Result<(), Denied> {
+    let asked_bps = header.rate_bps.map_or(0, |rate| rate.saturating_mul(u64::from(header.streams.max(1))));
+    match shared.options.limits.rate {
+        Some(granted) if !header.reverse && asked_bps > granted.as_bps() => {
+            Err(Denied::Rate { peer: peer.ip(), asked: Rate::bps(asked_bps), granted })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tells of somebody who was not let in.

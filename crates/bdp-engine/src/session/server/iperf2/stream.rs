@@ -1,6 +1,6 @@
 //! One connection of iperf2's: received, sent, or both, as its header says; without one it is received.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
 use super::super::{Event, Shared};
-use super::{Membership, VERSION, bursts, join, turn_away};
+use super::{Membership, VERSION, bursts, check_rate, join, turn_away};
 use crate::EngineError;
 use crate::crew::Crew;
 use crate::meter::Meter;
@@ -19,8 +19,8 @@ use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
 use crate::stall;
 
-/// How long the kernel may take to be rid of an acknowledgement.
-const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to be rid of what is written at once, as long as nothing may move of a flow.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a client may be gone before its stream ends.
 const PEER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a receiver waits for a first byte, and how much longer than announced a client may send.
@@ -34,7 +34,8 @@ const INTERVAL: Nanos = Nanos::secs(1);
 
 /// Serves a connection on a thread of its own.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
-    let member = match join(shared, peer, Some(&stream)) {
+    let announced = header.map_or(Ok(()), |header| check_rate(shared, peer, &header));
+    let member = match announced.and_then(|()| join(shared, peer, Some(&stream))) {
         Ok(member) => member,
         Err(denied) => {
             turn_away(shared, peer, &denied);
@@ -46,11 +47,21 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, h
         let test = Stream { shared: &on_thread, peer, header: header.unwrap_or_default() };
         let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, &member));
         if let Err(error) = done {
-            member.note(error.to_string());
+            member.note(told(error).to_string());
         }
     });
     if let Err(error) = started {
         shared.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    }
+}
+
+/// The kernel gives a peer up that takes nothing as one that is gone.
+fn told(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
+            EngineError::Stalled { within: PEER_PATIENCE.into() }
+        }
+        other => other,
     }
 }
 
@@ -94,8 +105,13 @@ impl Stream<'_> {
         let failed = || EngineError::io("serve an iperf2 client");
         stream.set_read_timeout(Some(SLACK.to_duration())).map_err(failed())?;
         // Whoever connects and sends nothing has begun no work.
-        if stream.peek(&mut [0]).is_ok_and(|came| came > 0) {
-            member.standing.note_heard();
+        match stream.peek(&mut [0]) {
+            Ok(0) => {}
+            Ok(_) => member.standing.note_heard(),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                return Err(EngineError::Silence { within: SLACK });
+            }
+            Err(e) => return Err(EngineError::io("serve an iperf2 client")(e)),
         }
         match self.header.connect_back {
             None => self.receive(stream),
@@ -130,44 +146,57 @@ impl Stream<'_> {
             check: false,
             crew: Crew::alone(),
         };
-        receive::over(vec![stream], &plan, &self.shared.ending, &Meter::default()).map(drop)
+        let meter = Meter::default();
+        let patience = self.patience(self.header.rate_bps);
+        let received = stall::guard_one_of_many(&meter, &self.shared.ending, patience, |stop| {
+            receive::over(vec![stream], &plan, stop, &meter)
+        });
+        let bytes = received.as_ref().map_or_else(|_| meter.bytes(), |received| received.bytes);
+        self.shared.counters.add_received(bytes);
+        received.map(drop)
+    }
+
+    /// How long nothing may move, in writes of the client's length at this rate.
+    fn patience(&self, rate_bps: Option<u64>) -> Nanos {
+        stall::patience_between(self.length_bytes().max(WRITE_BYTES), rate_bps)
+    }
+
+    fn length_bytes(&self) -> u64 {
+        self.header.length.map_or(WRITE_BYTES, u64::from)
     }
 
     fn send(&self, stream: TcpStream) -> Result<(), EngineError> {
         let limits = self.shared.options.limits;
         let end = stream.try_clone().map_err(EngineError::io("send"))?;
         let asked = self.header.rate_bps.unwrap_or(u64::MAX);
-        let rate = asked.min(limits.rate.map_or(u64::MAX, |rate| rate.as_bps()));
+        let rate = Some(asked.min(self.header.share_of(limits.rate))).filter(|&rate| rate < u64::MAX);
         let (longest, bytes) = match self.header.amount {
             Amount::Time(time) => (time.min(limits.duration), None),
             Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
         };
-        let length_bytes = self.header.length.map_or(WRITE_BYTES, u64::from);
+        let length_bytes = self.length_bytes();
+        let meter = Meter::default();
         if self.header.trip_times {
-            let plan = bursts::Plan {
-                burst_bytes: length_bytes,
-                longest,
-                bytes,
-                rate_bps: Some(rate).filter(|&rate| rate < u64::MAX),
-            };
-            return bursts::send(stream, &self.header, &plan, &self.shared.ending);
+            let plan = bursts::Plan { burst_bytes: length_bytes, longest, bytes, rate_bps: rate };
+            let sent = bursts::send(stream, &self.header, &plan, &self.shared.ending, &meter);
+            self.shared.counters.add_sent(meter.bytes());
+            return sent;
         }
         let plan = SendPlan {
             length_bytes,
             longest,
             bytes,
-            rate_bps: Some(rate).filter(|&rate| rate < u64::MAX),
+            rate_bps: rate,
             whole_writes: false,
             interval: INTERVAL,
             zerocopy: Zerocopy::Auto,
             patterned: false,
             crew: Crew::alone(),
         };
-        let meter = Meter::default();
-        let patience = stall::patience(INTERVAL, Some(rate).filter(|&rate| rate < u64::MAX));
-        let sent = stall::guard(&meter, &self.shared.ending, patience, |stop| {
+        let sent = stall::guard_one_of_many(&meter, &self.shared.ending, self.patience(rate), |stop| {
             send::over(vec![stream], &plan, stop, &meter)
         });
+        self.shared.counters.add_sent(sent.as_ref().map_or_else(|_| meter.bytes(), |sent| sent.bytes));
         // The other half of the connection may still be read.
         let _ = end.shutdown(Shutdown::Write);
         sent.map(drop)

@@ -93,7 +93,8 @@ pub(super) fn gather(
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
         // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
         dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
-        dont_fragment: parameters.dont_fragment,
+        // What a client asks for binds itself: as from iperf3's own server, what is too long for the path goes in fragments.
+        dont_fragment: false,
         share_port: true,
         ..Default::default()
     };

@@ -9,12 +9,16 @@ use bdp_wire::iperf3::exchange::{Word, hear};
 use bdp_wire::iperf3::{CpuUse, Direction, Failure, Parameters, Protocol, Results, ServerOutput};
 
 use super::super::Shared;
+use super::super::counters::Counters;
+use super::super::places::Standing;
+use super::silence::Silence;
 use super::{Ending, output};
 use crate::EngineError;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, Stream};
 use crate::iperf3::control::Control;
-use crate::iperf3::flow::{self, Flow, INTERVAL, Outcome};
+use crate::iperf3::flow::{self, End, Flow, INTERVAL, Outcome};
 use crate::iperf3::{tcp, udp};
+use crate::stall::RARE_LOOK;
 
 /// How much longer than asked for a test may take: paths are slow to end.
 const GRACE: Nanos = Nanos::secs(15);
@@ -46,25 +50,30 @@ pub(super) fn granted(shared: &Shared, parameters: &Parameters) -> Result<Nanos,
         );
         return Err(Ending::refused(Failure::STREAMS, why));
     }
-    if parameters.protocol == Protocol::Udp {
-        check_rate(parameters, limits.rate)?;
-    }
+    check_rate(parameters, limits.rate)?;
     if let Some(name) = &parameters.congestion {
         socket::check_congestion(name).map_err(|e| Ending::refused(Failure::CONGESTION, e.to_string()))?;
     }
     Ok(if parameters.seconds > 0 { asked } else { limits.duration })
 }
 
-/// Holds the rate of datagrams against what the server grants: a client that sends more can't be held back, only refused.
+/// Holds the rate that a client has in mind against what the server grants: one that sends more can't be held back, only refused.
+/// Of TCP without a rate its own control is in charge, and what the server sends over it is held to what is granted.
 fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Ending> {
     let Some(granted) = granted else { return Ok(()) };
-    let asked = parameters.rate_bps.saturating_mul(u64::from(parameters.parallel));
-    let unbounded = parameters.rate_bps == 0 && parameters.direction != Direction::Reverse;
-    if asked <= granted.as_bps() && !unbounded {
+    let client_sends = parameters.direction != Direction::Reverse;
+    let (asked, is_held) = match parameters.protocol {
+        Protocol::Udp => (Some(parameters.rate_bps).filter(|&rate| rate > 0), true),
+        Protocol::Tcp => (asked_rate(parameters), client_sends),
+    };
+    let asked = asked.map(|rate| rate.saturating_mul(u64::from(parameters.parallel)));
+    let unbounded = parameters.protocol == Protocol::Udp && asked.is_none() && client_sends;
+    if !unbounded && (!is_held || asked.is_none_or(|asked| asked <= granted.as_bps())) {
         return Ok(());
     }
-    let asked = if unbounded { "no bound on the rate".to_owned() } else { format_bps(asked as f64) };
-    let why = format!("of datagrams {asked} was asked for, and {granted} is granted (--max-rate)");
+    let asked = asked.map_or("no bound on the rate".to_owned(), |asked| format_bps(asked as f64));
+    let what = if parameters.protocol == Protocol::Udp { "datagrams" } else { "TCP" };
+    let why = format!("of {what} {asked} was asked for, and {granted} is granted (--max-rate)");
     Err(Ending::refused(Failure::RATE, why))
 }
 
@@ -73,6 +82,8 @@ pub(super) struct Running {
     flows: Vec<Flow>,
     began: Instant,
     cpu_before_ns: u64,
+    /// What it took of the processors in per cent, once it is over.
+    cpu: f64,
 }
 
 impl Running {
@@ -88,7 +99,7 @@ impl Running {
             Streams::Connections(streams) => connections(streams, parameters, longest + GRACE, most),
             Streams::Datagrams(streams) => datagrams(streams, parameters, longest + GRACE, most),
         };
-        Ok(Self { flows: flows.map_err(failed)?, began: Instant::now(), cpu_before_ns })
+        Ok(Self { flows: flows.map_err(failed)?, began: Instant::now(), cpu_before_ns, cpu: 0.0 })
     }
 
     /// How many there are.
@@ -96,19 +107,23 @@ impl Running {
         self.flows.len() as u32
     }
 
-    /// Lets the test run until the client says that it is over.
+    /// Lets the test run until the client says that it is over, as long as anything moves.
     pub(super) fn attend(
         &mut self,
         control: &Control,
         parameters: &Parameters,
         longest: Nanos,
+        standing: &Standing,
     ) -> Result<(), Ending> {
         let mut omit = Some(Duration::from_secs(parameters.omit_seconds)).filter(|omit| !omit.is_zero());
-        let deadline = (longest + GRACE).to_duration();
+        // Whom nothing else ends is ended when the time is over that is granted.
+        let slack = if parameters.is_endless() { Nanos::ZERO } else { GRACE };
+        let deadline = (longest + slack).to_duration();
+        let mut silence = Silence::of(parameters);
         loop {
             let until = omit.unwrap_or(deadline);
             let heard = control
-                .hear(until.saturating_sub(self.began.elapsed()))
+                .hear(until.saturating_sub(self.began.elapsed()).min(RARE_LOOK))
                 .map_err(|e| Ending::of(&e, "the test ran"))?;
             if let Some(byte) = heard {
                 let word = hear(byte, true).map_err(|e| Ending::refused(e.failure(), e.to_string()))?;
@@ -117,12 +132,18 @@ impl Running {
                 }
                 break;
             }
+            silence.look(&self.flows, standing)?;
             if omit.is_some_and(|omit| self.began.elapsed() >= omit) {
                 self.flows.iter_mut().for_each(Flow::begin_counting);
                 omit = None;
             } else if self.began.elapsed() >= deadline {
-                let why = format!("the test did not end within {}", Nanos::from(deadline));
-                return Err(Ending::refused(Failure::MESSAGE, why));
+                return Err(if parameters.is_endless() {
+                    let why = format!("it ran for {longest}, as long as is granted (--max-duration)");
+                    Ending::refused(Failure::DURATION, why)
+                } else {
+                    let why = format!("the test did not end within {}", Nanos::from(deadline));
+                    Ending::refused(Failure::MESSAGE, why)
+                });
             }
         }
         self.flows.iter_mut().for_each(Flow::note_end);
@@ -143,26 +164,50 @@ impl Running {
         }
     }
 
-    /// Ends the flows, and says what came of them.
-    pub(super) fn finish(&mut self, parameters: &Parameters) -> Result<Results, Ending> {
+    /// Ends the flows, with what came of them; however that went, what they moved is counted.
+    pub(super) fn finish(&mut self, in_order: bool, counters: &Counters) -> Result<Vec<Outcome>, Ending> {
         self.flows.iter_mut().for_each(Flow::wind_down);
-        self.flows.iter().for_each(Flow::settle);
+        if in_order {
+            self.flows.iter().for_each(Flow::settle);
+        }
         let wall = self.began.elapsed().as_nanos().max(1) as f64;
-        let cpu = (bdp_sys::process::cpu_time_ns() - self.cpu_before_ns) as f64 / wall * 100.0;
+        self.cpu = (bdp_sys::process::cpu_time_ns() - self.cpu_before_ns) as f64 / wall * 100.0;
         let mut outcomes = Vec::new();
+        let mut failed = None;
         for flow in &mut self.flows {
-            let failed = |e: EngineError| Ending::refused(Failure::MESSAGE, e.to_string());
-            outcomes.push(flow.finish().map_err(failed)?);
+            let moved = flow.bytes();
+            match flow.finish() {
+                Ok(outcome) => {
+                    match &outcome.end {
+                        End::Received(received) => counters.add_received(received.bytes),
+                        End::Sent(sent) => counters.add_sent(sent.bytes),
+                    }
+                    outcomes.push(outcome);
+                }
+                Err(error) => {
+                    if flow.sends() {
+                        counters.add_sent(moved)
+                    } else {
+                        counters.add_received(moved)
+                    }
+                    failed.get_or_insert(Ending::refused(Failure::MESSAGE, error.to_string()));
+                }
+            }
             flow.close();
         }
-        Ok(Results {
-            cpu: CpuUse { total: cpu, user: 0.0, system: 0.0 },
+        failed.map_or(Ok(outcomes), Err)
+    }
+
+    /// What the client is told of them.
+    pub(super) fn results(&self, outcomes: &[Outcome], parameters: &Parameters) -> Results {
+        Results {
+            cpu: CpuUse { total: self.cpu, user: 0.0, system: 0.0 },
             has_retransmits: (parameters.direction != Direction::Forward)
                 .then_some(parameters.protocol == Protocol::Tcp),
             congestion: outcomes.iter().find_map(|outcome: &Outcome| outcome.congestion.clone()),
-            server_output: parameters.server_output.then(|| ServerOutput::Text(output::text(&outcomes))),
-            streams: flow::results(&outcomes),
-        })
+            server_output: parameters.server_output.then(|| ServerOutput::Text(output::text(outcomes))),
+            streams: flow::results(outcomes),
+        }
     }
 }
 
@@ -228,6 +273,10 @@ fn datagrams(
 /// The rate of each stream: what was asked for, and no more than its share of what is granted.
 fn stream_rate(parameters: &Parameters, most: Option<Rate>) -> Option<u64> {
     let share = most.map(|most| (most.as_bps() / u64::from(parameters.parallel)).max(1));
-    let asked = [parameters.rate_bps, parameters.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min();
-    asked.into_iter().chain(share).min()
+    asked_rate(parameters).into_iter().chain(share).min()
+}
+
+/// The rate that each stream is to have, by whomever it is held.
+pub(super) fn asked_rate(parameters: &Parameters) -> Option<u64> {
+    [parameters.rate_bps, parameters.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min()
 }

@@ -1,4 +1,5 @@
-//! What clients of iperf3 and iperf2 do until they are ended, and what the server's counters make of it.
+//! Tests of iperf3 and iperf2 that nothing ends, that end before their time, or that ask for more than is granted: served, counted,
+//! refused.
 
 mod support;
 

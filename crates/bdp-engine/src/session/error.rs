@@ -63,6 +63,17 @@ pub enum SessionError {
         /// Where.
         address: SocketAddr,
     },
+    /// The server was asked for datagrams, and none came.
+    #[error(
+        "{address} was asked for datagrams, and none came within 10s; does a firewall let UDP port {port} through both ways? A \
+         'bdp serve' there sends them to other machines with --iperf2-udp-reverse and --allow alone. Without -u the same is measured \
+         by TCP",
+        port = address.port()
+    )]
+    NoReverse {
+        /// Where.
+        address: SocketAddr,
+    },
     /// No flow of such datagrams comes through.
     #[error(
         "{address}: no flow of datagrams of {asked} B (-l) came through, as the path holds an MTU of {mtu} and drops what is longer \

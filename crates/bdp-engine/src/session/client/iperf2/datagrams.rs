@@ -342,7 +342,7 @@ impl<'a> Flow<'a> {
             return Err(SessionError::Cancelled);
         }
         if since.elapsed() > PATIENCE {
-            return Err(SessionError::NoDatagrams { address: self.address });
+            return Err(SessionError::NoReverse { address: self.address });
         }
         Ok(())
     }

@@ -74,7 +74,9 @@ pub(super) fn measure(
                 );
                 match done {
                     // What was measured stands.
-                    Err(error @ SessionError::NoDatagrams { .. }) if !directions.is_empty() => {
+                    Err(error @ (SessionError::NoDatagrams { .. } | SessionError::NoReverse { .. }))
+                        if !directions.is_empty() =>
+                    {
                         let ways: Vec<_> = round.iter().map(|way| way.name()).collect();
                         caveats.push(format!("direction '{}' was not measured: {error}", ways.join("', '")));
                         continue;
@@ -392,7 +394,8 @@ fn send_all(
     let until = Instant::now() + STRAGGLERS;
     let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
     if request.bytes.is_some() {
-        while acked() < sent.bytes && Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        let all = acked_at_first(&sent) + sent.bytes;
+        while acked() < all && Instant::now() < until && !stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }
         if let Some(mut last) = sent.samples.last().copied() {
@@ -407,16 +410,22 @@ fn send_all(
     Ok((acknowledged(&sent, request, count), sent))
 }
 
+/// What was acknowledged before any payload was sent.
+fn acked_at_first(sent: &Sent) -> u64 {
+    sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
+}
+
 /// What the far end received, as far as the near kernel was told.
 fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
-    let first = sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0);
+    let first = acked_at_first(sent);
     let samples: Vec<ReceiverSample> = sent
         .samples
         .iter()
         .filter_map(|s| Some((s.at_ns, s.acked_bytes?)))
         .map(|(at_ns, acked)| ReceiverSample {
             at_ns,
-            bytes: acked.saturating_sub(first),
+            // An acknowledged end of a connection is to the kernel a byte more.
+            bytes: acked.saturating_sub(first).min(sent.bytes),
             ..Default::default()
         })
         .collect();
@@ -455,4 +464,23 @@ fn receive_all(
     let received = receive::over(streams, &plan, stop, meter)?;
     // The server was told the rate with the header.
     Ok((received, Sent { pacing_bps: request.pacing_bps, ..Default::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::record::SenderSample;
+
+    use super::*;
+
+    #[test]
+    fn the_ends_of_connections_are_no_bytes() {
+        let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
+        let volume = 5 << 20;
+        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the last.
+        let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
+        let sent = Sent { bytes: volume, samples, ..Default::default() };
+        let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);
+        assert_eq!((received.bytes, received.duration_ns), (volume, 2_000));
+        assert_eq!(received.samples[1].bytes, volume / 2);
+    }
 }

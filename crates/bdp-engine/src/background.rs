@@ -19,6 +19,15 @@ pub(crate) struct Background<T> {
     shown_streams: Vec<u64>,
 }
 
+/// What a flow has moved between two moments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// All its streams together.
+    pub(crate) bytes: u64,
+    /// Each of them, in order; empty where that is not told.
+    pub(crate) streams: Vec<u64>,
+}
+
 impl<T> Default for Background<T> {
     fn default() -> Self {
         Self {
@@ -60,19 +69,26 @@ impl<T> Background<T> {
         self.meter.last_byte_ns()
     }
 
-    /// Bytes since this was asked last.
-    pub(crate) fn bytes_since(&mut self) -> u64 {
-        let now = self.meter.bytes();
-        now.saturating_sub(std::mem::replace(&mut self.shown, now))
-    }
-
-    /// Bytes of each stream since this was asked last; empty where that is not told.
-    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
+    /// Bytes since this was asked last. Where those of the streams are told they are their sum, both being of one instant.
+    pub(crate) fn moved_since(&mut self) -> Passed {
         let now = self.meter.streams();
-        let before = |stream: usize| self.shown_streams.get(stream).copied().unwrap_or(0);
-        let since = now.iter().enumerate().map(|(i, bytes)| bytes.saturating_sub(before(i))).collect();
-        self.shown_streams = now;
-        since
+        if now.is_empty() {
+            let now = self.meter.bytes();
+            let bytes = now.saturating_sub(self.shown);
+            self.shown = self.shown.max(now);
+            return Passed { bytes, streams: Vec::new() };
+        }
+        self.shown_streams.resize(now.len(), 0);
+        let moved = |(now, shown): (u64, &mut u64)| {
+            // Of a connection that was reset the kernel tells zeros.
+            let since = now.saturating_sub(*shown);
+            *shown += since;
+            since
+        };
+        let streams: Vec<u64> = now.into_iter().zip(&mut self.shown_streams).map(moved).collect();
+        let bytes = streams.iter().sum();
+        self.shown += bytes;
+        Passed { bytes, streams }
     }
 
     /// What the kernel tells of each stream that is sent from here.
@@ -108,5 +124,25 @@ impl<T> Drop for Background<T> {
         if let Some(work) = self.work.take() {
             let _ = work.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_is_what_its_streams_moved() {
+        let mut work = Background::<()>::default();
+        work.meter.set(500);
+        assert_eq!(work.moved_since(), Passed { bytes: 500, streams: Vec::new() });
+        // A total of a later moment than the streams' bytes is not that of the same line.
+        work.meter.set(2000);
+        work.meter.set_streams([300, 400]);
+        assert_eq!(work.moved_since(), Passed { bytes: 700, streams: vec![300, 400] });
+        work.meter.set_streams([0, 450]);
+        assert_eq!(work.moved_since(), Passed { bytes: 50, streams: vec![0, 50] });
+        work.meter.set_streams([310, 450]);
+        assert_eq!(work.moved_since(), Passed { bytes: 10, streams: vec![10, 0] });
     }
 }

@@ -35,7 +35,7 @@ impl Meter {
         self.last_byte_ns.load(Ordering::Relaxed)
     }
 
-    /// Shows the bytes of each stream from now on, in order; they are those of the last sample.
+    /// Shows the bytes of each stream from now on, in order: whoever sets these sets them as often as their sum.
     pub fn set_streams(&self, bytes: impl IntoIterator<Item = u64>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.clear();

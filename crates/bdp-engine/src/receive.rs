@@ -488,6 +488,7 @@ impl<'a> Leading<'a> {
         self.read = self.flow.bytes();
         let bytes = self.read.iter().sum();
         self.flow.meter.set(bytes);
+        self.flow.meter.set_streams(self.read.iter().copied());
         Mark { at_ns, bytes }
     }
 
@@ -524,6 +525,5 @@ impl<'a> Leading<'a> {
             }
         }
         self.samples.push(sample);
-        self.flow.meter.set_streams(self.read.iter().copied());
     }
 }

@@ -197,6 +197,7 @@ impl<'a> Sampler<'a> {
             let mark = Mark { at_ns, bytes: self.shared.total() };
             self.meter.set(mark.bytes);
             let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
+            self.meter.set_streams(each());
             if at_ns < omit {
                 samples.before = (mark, each().collect());
             } else if samples.counted_from.is_none() {
@@ -210,7 +211,6 @@ impl<'a> Sampler<'a> {
             }
             if at_ns >= next {
                 samples.taken.push(ReceiverSample { at_ns, bytes: mark.bytes, ..Default::default() });
-                self.meter.set_streams(each());
                 next = at_ns - at_ns % interval + interval;
             }
             let until = if samples.counted_from.is_none() { next.min(omit) } else { next };

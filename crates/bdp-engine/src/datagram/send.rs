@@ -240,6 +240,8 @@ impl<'a> Pacer<'a> {
             now = clock::monotonic_ns();
         }
         let duration_ns = now.saturating_sub(started).max(1);
+        // Whichever ends last shows what all came to.
+        shown.show_streams();
         self.mark_end(stop);
         let method = match (self.burst.min(self.sender.per_buffer() as u64), self.sender.per_buffer()) {
             (1, _) => "sendmmsg".to_owned(),

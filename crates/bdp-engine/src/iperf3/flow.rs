@@ -7,6 +7,7 @@ use bdp_wire::iperf3::{StreamResults, stream_id};
 
 use super::{tcp, udp};
 use crate::EngineError;
+use crate::background::Passed;
 use crate::datagram::StreamTally;
 
 /// From one reading of a flow to the next, at a server: no client asks for any.
@@ -75,19 +76,11 @@ impl Flow {
         }
     }
 
-    /// Bytes since this was asked last.
-    pub(crate) fn bytes_since(&mut self) -> u64 {
+    /// What it has moved since this was asked last.
+    pub(crate) fn moved_since(&mut self) -> Passed {
         match self {
-            Self::Connections(flow) => flow.work.bytes_since(),
-            Self::Datagrams(flow) => flow.work.bytes_since(),
-        }
-    }
-
-    /// Bytes of each stream since this was asked last; empty where that is not told.
-    pub(crate) fn stream_bytes_since(&mut self) -> Vec<u64> {
-        match self {
-            Self::Connections(flow) => flow.work.stream_bytes_since(),
-            Self::Datagrams(flow) => flow.work.stream_bytes_since(),
+            Self::Connections(flow) => flow.work.moved_since(),
+            Self::Datagrams(flow) => flow.work.moved_since(),
         }
     }
 

@@ -47,6 +47,8 @@ pub struct Progress {
     pub elapsed: Nanos,
     /// How long the stage is meant to take; zero where that is not known.
     pub total: Nanos,
+    /// Over how long the goodput is one; `None` where that is since the report before.
+    pub span: Option<Nanos>,
     /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
     pub goodput_bps: Vec<(Way, f64)>,
     /// The same of each stream, in order of connection; empty where that is not told.

@@ -322,22 +322,12 @@ impl<'a, 'r> Driver<'a, 'r> {
                 break;
             }
             if told.elapsed() >= self.reporter.tick {
-                let elapsed = told.elapsed().as_secs_f64();
+                let span = told.elapsed();
                 told = Instant::now();
                 let way = |flow: &Flow| if flow.sends() { Way::To } else { Way::From };
-                let bps = |bytes: u64| bytes as f64 * 8.0 / elapsed;
-                let goodput = Goodput {
-                    ways: flows.iter_mut().map(|f| (way(f), bps(f.bytes_since()))).collect(),
-                    streams: flows
-                        .iter_mut()
-                        .map(|f| (way(f), f.stream_bytes_since().into_iter().map(bps).collect()))
-                        .collect(),
-                    senders: flows
-                        .iter()
-                        .map(|f| (way(f), f.sender_infos()))
-                        .filter(|(_, infos)| !infos.is_empty())
-                        .collect(),
-                };
+                let moved = flows.iter_mut().map(|f| (way(f), f.moved_since())).collect();
+                let senders = flows.iter().map(|f| (way(f), f.sender_infos())).collect();
+                let goodput = Goodput::of(span, moved, senders);
                 self.reporter.show(stage, since, request.duration, goodput, None);
             }
             // Within the omit there is nothing yet to conclude.

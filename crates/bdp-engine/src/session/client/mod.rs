@@ -30,6 +30,7 @@ use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Preamble, Request, Ticket};
 
 use super::login::ClientLogin;
 use super::{Credentials, Progress, SessionError, Stage, dial};
+use crate::background::Passed;
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use control::Control;
@@ -241,26 +242,29 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
 /// Goodput since the report before, bit/s.
 #[derive(Default)]
 struct Goodput {
+    /// Over how long.
+    span: Option<Nanos>,
     ways: Vec<(Way, f64)>,
     streams: Vec<(Way, Vec<f64>)>,
     senders: Vec<(Way, Vec<TcpInfo>)>,
 }
 
 impl Goodput {
-    fn since(seconds: f64, flows: &mut [Flow]) -> Self {
-        let bps = |bytes: u64| bytes as f64 * 8.0 / seconds;
+    /// Of what each direction has moved within a span, and of what the kernel tells of what is sent.
+    fn of(span: Duration, moved: Vec<(Way, Passed)>, mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+        senders.retain(|(_, infos)| !infos.is_empty());
+        let bps = |&bytes: &u64| bytes as f64 * 8.0 / span.as_secs_f64().max(1e-9);
         Self {
-            ways: flows.iter_mut().map(|f| (f.way, bps(f.work.bytes_since()))).collect(),
-            streams: flows
-                .iter_mut()
-                .map(|f| (f.way, f.work.stream_bytes_since().into_iter().map(bps).collect()))
-                .collect(),
-            senders: flows
-                .iter()
-                .map(|f| (f.way, f.work.sender_infos()))
-                .filter(|(_, i)| !i.is_empty())
-                .collect(),
+            span: Some(Nanos::from(span)),
+            ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
+            streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
+            senders,
         }
+    }
+
+    fn since(span: Duration, flows: &mut [Flow]) -> Self {
+        let moved = flows.iter_mut().map(|f| (f.way, f.work.moved_since())).collect();
+        Self::of(span, moved, flows.iter().map(|f| (f.way, f.work.sender_infos())).collect())
     }
 }
 
@@ -292,6 +296,7 @@ impl Reporter<'_> {
             stage,
             elapsed: Nanos::from(since.elapsed()),
             total,
+            span: goodput.span,
             goodput_bps: goodput.ways,
             stream_goodput_bps: goodput.streams,
             sender_infos: goodput.senders,
@@ -577,9 +582,9 @@ impl Session<'_> {
                 flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
             }
             if told.elapsed() >= self.reporter.tick {
-                let elapsed = told.elapsed().as_secs_f64();
+                let span = told.elapsed();
                 told = Instant::now();
-                let goodput = Goodput::since(elapsed, flows);
+                let goodput = Goodput::since(span, flows);
                 let rtt = self.last_rtt();
                 self.reporter.show(stage, since, request.duration, goodput, rtt);
             }

@@ -1,6 +1,7 @@
 //! A download from any server of the web, measured at the receiving end: no bdp is there, so what the sender did is not
 //! known, and round trips are those of TCP's handshake.
 
+mod chunks;
 mod http;
 mod url;
 
@@ -22,6 +23,7 @@ use super::client::{interruption, outcome};
 use super::{Progress, SessionError, Stage, dial};
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
+use chunks::Chunks;
 use http::{Connection, Head, Tls, is_wait};
 pub use url::Url;
 
@@ -251,7 +253,7 @@ impl Teller<'_> {
         total: Nanos,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
-        self.show(stage, since, total, Vec::new(), Vec::new(), rtt_ns);
+        self.show(stage, since, total, Rates::default(), rtt_ns);
         self.check()
     }
 
@@ -260,20 +262,31 @@ impl Teller<'_> {
         stage: Stage,
         since: Instant,
         total: Nanos,
-        goodput_bps: Vec<(Way, f64)>,
-        stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+        rates: Rates,
         rtt_ns: Option<u64>,
     ) {
-        let elapsed = Nanos::from(since.elapsed());
-        let sender_infos = Vec::new();
-        let progress =
-            Progress { stage, elapsed, total, goodput_bps, stream_goodput_bps, sender_infos, rtt_ns };
-        (self.progress)(&progress);
+        (self.progress)(&Progress {
+            stage,
+            elapsed: Nanos::from(since.elapsed()),
+            total,
+            span: rates.span,
+            goodput_bps: rates.streams.iter().map(|(way, rates)| (*way, rates.iter().sum())).collect(),
+            stream_goodput_bps: rates.streams,
+            sender_infos: Vec::new(),
+            rtt_ns,
+        });
     }
 
     fn check(&self) -> Result<(), SessionError> {
         if self.cancel.load(Ordering::Relaxed) { Err(SessionError::Cancelled) } else { Ok(()) }
     }
+}
+
+/// Goodput of each connection over a span, bit/s.
+#[derive(Default)]
+struct Rates {
+    span: Option<Nanos>,
+    streams: Vec<(Way, Vec<f64>)>,
 }
 
 /// The connections that download, a thread each. Dropped, they end.
@@ -390,11 +403,11 @@ impl Flow {
                 break (mark, streams, "stopped");
             }
             if told.elapsed() >= tell.tick {
-                let seconds = told.elapsed().as_secs_f64();
+                let span = told.elapsed();
                 let rates: Vec<f64> = streams
                     .iter()
                     .zip(&told_bytes)
-                    .map(|(now, before)| (now - before) as f64 * 8.0 / seconds)
+                    .map(|(now, before)| (now - before) as f64 * 8.0 / span.as_secs_f64().max(1e-9))
                     .collect();
                 (told, told_bytes) = (Instant::now(), streams);
                 let way = Way::From;
@@ -402,8 +415,7 @@ impl Flow {
                     Stage::Direction(way),
                     since,
                     request.duration,
-                    vec![(way, rates.iter().sum())],
-                    vec![(way, rates)],
+                    Rates { span: Some(Nanos::from(span)), streams: vec![(way, rates)] },
                     prober.last(),
                 );
             }
@@ -477,7 +489,6 @@ fn fetch(
         if !(200..300).contains(&head.status) {
             return Err(format!("the server answers {} to one connection of several", head.status));
         }
-        count.fetch_add(body.len() as u64, Ordering::Relaxed);
         connection.set_glances().map_err(|e| e.to_string())?;
         let ended = read_body(connection, &head, &body, &mut room, count, stop)?;
         if !ended {
@@ -500,14 +511,23 @@ fn read_body(
     count: &AtomicU64,
     stop: &AtomicBool,
 ) -> Result<bool, String> {
-    let mut bytes = begun.len() as u64;
-    // Enough of the end to know the last chunk, which is empty (RFC 9112, section 7.1).
-    let mut tail = begun.to_vec();
+    let mut bytes = 0;
+    let mut chunks = head.chunked.then(Chunks::default);
+    let mut take = |came: &[u8]| {
+        let content = match &mut chunks {
+            Some(chunks) => chunks.take(came)?,
+            None => came.len() as u64,
+        };
+        bytes += content;
+        count.fetch_add(content, Ordering::Relaxed);
+        Ok::<bool, String>(match &chunks {
+            Some(chunks) => chunks.is_over(),
+            None => head.length.is_some_and(|length| bytes >= length),
+        })
+    };
+    let mut is_over = take(begun)?;
     loop {
-        let keep = tail.len().saturating_sub(5);
-        tail.drain(..keep);
-        let over = if head.chunked { tail == b"0\r\n\r\n" } else { head.length.is_some_and(|l| bytes >= l) };
-        if over {
+        if is_over {
             return Ok(true);
         }
         if stop.load(Ordering::Relaxed) {
@@ -515,11 +535,7 @@ fn read_body(
         }
         match connection.read(room) {
             Ok(0) => return Ok(false),
-            Ok(length) => {
-                bytes += length as u64;
-                count.fetch_add(length as u64, Ordering::Relaxed);
-                tail.extend_from_slice(&room[length.saturating_sub(5)..length]);
-            }
+            Ok(length) => is_over = take(&room[..length])?,
             Err(e) if is_wait(&e) => {}
             Err(e) => return Err(e.to_string()),
         }

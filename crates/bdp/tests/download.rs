@@ -120,9 +120,8 @@ fn answer(mut stream: impl Read + Write) -> std::io::Result<()> {
                 stream.write_all(b"\r\n0\r\n\r\n")?;
             }
             "/trailers" => {
-                stream.write_all(
-                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Digest\r\n\r\n",
-                )?;
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Digest\r\n\r\n")?;
                 for part in body[..1 << 20].chunks(256 << 10) {
                     stream.write_all(format!("{:X};part=1\r\n", part.len()).as_bytes())?;
                     trickle(&mut stream, part)?;
@@ -204,15 +203,13 @@ fn a_download_over_tls_is_measured_at_the_receiver() {
 fn a_download_without_tls_ends_as_its_file_does() {
     let bench = Bench::new();
     let port = serve_web(None);
-    for (path, bytes, whole) in
-        [
-            ("slow", 1000, true),
-            ("chunked", 1 << 20, true),
-            ("trailers", 1 << 20, true),
-            ("endless", 1000, true),
-            ("cut", 1000, false),
-        ]
-    {
+    for (path, bytes, whole) in [
+        ("slow", 1000, true),
+        ("chunked", 1 << 20, true),
+        ("trailers", 1 << 20, true),
+        ("endless", 1000, true),
+        ("cut", 1000, false),
+    ] {
         let url = format!("http://127.0.0.1:{port}/{path}");
         let ended = bench.run(&format!("measure {url} -t 20 --idle 0.1 --json"));
         assert_eq!(ended.code(), 0, "{}", ended.err);

@@ -309,7 +309,11 @@ impl MeasureArgs {
             duration: time + self.omit,
             bytes: self.bytes,
             omit: self.omit,
-            interval: if self.is_iperf3_json() { interval.min(SAMPLING) } else { interval },
+            // Its intervals are made of whole samples.
+            interval: match interval.as_ns() / SAMPLING.as_ns() {
+                pieces if pieces > 0 && self.is_iperf3_json() => Nanos(interval.as_ns() / pieces),
+                _ => interval,
+            },
             idle: self.idle,
             length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
             udp: self.udp.request(self.length, &self.of_tcp())?,

@@ -29,7 +29,8 @@ impl Log {
         if !matches!(progress.stage, Stage::Direction(_) | Stage::Both) || now_ns <= self.at_ns {
             return;
         }
-        let parts = parts(progress, (now_ns - self.at_ns) as f64 / 1e9);
+        let span_ns = progress.span.map_or(now_ns - self.at_ns, Nanos::as_ns);
+        let parts = parts(progress, span_ns as f64 / 1e9);
         self.intervals.add(Piece { from_ns: self.at_ns, to_ns: now_ns, parts });
         self.at_ns = now_ns;
     }
@@ -52,7 +53,7 @@ fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
         let streams =
             progress.stream_goodput_bps.iter().find(|(of, streams)| *of == way && !streams.is_empty());
         let senders = progress.sender_infos.iter().find(|(of, _)| *of == way);
-        let bytes = |bps: f64| bps * seconds / 8.0;
+        let bytes = |bps: f64| (bps * seconds / 8.0).round();
         Part {
             way,
             stream_bytes: match streams {

@@ -257,14 +257,7 @@ impl Teller<'_> {
         self.check()
     }
 
-    fn show(
-        &mut self,
-        stage: Stage,
-        since: Instant,
-        total: Nanos,
-        rates: Rates,
-        rtt_ns: Option<u64>,
-    ) {
+    fn show(&mut self, stage: Stage, since: Instant, total: Nanos, rates: Rates, rtt_ns: Option<u64>) {
         (self.progress)(&Progress {
             stage,
             elapsed: Nanos::from(since.elapsed()),

@@ -1,6 +1,9 @@
 //! What went through a direction while it ran, piece by piece: what iperf3 calls its intervals.
 
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{DirectionResult, Measurement, Way};
+
+use super::end::counted_streams;
+use super::is_omitted;
 
 /// What the near end's kernel tells of a stream that it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +61,13 @@ impl Piece {
         }
     }
 
+    /// Has whole bytes.
+    fn round(&mut self) {
+        for part in &mut self.parts {
+            part.stream_bytes.iter_mut().for_each(|bytes| *bytes = bytes.round());
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.to_ns <= self.from_ns
     }
@@ -68,6 +78,8 @@ impl Piece {
 pub struct Intervals {
     length_ns: u64,
     omit_ns: u64,
+    /// Up to when anything moved.
+    moved_ns: u64,
     done: Vec<Piece>,
     open: Piece,
 }
@@ -75,12 +87,20 @@ pub struct Intervals {
 impl Intervals {
     /// Of this length; one ends where the omit does, with the first piece that reaches so far.
     pub fn new(length_ns: u64, omit_ns: u64) -> Self {
-        Self { length_ns: length_ns.max(1), omit_ns, done: Vec::new(), open: Piece::default() }
+        Self { length_ns: length_ns.max(1), omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default() }
+    }
+
+    /// How long one is.
+    pub fn length_ns(&self) -> u64 {
+        self.length_ns
     }
 
     /// Takes the piece that follows the last one.
     pub fn add(&mut self, piece: Piece) {
         let from = self.open.from_ns;
+        if piece.parts.iter().flat_map(|part| &part.stream_bytes).any(|&bytes| bytes > 0.0) {
+            self.moved_ns = piece.to_ns;
+        }
         // What comes within half a piece of its end belongs to the next interval as much as to this one.
         let slack = piece.to_ns.saturating_sub(piece.from_ns) / 2;
         self.open.add(piece);
@@ -104,6 +124,12 @@ impl Intervals {
         if end > self.open.to_ns || !parts.is_empty() {
             self.open.add(Piece { from_ns: self.open.to_ns, to_ns: end.max(self.open.to_ns), parts });
         }
+        // What is waited for once all has come is no part of it.
+        let until = end.max(self.moved_ns);
+        let last = if self.open.is_empty() { self.done.last_mut() } else { Some(&mut self.open) };
+        if let Some(last) = last {
+            last.to_ns = last.to_ns.min(until).max(last.from_ns);
+        }
         let length = self.open.to_ns - self.open.from_ns;
         match self.done.last_mut() {
             // Too short to stand alone, and the same side of the omit.
@@ -113,11 +139,17 @@ impl Intervals {
             _ if self.open.is_empty() => {}
             _ => self.done.push(self.open),
         }
+        self.done.iter_mut().for_each(Piece::round);
+        if let [d] = m.directions.as_slice()
+            && d.direction == Way::From
+        {
+            begin_where_noted(&mut self.done, m, d);
+        }
         self.done
     }
 
     /// What a direction moved that no piece has, shared out as its streams were.
-    fn rest(&self, d: &bdp_model::measurement::DirectionResult) -> Option<Part> {
+    fn rest(&self, d: &DirectionResult) -> Option<Part> {
         let seen: f64 = self
             .done
             .iter()
@@ -126,14 +158,73 @@ impl Intervals {
             .filter(|part| part.way == d.direction)
             .flat_map(|part| &part.stream_bytes)
             .sum();
-        let left = d.bytes as f64 - seen;
-        let all: f64 = d.stream_goodput_bps.iter().sum();
-        if left < 1.0 || all <= 0.0 {
+        let moved = match &d.udp {
+            // Of datagrams this end counts what it sent.
+            Some(udp) if d.direction == Way::To => udp.sent * udp.datagram_bytes,
+            _ => d.bytes,
+        };
+        let left = moved.saturating_sub(seen.round() as u64);
+        if left == 0 {
             return None;
         }
-        let stream_bytes = d.stream_goodput_bps.iter().map(|bps| left * bps / all).collect();
+        let shares = share(left, &d.stream_goodput_bps);
+        let stream_bytes = shares.into_iter().map(|bytes| bytes as f64).collect();
         Some(Part { way: d.direction, stream_bytes, senders: Vec::new() })
     }
+}
+
+/// Has what counts begin where the receiver noted that the omit was over, in time and in bytes, and not with the first look after
+/// it. Where that would be in another interval all stays as it was seen.
+fn begin_where_noted(pieces: &mut [Piece], m: &Measurement, d: &DirectionResult) {
+    let Some(at) = pieces.iter().position(|piece| !is_omitted(m, piece)) else { return };
+    let (omitted, counted) = pieces.split_at_mut(at);
+    let seen = counted.iter().flat_map(|piece| &piece.parts).fold(Vec::new(), |mut sums: Vec<f64>, part| {
+        sums.resize(sums.len().max(part.stream_bytes.len()), 0.0);
+        sums.iter_mut().zip(&part.stream_bytes).for_each(|(sum, bytes)| *sum += bytes);
+        sums
+    });
+    let noted = counted_streams(d);
+    let end = counted.last().map_or(0, |piece| piece.to_ns);
+    let begin = end.saturating_sub(d.duration_ns.saturating_sub(d.omit_ns));
+    let (Some(before), Some(first)) = (omitted.last_mut(), counted.first_mut()) else { return };
+    let ([part_before], [part_first]) = (before.parts.as_mut_slice(), first.parts.as_mut_slice()) else {
+        return;
+    };
+    let (was, is) = (&mut part_before.stream_bytes, &mut part_first.stream_bytes);
+    let more: Vec<f64> = noted.iter().zip(&seen).map(|(noted, seen)| *noted as f64 - seen).collect();
+    let fits = more.len() == was.len() && more.len() == is.len() && noted.len() == seen.len();
+    let fits = fits
+        && more.iter().zip(was.iter()).zip(is.iter()).all(|((m, was), is)| was - m >= 0.0 && is + m >= 0.0);
+    if !fits || begin <= before.from_ns || begin >= first.to_ns {
+        return;
+    }
+    for ((more, was), is) in more.iter().zip(was).zip(is) {
+        *was -= more;
+        *is += more;
+    }
+    (before.to_ns, first.from_ns) = (begin, begin);
+}
+
+/// So many bytes in as many shares as there are weights, in whole bytes that add up to them; equal where no weight is positive.
+pub(super) fn share(bytes: u64, weights: &[f64]) -> Vec<u64> {
+    let sum: f64 = weights.iter().sum();
+    let equal = 1.0 / weights.len().max(1) as f64;
+    let (mut upto, mut given) = (0.0, 0);
+    weights
+        .iter()
+        .enumerate()
+        .map(|(i, weight)| {
+            upto += if sum > 0.0 { weight / sum } else { equal };
+            let all = if i + 1 == weights.len() {
+                bytes
+            } else {
+                ((bytes as f64 * upto).round() as u64).min(bytes)
+            };
+            let own = all.saturating_sub(given);
+            given += own;
+            own
+        })
+        .collect()
 }
 
 #[cfg(test)]

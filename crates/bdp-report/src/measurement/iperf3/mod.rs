@@ -2,6 +2,7 @@
 //! with whatever server. Specified by iperf3 itself; what differs stands in `docs/interop.md`.
 
 mod date;
+mod end;
 mod intervals;
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
@@ -16,12 +17,13 @@ const FIRST_SOCKET: usize = 5;
 /// The document of a measurement and its intervals.
 pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
     let streams = Streams::of(m);
+    let length_ns = intervals.length_ns();
     let pieces = intervals.complete(m);
     let mut document = Map::new();
-    document.insert("start".to_owned(), start(m, &streams));
+    document.insert("start".to_owned(), start(m, &streams, length_ns));
     let listed: Vec<Value> = (0..pieces.len()).map(|at| interval(m, &streams, &pieces, at)).collect();
     document.insert("intervals".to_owned(), Value::Array(listed));
-    document.insert("end".to_owned(), end(m, &streams, &pieces));
+    document.insert("end".to_owned(), end::end(m, &streams, &pieces));
     if let Some(error) = &m.error {
         document.insert("error".to_owned(), json!(error));
     }
@@ -63,7 +65,7 @@ fn seconds(ns: u64) -> Value {
     if ns.is_multiple_of(1_000_000_000) { json!(ns / 1_000_000_000) } else { json!(ns as f64 / 1e9) }
 }
 
-fn start(m: &Measurement, streams: &Streams) -> Value {
+fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
     let r = &m.request;
     let connected: Vec<Value> = m
         .directions
@@ -102,7 +104,7 @@ fn start(m: &Measurement, streams: &Streams) -> Value {
     let of = |way| m.directions.iter().find(|d| d.direction == way);
     put("sndbuf_actual", json!(of(Way::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
     put("rcvbuf_actual", json!(of(Way::From).and_then(receive_buffer).unwrap_or(0)));
-    put("test_start", test_start(m));
+    put("test_start", test_start(m, interval_ns));
     Value::Object(all)
 }
 
@@ -114,7 +116,7 @@ fn rate(r: &MeasureRequest) -> u64 {
     r.udp.as_ref().and_then(|udp| udp.rate_bps).or(r.pacing_bps).unwrap_or(0)
 }
 
-fn test_start(m: &Measurement) -> Value {
+fn test_start(m: &Measurement, interval_ns: u64) -> Value {
     let r = &m.request;
     let datagram = m.directions.first().and_then(|d| d.udp.as_ref()).map(|udp| udp.datagram_bytes);
     let counted = r.duration.saturating_sub(r.omit).as_ns();
@@ -131,7 +133,7 @@ fn test_start(m: &Measurement) -> Value {
         "target_bitrate": rate(r),
         "bidir": u8::from(r.bidirectional),
         "fqrate": 0,
-        "interval": seconds(r.interval.as_ns()),
+        "interval": seconds(interval_ns),
     })
 }
 
@@ -174,10 +176,10 @@ fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
 
 fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> Value {
     let piece = &pieces[at];
-    let omit_ns = m.request.omit.as_ns();
     let omitted = is_omitted(m, piece);
     // After the omit time begins anew.
-    let zero = if omitted || omit_ns == 0 { 0 } else { omit_ns.min(piece.from_ns) };
+    let zero =
+        if omitted { 0 } else { pieces.iter().find(|p| !is_omitted(m, p)).map_or(0, |first| first.from_ns) };
     let (from, to) = (piece.from_ns - zero, piece.to_ns - zero);
     let mut listed = Vec::new();
     let mut sums = Map::new();
@@ -241,155 +243,4 @@ fn packets(bytes: f64, udp: &UdpReport) -> u64 {
 /// `sum`, and of the second direction of a test both ways `sum_bidir_reverse`.
 fn named(sum: &str, index: usize) -> String {
     if index == 0 { sum.to_owned() } else { format!("{sum}_bidir_reverse") }
-}
-
-fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value {
-    let mut all = Map::new();
-    let listed: Vec<Value> = m
-        .directions
-        .iter()
-        .flat_map(|d| (0..streams.per_direction).map(move |stream| (d, stream)))
-        .map(|(d, stream)| end_of_stream(m, streams, pieces, d, stream))
-        .collect();
-    all.insert("streams".to_owned(), Value::Array(listed));
-    for (index, d) in m.directions.iter().enumerate() {
-        let counted = d.duration_ns.saturating_sub(d.omit_ns);
-        let bytes = d.goodput_bps * counted as f64 / 8e9;
-        let near_sends = json!(d.direction == Way::To);
-        let mut put =
-            |sum: &str, value: Map<String, Value>| drop(all.insert(named(sum, index), Value::Object(value)));
-        match &d.udp {
-            None => {
-                let again = again_after_omit(m, pieces, d);
-                let sent = with(amount(0, counted, bytes), &retransmits(again));
-                put("sum_sent", with(sent, &[("sender", near_sends.clone())]));
-                put("sum_received", with(amount(0, counted, bytes), &[("sender", near_sends)]));
-            }
-            Some(udp) => {
-                let sent = udp.sent as f64 * udp.datagram_bytes as f64;
-                let jitter = udp.jitter_ns.unwrap_or(0) as f64 / 1e6;
-                let figures = |jitter: f64, lost: u64, packets: u64, sender: &Value| {
-                    [
-                        ("jitter_ms", json!(jitter)),
-                        ("lost_packets", json!(lost)),
-                        ("packets", json!(packets)),
-                        (
-                            "lost_percent",
-                            json!(if packets > 0 { lost as f64 * 100.0 / packets as f64 } else { 0.0 }),
-                        ),
-                        ("sender", sender.clone()),
-                    ]
-                };
-                put(
-                    "sum",
-                    with(amount(0, counted, bytes), &figures(jitter, udp.lost, udp.sent, &near_sends)),
-                );
-                put("sum_sent", with(amount(0, counted, sent), &figures(0.0, 0, udp.sent, &json!(true))));
-                put(
-                    "sum_received",
-                    with(amount(0, counted, bytes), &figures(jitter, udp.lost, udp.sent, &json!(false))),
-                );
-            }
-        }
-    }
-    all.insert("cpu_utilization_percent".to_owned(), processors(m));
-    if m.request.udp.is_none() {
-        let name = m.directions.first().map_or("", |d| d.congestion_control.as_str());
-        all.insert("sender_tcp_congestion".to_owned(), json!(name));
-        // Of a receiver it decides nothing, and nobody asks it.
-        all.insert("receiver_tcp_congestion".to_owned(), json!(name));
-    }
-    Value::Object(all)
-}
-
-/// Segments sent again after omit, where the sender tells.
-fn again_after_omit(m: &Measurement, pieces: &[Piece], d: &DirectionResult) -> Option<u64> {
-    let last_omitted = pieces.iter().rfind(|piece| is_omitted(m, piece));
-    let omitted: u64 = last_omitted
-        .into_iter()
-        .flat_map(|piece| &piece.parts)
-        .filter(|part| part.way == d.direction)
-        .flat_map(|part| &part.senders)
-        .map(|reading| reading.retransmits)
-        .sum();
-    Some(d.retransmits?.saturating_sub(omitted))
-}
-
-fn retransmits(count: Option<u64>) -> Vec<(&'static str, Value)> {
-    count.map(|count| ("retransmits", json!(count))).into_iter().collect()
-}
-
-fn end_of_stream(
-    m: &Measurement,
-    streams: &Streams,
-    pieces: &[Piece],
-    d: &DirectionResult,
-    stream: usize,
-) -> Value {
-    let counted = d.duration_ns.saturating_sub(d.omit_ns);
-    let bps = d.stream_goodput_bps.get(stream).copied().unwrap_or(0.0);
-    let bytes = bps * counted as f64 / 8e9;
-    let socket = streams.socket(m, d.direction, stream);
-    let near_sends = json!(d.direction == Way::To);
-    if let Some(udp) = &d.udp {
-        // Of its losses a stream's part is known where it is the only one.
-        let alone = streams.per_direction == 1;
-        let lost = if alone { udp.lost } else { 0 };
-        let came = packets(bytes, udp);
-        let entry = with(
-            amount(0, counted, if alone { udp.sent as f64 * udp.datagram_bytes as f64 } else { bytes }),
-            &[
-                ("jitter_ms", json!(udp.jitter_ns.unwrap_or(0) as f64 / 1e6)),
-                ("lost_packets", json!(lost)),
-                ("packets", json!(if alone { udp.sent } else { came })),
-                ("lost_percent", json!(if alone { udp.loss_ratio * 100.0 } else { 0.0 })),
-                ("out_of_order", json!(if alone { udp.reordered } else { 0 })),
-                ("sender", near_sends),
-            ],
-        );
-        return json!({ "udp": on_socket(socket, entry) });
-    }
-    let readings: Vec<SenderReading> = pieces
-        .iter()
-        .filter(|piece| !is_omitted(m, piece))
-        .flat_map(|piece| &piece.parts)
-        .filter(|part| part.way == d.direction)
-        .filter_map(|part| part.senders.get(stream).copied())
-        .collect();
-    let first = pieces
-        .iter()
-        .position(|piece| !is_omitted(m, piece))
-        .map(|at| before(pieces, at, d.direction, stream).retransmits);
-    let again = match readings.last() {
-        _ if streams.per_direction == 1 => again_after_omit(m, pieces, d),
-        Some(last) => Some(last.retransmits.saturating_sub(first.unwrap_or(0))),
-        None => None,
-    };
-    let of = |figure: fn(&SenderReading) -> u64| readings.iter().map(figure);
-    let rtt = |reading: &SenderReading| reading.rtt_ns / 1000;
-    let sender = with(amount(0, counted, bytes), &retransmits(again));
-    let sender = with(
-        sender,
-        &[
-            ("max_snd_cwnd", json!(of(|r| r.cwnd_bytes).max().unwrap_or(0))),
-            ("max_snd_wnd", json!(of(|r| r.window_bytes).max().unwrap_or(0))),
-            ("max_rtt", json!(of(rtt).max().unwrap_or(0))),
-            ("min_rtt", json!(of(rtt).min().unwrap_or(0))),
-            ("mean_rtt", json!(of(rtt).sum::<u64>() / readings.len().max(1) as u64)),
-            ("sender", near_sends.clone()),
-        ],
-    );
-    let receiver = with(amount(0, counted, bytes), &[("sender", near_sends)]);
-    json!({ "sender": on_socket(socket, sender), "receiver": on_socket(socket, receiver) })
-}
-
-/// Processor time of each end, all directions; its parts are not told apart.
-fn processors(m: &Measurement) -> Value {
-    let most = |of: fn(&DirectionResult) -> f64| m.directions.iter().map(of).fold(0.0, f64::max) * 100.0;
-    let near = most(|d| if d.direction == Way::To { d.sender_cpu } else { d.receiver_cpu });
-    let far = most(|d| if d.direction == Way::To { d.receiver_cpu } else { d.sender_cpu });
-    json!({
-        "host_total": near, "host_user": 0, "host_system": 0,
-        "remote_total": far, "remote_user": 0, "remote_system": 0,
-    })
 }

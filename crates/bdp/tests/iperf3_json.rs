@@ -102,6 +102,8 @@ fn its_members_are_those_of_iperf3() {
         "-t 2 -u -b 5M",
         "-t 2 -u -b 5M -R",
         "-t 2 -u -b 5M --bidir",
+        "-t 2 -u -b 5M -O 1 -R",
+        "-n 20M -R -P 3",
     ] {
         let like = theirs(port, options);
         assert!(like.get("error").is_none(), "{options}: {like:#}");
@@ -130,16 +132,35 @@ fn agree(options: &str, document: &Value) {
     // A machine that stalls makes one fewer.
     let counted = intervals.iter().filter(|i| i["sum"]["omitted"] == false).count();
     assert!((1..=3).contains(&counted), "{options}: {counted} intervals");
+    if options.contains("-n") {
+        for of in ["sum_sent", "sum_received"] {
+            assert_eq!(document["end"][of]["bytes"], 20 << 20, "{options}: {:#}", document["end"]);
+        }
+        assert_eq!(sum(document, "sum"), f64::from(20 << 20), "{options}");
+        return;
+    }
     for (of, end) in [("sum", "sum_received"), ("sum_bidir_reverse", "sum_received_bidir_reverse")] {
         let Some(total) = document["end"].get(end) else { continue };
         let (total, seen) = (total["bytes"].as_f64().unwrap(), sum(document, of));
         assert!(total > 0.0, "{options}: {document:#}");
-        // The near end's view of when the omit ended is not the far end's.
-        let apart = if options.contains("-O") { 0.5 } else { 0.05 };
+        // The near end's view of when the omit ended, and of what has come yet, is not the far end's.
+        let apart = match options {
+            _ if options.contains("-R") => 0.0,
+            _ if options.contains("-O") => 0.5,
+            _ => 0.05,
+        };
         assert!((total - seen).abs() <= apart * total, "{options}: {seen} seen of {total}");
     }
     let end = &document["end"];
     let rate = end["sum_received"]["bits_per_second"].as_f64().unwrap();
+    let own = if options.contains("-R") { "sum_received" } else { "sum_sent" };
+    assert_eq!(end[own]["bytes"].as_f64(), Some(sum(document, "sum")), "{options}: {end:#}");
+    assert_eq!(document["start"]["test_start"]["interval"], 1);
+    if options.contains("-u") {
+        let (sent, packets) = (end["sum_sent"]["bytes"].as_u64(), end["sum_sent"]["packets"].as_u64());
+        let datagram = document["start"]["test_start"]["blksize"].as_u64();
+        assert_eq!(sent, packets.zip(datagram).map(|(packets, bytes)| packets * bytes), "{options}: {end:#}");
+    }
     let seconds = end["sum_received"]["seconds"].as_f64().unwrap();
     assert!((1.0..3.5).contains(&seconds) && rate > 1e6, "{options}: {end:#}");
     if options == "-t 2" {

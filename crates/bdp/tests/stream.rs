@@ -50,6 +50,12 @@ fn each_run_is_told_from_start_to_end() {
         let directions = line["directions"].as_array().unwrap();
         assert_eq!(directions.len(), 2, "{line}");
         assert!(line["total_ns"] == 1_000_000_000_u64, "{line}");
+        for direction in directions {
+            let streams = direction["stream_goodput_bps"].as_array().unwrap();
+            let sum: f64 = streams.iter().map(|bps| bps.as_f64().unwrap()).sum();
+            let goodput = direction["goodput_bps"].as_f64().unwrap();
+            assert!((goodput - sum).abs() <= 1e-6 * goodput, "both are of one moment: {direction}");
+        }
     }
     let streams = |line: &&&Value| {
         line["directions"].as_array().unwrap().iter().all(|d| {

@@ -164,7 +164,7 @@ fn what_counts_after_an_omit_is_the_same_in_all_parts() {
 #[test]
 fn the_interval_is_that_of_the_intervals() {
     let m = measured(Way::From, 1000, 0, 10_000_000, vec![80e6]);
-    for (interval_ms, told, count) in [(1000, 1.0, 1), (200, 0.2, 5), (500, 0.5, 2)] {
+    for (interval_ms, told, count) in [(1000, 1.0, 1), (200, 0.2, 5), (500, 0.5, 2), (0, 0.0, 1)] {
         let one: &[f64] = &[1e6];
         let document = iperf3_json(&m, looks(Way::From, interval_ms, 0, &[one; 10]));
         assert_eq!(number(&document, "/start/test_start/interval"), told);

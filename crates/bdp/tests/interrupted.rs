@@ -254,3 +254,22 @@ fn before_any_flow_there_is_nothing_to_conclude() {
     assert_eq!(ended.status.signal(), Some(INT));
     assert!(ended.err.contains("ended before anything was measured"), "{}", ended.err);
 }
+
+#[test]
+fn a_measurement_without_end_is_ended_by_its_user() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let line = format!("measure 127.0.0.1:{} -t 0 -R --idle 0.1 --json-stream", server.port);
+    let mut running = start(bench.bdp(&line));
+    running.wait_until("data flows", |p| p.out().matches("\"stage\":\"from\"").count() >= 5);
+    running.signal("INT");
+    let ended = running.wait();
+    assert_eq!(ended.status.signal(), Some(INT), "{}", ended.err);
+    concluded(&bench, &ended, &["from"]);
+    let short = serve(&bench, "--max-duration 5s");
+    let refused = bench.run(&format!("measure 127.0.0.1:{} -t 0 -R", short.port));
+    let told = refused.refusal(3);
+    assert!(told.contains("grants 5 s") && told.contains("--max-duration"), "{told}");
+    let in_turn = bench.run(&format!("measure 127.0.0.1:{} -t 0", server.port));
+    assert!(in_turn.refusal(2).contains("add --forward, -R or --bidir"), "{}", in_turn.err);
+}

@@ -95,3 +95,19 @@ fn csv_is_what_a_report_of_the_run_gives() {
     assert_eq!(ended.out.lines().count(), 3, "{}", ended.out);
     assert_eq!(bench.run("report table --csv").out, ended.out);
 }
+
+#[test]
+fn an_interval_of_zero_tells_nothing_on_the_way() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let command = format!("measure 127.0.0.1:{} -t 0.5 -i 0 -R --idle 0.1", server.port);
+    let ended = bench.run(&format!("{command} --json-stream"));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let lines = lines(&ended);
+    let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["start", "end"]);
+    let document = bench.run(&format!("{command} --format iperf3-json")).json();
+    assert_eq!(document["start"]["test_start"]["interval"], 0);
+    assert_eq!(document["intervals"].as_array().unwrap().len(), 1, "{document:#}");
+    assert_eq!(document["intervals"][0]["sum"]["bytes"], document["end"]["sum_received"]["bytes"]);
+}

@@ -18,7 +18,7 @@ use super::{SocketArgs, UdpArgs, target};
 use crate::store::StoreArgs;
 use crate::{exit, token};
 
-/// Where `-n` alone ends a direction, it ends here at the latest.
+/// Where `-n` alone or Ctrl-C ends a direction, it ends here at the latest.
 const LONGEST: Nanos = Nanos::secs(3600);
 
 /// Arguments of `bdp measure`.
@@ -46,7 +46,7 @@ pub struct MeasureArgs {
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// How long each direction is measured, in seconds or with a unit [default: 10]
+    /// How long each direction is measured, in seconds or with a unit; 0 is until Ctrl-C, an hour at most [default: 10]
     #[arg(short = 't', long, value_name = "TIME", value_parser = seconds)]
     time: Option<Nanos>,
 
@@ -93,7 +93,7 @@ pub struct MeasureArgs {
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds)]
     omit: Nanos,
 
-    /// From one sample to the next [default: 100ms]
+    /// From one sample to the next [default: 100ms]; 0 has --json-stream and --format iperf3-json tell of none on the way
     #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds)]
     interval: Option<Nanos>,
 
@@ -195,7 +195,18 @@ impl MeasureArgs {
         self.format == Some(Format::Iperf3Json)
     }
 
-    /// Length of the intervals in that.
+    /// Whether one direction follows the other.
+    fn measures_in_turn(&self) -> bool {
+        let is_url = self.target.as_deref().is_some_and(|target| target.contains("://"));
+        !(self.forward || self.reverse || self.bidir || self.is_iperf3_json() || is_url)
+    }
+
+    /// Whether nothing is to be told while it goes on.
+    pub(super) fn tells_no_intervals(&self) -> bool {
+        self.interval == Some(Nanos::ZERO)
+    }
+
+    /// Length of the intervals in that; zero is one for all.
     pub(super) fn interval_of_iperf3(&self) -> Nanos {
         self.interval.unwrap_or(Nanos::secs(1))
     }
@@ -272,17 +283,19 @@ impl MeasureArgs {
             return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
         }
         let time = match (self.time, self.bytes) {
+            (Some(Nanos::ZERO), None) if self.measures_in_turn() => {
+                return Err(exit::usage(
+                    "-t 0, until Ctrl-C, never comes to the second direction; add --forward, -R or --bidir, or give a time",
+                ));
+            }
+            (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
             (Some(time), _) => time,
-            (None, Some(_)) => LONGEST,
             (None, None) => Nanos::secs(10),
         };
-        if time == Nanos::ZERO {
-            return Err(exit::usage("-t 0 measures nothing; give a time, or -n SIZE"));
-        }
         if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
             return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
         }
-        let interval = self.interval.unwrap_or(SAMPLING);
+        let interval = self.interval.filter(|&interval| interval > Nanos::ZERO).unwrap_or(SAMPLING);
         if interval < Nanos::millis(10) || interval > Nanos::secs(60) {
             return Err(exit::usage(format!("-i {interval} is not between 10 ms and 60 s")));
         }

@@ -55,7 +55,7 @@ impl MeasureArgs {
         if !self.udp.may_flood() {
             care::check(&plan.request, &store, cancel).inspect_err(ended)?;
         }
-        let lines = self.json_stream.then(|| Lines::new(&plan));
+        let lines = self.json_stream.then(|| Lines::new(&plan, !self.tells_no_intervals()));
         let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
         let Carried { run, measured, outcome, moved } =
             carry_out(&plan, &mut store, lines, log.as_mut(), cancel);

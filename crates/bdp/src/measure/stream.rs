@@ -13,6 +13,8 @@ pub const STREAM_SCHEMA: &str = "bdp.measurement-stream/1";
 /// Writes the lines, each as soon as there is something to tell.
 pub struct Lines<'a> {
     plan: &'a MeasurePlan,
+    /// Whether to tell of what goes by.
+    intervals: bool,
     /// The run of which a start was told.
     started: u32,
     /// Whether nobody reads any more.
@@ -20,9 +22,9 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Of these measurements.
-    pub fn new(plan: &'a MeasurePlan) -> Self {
-        Self { plan, started: 0, is_over: false }
+    /// Of these measurements, with a line for each interval or without.
+    pub fn new(plan: &'a MeasurePlan, intervals: bool) -> Self {
+        Self { plan, intervals, started: 0, is_over: false }
     }
 
     /// Tells of what happened; `run` is the id under which measurements are stored.
@@ -34,7 +36,7 @@ impl<'a> Lines<'a> {
                     let start = self.start(*repetition);
                     self.line(&start);
                 }
-                if progress.stage != Stage::Connecting {
+                if self.intervals && progress.stage != Stage::Connecting {
                     self.line(&interval(*repetition, progress));
                 }
             }

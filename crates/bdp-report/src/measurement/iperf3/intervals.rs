@@ -85,12 +85,12 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Of this length; one ends where the omit does, with the first piece that reaches so far.
+    /// Of this length, or one for all where it is 0; one ends where the omit does, with the first piece that reaches so far.
     pub fn new(length_ns: u64, omit_ns: u64) -> Self {
-        Self { length_ns: length_ns.max(1), omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default() }
+        Self { length_ns, omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default() }
     }
 
-    /// How long one is.
+    /// How long one is; 0 where there is one for all.
     pub fn length_ns(&self) -> u64 {
         self.length_ns
     }
@@ -105,8 +105,8 @@ impl Intervals {
         let slack = piece.to_ns.saturating_sub(piece.from_ns) / 2;
         self.open.add(piece);
         let reached = self.open.to_ns + slack;
-        let due =
-            if from < self.omit_ns { self.omit_ns.min(from + self.length_ns) } else { from + self.length_ns };
+        let full = if self.length_ns == 0 { u64::MAX } else { from + self.length_ns };
+        let due = if from < self.omit_ns { self.omit_ns.min(full) } else { full };
         if reached >= due {
             self.close();
         }

@@ -357,7 +357,7 @@ const NOTICED: Duration = Duration::from_secs(25);
 #[test]
 fn a_client_that_stays_stopped_loses_its_place() {
     let bench = Bench::new();
-    let stopped = ["--forward", "-R", "--bidir -P 3"].map(|options| {
+    let stopped = ["--forward", "-R", "--bidir -P 3", "--forward -u -b 1M"].map(|options| {
         let mut server = serve(&bench, "");
         let client =
             start(bench.bdp(&format!("measure 127.0.0.1:{} -t 120 --idle 0.1 {options}", server.port)));

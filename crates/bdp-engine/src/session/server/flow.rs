@@ -216,14 +216,17 @@ impl Flow {
         if let Some(id) = begin {
             answers.give(id, Ok(Answer::Done));
         }
+        let meter = Meter::default();
         let outcome = match self.order.datagrams {
-            Some(_) => self.run_datagrams(),
-            None => self.run(streams),
+            Some(_) => self.run_datagrams(&meter),
+            None => self.run(streams, &meter),
         };
-        match &outcome {
-            Ok(Answer::Received(received)) => self.counters.add_received(received.bytes),
-            Ok(Answer::Sent(sent)) => self.counters.add_sent(sent.bytes),
-            _ => {}
+        match (&outcome, self.order.role) {
+            (Ok(Answer::Received(received)), _) => self.counters.add_received(received.bytes),
+            (Ok(Answer::Sent(sent)), _) => self.counters.add_sent(sent.bytes),
+            // What was shown before it failed.
+            (_, Role::Receive) => self.counters.add_received(meter.bytes()),
+            (_, Role::Send) => self.counters.add_sent(meter.bytes()),
         }
         let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect?;
         Some((collect, outcome))
@@ -238,8 +241,7 @@ impl Flow {
         ))
     }
 
-    fn run(&self, streams: Vec<TcpStream>) -> Result<Answer, EngineError> {
-        let meter = Meter::default();
+    fn run(&self, streams: Vec<TcpStream>, meter: &Meter) -> Result<Answer, EngineError> {
         let crew = Crew::listed(streams.len(), self.order.cpus.as_ref());
         match self.order.role {
             Role::Receive => {
@@ -254,7 +256,7 @@ impl Flow {
                     crew,
                 };
                 let patience = stall::patience(plan.interval, self.order.pacing_bps);
-                stall::guard(&meter, &self.stop, patience, |stop| receive::over(streams, &plan, stop, &meter))
+                stall::guard(meter, &self.stop, patience, |stop| receive::over(streams, &plan, stop, meter))
                     .map(Answer::Received)
             }
             Role::Send => {
@@ -272,8 +274,8 @@ impl Flow {
                     crew,
                 };
                 let patience = stall::patience(plan.interval, pacing_bps);
-                let sent = stall::guard(&meter, &self.stop, patience, |stop| {
-                    send::over(streams, &plan, stop, &meter)
+                let sent = stall::guard(meter, &self.stop, patience, |stop| {
+                    send::over(streams, &plan, stop, meter)
                 })?;
                 Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
             }
@@ -286,18 +288,22 @@ impl Flow {
         self.order.pacing_bps.into_iter().chain(granted).min()
     }
 
-    fn run_datagrams(&self) -> Result<Answer, EngineError> {
+    fn run_datagrams(&self, meter: &Meter) -> Result<Answer, EngineError> {
         crew::keep_to_listed(self.order.cpus.as_ref())?;
         let streams: Vec<Stream> = self.state().datagrams.drain(..).flatten().collect();
-        let meter = Meter::default();
         match self.order.role {
             Role::Receive => {
                 let plan = datagrams::receive_plan(&self.order, PATIENCE);
-                datagram::receive::over(streams, &plan, &self.stop, &meter).map(Answer::Received)
+                let rate_bps = self.order.datagrams.as_ref().and_then(|datagrams| datagrams.rate_bps);
+                let patience = stall::patience(plan.interval, rate_bps);
+                stall::guard(meter, &self.stop, patience, |stop| {
+                    datagram::receive::over(streams, &plan, stop, meter)
+                })
+                .map(Answer::Received)
             }
             Role::Send => {
                 let plan = datagrams::send_plan(&self.order, &streams);
-                datagram::send::over(streams, &plan, &self.stop, &meter).map(Answer::Sent)
+                datagram::send::over(streams, &plan, &self.stop, meter).map(Answer::Sent)
             }
         }
     }

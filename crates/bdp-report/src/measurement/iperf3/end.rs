@@ -34,7 +34,7 @@ pub(super) fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value
                 let (sent, came) = (ends.sent_packets(udp), ends.received_packets(udp) + lost);
                 let jitter = jitter_ms(udp);
                 // As there, which shows what was sent.
-                put("sum", with(ends.sent.amount(), &datagrams(jitter, lost, came, &near_sends)));
+                put("sum", with(ends.sent.amount(), &datagrams(jitter, lost, sent, &near_sends)));
                 put("sum_sent", with(ends.sent.amount(), &datagrams(0.0, 0, sent, &json!(true))));
                 put(
                     "sum_received",
@@ -136,8 +136,7 @@ impl<'a> Ends<'a> {
         let seen = if alone || self.near_sends() { &self.sent } else { &self.received };
         let own = packets(seen.streams.get(stream).copied().unwrap_or(0) as f64, udp);
         let lost = if alone { self.lost(udp) } else { 0 };
-        let all = if alone { self.received_packets(udp) + lost } else { own };
-        let entry = with(seen.amount_of(stream), &datagrams(jitter_ms(udp), lost, all, &near_sends));
+        let entry = with(seen.amount_of(stream), &datagrams(jitter_ms(udp), lost, own, &near_sends));
         let entry = with(entry, &[("out_of_order", json!(if alone { udp.reordered } else { 0 }))]);
         json!({ "udp": on_socket(streams.socket(m, self.direction.direction, stream), entry) })
     }

@@ -114,7 +114,11 @@ fn what_ends_before_its_time_is_counted() {
     let mut before = (0, 0);
     for (options, signal) in [("", "INT"), ("", "KILL"), ("-R", "KILL"), ("--bidir", "KILL")] {
         let client = counting.client("iperf3", &format!("-t 30 -b 20M {options}"));
-        thread::sleep(Duration::from_secs(1));
+        counting
+            .server
+            .process
+            .wait_until("a session began", |p| p.err().matches("began").count() > sessions);
+        thread::sleep(Duration::from_millis(900));
         client.signal(signal);
         client.wait();
         sessions += 1;

@@ -336,17 +336,17 @@ impl<'a> Reader<'a> {
         process::sharpen_timers();
         let counted = &mut self.counted;
         let ended = loop {
+            let before = clock::monotonic_ns();
             let read = self.receiver.receive(|train| counted.take(&train));
-            // While there is something to read it is as late as when that came: a machine that halted has yet to read the rest.
+            // A machine that halted has yet to read what lies there: as long as something does it is as late as when that came, and
+            // where nothing does, as when that was asked.
             let now = match read {
                 Ok(()) => counted.last_train_ns,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    clock::monotonic_ns()
-                }
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => before,
                 // What an earlier datagram of ours met at the other end says nothing of those to come.
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     std::thread::sleep(CHECK);
-                    clock::monotonic_ns()
+                    before
                 }
                 Err(e) => return Err(EngineError::io("receive a datagram")(e)),
             };

@@ -188,13 +188,20 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
         counting.server.process.wait_until("it is told", |p| {
             p.err().matches("is granted a test (--max-rate)").count() > before.max(index)
         });
+        // Of datagrams one refusal is for all that follow.
+        std::thread::sleep(Duration::from_millis(100));
         client.signal("KILL");
         client.wait();
+        assert_eq!(refused(&counting), index + 1, "{}", counting.server.process.err());
     }
     let told = counting.server.process.err();
     assert!(told.contains("127.0.0.1 sends at 314.6 Mbit/s, and 100 Mbit/s is granted a test"), "{told}");
-    let ended = counting.client("iperf", "-b 20M -t 0.5").wait();
-    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    // Its M is 2^20.
+    for options in ["-b 20M -t 0.5", "-b 100M -t 0.2 -u"] {
+        let ended = counting.client("iperf", options).wait();
+        assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    }
+    assert_eq!(refused(&counting), 2, "{}", counting.server.process.err());
 }
 
 #[test]

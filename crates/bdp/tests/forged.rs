@@ -64,7 +64,7 @@ fn iperf2_sends_datagrams_beyond_this_machine_only_as_it_was_told_to() {
     let bench = Bench::new();
     let passed = passed(
         &bench,
-        "duplex() { command -v iperf >/dev/null || return 0; mark; timeout -k 1 5 iperf -c 10.77.0.2 -u -b 4M -t 1 --full-duplex >$1.out 2>&1 || true; tell $1; }
+        "duplex() { command -v iperf >/dev/null || return 0; mark; timeout -k 1 5 iperf -c 10.77.0.2 -u -b 2M -t 1 --full-duplex >$1.out 2>&1 || true; tell $1; }
          serve --allow 10.77.0.0/24 --allow 10.78.0.0/24 --iperf2-port 5001
          mark
          measure refused-R 10.77.0.2:5001 --iperf2 -u -b 4M -t 1 --flood -R & asked=$!
@@ -75,7 +75,7 @@ fn iperf2_sends_datagrams_beyond_this_machine_only_as_it_was_told_to() {
          serve --allow 10.77.0.0/24 --iperf2-port 5001 --iperf2-udp-reverse --max-rate 2M
          mark
          measure granted-R 10.77.0.2:5001 --iperf2 -u -b 4M -t 1 --flood -R
-         measure granted-both 10.77.0.2:5001 --iperf2 -u -b 4M -t 1 --flood --bidir
+         measure granted-both 10.77.0.2:5001 --iperf2 -u -b 2M -t 1 --flood --bidir
          tell granted
          duplex granted-duplex
          mark; measure unlisted-R 10.77.0.2:5001 --iperf2 -u -b 4M -t 1 --flood -R -B 10.78.0.9; tell unlisted

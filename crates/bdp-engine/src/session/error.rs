@@ -55,8 +55,8 @@ pub enum SessionError {
     },
     /// Datagrams don't get there, or not back.
     #[error(
-        "open UDP streams with {address}: no datagram came back within 10s; does a firewall let UDP port {port} through, and \
-         is it forwarded? Without -u the same is measured by TCP",
+        "open UDP streams with {address}: no datagram came back within 10s; does a firewall let UDP port {port} through, is \
+         it forwarded, and does the log there tell of a refusal? Without -u the same is measured by TCP",
         port = address.port()
     )]
     NoDatagrams {

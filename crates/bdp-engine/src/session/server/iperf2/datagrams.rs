@@ -4,7 +4,7 @@
 //! Beyond this machine nobody gets a byte more than came from it, unless whoever started the server named its address and
 //! took the risk: whoever sends a datagram may claim any.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -22,6 +22,10 @@ use super::flow::{Came, Flow};
 use super::{check_rate, join, turn_away};
 use crate::EngineError;
 
+/// Whose datagrams were turned away may begin again after so long a silence.
+const REFUSED: Duration = Duration::from_secs(1);
+/// Of so many that were turned away the last are remembered.
+const MOST_REFUSED: usize = 64;
 /// From one look at all flows to the next.
 const CHECK: Duration = Duration::from_millis(500);
 /// Room for what the kernel holds until it is read, of strangers and of each flow.
@@ -41,7 +45,15 @@ pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     // A flow has a socket with two descriptors, and others need some too.
     let most =
         process::raise_descriptor_limit().map_or(MOST_FLOWS, |limit| MOST_FLOWS.min(limit as usize / 8));
-    let mut post = Post { port, shared, known: HashMap::new(), most, opened: 0, checked: Instant::now() };
+    let mut post = Post {
+        port,
+        shared,
+        known: HashMap::new(),
+        refused: VecDeque::new(),
+        most,
+        opened: 0,
+        checked: Instant::now(),
+    };
     let mut room = vec![0; 65_536];
     while !shared.is_ending() {
         let got = if post.opened > 0 { socket.receive_now(&mut room) } else { socket.receive(&mut room) };
@@ -65,6 +77,8 @@ struct Post<'a> {
     port: u16,
     shared: &'a Arc<Shared>,
     known: HashMap<SocketAddr, Known>,
+    /// Whose flows were turned away, and when the last datagram of each came: one refusal is for all of them.
+    refused: VecDeque<(SocketAddr, Instant)>,
     /// Most flows at once.
     most: usize,
     /// Flows that have not started.
@@ -93,8 +107,32 @@ impl Post<'_> {
                 came.extend(Came::read(bytes, flow.wide, way.arrived_unix_ns()));
             }
             Some(Known::Running(over)) if !over.load(Ordering::Relaxed) => {}
-            _ => self.begin(bytes, peer, way),
+            _ => {
+                if !self.is_refused(peer) {
+                    self.begin(bytes, peer, way);
+                }
+            }
         }
+    }
+
+    /// Whether a datagram is of a flow that was turned away.
+    fn is_refused(&mut self, peer: SocketAddr) -> bool {
+        let Some((_, last)) = self.refused.iter_mut().find(|(refused, _)| *refused == peer) else {
+            return false;
+        };
+        let goes_on = last.elapsed() < REFUSED;
+        *last = Instant::now();
+        if !goes_on {
+            self.refused.retain(|(refused, _)| *refused != peer);
+        }
+        goes_on
+    }
+
+    fn note_refused(&mut self, peer: SocketAddr) {
+        if self.refused.len() == MOST_REFUSED {
+            self.refused.pop_front();
+        }
+        self.refused.push_back((peer, Instant::now()));
     }
 
     /// Begins a flow with its first datagram, where that begins one.
@@ -113,12 +151,16 @@ impl Post<'_> {
             let why = format!(
                 "of iperf2's flows of datagrams {most} are served at once, {share} of them of one address"
             );
+            self.note_refused(peer);
             return self.shared.tell(&Event::TurnedAway { peer, why });
         }
         let announced = header.map_or(Ok(()), |header| check_rate(self.shared, peer, &header));
         let member = match announced.and_then(|()| join(self.shared, peer, None)) {
             Ok(member) => member,
-            Err(denied) => return turn_away(self.shared, peer, &denied),
+            Err(denied) => {
+                self.note_refused(peer);
+                return turn_away(self.shared, peer, &denied);
+            }
         };
         let options = &self.shared.options;
         let trusted = peer.ip().to_canonical().is_loopback()

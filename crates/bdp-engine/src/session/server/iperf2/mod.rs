@@ -147,11 +147,14 @@ fn join(
     Ok(Membership { shared: Arc::clone(shared), peer, number, standing, _streams: streams })
 }
 
+/// Of a G of its rates that has 1024 x 1024 x 1024 bit/s, what is granted may be the usual one.
+const BINARY_G: f64 = (1u64 << 30) as f64 / 1e9;
+
 /// Holds the rate that a client says it sends at against what the server grants: it can't be held back, only refused.
 fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader) -> Result<(), Denied> {
     let asked_bps = header.rate_bps.map_or(0, |rate| rate.saturating_mul(u64::from(header.streams.max(1))));
     match shared.options.limits.rate {
-        Some(granted) if !header.reverse && asked_bps > granted.as_bps() => {
+        Some(granted) if !header.reverse && asked_bps as f64 > granted.as_bps() as f64 * BINARY_G => {
             Err(Denied::Rate { peer: peer.ip(), asked: Rate::bps(asked_bps), granted })
         }
         _ => Ok(()),

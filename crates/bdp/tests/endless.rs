@@ -180,19 +180,15 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     if !is_installed("iperf") {
         return;
     }
-    let refused =
-        |counting: &Counting| counting.server.process.err().matches("is granted a test (--max-rate)").count();
+    let refused = |process: &Running| process.err().matches("is granted a test (--max-rate)").count();
     for (index, options) in ["-b 300M -t 1", "-b 300M -t 0.2 -u"].into_iter().enumerate() {
         let client = counting.client("iperf", options);
-        let before = refused(&counting);
-        counting.server.process.wait_until("it is told", |p| {
-            p.err().matches("is granted a test (--max-rate)").count() > before.max(index)
-        });
+        counting.server.process.wait_until("it is told", |p| refused(p) > index);
         // Of datagrams one refusal is for all that follow.
-        std::thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
         client.signal("KILL");
         client.wait();
-        assert_eq!(refused(&counting), index + 1, "{}", counting.server.process.err());
+        assert_eq!(refused(&counting.server.process), index + 1, "{}", counting.server.process.err());
     }
     let told = counting.server.process.err();
     assert!(told.contains("127.0.0.1 sends at 314.6 Mbit/s, and 100 Mbit/s is granted a test"), "{told}");
@@ -201,7 +197,7 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
         let ended = counting.client("iperf", options).wait();
         assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
     }
-    assert_eq!(refused(&counting), 2, "{}", counting.server.process.err());
+    assert_eq!(refused(&counting.server.process), 2, "{}", counting.server.process.err());
 }
 
 #[test]

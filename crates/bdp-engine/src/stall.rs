@@ -12,7 +12,7 @@ use crate::meter::Meter;
 /// How long nothing may move of a flow that has begun.
 pub(crate) const STALL: Nanos = Nanos::secs(10);
 /// Bytes of the largest segment that a kernel makes.
-const LARGEST_SEGMENT: u64 = 65_536;
+pub(crate) const LARGEST_SEGMENT: u64 = 65_536;
 /// From one look to the next, and so from a raised flag to its effect at most.
 const LOOK: Duration = Duration::from_millis(20);
 /// The same of streams that are guarded each.
@@ -23,8 +23,7 @@ const LONGEST_LOOK: Duration = Duration::from_millis(200);
 /// How long a flow may stand still whose bytes are shown once an interval, each stream of which is held to a rate, if to any:
 /// the kernel paces segments, and with offloads those are large.
 pub(crate) fn patience(interval: Nanos, rate_bps: Option<u64>) -> Nanos {
-    let segments = rate_bps.map_or(0, |rate| 4 * 8 * LARGEST_SEGMENT * 1_000_000_000 / rate.max(1));
-    STALL.max(Nanos(interval.as_ns().saturating_mul(3))).max(Nanos(segments))
+    patience_between(LARGEST_SEGMENT, rate_bps).max(Nanos(interval.as_ns().saturating_mul(3)))
 }
 
 /// The same of a flow whose bytes are moved so many at once, by a program that holds each stream to this rate, if to any: several
@@ -46,17 +45,8 @@ pub(crate) fn guard<T>(
     guard_by(LOOK, meter, stop, longest, work)
 }
 
-/// The same for one of many streams that are guarded each: a look costs a wake-up.
-pub(crate) fn guard_one_of_many<T>(
-    meter: &Meter,
-    stop: &AtomicBool,
-    longest: Nanos,
-    work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
-) -> Result<T, EngineError> {
-    guard_by(RARE_LOOK, meter, stop, longest, work)
-}
-
-fn guard_by<T>(
+/// The same with a look so often: each costs a wake-up.
+pub(crate) fn guard_by<T>(
     look: Duration,
     meter: &Meter,
     stop: &AtomicBool,

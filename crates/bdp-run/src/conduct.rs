@@ -494,7 +494,7 @@ impl Session<'_> {
 /// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
 fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
     if received.counted_ns() > 0 {
-        if flow.bytes.is_some() && received.bytes == received.counted_from.bytes {
+        if flow.bytes.is_some() && received.counted_bytes() == 0 {
             return Err(RunError::Case(format!(
                 "the {} from '{}' to '{}' came in one piece, and no time is left to tell a rate by; set more bytes",
                 ByteCount::bytes(received.bytes),

@@ -274,9 +274,14 @@ impl Received {
         self.duration_ns.saturating_sub(self.counted_from.at_ns)
     }
 
+    /// Bytes that came while it was counted; none where all came with the first reading.
+    pub fn counted_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.counted_from.bytes)
+    }
+
     /// Bit/s while it was counted, of all streams together.
     pub fn goodput_bps(&self) -> f64 {
-        self.rate_bps(self.bytes.saturating_sub(self.counted_from.bytes))
+        self.rate_bps(self.counted_bytes())
     }
 
     /// The same of each stream.

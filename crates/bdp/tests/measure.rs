@@ -369,21 +369,27 @@ fn a_pipeline_is_told_by_the_exit_code() {
     assert!(few.out.contains("too few"), "{}", few.out);
 }
 
+/// The one direction of a measurement that is told as a stream, and that halts for longer than all of it takes as soon as bytes come.
+#[track_caller]
+fn halted(bench: &Bench, line: &str) -> Value {
+    let mut running = start(bench.bdp(line));
+    running.wait_until("bytes come", |p| p.out().contains(r#""stage":"from""#));
+    running.signal("STOP");
+    thread::sleep(Duration::from_millis(2500));
+    running.signal("CONT");
+    let ended = running.wait();
+    assert_eq!(ended.code(), 0, "{line}: {}", ended.err);
+    let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    last["measurement"]["directions"][0].clone()
+}
+
 #[test]
 fn a_receiver_that_halts_through_what_is_to_be_counted_tells_what_it_has() {
     let bench = Bench::new();
     let server = serve(&bench, "");
     for flow in ["-R", "-R -u -b 20M"] {
         let line = format!("measure 127.0.0.1:{} {flow} -O 1.5 -t 0.5 --idle 0.1 --json-stream", server.port);
-        let mut running = start(bench.bdp(&line));
-        running.wait_until("bytes come", |p| p.out().contains(r#""stage":"from""#));
-        running.signal("STOP");
-        thread::sleep(Duration::from_millis(2500));
-        running.signal("CONT");
-        let ended = running.wait();
-        assert_eq!(ended.code(), 0, "{flow}: {}", ended.err);
-        let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
-        let direction = &last["measurement"]["directions"][0];
+        let direction = halted(&bench, &line);
         let figure = |name: &str| direction[name].as_f64().unwrap();
         assert!(
             figure("omit_ns") < figure("duration_ns") && figure("goodput_bps") > 0.0,
@@ -411,15 +417,7 @@ fn what_a_receiver_drops_that_halts_until_after_the_end_is_no_loss_of_the_path()
     let bench = Bench::new();
     let server = serve(&bench, "");
     let line = format!("measure 127.0.0.1:{} -R -u -b 2G -t 1 --idle 0.1 --json-stream", server.port);
-    let mut running = start(bench.bdp(&line));
-    running.wait_until("datagrams come", |p| p.out().contains(r#""stage":"from""#));
-    running.signal("STOP");
-    thread::sleep(Duration::from_millis(2500));
-    running.signal("CONT");
-    let ended = running.wait();
-    assert_eq!(ended.code(), 0, "{}", ended.err);
-    let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
-    let udp = &last["measurement"]["directions"][0]["udp"];
+    let udp = &halted(&bench, &line)["udp"];
     let count = |name: &str| udp[name].as_u64().unwrap();
     assert!(count("lost") > count("sent") / 10, "{udp}");
     assert!(count("dropped_by_receiver") >= count("lost") - count("lost") / 50, "{udp}");

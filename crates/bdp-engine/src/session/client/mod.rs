@@ -241,7 +241,7 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
 
 /// Goodput since the report before, bit/s.
 #[derive(Default)]
-struct Goodput {
+pub(super) struct Goodput {
     /// Over how long.
     span: Option<Nanos>,
     ways: Vec<(Way, f64)>,
@@ -251,7 +251,11 @@ struct Goodput {
 
 impl Goodput {
     /// Of what each direction has moved within a span, and of what the kernel tells of what is sent.
-    fn of(span: Duration, moved: Vec<(Way, Passed)>, mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+    pub(super) fn of(
+        span: Duration,
+        moved: Vec<(Way, Passed)>,
+        mut senders: Vec<(Way, Vec<TcpInfo>)>,
+    ) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         let bps = |&bytes: &u64| bytes as f64 * 8.0 / span.as_secs_f64().max(1e-9);
         Self {
@@ -265,6 +269,26 @@ impl Goodput {
     fn since(span: Duration, flows: &mut [Flow]) -> Self {
         let moved = flows.iter_mut().map(|f| (f.way, f.work.moved_since())).collect();
         Self::of(span, moved, flows.iter().map(|f| (f.way, f.work.sender_infos())).collect())
+    }
+
+    /// As a part of what is told while a stage goes on.
+    pub(super) fn progress(
+        self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        rtt_ns: Option<u64>,
+    ) -> Progress {
+        Progress {
+            stage,
+            elapsed: Nanos::from(since.elapsed()),
+            total,
+            span: self.span,
+            goodput_bps: self.ways,
+            stream_goodput_bps: self.streams,
+            sender_infos: self.senders,
+            rtt_ns,
+        }
     }
 }
 
@@ -292,16 +316,7 @@ impl Reporter<'_> {
 
     /// As [`Reporter::tell`], where the cancel flag is somebody else's to see.
     fn show(&mut self, stage: Stage, since: Instant, total: Nanos, goodput: Goodput, rtt_ns: Option<u64>) {
-        (self.progress)(&Progress {
-            stage,
-            elapsed: Nanos::from(since.elapsed()),
-            total,
-            span: goodput.span,
-            goodput_bps: goodput.ways,
-            stream_goodput_bps: goodput.streams,
-            sender_infos: goodput.senders,
-            rtt_ns,
-        });
+        (self.progress)(&goodput.progress(stage, since, total, rtt_ns));
     }
 
     fn check_cancel(&self) -> Result<(), SessionError> {

@@ -31,9 +31,8 @@ pub(in crate::session) fn result(
         )));
     }
     // Counting begins with the first read, which has nothing to be counted by.
-    let counted = received.bytes - received.counted_from.bytes.min(received.bytes);
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    if request.bytes.is_some() && (counted == 0 || is_single) {
+    if request.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
         return Err(EngineError::Refused(format!(
             "direction '{}': its {} came in one piece, and no time is left to tell a rate by; give more bytes, or a time \
              in place of them",

@@ -19,8 +19,9 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process, tcp_info};
 use bdp_wire::control::{Mark, Received, Sent};
 
-use super::client::{interruption, outcome};
+use super::client::{Goodput, interruption, outcome};
 use super::{Progress, SessionError, Stage, dial};
+use crate::background::Passed;
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
 use chunks::Chunks;
@@ -253,33 +254,13 @@ impl Teller<'_> {
         total: Nanos,
         rtt_ns: Option<u64>,
     ) -> Result<(), SessionError> {
-        self.show(stage, since, total, Rates::default(), rtt_ns);
+        (self.progress)(&Goodput::default().progress(stage, since, total, rtt_ns));
         self.check()
-    }
-
-    fn show(&mut self, stage: Stage, since: Instant, total: Nanos, rates: Rates, rtt_ns: Option<u64>) {
-        (self.progress)(&Progress {
-            stage,
-            elapsed: Nanos::from(since.elapsed()),
-            total,
-            span: rates.span,
-            goodput_bps: rates.streams.iter().map(|(way, rates)| (*way, rates.iter().sum())).collect(),
-            stream_goodput_bps: rates.streams,
-            sender_infos: Vec::new(),
-            rtt_ns,
-        });
     }
 
     fn check(&self) -> Result<(), SessionError> {
         if self.cancel.load(Ordering::Relaxed) { Err(SessionError::Cancelled) } else { Ok(()) }
     }
-}
-
-/// Goodput of each connection over a span, bit/s.
-#[derive(Default)]
-struct Rates {
-    span: Option<Nanos>,
-    streams: Vec<(Way, Vec<f64>)>,
 }
 
 /// The connections that download, a thread each. Dropped, they end.
@@ -397,20 +378,13 @@ impl Flow {
             }
             if told.elapsed() >= tell.tick {
                 let span = told.elapsed();
-                let rates: Vec<f64> = streams
-                    .iter()
-                    .zip(&told_bytes)
-                    .map(|(now, before)| (now - before) as f64 * 8.0 / span.as_secs_f64().max(1e-9))
-                    .collect();
+                let moved: Vec<u64> =
+                    streams.iter().zip(&told_bytes).map(|(now, before)| now - before).collect();
                 (told, told_bytes) = (Instant::now(), streams);
-                let way = Way::From;
-                tell.show(
-                    Stage::Direction(way),
-                    since,
-                    request.duration,
-                    Rates { span: Some(Nanos::from(span)), streams: vec![(way, rates)] },
-                    prober.last(),
-                );
+                let (way, moved) = (Way::From, Passed { bytes: moved.iter().sum(), streams: moved });
+                let goodput = Goodput::of(span, vec![(way, moved)], Vec::new());
+                let stage = Stage::Direction(way);
+                (tell.progress)(&goodput.progress(stage, since, request.duration, prober.last()));
             }
             std::thread::sleep(LOOK);
         };

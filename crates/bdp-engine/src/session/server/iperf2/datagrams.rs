@@ -117,15 +117,10 @@ impl Post<'_> {
 
     /// Whether a datagram is of a flow that was turned away.
     fn is_refused(&mut self, peer: SocketAddr) -> bool {
-        let Some((_, last)) = self.refused.iter_mut().find(|(refused, _)| *refused == peer) else {
-            return false;
-        };
-        let goes_on = last.elapsed() < REFUSED;
-        *last = Instant::now();
-        if !goes_on {
-            self.refused.retain(|(refused, _)| *refused != peer);
-        }
-        goes_on
+        let now = Instant::now();
+        self.refused.retain(|(_, last)| now.duration_since(*last) < REFUSED);
+        let refused = self.refused.iter_mut().find(|(refused, _)| *refused == peer);
+        refused.map(|(_, last)| *last = now).is_some()
     }
 
     fn note_refused(&mut self, peer: SocketAddr) {

@@ -17,7 +17,7 @@ use crate::crew::Crew;
 use crate::meter::Meter;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
-use crate::stall;
+use crate::stall::{self, RARE_LOOK};
 
 /// How long the kernel may take to be rid of what is written at once, as long as nothing may move of a flow.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
@@ -148,7 +148,7 @@ impl Stream<'_> {
         };
         let meter = Meter::default();
         let patience = self.patience(self.header.rate_bps);
-        let received = stall::guard_one_of_many(&meter, &self.shared.ending, patience, |stop| {
+        let received = stall::guard_by(RARE_LOOK, &meter, &self.shared.ending, patience, |stop| {
             receive::over(vec![stream], &plan, stop, &meter)
         });
         let bytes = received.as_ref().map_or_else(|_| meter.bytes(), |received| received.bytes);
@@ -193,7 +193,7 @@ impl Stream<'_> {
             patterned: false,
             crew: Crew::alone(),
         };
-        let sent = stall::guard_one_of_many(&meter, &self.shared.ending, self.patience(rate), |stop| {
+        let sent = stall::guard_by(RARE_LOOK, &meter, &self.shared.ending, self.patience(rate), |stop| {
             send::over(vec![stream], &plan, stop, &meter)
         });
         self.shared.counters.add_sent(sent.as_ref().map_or_else(|_| meter.bytes(), |sent| sent.bytes));

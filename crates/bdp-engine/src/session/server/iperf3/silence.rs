@@ -10,12 +10,10 @@ use super::Ending;
 use super::running::asked_rate;
 use crate::EngineError;
 use crate::iperf3::flow::Flow;
-use crate::stall::{self, STALL, Still};
+use crate::stall::{self, LARGEST_SEGMENT, STALL, Still};
 
 /// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
 const SLACK: Nanos = Nanos::secs(2);
-/// The most that is taken out of a connection's buffer at once, whatever the client writes.
-const LARGEST_SEGMENT: u64 = 65_536;
 
 /// For how long nothing has moved of a test.
 pub(super) struct Silence {

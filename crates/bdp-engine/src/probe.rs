@@ -10,7 +10,7 @@ use std::time::Duration;
 use bdp_model::scenario::ProbeKind;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
-use bdp_wire::control::{ProbeOrder, Probed};
+use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
 
 use crate::EngineError;
 use crate::pause::{STOP_CHECK_NS, wait_until};
@@ -84,10 +84,9 @@ fn connect_in_turn(order: &ProbeOrder, stop: &AtomicBool) -> Probed {
         if due >= order.duration.as_ns() || !wait_until(start + due, stop) {
             return outcome;
         }
-        outcome.sent += 1;
-        if let Ok(took) = bdp_sys::socket::time_connect(order.to, order.patience.to_duration()) {
-            outcome.rtt_ns.push(took);
-        }
+        let sent_at_ns = clock::monotonic_ns();
+        let rtt_ns = bdp_sys::socket::time_connect(order.to, order.patience.to_duration()).ok();
+        outcome.probes.push(ProbeSample { sent_at_ns, rtt_ns });
         let passed = clock::monotonic_ns().saturating_sub(start);
         turn = (turn + 1).max(passed.div_ceil(interval));
     }
@@ -113,18 +112,19 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, Engin
         if stop.load(Ordering::Relaxed) || now >= last_send + order.patience.as_ns() {
             return Ok(outcome);
         }
-        let next_send = start + outcome.sent * interval;
+        let next_send = start + outcome.sent() * interval;
         let sending = next_send < last_send;
-        if !sending && outcome.rtt_ns.len() as u64 == outcome.sent {
+        if !sending && outcome.probes.iter().all(|probe| probe.rtt_ns.is_some()) {
             return Ok(outcome);
         }
         if sending && now >= next_send {
+            let sent_at_ns = clock::monotonic_ns();
             let mut probe = [0; PROBE_BYTES];
-            probe[..8].copy_from_slice(&outcome.sent.to_be_bytes());
-            probe[8..].copy_from_slice(&clock::monotonic_ns().to_be_bytes());
+            probe[..8].copy_from_slice(&outcome.sent().to_be_bytes());
+            probe[8..].copy_from_slice(&sent_at_ns.to_be_bytes());
+            outcome.probes.push(ProbeSample { sent_at_ns, rtt_ns: None });
             // A full queue or an unreachable peer shows as a probe without answer.
             let _ = socket.send(&probe);
-            outcome.sent += 1;
             continue;
         }
         let wake = if sending { next_send } else { last_send + order.patience.as_ns() };
@@ -132,10 +132,21 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, Engin
         let wait = wake.saturating_sub(now).clamp(1_000, STOP_CHECK_NS);
         bdp_sys::socket::set_receive_deadline(&socket, Duration::from_nanos(wait))?;
         if let Ok(PROBE_BYTES) = socket.recv(&mut room) {
-            let arrived = clock::monotonic_ns();
-            let sent_at = u64::from_be_bytes(room[8..16].try_into().unwrap_or_default());
-            outcome.rtt_ns.push(arrived.saturating_sub(sent_at));
+            note(&mut outcome, &room, clock::monotonic_ns());
         }
+    }
+}
+
+/// Notes an answer: to a probe that was sent, by its number and its time, and the first to it.
+fn note(outcome: &mut Probed, answer: &[u8], arrived_ns: u64) {
+    let word =
+        |at: usize| answer.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+    let (Some(number), Some(sent_at_ns)) = (word(0), word(8)) else { return };
+    let probe = usize::try_from(number).ok().and_then(|number| outcome.probes.get_mut(number));
+    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None }) = probe
+        && *sent == sent_at_ns
+    {
+        *rtt = Some(arrived_ns.saturating_sub(sent_at_ns));
     }
 }
 
@@ -161,10 +172,31 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         std::thread::spawn(move || echo(&socket));
+        let before = clock::monotonic_ns();
         let outcome = run(&order(ProbeKind::Udp, to), &AtomicBool::new(false)).unwrap();
-        assert_eq!(outcome.sent, 20);
-        assert_eq!(outcome.rtt_ns.len(), 20);
-        assert!(outcome.rtt_ns.iter().all(|&r| r > 0));
+        assert_eq!(outcome.sent(), 20);
+        assert_eq!(outcome.round_trips_ns().count(), 20);
+        assert!(outcome.round_trips_ns().all(|r| r > 0));
+        let sent_at: Vec<u64> = outcome.probes.iter().map(|probe| probe.sent_at_ns).collect();
+        assert!(sent_at[0] >= before && sent_at.is_sorted(), "{sent_at:?}");
+        // The last is due 19 ms after the first, which may itself be late.
+        assert!(sent_at[19] - sent_at[0] >= 10_000_000, "{sent_at:?}");
+    }
+
+    #[test]
+    fn an_answer_counts_for_its_probe_and_once() {
+        let sent = |sent_at_ns| ProbeSample { sent_at_ns, rtt_ns: None };
+        let mut outcome = Probed { probes: vec![sent(100), sent(200), sent(300)] };
+        let answer = |number: u64, sent_at_ns: u64| [number.to_be_bytes(), sent_at_ns.to_be_bytes()].concat();
+        // Out of order, a duplicate, a number that was never sent, a time that is not the probe's, and half an answer.
+        note(&mut outcome, &answer(2, 300), 350);
+        note(&mut outcome, &answer(2, 300), 390);
+        note(&mut outcome, &answer(3, 400), 450);
+        note(&mut outcome, &answer(1, 100), 450);
+        note(&mut outcome, &answer(0, 100)[..9], 450);
+        note(&mut outcome, &answer(0, 100), 500);
+        let round_trips: Vec<_> = outcome.probes.iter().map(|probe| probe.rtt_ns).collect();
+        assert_eq!(round_trips, [Some(400), None, Some(50)]);
     }
 
     #[test]
@@ -174,16 +206,16 @@ mod tests {
         std::thread::spawn(move || take(&listener));
         let outcome = run(&order(ProbeKind::TcpConnect, to), &AtomicBool::new(false)).unwrap();
         // A busy machine may leave intervals out, and never sends one twice.
-        assert!((1..=20).contains(&outcome.sent), "{}", outcome.sent);
-        assert_eq!(outcome.rtt_ns.len() as u64, outcome.sent);
-        assert!(outcome.rtt_ns.iter().all(|&r| r > 0));
+        assert!((1..=20).contains(&outcome.sent()), "{}", outcome.sent());
+        assert_eq!(outcome.round_trips_ns().count() as u64, outcome.sent());
+        assert!(outcome.round_trips_ns().all(|r| r > 0));
     }
 
     #[test]
     fn a_refused_connection_counts_as_sent_and_a_stop_ends_the_flow() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let outcome = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(false)).unwrap();
-        assert!(outcome.sent >= 1 && outcome.rtt_ns.is_empty(), "{outcome:?}");
+        assert!(outcome.sent() >= 1 && outcome.round_trips_ns().count() == 0, "{outcome:?}");
         let stopped = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(true)).unwrap();
         assert_eq!(stopped, Probed::default());
     }

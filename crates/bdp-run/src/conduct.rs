@@ -166,13 +166,7 @@ impl Conductor {
             .into_iter()
             .zip(idle)
             .zip(loaded)
-            .map(|((echo, idle), loaded)| PairProbed {
-                pair: echo.pair,
-                rtt_ns: RttReport {
-                    idle: RttSummary::of(idle.sent, idle.rtt_ns.iter().copied()),
-                    loaded: RttSummary::of(loaded.sent, loaded.rtt_ns.iter().copied()),
-                },
-            })
+            .map(|((echo, idle), loaded)| PairProbed { pair: echo.pair, idle, loaded })
             .collect();
         let sysctls = session.read_sysctls()?;
         let mut outcomes = testbed.disconnect()?;
@@ -200,7 +194,7 @@ impl Conductor {
         let case = plan.case;
         let rtt_of = |flow: &FlowSpec| {
             let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
-            probed.map(|p| p.rtt_ns.clone()).unwrap_or_default()
+            probed.map(PairProbed::rtt_ns).unwrap_or_default()
         };
         let first = case.flows.first().map(rtt_of).unwrap_or_default();
         let flows: Vec<FlowRecord> = case
@@ -309,19 +303,28 @@ struct Echo {
 /// What was probed between two hosts.
 struct PairProbed {
     pair: Pair,
-    rtt_ns: RttReport,
+    /// Each probe before the flows started.
+    idle: Probed,
+    /// Each probe beside them.
+    loaded: Probed,
 }
 
 impl PairProbed {
+    fn rtt_ns(&self) -> RttReport {
+        let summary = |probed: &Probed| RttSummary::of(probed.sent(), probed.round_trips_ns());
+        RttReport { idle: summary(&self.idle), loaded: summary(&self.loaded) }
+    }
+
     fn as_loop(&self, case: &CaseSpec) -> Option<Loop> {
         let way = Way::between(case, &self.pair.from, &self.pair.to)?;
+        let RttReport { idle, loaded } = self.rtt_ns();
         Some(Loop {
             ends: format!("{} and {}", self.pair.from, self.pair.to),
             links: way.length(),
             rtt_configured: configured_rtt(case, &self.pair)?,
             rtt_least: least_rtt(case, &self.pair)?,
-            rtt_loaded: self.rtt_ns.loaded.map(|r| Nanos(r.p50)),
-            rtt_idle: smallest(self.rtt_ns.idle),
+            rtt_loaded: loaded.map(|r| Nanos(r.p50)),
+            rtt_idle: smallest(idle),
         })
     }
 }

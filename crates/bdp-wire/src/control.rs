@@ -178,10 +178,29 @@ pub enum Answer {
 /// Outcome of a probe flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
+    /// In order of sending.
+    pub probes: Vec<ProbeSample>,
+}
+
+/// One probe of a probe flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSample {
+    /// When it was sent, by the monotonic clock of the host.
+    pub sent_at_ns: u64,
+    /// Its round trip; null where no answer came.
+    pub rtt_ns: Option<u64>,
+}
+
+impl Probed {
     /// Probes sent.
-    pub sent: u64,
-    /// Round trips in order of arrival, nanoseconds.
-    pub rtt_ns: Vec<u64>,
+    pub fn sent(&self) -> u64 {
+        self.probes.len() as u64
+    }
+
+    /// Round trips of those that were answered, in order of sending.
+    pub fn round_trips_ns(&self) -> impl Iterator<Item = u64> {
+        self.probes.iter().filter_map(|probe| probe.rtt_ns)
+    }
 }
 
 /// Outcome of a flow at the receiver.

@@ -11,8 +11,10 @@ use bdp_link::{Departure, End, Link, Packet};
 use bdp_model::link::LinkConfig;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll, Waker};
+use bdp_sys::schedule::OwnWait;
 use bdp_sys::tun::Tun;
 use bdp_sys::{clock, process};
+use bdp_wire::probe::Probe;
 
 use crate::LabError;
 use crate::agent::is_unicast;
@@ -176,6 +178,8 @@ impl Motion {
             let _ = process::pin(0, &[cpu]);
         }
         let mut ready = Vec::new();
+        let wait = OwnWait::of_this_thread();
+        let mut waited_ns = wait.waiting_ns().unwrap_or(0);
         loop {
             if !self.take_orders() {
                 return;
@@ -198,6 +202,14 @@ impl Motion {
             });
             if self.poll.wait(&mut ready, timeout).is_err() {
                 return;
+            }
+            // Something came, and this thread was ready to run from then on: what others had of its processor since is how
+            // long it may have waited.
+            let waiting_ns = wait.waiting_ns().unwrap_or(0);
+            let ready_ns = clock::monotonic_ns().saturating_sub(waiting_ns.saturating_sub(waited_ns));
+            waited_ns = waiting_ns;
+            for active in &mut self.links {
+                active.meters.iter_mut().for_each(|meter| meter.slept_until(ready_ns));
             }
             for &token in &ready {
                 if token == WAKE {
@@ -244,12 +256,13 @@ impl Motion {
                 fault = Some(e.to_string());
             }
         }
+        let now = clock::monotonic_ns();
         self.links.push(Active {
             key,
             link: Link::new(config, seed),
             devices,
             taps,
-            meters: [Meter::new(&config.forward), Meter::new(&config.reverse)],
+            meters: [Meter::new(&config.forward, now), Meter::new(&config.reverse, now)],
             next: None,
             fault,
         });
@@ -265,12 +278,17 @@ impl Motion {
     fn read(&mut self, index: usize, end: usize, most: usize) {
         let active = &mut self.links[index];
         for _ in 0..most {
+            let now = clock::monotonic_ns();
             match active.devices[end].receive(self.rooms.room()) {
                 Ok(Some((length, header))) => {
+                    active.meters[end].found_packet(now);
                     let data = self.rooms.take(length);
                     active.take_in(end, Packet { data, offload: offload::decode(header) });
                 }
-                Ok(None) => return,
+                Ok(None) => {
+                    active.meters[end].found_nothing(now);
+                    return;
+                }
                 Err(e) => {
                     let _ = self.poll.remove(&active.devices[end]);
                     active.fault = Some(format!("read from a TUN device: {e}"));
@@ -284,7 +302,6 @@ impl Motion {
 impl Active {
     fn take_in(&mut self, end: usize, packet: Packet) {
         let now = clock::monotonic_ns();
-        self.meters[end].read += 1;
         if !is_unicast(&packet.data) {
             self.meters[end].not_ours += 1;
             if let Some(tap) = &self.taps[end]
@@ -293,6 +310,9 @@ impl Active {
                 tap.note(now, kept, Event::NotOurs);
             }
             return;
+        }
+        if let Some(probe) = Probe::of_packet(&packet.data) {
+            self.meters[end].crossings.enter(probe, now);
         }
         let from = if end == 0 { End::A } else { End::B };
         let now = Nanos(now);
@@ -328,6 +348,9 @@ impl Active {
                 };
                 let meter = &mut self.meters[direction];
                 meter.note_release(due.as_ns(), now, segments, ip_bytes);
+                if let Some(probe) = Probe::of_packet(&packet.data) {
+                    meter.crossings.release(probe, due.as_ns(), now);
+                }
                 let taken = match self.devices[device].send(&packet.data, offload::encode(&packet)) {
                     Ok(taken) => taken,
                     Err(e) => {

@@ -4,10 +4,11 @@
 
 use bdp_model::histogram::Histogram;
 use bdp_model::link::Loss;
-use bdp_model::record::{DirectionFidelity, Fidelity, Lateness};
+use bdp_model::record::{DirectionFidelity, Excess, Fidelity, FlowFidelity, Lateness, LoopFidelity};
 use bdp_model::units::Nanos;
 
 use crate::Pace;
+use crate::watch::Watched;
 
 /// Bounds of a valid case.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +61,10 @@ pub struct Observation {
     pub directions: Vec<DirectionFidelity>,
     /// Each pair of hosts that flows run between, that of the first flow first.
     pub loops: Vec<Loop>,
+    /// Each flow.
+    pub flows: Vec<FlowSeen>,
+    /// Who had the processors.
+    pub watched: Watched,
     /// Busy and stolen fractions of the host's processors.
     pub host_cpu: (f64, f64),
     /// Why a driver gave a link up.
@@ -81,6 +86,21 @@ pub struct Loop {
     pub rtt_loaded: Option<Nanos>,
     /// Smallest idle round trip measured.
     pub rtt_idle: Option<Nanos>,
+    /// What idle probes took beyond their links.
+    pub idle: Option<Excess>,
+    /// What probes took beyond their links while the flows were counted.
+    pub loaded: Option<Excess>,
+}
+
+/// A flow, as far as the emulation is concerned.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowSeen {
+    /// `near->far`.
+    pub name: String,
+    /// Share of its counted time during which the busiest link of its data was busy.
+    pub busy: Option<f64>,
+    /// Of datagrams, what its sender sent of what was asked.
+    pub sent_of_asked: Option<f64>,
 }
 
 impl Loop {
@@ -91,15 +111,26 @@ impl Loop {
     }
 }
 
+impl Loop {
+    fn report(&self) -> LoopFidelity {
+        LoopFidelity {
+            between: self.ends.clone(),
+            configured_ns: self.rtt_configured.as_ns(),
+            idle: self.idle,
+            loaded: self.loaded,
+        }
+    }
+}
+
+impl FlowSeen {
+    fn report(&self) -> FlowFidelity {
+        FlowFidelity { name: self.name.clone(), busy: self.busy, harm: 0.0, sent_of_asked: self.sent_of_asked }
+    }
+}
+
 /// Judges a case.
 pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
-    let lateness = Lateness {
-        count: seen.lateness.count(),
-        mean: seen.lateness.mean(),
-        p50: seen.lateness.percentile(50.0),
-        p99: seen.lateness.percentile(99.0),
-        max: seen.lateness.max(),
-    };
+    let lateness = Lateness::of(&seen.lateness);
     let mut broken = seen.faults.clone();
     // The shortest loop feels it first. What a late release is part of is the loop as the flow sees it, a standing queue
     // included.
@@ -135,6 +166,10 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
         release_lateness_ns: lateness,
         rtt_idle_configured_ns: seen.loops.first().map(|l| l.rtt_configured.as_ns()),
         rtt_idle_measured_ns: seen.loops.first().and_then(|l| l.rtt_idle).map(Nanos::as_ns),
+        loops: seen.loops.iter().map(Loop::report).collect(),
+        flows: seen.flows.iter().map(FlowSeen::report).collect(),
+        hosts: seen.watched.hosts,
+        others: seen.watched.others,
         directions: seen.directions,
         host_cpu_busy: busy,
         host_cpu_steal: steal,
@@ -229,6 +264,7 @@ mod tests {
                 rtt_least: Nanos::millis(40),
                 rtt_loaded: Some(Nanos(40_200_000)),
                 rtt_idle: Some(Nanos(40_100_000)),
+                ..Default::default()
             }],
             host_cpu: (0.5, 0.0),
             faults: Vec::new(),
@@ -275,6 +311,7 @@ mod tests {
             rtt_least: Nanos::millis(ms),
             rtt_loaded: None,
             rtt_idle: Some(Nanos::millis(ms)),
+            ..Default::default()
         };
         assert_eq!(late(other(100, 1)), [""; 0]);
         assert!(late(other(20, 1))[0].contains("bound 200 us"));

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod capture;
+mod crossing;
 pub mod driver;
 pub mod fidelity;
 mod host;
@@ -16,8 +17,10 @@ mod offload;
 mod rooms;
 pub mod synthetic;
 pub mod testbed;
+pub mod watch;
 
 pub use capture::{CaptureFiles, Captures};
+pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
 pub use host::AgentCommand;
 pub use testbed::{LinkOutcome, Testbed};

@@ -104,7 +104,10 @@ pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried
             rtt_loaded: None,
             // There is no stack that a probe could ask.
             rtt_idle: None,
+            ..Default::default()
         }],
+        flows: Vec::new(),
+        watched: Default::default(),
         host_cpu: steal,
         faults: driven.fault.into_iter().collect(),
     };

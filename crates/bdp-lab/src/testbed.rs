@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bdp_link::{DropCause, End};
 use bdp_model::histogram::Histogram;
 use bdp_model::link::{DirectionConfig, Loss};
-use bdp_model::record::DirectionFidelity;
+use bdp_model::record::{DirectionFidelity, Lateness};
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_sys::tun::Tun;
@@ -17,9 +17,11 @@ use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 use crate::LabError;
 use crate::agent::addresses;
 use crate::capture::Captures;
+use crate::crossing::Crossing;
 use crate::driver::{Driven, DrivenLink, Driver};
 use crate::fidelity;
 use crate::host::{AgentCommand, Host};
+use crate::meter::Meter;
 
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
 const TRANSMIT_QUEUE: u32 = 16_384;
@@ -51,9 +53,10 @@ pub struct LinkOutcome {
     pub lateness: Histogram,
     /// Why the driver gave the link up, where it did.
     pub fault: Option<String>,
-    read: [u64; 2],
-    delivered: [u64; 2],
+    /// Probes that crossed it, forward and in reverse.
+    pub crossings: [Vec<Crossing>; 2],
     ports: [(String, String); 2],
+    meters: [Meter; 2],
     /// Keeps the devices, and so their counters, until the outcome is dropped.
     _devices: [Tun; 2],
 }
@@ -99,6 +102,8 @@ impl Testbed {
             if let Some(cpus) = driver.host_cpus() {
                 bdp_sys::process::pin(running.process_id(), cpus)?;
             }
+            // It helps where it is allowed; the fidelity of each case tells how far it went without.
+            bdp_sys::process::prefer(running.process_id());
             for (device, tun) in setup.devices.iter().zip(tuns) {
                 devices.insert((host.name.clone(), device.name.clone()), tun);
             }
@@ -160,6 +165,11 @@ impl Testbed {
             }
         }
         routes
+    }
+
+    /// The processes of the hosts, by name.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.hosts.iter().map(|(name, host)| (name.clone(), host.process_id())).collect()
     }
 
     /// How the hosts came to their namespaces: `root` or `user namespace`.
@@ -236,14 +246,15 @@ fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcom
         let name = if i == 0 { format!("{a}->{b}") } else { format!("{b}->{a}") };
         direction(name, configs[i], &mut driven, i, ends[i])
     });
+    let Driven { mut meters, fault, devices, .. } = driven;
     LinkOutcome {
         directions,
         lateness,
-        fault: driven.fault,
-        read: [driven.meters[0].read, driven.meters[1].read],
-        delivered: [driven.meters[0].delivered, driven.meters[1].delivered],
+        fault,
+        crossings: meters.each_mut().map(|meter| std::mem::take(&mut meter.crossings).into_through()),
+        meters,
         ports: [0, 1].map(|i| (ports[i].host.clone(), ports[i].device.clone())),
-        _devices: driven.devices,
+        _devices: devices,
     }
 }
 
@@ -286,6 +297,8 @@ pub(crate) fn direction(
             counters.lost as f64 / counters.packets_in as f64
         },
         queueing_max_ns: counters.queueing_max.as_ns(),
+        release_lateness_ns: Lateness::of(&meter.lateness),
+        unread_ns: Lateness::of(&meter.unread),
         rate_achieved_bps: driven.meters[i].achieved_bps(),
     }
 }
@@ -300,6 +313,12 @@ fn loss_configured(loss: &Loss, packets: u64) -> f64 {
 }
 
 impl LinkOutcome {
+    /// Share of a span of the monotonic clock during which the wire of a direction (0 forward, 1 reverse) was busy; `None` where it
+    /// has no rate.
+    pub fn busy(&self, direction: usize, from_ns: u64, to_ns: u64) -> Option<f64> {
+        self.meters.get(direction)?.busy(from_ns, to_ns)
+    }
+
     /// Host and device at each end.
     pub fn ports(&self) -> &[(String, String); 2] {
         &self.ports
@@ -313,8 +332,8 @@ impl LinkOutcome {
             let dropped = readings[from].tx_dropped;
             direction.packets_in += dropped;
             direction.dropped.insert("device_in".to_owned(), dropped);
-            direction.conserved &= readings[from].tx_packets == self.read[from]
-                && readings[to].rx_packets == self.delivered[from];
+            direction.conserved &= readings[from].tx_packets == self.meters[from].read
+                && readings[to].rx_packets == self.meters[from].delivered;
         }
     }
 }

@@ -261,13 +261,98 @@ pub struct Fidelity {
     pub rtt_idle_measured_ns: Option<u64>,
     /// Each link and direction.
     pub directions: Vec<DirectionFidelity>,
+    /// Each pair of hosts that flows run between.
+    #[serde(default)]
+    pub loops: Vec<LoopFidelity>,
+    /// Each flow.
+    #[serde(default)]
+    pub flows: Vec<FlowFidelity>,
+    /// Each host, while the flows ran.
+    #[serde(default)]
+    pub hosts: Vec<HostFidelity>,
+    /// Programs that are no part of bdp and used the processors while the flows ran, the greediest first.
+    #[serde(default)]
+    pub others: Vec<OtherProgram>,
     /// The host's processors during the case: busy fraction of all of them, 0..=1.
     pub host_cpu_busy: f64,
     /// Fraction stolen by the hypervisor.
     pub host_cpu_steal: f64,
 }
 
-/// How late packets were released.
+/// Probes between two hosts, each held against what the links made of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopFidelity {
+    /// `near and far`.
+    pub between: String,
+    /// Round trip of an idle probe that the links are configured for.
+    pub configured_ns: u64,
+    /// Before the flows.
+    pub idle: Option<Excess>,
+    /// While the flows were counted.
+    pub loaded: Option<Excess>,
+}
+
+/// What round trips took beyond the delay, serialisation and queueing that the links made of the same probes, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Excess {
+    /// Probes that were answered and seen on every link of their way.
+    pub probes: u64,
+    /// Mean of what the links made of them.
+    pub emulated_mean_ns: u64,
+    /// Mean of what they took beyond.
+    pub mean_ns: u64,
+    /// Median of it.
+    pub p50_ns: u64,
+    /// Its 95th percentile.
+    pub p95_ns: u64,
+    /// Part of the mean: released late by the driver.
+    pub late_ns: u64,
+    /// Part of the mean: in the host that sends the probes, and unread in its device.
+    pub near_ns: u64,
+    /// Part of the mean: in the host that answers, and unread in its device.
+    pub far_ns: u64,
+    /// Part of the mean: in routers, and unread in their devices.
+    pub routers_ns: u64,
+}
+
+/// What the emulation's faults may have cost a flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowFidelity {
+    /// `near->far`.
+    pub name: String,
+    /// Share of the time during which the busiest link of its data was busy; null where no link has a rate.
+    pub busy: Option<f64>,
+    /// Estimate of the part of its goodput that the faults cost, 0..=1.
+    pub harm: f64,
+    /// Of datagrams, what its sender sent of what was asked, 0..=1; null of TCP.
+    pub sent_of_asked: Option<f64>,
+}
+
+/// What a host's threads had of the processors, as fractions of the time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFidelity {
+    /// Its name.
+    pub name: String,
+    /// All of its threads together; 1 is one processor.
+    pub running: f64,
+    /// The busiest one.
+    pub busiest_thread: f64,
+    /// The thread that waited longest for a processor that others had.
+    pub waiting: f64,
+}
+
+/// A program that took the processors.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherProgram {
+    /// As the kernel calls it.
+    pub name: String,
+    /// Its process.
+    pub process: u32,
+    /// How many processors it used on average.
+    pub processors: f64,
+}
+
+/// How late packets were released, or read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Packets counted.
@@ -280,6 +365,19 @@ pub struct Lateness {
     pub p99: u64,
     /// Largest.
     pub max: u64,
+}
+
+impl Lateness {
+    /// Of a histogram of nanoseconds.
+    pub fn of(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.percentile(50.0),
+            p99: histogram.percentile(99.0),
+            max: histogram.max(),
+        }
+    }
 }
 
 /// One direction of a link: what was configured and what came of it.
@@ -327,6 +425,12 @@ pub struct DirectionFidelity {
     pub loss_achieved: f64,
     /// Longest time from a packet's arrival to the end of its serialisation.
     pub queueing_max_ns: u64,
+    /// How late packets left.
+    #[serde(default)]
+    pub release_lateness_ns: Lateness,
+    /// How long packets may have waited unread in the sending device while the driver was away.
+    #[serde(default)]
+    pub unread_ns: Lateness,
 }
 
 /// Where and when a case ran.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
-use bdp_lab::fidelity::{Bounds, Loop, Observation, judge as judge_fidelity};
+use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
+use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
@@ -20,9 +21,9 @@ use bdp_wire::control::{
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
-use crate::way::{Pair, Way, smallest};
+use crate::way::{Pair, Way};
 use crate::window::{self, Means};
-use crate::{RunError, verdict};
+use crate::{RunError, observe, verdict};
 
 /// From one sample to the next.
 const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
@@ -55,7 +56,7 @@ pub struct Conductor {
 }
 
 /// What a flow's two ends saw of it.
-type Ends = (Received, Sent);
+pub(crate) type Ends = (Received, Sent);
 
 /// Both ends of each flow, and each probe flow under load.
 type Outcomes = (Vec<Ends>, Vec<Probed>);
@@ -68,6 +69,7 @@ struct Measured {
     flows: Vec<Ends>,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
     outcomes: Vec<LinkOutcome>,
+    watched: Watched,
     host_cpu: (f64, f64),
     privilege: String,
 }
@@ -161,7 +163,9 @@ impl Conductor {
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
         let begun_at_ns = machine::monotonic_ns();
+        let watch = Watch::start(testbed.processes());
         let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
+        let watched = watch.finish();
         let probed = echoes
             .into_iter()
             .zip(idle)
@@ -179,7 +183,7 @@ impl Conductor {
             outcome.hold_against(readings);
         }
         let privilege = testbed.privilege().to_owned();
-        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, host_cpu, privilege })
+        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege })
     }
 
     fn record(
@@ -197,6 +201,7 @@ impl Conductor {
             probed.map(PairProbed::rtt_ns).unwrap_or_default()
         };
         let first = case.flows.first().map(rtt_of).unwrap_or_default();
+        let mut seen = observe::seen(case, &measured.probed, &measured.flows, &measured.outcomes);
         let flows: Vec<FlowRecord> = case
             .flows
             .iter()
@@ -214,11 +219,8 @@ impl Conductor {
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
         let expected = verdict::expected(case, &plan.means, &flows);
-        let mut seen = Observation {
-            loops: measured.probed.iter().filter_map(|probed| probed.as_loop(case)).collect(),
-            host_cpu: measured.host_cpu,
-            ..Default::default()
-        };
+        seen.watched = measured.watched;
+        seen.host_cpu = measured.host_cpu;
         for outcome in measured.outcomes {
             seen.lateness.merge(&outcome.lateness);
             seen.directions.extend(outcome.directions);
@@ -301,31 +303,18 @@ struct Echo {
 }
 
 /// What was probed between two hosts.
-struct PairProbed {
-    pair: Pair,
+pub(crate) struct PairProbed {
+    pub(crate) pair: Pair,
     /// Each probe before the flows started.
-    idle: Probed,
+    pub(crate) idle: Probed,
     /// Each probe beside them.
-    loaded: Probed,
+    pub(crate) loaded: Probed,
 }
 
 impl PairProbed {
-    fn rtt_ns(&self) -> RttReport {
+    pub(crate) fn rtt_ns(&self) -> RttReport {
         let summary = |probed: &Probed| RttSummary::of(probed.sent(), probed.round_trips_ns());
         RttReport { idle: summary(&self.idle), loaded: summary(&self.loaded) }
-    }
-
-    fn as_loop(&self, case: &CaseSpec) -> Option<Loop> {
-        let way = Way::between(case, &self.pair.from, &self.pair.to)?;
-        let RttReport { idle, loaded } = self.rtt_ns();
-        Some(Loop {
-            ends: format!("{} and {}", self.pair.from, self.pair.to),
-            links: way.length(),
-            rtt_configured: configured_rtt(case, &self.pair)?,
-            rtt_least: least_rtt(case, &self.pair)?,
-            rtt_loaded: loaded.map(|r| Nanos(r.p50)),
-            rtt_idle: smallest(idle),
-        })
     }
 }
 
@@ -607,14 +596,14 @@ fn window_report(
 }
 
 /// The round trip that a probe finds on idle links: both delays and every serialisation.
-fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
     Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
 }
 
 /// The least that jitter can make of it.
-fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
     Some(Way::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))

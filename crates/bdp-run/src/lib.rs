@@ -9,6 +9,8 @@ pub mod calibrate;
 mod capture;
 pub mod conduct;
 pub mod measure;
+mod observe;
+mod passage;
 pub mod refine;
 pub mod schedule;
 mod share;

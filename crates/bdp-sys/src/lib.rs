@@ -16,6 +16,7 @@ pub mod payload;
 pub mod poll;
 pub mod process;
 pub mod random;
+pub mod schedule;
 pub mod signal;
 pub mod socket;
 pub mod softnet;

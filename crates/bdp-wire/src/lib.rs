@@ -14,6 +14,7 @@ pub mod frame;
 pub mod iperf2;
 pub mod iperf3;
 pub mod pattern;
+pub mod probe;
 pub mod proof;
 pub mod session;
 pub mod setup;

@@ -1,0 +1,123 @@
+//! What the kernel's scheduler says of threads and processes: processor time used, and time spent waiting for a processor.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// A thread's time, since it was started, from `/proc/PID/task/TID/schedstat` (Linux `Documentation/scheduler/sched-stats`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadTime {
+    /// The thread.
+    pub thread: u32,
+    /// On a processor.
+    pub running_ns: u64,
+    /// Ready to run, while other threads had the processor.
+    pub waiting_ns: u64,
+}
+
+/// Times of all threads of a process; empty where it has ended or the kernel does not keep them (`CONFIG_SCHED_INFO`).
+pub fn thread_times(process: u32) -> Vec<ThreadTime> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let thread = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+            let (running_ns, waiting_ns) = parse_schedstat(&text)?;
+            Some(ThreadTime { thread, running_ns, waiting_ns })
+        })
+        .collect()
+}
+
+/// The calling thread's own waiting time, read again and again.
+#[derive(Debug)]
+pub struct OwnWait {
+    file: Option<File>,
+}
+
+impl OwnWait {
+    /// Of the calling thread, whichever thread asks later.
+    pub fn of_this_thread() -> Self {
+        Self { file: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    /// Time it was ready to run while others had its processor, since it was started; `None` where the kernel keeps no account.
+    pub fn waiting_ns(&self) -> Option<u64> {
+        let mut room = [0; 96];
+        let length = self.file.as_ref()?.read_at(&mut room, 0).ok()?;
+        parse_schedstat(std::str::from_utf8(&room[..length]).ok()?).map(|(_, waiting)| waiting)
+    }
+}
+
+fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_ascii_whitespace();
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// A process and the processor time that it has used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessTime {
+    /// Its id.
+    pub process: u32,
+    /// The process that started it.
+    pub parent: u32,
+    /// What its program is called, 15 bytes at most.
+    pub name: String,
+    /// User and system time, all threads.
+    pub running_ns: u64,
+}
+
+/// Times of all processes that `/proc` shows to this user.
+pub fn process_times() -> Vec<ProcessTime> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit())))
+        .filter_map(|entry| parse_stat(&fs::read_to_string(entry.path().join("stat")).ok()?))
+        .collect()
+}
+
+/// `PID (NAME) STATE PPID ...`, utime and stime being fields 14 and 15 (proc(5)), in hundredths of a second.
+fn parse_stat(text: &str) -> Option<ProcessTime> {
+    const TICK_NS: u64 = 10_000_000;
+    // A name may hold parentheses and blanks of its own: the last parenthesis ends it.
+    let (head, tail) = text.rsplit_once(')')?;
+    let (process, name) = head.split_once('(')?;
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    let ticks = |i: usize| fields.get(i)?.parse::<u64>().ok();
+    Some(ProcessTime {
+        process: process.trim().parse().ok()?,
+        parent: fields.get(1)?.parse().ok()?,
+        name: name.to_owned(),
+        running_ns: (ticks(11)? + ticks(12)?) * TICK_NS,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_stat_is_read_whatever_the_name() {
+        let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 100 0 0\n";
+        let found = parse_stat(line).unwrap();
+        assert_eq!((found.process, found.parent, found.name.as_str()), (42, 7, "a) b (c"));
+        assert_eq!(found.running_ns, 3_000_000_000);
+        assert_eq!(parse_stat("42 (a"), None);
+        assert_eq!(parse_stat("42 (a) S 1"), None);
+    }
+
+    #[test]
+    fn schedstat_has_running_and_waiting_time() {
+        assert_eq!(parse_schedstat("638295 17 1\n"), Some((638_295, 17)));
+        assert_eq!(parse_schedstat("638295"), None);
+    }
+
+    #[test]
+    fn this_process_is_found_with_its_threads() {
+        let own = std::process::id();
+        assert!(process_times().iter().any(|p| p.process == own));
+        // A kernel without the account gives none, and says so alike in both places.
+        assert_eq!(thread_times(own).is_empty(), OwnWait::of_this_thread().waiting_ns().is_none());
+        assert_eq!(thread_times(u32::MAX), []);
+    }
+}

@@ -1,0 +1,80 @@
+//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back unchanged.
+//!
+//! The emulator between the two hosts reads it too: the stamp of each probe, beside the times at which the emulator read
+//! and released it, says where a round trip's time went.
+
+/// Bytes of a probe's payload.
+pub const PROBE_BYTES: usize = 16;
+/// UDP's protocol number (IANA).
+const UDP: u8 = 17;
+const UDP_HEADER_BYTES: usize = 8;
+
+/// What a probe carries, big-endian in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Probe {
+    /// Its number within its flow, from 0.
+    pub number: u64,
+    /// When it was sent, by the machine's monotonic clock.
+    pub sent_at_ns: u64,
+}
+
+impl Probe {
+    /// As bytes.
+    pub fn encode(self) -> [u8; PROBE_BYTES] {
+        let mut bytes = [0; PROBE_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.sent_at_ns.to_be_bytes());
+        bytes
+    }
+
+    /// From a payload of exactly a probe's length.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; PROBE_BYTES] = bytes.try_into().ok()?;
+        let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
+        Some(Self { number: word(0), sent_at_ns: word(8) })
+    }
+
+    /// From an IP packet, IPv4 or IPv6 without extension headers, that carries a datagram of a probe's length.
+    pub fn of_packet(packet: &[u8]) -> Option<Self> {
+        let header_bytes = match packet.first()? >> 4 {
+            4 if *packet.get(9)? == UDP => usize::from(packet[0] & 0x0f) * 4,
+            6 if *packet.get(6)? == UDP => 40,
+            _ => return None,
+        };
+        Self::decode(packet.get(header_bytes + UDP_HEADER_BYTES..)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROBE: Probe = Probe { number: 7, sent_at_ns: 0x0102_0304_0506_0708 };
+
+    #[test]
+    fn a_probe_survives_encoding() {
+        assert_eq!(Probe::decode(&PROBE.encode()), Some(PROBE));
+        assert_eq!(Probe::decode(&[0; 15]), None);
+        assert_eq!(Probe::decode(&[0; 17]), None);
+    }
+
+    #[test]
+    fn a_probe_is_found_in_a_packet_of_either_ip_version() {
+        let mut v4 = vec![0u8; 28];
+        v4[0] = 0x45;
+        v4[9] = UDP;
+        v4.extend(PROBE.encode());
+        assert_eq!(Probe::of_packet(&v4), Some(PROBE));
+        let mut v6 = vec![0u8; 48];
+        v6[0] = 0x60;
+        v6[6] = UDP;
+        v6.extend(PROBE.encode());
+        assert_eq!(Probe::of_packet(&v6), Some(PROBE));
+        v4[9] = 6;
+        assert_eq!(Probe::of_packet(&v4), None);
+        v6.push(0);
+        assert_eq!(Probe::of_packet(&v6), None);
+        assert_eq!(Probe::of_packet(&[0x4f; 12]), None);
+        assert_eq!(Probe::of_packet(&[]), None);
+    }
+}

@@ -262,7 +262,10 @@ impl Motion {
             link: Link::new(config, seed),
             devices,
             taps,
-            meters: [Meter::new(&config.forward, now), Meter::new(&config.reverse, now)],
+            meters: [
+                Meter::new(&config.forward, &config.reverse, now),
+                Meter::new(&config.reverse, &config.forward, now),
+            ],
             next: None,
             fault,
         });

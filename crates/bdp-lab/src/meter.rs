@@ -8,10 +8,10 @@ use crate::crossing::Crossings;
 /// Shortest busy stretch over which a rate is told.
 const SHORTEST_STRETCH_NS: u64 = 100_000_000;
 
-/// Resolution at which the wire's busy time is kept.
-const BUSY_STEP_NS: u64 = 50_000_000;
+/// Resolution at which busy times and delays are kept.
+const STEP_NS: u64 = 50_000_000;
 /// Steps that are kept: 24 hours.
-const MOST_BUSY_STEPS: usize = 24 * 3600 * 20;
+const MOST_STEPS: usize = 24 * 3600 * 20;
 /// A driver that looks at a device this long after its last look was away: what it finds then may have waited.
 const AWAY_NS: u64 = 20_000;
 
@@ -36,10 +36,23 @@ pub(crate) struct Meter {
     /// Packets read from the sending device, a super-packet being one.
     pub(crate) read: u64,
     stretch: Option<Stretch>,
-    /// How long the wire was taken by packets whose serialisation ended in each [`BUSY_STEP_NS`] since the beginning.
+    /// How long the wire was taken by packets whose serialisation ended in each [`STEP_NS`] since the beginning.
     busy_ns: Vec<u64>,
+    /// The longest that a packet lay unread or was late, in each of the same steps.
+    worst_ns: Vec<u64>,
     begun_ns: u64,
+    /// The delays of both directions.
+    round_trip_ns: u64,
     best: Option<(u64, f64)>,
+}
+
+/// The step of a moment, where so many are kept.
+fn step_of(steps: &mut Vec<u64>, begun_ns: u64, at_ns: u64) -> Option<&mut u64> {
+    let step = (at_ns.saturating_sub(begun_ns) / STEP_NS) as usize;
+    if step < MOST_STEPS && steps.len() <= step {
+        steps.resize(step + 1, 0);
+    }
+    steps.get_mut(step)
 }
 
 /// Packets that left the wire back to back.
@@ -52,8 +65,8 @@ struct Stretch {
 }
 
 impl Meter {
-    /// Of a direction whose sending device is looked at from `now_ns` on.
-    pub(crate) fn new(config: &DirectionConfig, now_ns: u64) -> Self {
+    /// Of a direction whose sending device is looked at from `now_ns` on, beside the way back.
+    pub(crate) fn new(config: &DirectionConfig, back: &DirectionConfig, now_ns: u64) -> Self {
         Self {
             rate_bps: config.rate.map(|r| r.as_bps()),
             overhead_bytes: u64::from(config.overhead_bytes),
@@ -67,6 +80,8 @@ impl Meter {
             read: 0,
             stretch: None,
             busy_ns: Vec::new(),
+            worst_ns: Vec::new(),
+            round_trip_ns: config.delay.as_ns() + back.delay.as_ns(),
             begun_ns: now_ns,
             best: None,
         }
@@ -74,36 +89,64 @@ impl Meter {
 
     /// A look at the sending device at `now_ns` found nothing.
     pub(crate) fn found_nothing(&mut self, now_ns: u64) {
-        self.looks.note(now_ns);
-        self.looks.held_since_ns = None;
+        let over = self.looks.note(now_ns);
+        self.note_away(over);
+        let over = self.looks.away.take();
+        self.note_away(over);
     }
 
     /// A look at the sending device at `now_ns` found a packet, which was read.
     pub(crate) fn found_packet(&mut self, now_ns: u64) {
-        self.looks.note(now_ns);
+        let over = self.looks.note(now_ns);
+        self.note_away(over);
         self.read += 1;
-        self.unread.record(self.looks.held_since_ns.map_or(0, |since| now_ns.saturating_sub(since)));
+        match &mut self.looks.away {
+            Some(away) => away.found += 1,
+            None => self.unread.record(0),
+        }
     }
 
     /// The driver slept until something came, and has been ready to run since `ready_ns`.
     pub(crate) fn slept_until(&mut self, ready_ns: u64) {
-        if self.looks.held_since_ns.is_none() {
+        if self.looks.away.is_none() {
             self.looks.last_ns = self.looks.last_ns.max(ready_ns);
         }
     }
 
+    /// What was found after the driver had been away waited for part of that time: a flow sends what a round trip lets it send and
+    /// then waits too, so that packets come evenly over the first round trip of it, and not after.
+    fn note_away(&mut self, away: Option<Away>) {
+        let Some(Away { for_ns, until_ns, found: found @ 1.. }) = away else { return };
+        let waited = for_ns - for_ns.min(self.round_trip_ns) / 2;
+        self.unread.record_many(waited, found);
+        self.worst(until_ns, waited);
+    }
+
+    /// Keeps the worst delay that a packet met at this moment.
+    fn worst(&mut self, at_ns: u64, delay_ns: u64) {
+        if let Some(step) = step_of(&mut self.worst_ns, self.begun_ns, at_ns) {
+            *step = (*step).max(delay_ns);
+        }
+    }
+
+    /// The longest that a packet lay unread or was late within a step of this moment.
+    pub(crate) fn worst_at(&self, at_ns: u64) -> u64 {
+        let step = (at_ns.saturating_sub(self.begun_ns) / STEP_NS) as usize;
+        self.worst_ns.iter().skip(step.saturating_sub(1)).take(3).copied().max().unwrap_or(0)
+    }
+
     /// Notes the release at `released` of wire segments of `ip_bytes` together, the last of which was due at `due`.
     pub(crate) fn note_release(&mut self, due: u64, released: u64, segments: u32, ip_bytes: u64) {
-        self.lateness.record(released.saturating_sub(due));
+        let late = released.saturating_sub(due);
+        self.lateness.record(late);
+        if late > AWAY_NS {
+            self.worst(released, late);
+        }
         let Some(rate) = self.rate_bps.filter(|&r| r > 0) else { return };
         let wire_bytes = ip_bytes + u64::from(segments) * self.overhead_bytes;
         let serialisation = wire_bytes * 8 * 1_000_000_000 / rate;
-        let step = (due.saturating_sub(self.begun_ns) / BUSY_STEP_NS) as usize;
-        if step < MOST_BUSY_STEPS {
-            if self.busy_ns.len() <= step {
-                self.busy_ns.resize(step + 1, 0);
-            }
-            self.busy_ns[step] += serialisation;
+        if let Some(step) = step_of(&mut self.busy_ns, self.begun_ns, due) {
+            *step += serialisation;
         }
         match &mut self.stretch {
             // Back to back: this one's serialisation began when the last one's ended (to the rounding).
@@ -137,12 +180,12 @@ impl Meter {
     /// of a span shorter than two steps.
     pub(crate) fn busy(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         self.rate_bps.filter(|&rate| rate > 0)?;
-        let step = |at: u64| (at.saturating_sub(self.begun_ns) / BUSY_STEP_NS) as usize;
+        let step = |at: u64| (at.saturating_sub(self.begun_ns) / STEP_NS) as usize;
         // What leaves the wire is due one delay later: the first step of the span may hold what came before it.
         let (from, to) = (step(from_ns) + 1, step(to_ns));
         let steps = to.checked_sub(from).filter(|&steps| steps > 0)?;
         let busy: u64 = self.busy_ns.iter().skip(from).take(steps).sum();
-        Some((busy as f64 / (steps as u64 * BUSY_STEP_NS) as f64).min(1.0))
+        Some((busy as f64 / (steps as u64 * STEP_NS) as f64).min(1.0))
     }
 
     /// Wire rate by actual releases over the longest stretch without a gap; `None` below a tenth of a second.
@@ -156,29 +199,42 @@ impl Meter {
 #[derive(Debug, Clone, Copy, Default)]
 struct Looks {
     last_ns: u64,
-    /// Since when the packets found now may have waited: the look before the driver was away.
-    held_since_ns: Option<u64>,
+    away: Option<Away>,
+}
+
+/// The driver was away, and what it has found since may have come meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    /// For how long, and until when.
+    for_ns: u64,
+    until_ns: u64,
+    found: u64,
 }
 
 impl Looks {
-    fn note(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.last_ns) > AWAY_NS {
-            self.held_since_ns.get_or_insert(self.last_ns);
-        }
+    /// The time away that ends with a look at `now_ns`, where the driver had been away before it and what came meanwhile is read.
+    fn note(&mut self, now_ns: u64) -> Option<Away> {
+        let gap = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
+        // What is found later than as long as the driver was away came after it.
+        let over = self.away.take_if(|away| gap > AWAY_NS || now_ns > away.until_ns + away.for_ns);
+        if gap > AWAY_NS {
+            self.away = Some(Away { for_ns: gap, until_ns: now_ns, found: 0 });
+        }
+        over
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::units::Rate;
+    use bdp_model::units::{Nanos, Rate};
 
     use super::*;
 
     #[test]
     fn the_rate_is_that_of_the_longest_gapless_stretch() {
         let config = DirectionConfig { rate: Some(Rate::mbps(12)), overhead_bytes: 0, ..Default::default() };
-        let mut meter = Meter::new(&config, 0);
+        let mut meter = Meter::new(&config, &config, 0);
         // 1500 bytes at 12 Mbit/s are a millisecond each; releases are 10 us late throughout.
         for i in 0..50u64 {
             meter.note_release(i * 1_000_000, i * 1_000_000 + 10_000, 1, 1500);
@@ -196,7 +252,7 @@ mod tests {
     fn a_run_counts_with_the_overhead_of_each_of_its_segments() {
         let config =
             DirectionConfig { rate: Some(Rate::mbps(12_304)), overhead_bytes: 38, ..Default::default() };
-        let mut meter = Meter::new(&config, 0);
+        let mut meter = Meter::new(&config, &config, 0);
         // 1538 wire bytes are a microsecond each; runs of 50 and of 7 alternate.
         let mut due = 0;
         for n in 0..5_000u64 {
@@ -211,7 +267,7 @@ mod tests {
     #[test]
     fn a_short_stretch_tells_nothing() {
         let config = DirectionConfig { rate: Some(Rate::mbps(12)), overhead_bytes: 0, ..Default::default() };
-        let mut meter = Meter::new(&config, 0);
+        let mut meter = Meter::new(&config, &config, 0);
         (0..50u64).for_each(|i| meter.note_release(i * 1_000_000, i * 1_000_000, 1, 1500));
         assert_eq!(meter.achieved_bps(), None);
     }
@@ -219,7 +275,7 @@ mod tests {
     #[test]
     fn the_busy_share_is_that_of_the_span() {
         let config = DirectionConfig { rate: Some(Rate::mbps(12)), overhead_bytes: 0, ..Default::default() };
-        let mut meter = Meter::new(&config, 1_000_000_000);
+        let mut meter = Meter::new(&config, &config, 1_000_000_000);
         // A millisecond of wire every other millisecond, for a second that begins one second later.
         for i in 0..500u64 {
             let due = 2_000_000_000 + 2_000_000 * i;
@@ -229,42 +285,74 @@ mod tests {
         assert_eq!(share(2_000_000_000, 3_000_000_000), Some(0.5));
         assert_eq!(share(1_000_000_000, 2_000_000_000), Some(0.0));
         assert_eq!(share(2_000_000_000, 2_090_000_000), None);
-        assert_eq!(Meter::new(&DirectionConfig::default(), 0).busy(0, 1_000_000_000), None);
+        assert_eq!(idle_meter(0).busy(0, 1_000_000_000), None);
+    }
+
+    /// Of a direction with so many milliseconds of delay, and the same back.
+    fn idle_meter(delay_ms: u64) -> Meter {
+        let config = DirectionConfig { delay: Nanos::millis(delay_ms), ..Default::default() };
+        Meter::new(&config, &config, 0)
     }
 
     #[test]
-    fn packets_found_after_the_driver_was_away_may_have_waited_since_its_last_look() {
-        let mut meter = Meter::new(&DirectionConfig::default(), 0);
+    fn packets_found_after_the_driver_was_away_have_waited() {
+        let mut meter = idle_meter(1);
         // Looks 5 us apart: nothing waits.
         meter.found_nothing(5_000);
         meter.found_packet(10_000);
         assert_eq!(meter.unread.max(), 0);
-        // Away for 3 ms: what lies there then may have come at once, also what is read later without a pause.
+        // Away for 3 ms: what lies there came within the first 2 ms of it, one round trip.
         meter.found_packet(3_010_000);
         meter.found_packet(3_012_000);
-        let waited: Vec<u64> = meter.unread.buckets().map(|b| b.count).collect();
-        assert_eq!(waited.iter().sum::<u64>(), 3);
-        assert!((2_990_000..=3_050_000).contains(&meter.unread.max()), "{}", meter.unread.max());
-        // An empty device ends it.
         meter.found_nothing(3_014_000);
+        assert_eq!(meter.unread.count(), 3);
+        assert_eq!(meter.unread.max(), 2_000_000);
+        assert_eq!(meter.worst_at(3_500_000), 2_000_000);
+        assert_eq!(meter.worst_at(200_000_000), 0);
+        // An empty device ends it.
         meter.found_packet(3_016_000);
         assert_eq!(meter.unread.percentile(50.0), 0);
+        // Away for less than a round trip: half of it on average.
+        meter.found_packet(4_016_000);
+        meter.found_nothing(4_020_000);
+        assert_eq!(meter.unread.count(), 5);
+        assert!(meter.unread.percentile(75.0).abs_diff(500_000) < 10_000, "{}", meter.unread.percentile(75.0));
+    }
+
+    #[test]
+    fn what_is_found_long_after_the_driver_was_away_came_later() {
+        let mut meter = idle_meter(0);
+        meter.found_nothing(0);
+        // Away for 100 us, then a device that is never empty.
+        for i in 0..100u64 {
+            meter.found_packet(100_000 + i * 2_000);
+        }
+        meter.found_nothing(301_000);
+        let waited = meter.unread.buckets().filter(|b| b.count > 1).count();
+        assert!(waited >= 1);
+        assert_eq!(meter.unread.count(), 100);
+        // 51 packets in the first 100 us after it.
+        assert_eq!(meter.unread.percentile(40.0), 0);
+        assert!(meter.unread.percentile(60.0) >= 100_000);
     }
 
     #[test]
     fn a_driver_that_slept_was_away_only_while_others_had_its_processor() {
-        let mut meter = Meter::new(&DirectionConfig::default(), 0);
+        let mut meter = idle_meter(0);
         meter.found_nothing(1_000);
         meter.slept_until(50_000_000);
         meter.found_packet(50_004_000);
-        assert_eq!(meter.unread.max(), 0);
         meter.found_nothing(50_006_000);
+        assert_eq!(meter.unread.max(), 0);
         meter.slept_until(60_000_000);
         meter.found_packet(62_000_000);
-        assert!((1_980_000..=2_040_000).contains(&meter.unread.max()), "{}", meter.unread.max());
+        meter.found_nothing(62_002_000);
+        assert_eq!(meter.unread.max(), 2_000_000);
         // What was left in the device when it slept has waited all that time.
+        meter.found_packet(62_100_000);
         meter.slept_until(70_000_000);
         meter.found_packet(70_001_000);
-        assert!(meter.unread.max() >= 9_900_000, "{}", meter.unread.max());
+        meter.found_nothing(70_002_000);
+        assert!(meter.unread.max() >= 7_900_000, "{}", meter.unread.max());
     }
 }

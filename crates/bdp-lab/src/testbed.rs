@@ -11,6 +11,7 @@ use bdp_model::link::{DirectionConfig, Loss};
 use bdp_model::record::{DirectionFidelity, Lateness};
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_model::units::Nanos;
 use bdp_sys::tun::Tun;
 use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 
@@ -317,6 +318,11 @@ impl LinkOutcome {
     /// has no rate.
     pub fn busy(&self, direction: usize, from_ns: u64, to_ns: u64) -> Option<f64> {
         self.meters.get(direction)?.busy(from_ns, to_ns)
+    }
+
+    /// The longest that a packet of a direction lay unread or was late around a moment of the monotonic clock.
+    pub fn worst_at(&self, direction: usize, at_ns: u64) -> Nanos {
+        Nanos(self.meters.get(direction).map_or(0, |meter| meter.worst_at(at_ns)))
     }
 
     /// Host and device at each end.

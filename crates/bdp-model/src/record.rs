@@ -253,6 +253,9 @@ pub struct Fidelity {
     pub valid: bool,
     /// Each bound that was broken, in words with the measured value and the bound.
     pub broken: Vec<String>,
+    /// Who or what broke them, as far as that was seen, and what to do; null where nothing was broken.
+    #[serde(default)]
+    pub cause: Option<String>,
     /// How late packets left the emulator, all links and directions.
     pub release_lateness_ns: Lateness,
     /// Smallest idle round trip against the configured one.
@@ -305,6 +308,11 @@ pub struct Excess {
     pub p50_ns: u64,
     /// Its 95th percentile.
     pub p95_ns: u64,
+    /// Mean of how late probes were sent: a host without a processor sends late, and what a flow loses then no round trip shows.
+    pub sent_late_ns: u64,
+    /// Part of a flow's goodput that such round trips cost, 0..=1, where round trips rule it: the mean of what each probe took beyond the
+    /// links and beyond what hosts usually take, over all that it took.
+    pub harm: f64,
     /// Part of the mean: released late by the driver.
     pub late_ns: u64,
     /// Part of the mean: in the host that sends the probes, and unread in its device.
@@ -322,8 +330,13 @@ pub struct FlowFidelity {
     pub name: String,
     /// Share of the time during which the busiest link of its data was busy; null where no link has a rate.
     pub busy: Option<f64>,
-    /// Estimate of the part of its goodput that the faults cost, 0..=1.
+    /// Estimate of the part of its goodput that the faults cost, 0..=1: the larger of the next two, and no more than its busiest
+    /// link has room for.
     pub harm: f64,
+    /// By the probes between its hosts; null where none was answered.
+    pub harm_by_probes: Option<f64>,
+    /// By how long its packets lay unread and how late they were released.
+    pub harm_by_packets: f64,
     /// Of datagrams, what its sender sent of what was asked, 0..=1; null of TCP.
     pub sent_of_asked: Option<f64>,
 }

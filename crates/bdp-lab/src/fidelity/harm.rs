@@ -1,0 +1,127 @@
+//! How much of a flow's goodput the emulation cost.
+//!
+//! A flow whose window, or whose losses, bound it sends so much in each round trip. So what a round trip takes beyond its links is
+//! goodput lost, in proportion. It is estimated twice, and the larger counts:
+//!
+//! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By Little's law
+//!   (Operations Research 9, 1961) the mean over packets is what counts.
+//! - by **probes**: what each took beyond its links, in either host or on a driver, how late it was sent included. Probes come
+//!   evenly in time, so each says what part of its rate the flow had at that moment: R / (R + x).
+//!
+//! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link holds what it waits for. So the harm is at
+//! most the share of the time in which its busiest link was idle.
+
+use bdp_model::record::{Excess, FlowFidelity};
+use bdp_model::units::Nanos;
+
+use super::{FlowSeen, Observation, part};
+
+/// What hosts and wake-ups take of a round trip on a machine that nobody disturbs, which is no harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Two stacks, the threads of the probe and of its echo, and the wake-ups of a driver.
+    pub round_trip: Nanos,
+    /// The same between idle processors, which take longer to wake.
+    pub idle: Nanos,
+    /// How late a timer wakes the thread that sends a probe.
+    pub sending: Nanos,
+    /// Reading and releasing, over all links there and back.
+    pub packets: Nanos,
+}
+
+impl Allowance {
+    /// Of a round trip over so many links.
+    pub(super) fn of(links: usize, rtt_configured: Nanos) -> Self {
+        let further = links.max(1) as u64 - 1;
+        let usual = 150 + 50 * further;
+        let of_rtt = part(rtt_configured, 0.01);
+        Self {
+            round_trip: Nanos::micros(usual) + of_rtt,
+            idle: Nanos::micros(usual + 50) + of_rtt,
+            sending: Nanos::micros(100),
+            packets: Nanos::micros(40 * (1 + further)),
+        }
+    }
+
+    /// Part of a flow's goodput that is lost at a moment at which a probe, sent so late, took so much beyond its links' time.
+    pub fn harm(&self, emulated_ns: u64, beyond_ns: u64, sent_late_ns: u64) -> f64 {
+        let beyond = beyond_ns.saturating_sub(self.round_trip.as_ns())
+            + sent_late_ns.saturating_sub(self.sending.as_ns());
+        let usual = emulated_ns + beyond_ns.min(self.round_trip.as_ns());
+        beyond as f64 / (usual + beyond).max(1) as f64
+    }
+}
+
+/// The estimate for a flow.
+pub(super) fn of(flow: &FlowSeen, seen: &Observation) -> FlowFidelity {
+    let probed = seen.loops.get(flow.on_loop).and_then(|l| l.loaded);
+    let harm_by_probes = probed.map(|excess| excess.harm);
+    let harm_by_packets = by_packets(flow, seen, probed);
+    let room = flow.busy.map_or(1.0, |busy| 1.0 - busy);
+    let harm = match flow.datagrams {
+        // A sender that asks nobody loses nothing by a longer round trip.
+        Some(datagrams) => datagrams.edges,
+        None => harm_by_packets.max(harm_by_probes.unwrap_or(0.0)).min(room),
+    };
+    FlowFidelity {
+        name: flow.name.clone(),
+        busy: flow.busy,
+        harm,
+        harm_by_probes,
+        harm_by_packets,
+        sent_of_asked: flow.datagrams.map(|d| d.sent_of_asked),
+    }
+}
+
+fn by_packets(flow: &FlowSeen, seen: &Observation, probed: Option<Excess>) -> f64 {
+    let Some(on_loop) = seen.loops.get(flow.on_loop) else { return 0.0 };
+    let allowance = on_loop.allowance();
+    let (unread, late) = delays(flow, seen);
+    let beyond = (unread + late).saturating_sub(allowance.packets.as_ns());
+    let emulated = probed.map_or(on_loop.rtt_configured.as_ns(), |excess| excess.emulated_mean_ns);
+    let usual = emulated + allowance.round_trip.as_ns();
+    beyond as f64 / (usual + beyond).max(1) as f64
+}
+
+/// Mean time unread and mean lateness of a flow's packets, all directions that they cross together.
+fn delays(flow: &FlowSeen, seen: &Observation) -> (u64, u64) {
+    let ways = flow.way.iter().filter_map(|&i| seen.directions.get(i));
+    ways.fold((0, 0), |(unread, late), d| (unread + d.unread_ns.mean, late + d.release_lateness_ns.mean))
+}
+
+/// Where a round trip's time went, for a message: the largest parts first.
+pub(super) fn explain(flow: &FlowSeen, report: &FlowFidelity, seen: &Observation) -> String {
+    if flow.datagrams.is_some() {
+        return "packets were late where counting began or ended".to_owned();
+    }
+    let probed = seen.loops.get(flow.on_loop).and_then(|l| l.loaded);
+    let (unread, late) = delays(flow, seen);
+    let (mut parts, of, whole) = match probed.filter(|p| p.harm >= report.harm_by_packets) {
+        Some(p) => {
+            let (near, far) = flow.name.split_once("->").unwrap_or(("near", "far"));
+            let parts = vec![
+                (p.sent_late_ns, "before they were sent".to_owned()),
+                (p.near_ns, format!("in {near}")),
+                (p.far_ns, format!("in {far}")),
+                (p.routers_ns, "in routers".to_owned()),
+                (p.late_ns, "released late".to_owned()),
+            ];
+            (parts, "probes", p.mean_ns + p.sent_late_ns)
+        }
+        None => {
+            let parts = vec![
+                (unread, "unread by the emulator".to_owned()),
+                (late, "released late by it".to_owned()),
+            ];
+            (parts, "packets", unread + late)
+        }
+    };
+    parts.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    let largest: Vec<String> = parts
+        .iter()
+        .take(2)
+        .filter(|&&(ns, _)| ns * 10 >= whole)
+        .map(|(ns, place)| format!("{} {place}", Nanos(*ns)))
+        .collect();
+    format!("{of} took {} a round trip beyond the links: {}", Nanos(whole), largest.join(", "))
+}

@@ -1,0 +1,248 @@
+//! How well the emulator kept its promise, and whether that is well enough. Pure: numbers in, verdict out.
+//!
+//! What is judged is harm: the part of a flow's goodput that the emulation cost it. The bounds are stated in `docs/fidelity.md`, with
+//! how often they err; a case past any of them is INVALID and enters no statistic.
+
+mod cause;
+mod harm;
+mod loss;
+
+use bdp_model::histogram::Histogram;
+use bdp_model::record::{DirectionFidelity, Excess, Fidelity, FlowFidelity, Lateness, LoopFidelity};
+use bdp_model::units::Nanos;
+
+use crate::watch::Watched;
+
+pub use harm::Allowance;
+pub(crate) use loss::tolerance as loss_tolerance;
+
+/// Bounds of a valid case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Part of a flow's goodput that the emulation may have cost, by its own estimate.
+    pub harm: f64,
+    /// Median of what idle probes take beyond their links and beyond what hosts usually take, as a fraction of the configured RTT.
+    pub idle: f64,
+    /// Part of what was asked of a sender of datagrams that it may have sent too little or too much.
+    pub sent: f64,
+    /// Relative distance of the achieved rate from the configured one.
+    pub rate: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { harm: 0.04, idle: 0.04, sent: 0.02, rate: 0.005 }
+    }
+}
+
+/// What was seen during a case.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// Lateness of every release on every link.
+    pub lateness: Histogram,
+    /// Each direction of each link, the forward one first.
+    pub directions: Vec<DirectionFidelity>,
+    /// Each pair of hosts that flows run between, that of the first flow first.
+    pub loops: Vec<Loop>,
+    /// Each flow.
+    pub flows: Vec<FlowSeen>,
+    /// Who had the processors.
+    pub watched: Watched,
+    /// Busy and stolen fractions of the machine's processors.
+    pub host_cpu: (f64, f64),
+    /// How many processors the machine has.
+    pub cpus: u32,
+    /// Whether other cases ran beside this one.
+    pub shared: bool,
+    /// Why a driver gave a link up.
+    pub faults: Vec<String>,
+}
+
+/// The way from one host to another and back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Loop {
+    /// Its ends, for messages: `h1 and h2`.
+    pub ends: String,
+    /// Links on the longer of the two paths.
+    pub links: usize,
+    /// The round trip that the links were configured for, a probe's serialisation included.
+    pub rtt_configured: Nanos,
+    /// The least that jitter can make of it; the same where there is none.
+    pub rtt_least: Nanos,
+    /// Whether jitter varies it, so that only what probes take beyond their links can be judged.
+    pub jitter: bool,
+    /// Smallest and median idle round trip; `None` where no probe was answered.
+    pub rtt_idle: Option<(Nanos, Nanos)>,
+    /// Whether idle probes were to be sent.
+    pub probed_idle: bool,
+    /// What idle probes took beyond their links.
+    pub idle: Option<Excess>,
+    /// What probes took beyond their links while the flows were counted.
+    pub loaded: Option<Excess>,
+}
+
+/// A flow, as far as the emulation is concerned.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowSeen {
+    /// `near->far`.
+    pub name: String,
+    /// Which loop it runs on.
+    pub on_loop: usize,
+    /// The directions that its data and its acknowledgements cross, as indexes of [`Observation::directions`].
+    pub way: Vec<usize>,
+    /// Share of its counted time during which the busiest link of its data was busy.
+    pub busy: Option<f64>,
+    /// Of a flow of datagrams; `None` of TCP.
+    pub datagrams: Option<DatagramsSeen>,
+}
+
+/// A flow of datagrams.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DatagramsSeen {
+    /// What its sender sent of what was asked, 0..=1.
+    pub sent_of_asked: f64,
+    /// How late packets were around the beginning and the end of what was counted, as a fraction of it: what came too late for one
+    /// end or too late for the other.
+    pub edges: f64,
+}
+
+/// Judges a case.
+pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
+    let mut broken = seen.faults.clone();
+    for one in &seen.loops {
+        judge_loop(one, seen.loops.len() > 1, bounds, &mut broken);
+    }
+    let flows: Vec<FlowFidelity> = seen.flows.iter().map(|flow| harm::of(flow, &seen)).collect();
+    for (flow, report) in seen.flows.iter().zip(&flows) {
+        judge_flow(flow, report, &seen, bounds, &mut broken);
+    }
+    for direction in &seen.directions {
+        judge_direction(direction, bounds, &mut broken);
+    }
+    // The same flow twice breaks the same bound.
+    broken.dedup();
+    let (host_cpu_busy, host_cpu_steal) = seen.host_cpu;
+    Fidelity {
+        valid: broken.is_empty(),
+        cause: (!broken.is_empty()).then(|| cause::of(&seen)).flatten(),
+        broken,
+        release_lateness_ns: Lateness::of(&seen.lateness),
+        rtt_idle_configured_ns: seen.loops.first().map(|l| l.rtt_configured.as_ns()),
+        rtt_idle_measured_ns: seen.loops.first().and_then(|l| l.rtt_idle).map(|(min, _)| min.as_ns()),
+        loops: seen.loops.iter().map(Loop::report).collect(),
+        flows,
+        hosts: seen.watched.hosts,
+        others: seen.watched.others,
+        directions: seen.directions,
+        host_cpu_busy,
+        host_cpu_steal,
+    }
+}
+
+impl Loop {
+    fn report(&self) -> LoopFidelity {
+        LoopFidelity {
+            between: self.ends.clone(),
+            configured_ns: self.rtt_configured.as_ns(),
+            idle: self.idle,
+            loaded: self.loaded,
+        }
+    }
+
+    /// What hosts and wake-ups usually take of its round trip.
+    pub fn allowance(&self) -> Allowance {
+        Allowance::of(self.links, self.rtt_configured)
+    }
+}
+
+fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<String>) {
+    let configured = one.rtt_configured;
+    let between = if several { format!("between {}: ", one.ends) } else { String::new() };
+    let Some((least, median)) = one.rtt_idle else {
+        if one.probed_idle && one.loaded.is_none() {
+            broken.push(format!("{between}no probe was answered, so that nobody knows the round trip"));
+        }
+        return;
+    };
+    if least < one.rtt_least.saturating_sub(Nanos::micros(1)) {
+        broken.push(format!("{between}idle RTT {least} below the configured {}", one.rtt_least));
+    }
+    // Where the links were not seen, as by connections, it is the whole round trip that tells.
+    let excess = match one.idle {
+        Some(idle) => Nanos(idle.p50_ns),
+        None if one.jitter => return,
+        None => median.saturating_sub(configured),
+    };
+    let bound = Nanos(one.allowance().idle.as_ns() + part(configured, bounds.idle).as_ns());
+    if excess > bound {
+        broken.push(format!(
+            "{between}half of the idle probes took {excess} or more beyond the links' {configured} (bound {bound})"
+        ));
+    }
+}
+
+fn judge_flow(
+    flow: &FlowSeen,
+    report: &FlowFidelity,
+    seen: &Observation,
+    bounds: &Bounds,
+    broken: &mut Vec<String>,
+) {
+    let name = &flow.name;
+    if let Some(DatagramsSeen { sent_of_asked, .. }) = flow.datagrams
+        && (sent_of_asked - 1.0).abs() > bounds.sent
+    {
+        broken.push(format!(
+            "{name}: its host sent {} % of what was asked (bound {} % off)",
+            percent(sent_of_asked),
+            percent(bounds.sent)
+        ));
+        return;
+    }
+    if report.harm > bounds.harm {
+        let why = harm::explain(flow, report, seen);
+        broken.push(format!(
+            "{name}: the emulation took about {} % of its goodput (bound {} %): {why}",
+            percent(report.harm),
+            percent(bounds.harm)
+        ));
+    }
+}
+
+fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut Vec<String>) {
+    let name = &direction.name;
+    if !direction.conserved {
+        broken.push(format!("{name}: packets in are not packets out, dropped and queued"));
+    }
+    let of_devices: u64 =
+        ["device_in", "device_out"].iter().filter_map(|cause| direction.dropped.get(*cause)).sum();
+    if of_devices > 0 {
+        broken.push(format!("{name}: the TUN devices dropped {of_devices} packets"));
+    }
+    if let (Some(configured), Some(achieved)) = (direction.rate_configured_bps, direction.rate_achieved_bps) {
+        let off = achieved / configured as f64 - 1.0;
+        if off.abs() > bounds.rate {
+            broken.push(format!(
+                "{name}: rate {:+.2} % off the configured one (bound {:.1} %)",
+                off * 100.0,
+                bounds.rate * 100.0
+            ));
+        }
+    }
+    let (configured, achieved) = (direction.loss_configured, direction.loss_achieved);
+    if (achieved - configured).abs() > direction.loss_tolerance {
+        broken.push(format!("{name}: loss {achieved:.4} where {configured:.4} was configured"));
+    }
+}
+
+fn part(whole: Nanos, fraction: f64) -> Nanos {
+    Nanos((whole.as_ns() as f64 * fraction) as u64)
+}
+
+/// A fraction in per cent, to two digits.
+fn percent(fraction: f64) -> String {
+    bdp_model::units::significant(fraction * 100.0, 2)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! One case, from its hosts to its record.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
@@ -34,6 +35,8 @@ const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
 const PATIENCE: Nanos = Nanos::secs(20);
 /// UDP header and payload of a probe.
 const PROBE_UDP_BYTES: u64 = 8 + bdp_engine::probe::PROBE_BYTES as u64;
+/// Of a probe flow all probes.
+const ALWAYS: Range<u64> = 0..u64::MAX;
 /// Sysctls that are read back into the record.
 const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_rmem",
@@ -192,11 +195,10 @@ impl Conductor {
         mut environment: Environment,
     ) -> Record {
         let case = plan.case;
-        let rtt_of = |flow: &FlowSpec| {
+        let rtt_of = |flow: &FlowSpec, counted: &Range<u64>| {
             let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
-            probed.map(PairProbed::rtt_ns).unwrap_or_default()
+            probed.map(|p| p.rtt_ns(case, counted)).unwrap_or_default()
         };
-        let first = case.flows.first().map(rtt_of).unwrap_or_default();
         let flows: Vec<FlowRecord> = case
             .flows
             .iter()
@@ -207,10 +209,12 @@ impl Conductor {
                 let start_ns = received
                     .first_byte_at_ns
                     .map_or(spec.start.as_ns(), |at| at.saturating_sub(measured.begun_at_ns));
+                let rtt_ns = rtt_of(spec, &received.counted_within().unwrap_or_default());
                 let record = flow_record(case, spec, *means, *calibration, received, sent);
-                FlowRecord { start_ns, rtt_ns: rtt_of(spec), ..record }
+                FlowRecord { start_ns, rtt_ns, ..record }
             })
             .collect();
+        let first = flows.first().map(|flow| flow.rtt_ns.clone()).unwrap_or_default();
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
         let expected = verdict::expected(case, &plan.means, &flows);
@@ -310,14 +314,18 @@ struct PairProbed {
 }
 
 impl PairProbed {
-    fn rtt_ns(&self) -> RttReport {
-        let summary = |probed: &Probed| RttSummary::of(probed.sent(), probed.round_trips_ns());
-        RttReport { idle: summary(&self.idle), loaded: summary(&self.loaded) }
+    /// Before the flows, and while one of them counted: under load are the probes that were sent then.
+    fn rtt_ns(&self, case: &CaseSpec, counted: &Range<u64>) -> RttReport {
+        let summary = |probed: &Probed, sent_within: &Range<u64>| {
+            RttSummary::of_probes(probed.outcomes(sent_within, probe_patience(case)))
+        };
+        RttReport { idle: summary(&self.idle, &ALWAYS), loaded: summary(&self.loaded, counted) }
     }
 
     fn as_loop(&self, case: &CaseSpec) -> Option<Loop> {
         let way = Way::between(case, &self.pair.from, &self.pair.to)?;
-        let RttReport { idle, loaded } = self.rtt_ns();
+        // The emulator has to keep its promise all the time, in the omit too.
+        let RttReport { idle, loaded } = self.rtt_ns(case, &ALWAYS);
         Some(Loop {
             ends: format!("{} and {}", self.pair.from, self.pair.to),
             links: way.length(),
@@ -330,18 +338,6 @@ impl PairProbed {
 }
 
 impl Session<'_> {
-    /// How long after the last probe answers may come. One that the link lost is waited for all that time. A connection is
-    /// given time for two more SYNs, which Linux sends after one second and after three.
-    fn probe_patience(&self) -> Nanos {
-        let longest = Pair::all(self.case).iter().filter_map(|pair| configured_rtt(self.case, pair)).max();
-        let rtt = longest.unwrap_or_default();
-        let more = match self.case.probe {
-            ProbeKind::Udp => Nanos::secs(2),
-            ProbeKind::TcpConnect => Nanos::secs(5),
-        };
-        rtt + rtt + more
-    }
-
     fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
         let mut echoes = Vec::new();
         for pair in Pair::all(self.case) {
@@ -369,7 +365,7 @@ impl Session<'_> {
                 offset: Nanos(interval.as_ns() * i / echoes.len() as u64),
                 interval,
                 duration,
-                patience: self.probe_patience(),
+                patience: probe_patience(self.case),
             });
             probing.push(self.agents.ask(&echo.pair.from, order)?);
         }
@@ -391,7 +387,7 @@ impl Session<'_> {
 
     fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
         let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
-        self.fetch_probes(probing, (self.case.idle + self.probe_patience() + PATIENCE).to_duration())
+        self.fetch_probes(probing, (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration())
     }
 
     fn run_flows(
@@ -492,6 +488,18 @@ impl Session<'_> {
                 DeviceReading { rx_packets, tx_packets, tx_dropped }
         )?)
     }
+}
+
+/// How long after a probe its answer may come. One that the link lost is waited for all that time. A connection is
+/// given time for two more SYNs, which Linux sends after one second and after three.
+fn probe_patience(case: &CaseSpec) -> Nanos {
+    let longest = Pair::all(case).iter().filter_map(|pair| configured_rtt(case, pair)).max();
+    let rtt = longest.unwrap_or_default();
+    let more = match case.probe {
+        ProbeKind::Udp => Nanos::secs(2),
+        ProbeKind::TcpConnect => Nanos::secs(5),
+    };
+    rtt + rtt + more
 }
 
 /// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.

@@ -68,6 +68,7 @@ impl Shape {
         d.rtt_ns.loaded = Some(RttSummary {
             sent: 200,
             received: 200,
+            in_flight: 0,
             min: p50,
             p50,
             p95: p50 + MS,

@@ -172,8 +172,11 @@ struct Active {
 impl Motion {
     fn run(&mut self) {
         process::sharpen_timers();
-        // Both help where they are allowed, and the fidelity of each case tells how far it went without.
-        process::raise_priority();
+        // These help where they are allowed, and the fidelity of each case tells how far it went without.
+        match self.pace {
+            Pace::Spin => drop(process::raise_priority()),
+            Pace::Share => drop(process::prefer(0)),
+        }
         if let Some(cpu) = self.own_cpu {
             let _ = process::pin(0, &[cpu]);
         }

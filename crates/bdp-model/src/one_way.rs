@@ -3,6 +3,8 @@
 //! Nobody knows how far two clocks are apart but by such messages (RFC 5905, section 8): the quickest of them tells best, with an
 //! error of half its round trip, and from then on the clocks may drift.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::udp::OneWayDelay;
@@ -36,13 +38,20 @@ impl Exchange {
 pub struct ClockOffset {
     /// Far less near, nanoseconds.
     pub far_ahead_ns: i64,
-    /// It may be off by so much: half of the round trip by which they were compared.
+    /// It may be off by so much when they were compared: half of that round trip. [`ClockOffset::error_within`] tells it of later.
     pub error_ns: u64,
     /// When they were compared, near clock.
     pub at_ns: u64,
 }
 
 impl ClockOffset {
+    /// How far it may be off anywhere within a time of the near clock: the error of the comparison, and what the clocks may
+    /// drift apart from then to the end of that time that is further away.
+    pub fn error_within(&self, span_ns: &Range<u64>) -> u64 {
+        let away = span_ns.start.abs_diff(self.at_ns).max(span_ns.end.abs_diff(self.at_ns));
+        self.error_ns.saturating_add((away as f64 * DRIFT_PER_NS).ceil() as u64)
+    }
+
     /// By the quickest exchange.
     pub fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Option<Self> {
         let timed = exchanges.into_iter().filter_map(|e| Some((e.round_trip_ns()?, e)));
@@ -68,13 +77,13 @@ pub struct EachWay {
 impl EachWay {
     /// Of these exchanges; `None` of none.
     pub fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>, clocks: ClockOffset) -> Option<Self> {
-        let (mut there, mut back, mut longest_ns) = (Vec::new(), Vec::new(), 0);
+        let (mut there, mut back, mut first_ns, mut last_ns) = (Vec::new(), Vec::new(), u64::MAX, 0);
         for e in exchanges {
             there.push((e.arrived_ns.wrapping_sub(e.sent_ns) as i64).wrapping_sub(clocks.far_ahead_ns));
             back.push((e.received_ns.wrapping_sub(e.returned_ns) as i64).wrapping_add(clocks.far_ahead_ns));
-            longest_ns = longest_ns.max(e.sent_ns.abs_diff(clocks.at_ns));
+            (first_ns, last_ns) = (first_ns.min(e.sent_ns), last_ns.max(e.received_ns));
         }
-        let clock_error = clocks.error_ns + (longest_ns as f64 * DRIFT_PER_NS) as u64;
+        let clock_error = clocks.error_within(&(first_ns..last_ns));
         Some(Self { there: distribution(there, clock_error)?, back: distribution(back, clock_error)? })
     }
 }
@@ -120,8 +129,17 @@ mod tests {
         let full = EachWay::of(&loaded, clocks).unwrap();
         assert_eq!((full.there.min, full.there.p50, full.there.p99), (5_200_000, 10_100_000, 15_000_000));
         assert_eq!((full.back.min, full.back.max), (5_000_000, 5_000_000));
-        // Five seconds later the clocks may be another half millisecond apart.
-        assert_eq!(full.there.clock_error, 5_000_000 + 505_000);
+        // When the last one is back, 5.07 s later, the clocks may be another half millisecond apart.
+        assert_eq!(full.there.clock_error, 5_000_000 + 507_013);
+    }
+
+    #[test]
+    fn the_error_grows_with_the_time_since_the_comparison() {
+        let clocks = ClockOffset { far_ahead_ns: FAR_AHEAD, error_ns: 50_000, at_ns: 2_000_000_000 };
+        // 100 ppm: 1 ms after 10 s. The end of the span that is further away rules, before the comparison too.
+        assert_eq!(clocks.error_within(&(2_000_000_000..12_000_000_000)), 50_000 + 1_000_000);
+        assert_eq!(clocks.error_within(&(0..2_000_000_000)), 50_000 + 200_000);
+        assert_eq!(clocks.error_within(&(2_000_000_000..2_000_000_000)), 50_000);
     }
 
     #[test]

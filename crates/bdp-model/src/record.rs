@@ -97,6 +97,9 @@ pub struct RttSummary {
     pub sent: u64,
     /// Probes answered.
     pub received: u64,
+    /// Probes whose answer was still possible when the wait for it ended: neither answered nor lost.
+    #[serde(default)]
+    pub in_flight: u64,
     /// Smallest.
     pub min: u64,
     /// Median.
@@ -107,6 +110,28 @@ pub struct RttSummary {
     pub p99: u64,
     /// Largest.
     pub max: u64,
+}
+
+/// What became of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// It was answered after so many nanoseconds.
+    Answered(u64),
+    /// The wait for its answer ended before its time did.
+    InFlight,
+    /// No answer came in time.
+    Lost,
+}
+
+impl ProbeOutcome {
+    /// Of a probe sent at a moment, whose answer was awaited until another; it is lost once it is older than `patience_ns`.
+    pub fn of(rtt_ns: Option<u64>, sent_at_ns: u64, awaited_until_ns: u64, patience_ns: u64) -> Self {
+        match rtt_ns {
+            Some(rtt_ns) => Self::Answered(rtt_ns),
+            None if awaited_until_ns.saturating_sub(sent_at_ns) < patience_ns => Self::InFlight,
+            None => Self::Lost,
+        }
+    }
 }
 
 impl RttSummary {
@@ -121,12 +146,32 @@ impl RttSummary {
         (histogram.count() > 0).then(|| Self {
             sent,
             received: histogram.count(),
+            in_flight: 0,
             min,
             p50: histogram.percentile(50.0),
             p95: histogram.percentile(95.0),
             p99: histogram.percentile(99.0),
             max: histogram.max(),
         })
+    }
+
+    /// Of probes by their outcomes; `None` where none came back.
+    pub fn of_probes(outcomes: impl IntoIterator<Item = ProbeOutcome>) -> Option<Self> {
+        let (mut sent, mut in_flight, mut round_trips_ns) = (0, 0, Vec::new());
+        for outcome in outcomes {
+            sent += 1;
+            match outcome {
+                ProbeOutcome::Answered(rtt_ns) => round_trips_ns.push(rtt_ns),
+                ProbeOutcome::InFlight => in_flight += 1,
+                ProbeOutcome::Lost => {}
+            }
+        }
+        Self::of(sent, round_trips_ns).map(|summary| Self { in_flight, ..summary })
+    }
+
+    /// Probes of which no answer came while one was possible.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received + self.in_flight)
     }
 }
 
@@ -280,6 +325,18 @@ pub struct Fidelity {
     pub host_cpu_busy: f64,
     /// Fraction stolen by the hypervisor.
     pub host_cpu_steal: f64,
+}
+
+impl Fidelity {
+    /// Every bound that was broken, and the cause, in one line; empty where none was.
+    pub fn why_invalid(&self) -> String {
+        let mut text = self.broken.join("; ");
+        if let Some(cause) = &self.cause {
+            text.push_str(". Cause: ");
+            text.push_str(cause);
+        }
+        text
+    }
 }
 
 /// Probes between two hosts, each held against what the links made of it.

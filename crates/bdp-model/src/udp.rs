@@ -189,6 +189,7 @@ pub struct OneWayDelay {
     pub p99: i64,
     /// Largest.
     pub max: i64,
-    /// All of them may be off by so much, the same way: half of the round trip by which the clocks were compared.
+    /// All of them may be off by so much, the same way: half of the round trip by which the clocks were compared, and what
+    /// they may have drifted apart since.
     pub clock_error: u64,
 }

@@ -238,7 +238,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
     };
     let reason = match &record.error {
         Some(error) => error.clone(),
-        None => record.fidelity.broken.join("; "),
+        None => record.fidelity.why_invalid(),
     };
     let [idle, loaded] = [record.rtt_ns.idle, record.rtt_ns.loaded].map(quantiles);
     let [idle_min, idle_p50, idle_p95, idle_p99] = idle;

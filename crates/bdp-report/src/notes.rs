@@ -27,7 +27,7 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
         for record in point.records.iter().filter(|r| ending(r) == Ending::Invalid) {
             let broken = match record.fidelity.broken.as_slice() {
                 [] => "no broken bound recorded".to_owned(),
-                bounds => bounds.join("; "),
+                _ => record.fidelity.why_invalid(),
             };
             text.push_str(&wrap("INVALID  ", Tint::Doubtful, &attempt(point, record, &broken), style));
         }

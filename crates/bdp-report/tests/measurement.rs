@@ -99,7 +99,7 @@ fn five_runs() -> Vec<Measurement> {
 }
 
 fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
-    RttSummary { sent: 200, received: 200, min: p50, p50, p95, p99, max: p99 }
+    RttSummary { sent: 200, received: 200, in_flight: 0, min: p50, p50, p95, p99, max: p99 }
 }
 
 fn explained(mut m: Measurement) -> Measurement {

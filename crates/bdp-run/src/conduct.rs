@@ -1,18 +1,20 @@
 //! One case, from its hosts to its record.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Range;
 
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
-use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
+use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
 use bdp_model::stats::median;
-use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::units::{ByteCount, Nanos, Rate};
 
 use bdp_lab::machine::{self, HostCpu};
 use bdp_wire::control::{
@@ -27,14 +29,19 @@ use crate::{RunError, observe, verdict};
 
 /// From one sample to the next.
 const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
-/// From one probe to the next while the flows run: twenty a second.
-const LOADED_PROBE_INTERVAL: Nanos = Nanos::millis(50);
+/// From one probe to the next while the flows run: a hundred a second where the links carry them with ease, and no fewer than
+/// twenty.
+const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
+/// Links with this rate or more carry a hundred probes a second, 82 bytes each on Ethernet, in 0.2 % of their time.
+const EASY_RATE: Rate = Rate::mbps(33);
 /// From one probe to the next before the flows start.
-const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
+pub(crate) const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
 /// How long connections and first bytes are waited for, beside what the path itself needs.
 const PATIENCE: Nanos = Nanos::secs(20);
 /// UDP header and payload of a probe.
-const PROBE_UDP_BYTES: u64 = 8 + bdp_engine::probe::PROBE_BYTES as u64;
+const PROBE_UDP_BYTES: u64 = 8 + bdp_wire::probe::PROBE_BYTES as u64;
+/// Of a probe flow all probes.
+const ALWAYS: Range<u64> = 0..u64::MAX;
 /// Sysctls that are read back into the record.
 const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_rmem",
@@ -53,6 +60,8 @@ pub struct Conductor {
     command: AgentCommand,
     calibrator: Calibrator,
     capture: Option<CaptureOrder>,
+    /// Cases that run now.
+    running: AtomicU32,
 }
 
 /// What a flow's two ends saw of it.
@@ -77,7 +86,7 @@ struct Measured {
 impl Conductor {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
-        Self { command, calibrator: Calibrator::default(), capture: None }
+        Self { command, calibrator: Calibrator::default(), capture: None, running: AtomicU32::new(0) }
     }
 
     /// As it is, but capturing as ordered.
@@ -90,6 +99,7 @@ impl Conductor {
     pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
         let started_unix_ms = machine::unix_ms();
         let started = machine::monotonic_ns();
+        let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
         let mut captures = None;
         let outcome = Plan::make(case).and_then(|plan| {
             let calibrations =
@@ -101,6 +111,7 @@ impl Conductor {
             let measured = self.measure(&plan, &links, &calibrations, attempt, driver, captures.as_ref())?;
             Ok((plan, calibrations, measured))
         });
+        beside |= self.running.fetch_sub(1, Ordering::Relaxed) > 1;
         // Of a case that failed too: they may tell why.
         let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
@@ -114,7 +125,7 @@ impl Conductor {
         environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
-                let record = self.record(&plan, &calibrations, attempt, driver.pace(), measured, environment);
+                let record = self.record(&plan, &calibrations, attempt, beside, measured, environment);
                 Ok(Record { captures, ..record })
             }
             Err(error @ RunError::Lab(bdp_lab::LabError::Permission { .. })) => Err(error),
@@ -191,16 +202,15 @@ impl Conductor {
         plan: &Plan,
         calibrations: &[Option<Calibration>],
         attempt: u32,
-        pace: Pace,
+        beside: bool,
         measured: Measured,
         mut environment: Environment,
     ) -> Record {
         let case = plan.case;
-        let rtt_of = |flow: &FlowSpec| {
+        let rtt_of = |flow: &FlowSpec, counted: &Range<u64>| {
             let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
-            probed.map(PairProbed::rtt_ns).unwrap_or_default()
+            probed.map(|p| p.rtt_ns(case, counted)).unwrap_or_default()
         };
-        let first = case.flows.first().map(rtt_of).unwrap_or_default();
         let mut seen = observe::seen(case, &measured.probed, &measured.flows, &measured.outcomes);
         let flows: Vec<FlowRecord> = case
             .flows
@@ -212,21 +222,20 @@ impl Conductor {
                 let start_ns = received
                     .first_byte_at_ns
                     .map_or(spec.start.as_ns(), |at| at.saturating_sub(measured.begun_at_ns));
+                let rtt_ns = rtt_of(spec, &received.counted_within().unwrap_or_default());
                 let record = flow_record(case, spec, *means, *calibration, received, sent);
-                FlowRecord { start_ns, rtt_ns: rtt_of(spec), ..record }
+                FlowRecord { start_ns, rtt_ns, ..record }
             })
             .collect();
+        let first = flows.first().map(|flow| flow.rtt_ns.clone()).unwrap_or_default();
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
         let expected = verdict::expected(case, &plan.means, &flows);
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
-        for outcome in measured.outcomes {
-            seen.lateness.merge(&outcome.lateness);
-            seen.directions.extend(outcome.directions);
-            seen.faults.extend(outcome.fault);
-        }
-        let fidelity = judge_fidelity(seen, &Bounds::of(pace));
+        seen.cpus = environment.cpus;
+        seen.shared = beside;
+        let fidelity = judge_fidelity(seen, &Bounds::default());
         environment.privilege = measured.privilege;
         environment.sysctls = measured.sysctls;
         let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref().map(|e| e.0));
@@ -312,25 +321,16 @@ pub(crate) struct PairProbed {
 }
 
 impl PairProbed {
-    pub(crate) fn rtt_ns(&self) -> RttReport {
-        let summary = |probed: &Probed| RttSummary::of(probed.sent(), probed.round_trips_ns());
-        RttReport { idle: summary(&self.idle), loaded: summary(&self.loaded) }
+    /// Before the flows, and while one of them counted: under load are the probes that were sent then.
+    fn rtt_ns(&self, case: &CaseSpec, counted: &Range<u64>) -> RttReport {
+        let summary = |probed: &Probed, sent_within: &Range<u64>| {
+            RttSummary::of_probes(probed.outcomes(sent_within, probe_patience(case)))
+        };
+        RttReport { idle: summary(&self.idle, &ALWAYS), loaded: summary(&self.loaded, counted) }
     }
 }
 
 impl Session<'_> {
-    /// How long after the last probe answers may come. One that the link lost is waited for all that time. A connection is
-    /// given time for two more SYNs, which Linux sends after one second and after three.
-    fn probe_patience(&self) -> Nanos {
-        let longest = Pair::all(self.case).iter().filter_map(|pair| configured_rtt(self.case, pair)).max();
-        let rtt = longest.unwrap_or_default();
-        let more = match self.case.probe {
-            ProbeKind::Udp => Nanos::secs(2),
-            ProbeKind::TcpConnect => Nanos::secs(5),
-        };
-        rtt + rtt + more
-    }
-
     fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
         let mut echoes = Vec::new();
         for pair in Pair::all(self.case) {
@@ -358,7 +358,7 @@ impl Session<'_> {
                 offset: Nanos(interval.as_ns() * i / echoes.len() as u64),
                 interval,
                 duration,
-                patience: self.probe_patience(),
+                patience: probe_patience(self.case),
             });
             probing.push(self.agents.ask(&echo.pair.from, order)?);
         }
@@ -380,7 +380,7 @@ impl Session<'_> {
 
     fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
         let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
-        self.fetch_probes(probing, (self.case.idle + self.probe_patience() + PATIENCE).to_duration())
+        self.fetch_probes(probing, (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration())
     }
 
     fn run_flows(
@@ -433,7 +433,7 @@ impl Session<'_> {
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }
-        let probing = self.start_probes(echoes, LOADED_PROBE_INTERVAL, last_end)?;
+        let probing = self.start_probes(echoes, loaded_probe_interval(self.case), last_end)?;
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;
@@ -481,6 +481,18 @@ impl Session<'_> {
                 DeviceReading { rx_packets, tx_packets, tx_dropped }
         )?)
     }
+}
+
+/// How long after a probe its answer may come. One that the link lost is waited for all that time. A connection is
+/// given time for two more SYNs, which Linux sends after one second and after three.
+fn probe_patience(case: &CaseSpec) -> Nanos {
+    let longest = Pair::all(case).iter().filter_map(|pair| configured_rtt(case, pair)).max();
+    let rtt = longest.unwrap_or_default();
+    let more = match case.probe {
+        ProbeKind::Udp => Nanos::secs(2),
+        ProbeKind::TcpConnect => Nanos::secs(5),
+    };
+    rtt + rtt + more
 }
 
 /// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
@@ -593,6 +605,14 @@ fn window_report(
         reached,
         note,
     }
+}
+
+/// From one probe to the next while the flows of a case run.
+pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
+    let directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
+    let easy = directions.filter_map(|d| d.rate).all(|rate| rate >= EASY_RATE);
+    // A connection costs both hosts more than a datagram.
+    LOADED_PROBE_INTERVALS[usize::from(!easy || case.probe != ProbeKind::Udp)]
 }
 
 /// The round trip that a probe finds on idle links: both delays and every serialisation.

@@ -1,19 +1,16 @@
 //! What the judge of a case's fidelity is told: each loop, each flow and each link, on one clock.
 
-use std::ops::Range;
-
 use bdp_lab::LinkOutcome;
-use bdp_lab::fidelity::{FlowSeen, Loop, Observation};
-use bdp_model::record::RttReport;
+use bdp_lab::fidelity::{DatagramsSeen, FlowSeen, Loop, Observation};
+use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
-use bdp_wire::control::{Received, Sent};
 
-use crate::conduct::{Ends, PairProbed, configured_rtt, least_rtt};
+use crate::conduct::{Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval};
 use crate::passage::Crossed;
-use crate::way::{Way, smallest};
+use crate::way::{Pair, Way};
 
-/// All but the links themselves, and who had the processors.
+/// All but who had the processors. The links' directions are in the order of the links, the forward one of each first.
 pub(crate) fn seen(
     case: &CaseSpec,
     probed: &[PairProbed],
@@ -21,53 +18,89 @@ pub(crate) fn seen(
     outcomes: &[LinkOutcome],
 ) -> Observation {
     let crossed = Crossed::of(outcomes);
-    Observation {
+    let mut seen = Observation {
         loops: probed.iter().filter_map(|pair| of_loop(case, pair, flows, &crossed)).collect(),
-        flows: case.flows.iter().zip(flows).map(|(spec, ends)| of_flow(case, spec, ends, outcomes)).collect(),
+        flows: case
+            .flows
+            .iter()
+            .zip(flows)
+            .filter_map(|(spec, ends)| of_flow(case, spec, ends, probed, outcomes))
+            .collect(),
         ..Default::default()
+    };
+    for outcome in outcomes {
+        seen.lateness.merge(&outcome.lateness);
+        seen.directions.extend(outcome.directions.iter().cloned());
+        seen.faults.extend(outcome.fault.clone());
     }
+    seen
 }
 
 fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Crossed) -> Option<Loop> {
     let pair = &probed.pair;
     let way = Way::between(case, &pair.from, &pair.to)?;
-    let RttReport { idle, loaded } = probed.rtt_ns();
-    let spans = case.flows.iter().zip(flows).filter(|(flow, _)| pair.joins(flow));
-    let counted = spans.filter_map(|(_, (received, _))| counted_span(received));
-    let counted = counted.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
-    Some(Loop {
+    let counted = case
+        .flows
+        .iter()
+        .zip(flows)
+        .filter(|(flow, _)| pair.joins(flow))
+        .filter_map(|(_, (received, _))| received.counted_within())
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+    let mut idle: Vec<u64> = probed.idle.round_trips_ns().collect();
+    idle.sort_unstable();
+    let rtt_configured = configured_rtt(case, pair)?;
+    let seen = Loop {
         ends: format!("{} and {}", pair.from, pair.to),
         links: way.length(),
-        rtt_configured: configured_rtt(case, pair)?,
+        rtt_configured,
         rtt_least: least_rtt(case, pair)?,
-        rtt_loaded: loaded.map(|r| Nanos(r.p50)),
-        rtt_idle: smallest(idle),
-        idle: crossed.excess(&way, &probed.idle, 0..u64::MAX),
-        loaded: counted.and_then(|span| crossed.excess(&way, &probed.loaded, span)),
+        jitter: way.jitters(),
+        rtt_idle: idle.first().map(|&least| (Nanos(least), Nanos(idle[(idle.len() - 1) / 2]))),
+        probed_idle: probed.idle.sent() > 0,
+        ..Default::default()
+    };
+    let allowance = seen.allowance();
+    let excess = |probes, interval: Nanos, span| crossed.excess(&way, probes, interval.as_ns(), span, &allowance);
+    Some(Loop {
+        idle: excess(&probed.idle, IDLE_PROBE_INTERVAL, 0..u64::MAX),
+        loaded: counted.and_then(|span| excess(&probed.loaded, loaded_probe_interval(case), span)),
+        ..seen
     })
 }
 
-fn of_flow(case: &CaseSpec, spec: &FlowSpec, (received, sent): &Ends, outcomes: &[LinkOutcome]) -> FlowSeen {
-    let busy = counted_span(received).and_then(|span| {
-        let way = Way::of(case, spec)?;
-        let busy = |hop: &bdp_model::scenario::route::Hop| {
-            outcomes.get(hop.link)?.busy(usize::from(!hop.forward), span.start, span.end)
-        };
+fn of_flow(
+    case: &CaseSpec,
+    spec: &FlowSpec,
+    (received, sent): &Ends,
+    probed: &[PairProbed],
+    outcomes: &[LinkOutcome],
+) -> Option<FlowSeen> {
+    let way = Way::of(case, spec)?;
+    let on_loop = probed.iter().position(|PairProbed { pair, .. }| Pair::joins(pair, spec))?;
+    let span = received.counted_within();
+    let direction = |hop: &Hop| usize::from(!hop.forward);
+    let busy = span.as_ref().and_then(|span| {
+        let busy = |hop: &Hop| outcomes.get(hop.link)?.busy(direction(hop), span.start, span.end);
         way.there.iter().filter_map(busy).reduce(f64::max)
     });
-    FlowSeen { name: format!("{}->{}", spec.from, spec.to), busy, sent_of_asked: sent_of_asked(spec, sent) }
-}
-
-/// When a flow was counted, by the machine's monotonic clock.
-fn counted_span(received: &Received) -> Option<Range<u64>> {
-    let first = received.first_byte_at_ns?;
-    Some(first + received.counted_from.at_ns..first + received.duration_ns)
-}
-
-/// What the sender of datagrams sent of what was asked of it.
-fn sent_of_asked(spec: &FlowSpec, sent: &Sent) -> Option<f64> {
-    let (udp, datagrams) = (spec.udp?, sent.datagrams.as_ref()?);
-    let asked = udp.rate.as_bps() as f64 * f64::from(spec.streams);
-    let bits = datagrams.sent as f64 * datagrams.payload_bytes as f64 * 8.0;
-    (datagrams.duration_ns > 0).then(|| bits * 1e9 / datagrams.duration_ns as f64 / asked)
+    let edges = span.map(|span| {
+        let worst = |at: u64| {
+            let of_hop = |hop: &Hop| Some(outcomes.get(hop.link)?.worst_at(direction(hop), at).as_ns());
+            way.there.iter().filter_map(of_hop).max().unwrap_or(0)
+        };
+        worst(span.start).max(worst(span.end)) as f64 / (span.end - span.start).max(1) as f64
+    });
+    let datagrams = spec.udp.zip(sent.datagrams.as_ref()).map(|(udp, datagrams)| {
+        let asked = udp.rate.as_bps() as f64 * f64::from(spec.streams);
+        let bits = datagrams.sent as f64 * datagrams.payload_bytes as f64 * 8.0;
+        let sent_bps = bits * 1e9 / datagrams.duration_ns.max(1) as f64;
+        DatagramsSeen { sent_of_asked: sent_bps / asked, edges: edges.unwrap_or(0.0) }
+    });
+    Some(FlowSeen {
+        name: format!("{}->{}", spec.from, spec.to),
+        on_loop,
+        way: way.there.iter().chain(&way.back).map(|hop| 2 * hop.link + direction(hop)).collect(),
+        busy,
+        datagrams,
+    })
 }

@@ -1,7 +1,9 @@
 //! The way of each probe through its links, and what its round trip took beyond what they made of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
+use bdp_lab::fidelity::Allowance;
 use bdp_lab::{Crossing, LinkOutcome};
 use bdp_model::record::Excess;
 use bdp_model::scenario::route::Hop;
@@ -18,11 +20,19 @@ pub(crate) struct Crossed {
 /// What became of one round trip, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Passage {
+    sent_late: u64,
     emulated: u64,
     late: u64,
     near: u64,
     far: u64,
     routers: u64,
+}
+
+impl Passage {
+    /// What it took beyond its links.
+    fn beyond(&self) -> u64 {
+        self.late + self.near + self.far + self.routers
+    }
 }
 
 impl Crossed {
@@ -31,18 +41,33 @@ impl Crossed {
         Self { links: outcomes.iter().map(|outcome| outcome.crossings.each_ref().map(by_probe)).collect() }
     }
 
-    /// What the answered probes of a flow of probes took beyond their links, of those sent within a span of the monotonic
-    /// clock; `None` where not one was seen on all of its way, as no connection is.
-    pub(crate) fn excess(&self, way: &Way<'_>, probed: &Probed, span: std::ops::Range<u64>) -> Option<Excess> {
+    /// What the answered probes of a flow of probes took beyond their links, of those that were due within a span of the monotonic
+    /// clock; `None` where not one was seen on all of its way, as no connection is. One was due at every `interval_ns`.
+    pub(crate) fn excess(
+        &self,
+        way: &Way<'_>,
+        probed: &Probed,
+        interval_ns: u64,
+        span: Range<u64>,
+        allowance: &Allowance,
+    ) -> Option<Excess> {
+        // The probe that was sent least late says when the others were due.
+        let begun_ns = (0u64..)
+            .zip(&probed.probes)
+            .map(|(number, probe)| probe.sent_at_ns.saturating_sub(number * interval_ns))
+            .min()?;
         let passages: Vec<Passage> = (0u64..)
             .zip(&probed.probes)
-            .filter(|(_, probe)| span.contains(&probe.sent_at_ns))
             .filter_map(|(number, probe)| {
+                let due_ns = begun_ns + number * interval_ns;
                 let sent_at_ns = probe.sent_at_ns;
-                self.passage(way, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?)
+                let passage =
+                    self.passage(way, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
+                let sent_late = sent_at_ns.saturating_sub(due_ns);
+                span.contains(&due_ns).then_some(Passage { sent_late, ..passage? })
             })
             .collect();
-        summary(&passages)
+        summary(&passages, allowance)
     }
 
     fn passage(&self, way: &Way<'_>, probe: Probe, answered_ns: u64) -> Option<Passage> {
@@ -66,13 +91,14 @@ impl Crossed {
     }
 }
 
-fn summary(passages: &[Passage]) -> Option<Excess> {
+fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
     let count = passages.len() as u64;
     if count == 0 {
         return None;
     }
     let mean = |part: fn(&Passage) -> u64| passages.iter().map(part).sum::<u64>() / count;
-    let mut beyond: Vec<u64> = passages.iter().map(|p| p.late + p.near + p.far + p.routers).collect();
+    let harm: f64 = passages.iter().map(|p| allowance.harm(p.emulated, p.beyond(), p.sent_late)).sum();
+    let mut beyond: Vec<u64> = passages.iter().map(Passage::beyond).collect();
     beyond.sort_unstable();
     let percentile = |p: u64| beyond[((count * p).div_ceil(100).max(1) - 1) as usize];
     Some(Excess {
@@ -81,6 +107,8 @@ fn summary(passages: &[Passage]) -> Option<Excess> {
         mean_ns: beyond.iter().sum::<u64>() / count,
         p50_ns: percentile(50),
         p95_ns: percentile(95),
+        sent_late_ns: mean(|p| p.sent_late),
+        harm: harm / count as f64,
         late_ns: mean(|p| p.late),
         near_ns: mean(|p| p.near),
         far_ns: mean(|p| p.far),
@@ -91,6 +119,7 @@ fn summary(passages: &[Passage]) -> Option<Excess> {
 #[cfg(test)]
 mod tests {
     use bdp_model::scenario::{CaseSpec, Scenario};
+    use bdp_model::units::Nanos;
     use bdp_wire::control::ProbeSample;
 
     use super::*;
@@ -116,16 +145,20 @@ mod tests {
                 [one(crossing(3_250, 4_250, 4_250)), one(crossing(2_020, 3_020, 3_050))],
             ],
         };
-        let probed = Probed {
-            probes: vec![
-                ProbeSample { sent_at_ns: 1_000, rtt_ns: Some(4_400) },
-                ProbeSample { sent_at_ns: 2_000, rtt_ns: None },
-                ProbeSample { sent_at_ns: 3_000, rtt_ns: Some(9_999) },
-            ],
+        let sample = |sent_at_ns, rtt_ns| ProbeSample { sent_at_ns, rtt_ns, failed: false };
+        // Due every microsecond from 1,000 on; the second comes 40 ns late and is not answered, the third was seen nowhere.
+        let probes = vec![sample(1_000, Some(4_400)), sample(2_040, None), sample(3_000, Some(9_999))];
+        let probed = Probed { probes, ..Default::default() };
+        let allowance = Allowance {
+            round_trip: Nanos(100),
+            idle: Nanos(100),
+            sending: Nanos(10),
+            packets: Nanos::ZERO,
         };
-        let excess = crossed.excess(&way, &probed, 0..10_000).unwrap();
+        let excess = crossed.excess(&way, &probed, 1_000, 0..10_000, &allowance).unwrap();
+        assert!((excess.harm - 300.0 / 4_400.0).abs() < 1e-9, "{}", excess.harm);
         assert_eq!(
-            excess,
+            Excess { harm: 0.0, ..excess },
             Excess {
                 probes: 1,
                 emulated_mean_ns: 4_000,
@@ -136,8 +169,40 @@ mod tests {
                 near_ns: 10 + 99,
                 far_ns: 200,
                 routers_ns: 7 + 50,
+                ..Default::default()
             }
         );
-        assert_eq!(crossed.excess(&way, &probed, 1_001..10_000), None);
+        assert_eq!(crossed.excess(&way, &probed, 1_000, 1_001..10_000, &allowance), None);
+    }
+
+    /// A host that stands still sends no probe meanwhile: the one that follows says so by how late it is.
+    #[test]
+    fn a_probe_that_is_sent_late_counts_from_when_it_was_due() {
+        let text = "title = 't'\n[link]\nbetween = ['a', 'b']\ndelay = '1ms'\n[flow]\n";
+        let case = Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0);
+        let way = Way::of(&case, &case.flows[0]).unwrap();
+        let mut links = [HashMap::new(), HashMap::new()];
+        let mut probes = Vec::new();
+        for number in 0..10u64 {
+            // The fifth is 20 ms late. Each is on its way for 2 ms.
+            let sent_at_ns = 50_000_000 * number + if number == 4 { 20_000_000 } else { 0 };
+            let probe = Probe { number, sent_at_ns };
+            let crossing = |at: u64| Crossing { probe, read_ns: at, due_ns: at + 1_000_000, released_ns: at + 1_000_000 };
+            links[0].insert(probe, crossing(sent_at_ns));
+            links[1].insert(probe, crossing(sent_at_ns + 1_000_000));
+            probes.push(ProbeSample { sent_at_ns, rtt_ns: Some(2_000_000), failed: false });
+        }
+        let crossed = Crossed { links: vec![links] };
+        let allowance = Allowance {
+            round_trip: Nanos::micros(150),
+            idle: Nanos::micros(200),
+            sending: Nanos::micros(100),
+            packets: Nanos::ZERO,
+        };
+        let probed = Probed { probes, ..Default::default() };
+        let excess = crossed.excess(&way, &probed, 50_000_000, 0..u64::MAX, &allowance).unwrap();
+        assert_eq!((excess.probes, excess.mean_ns, excess.sent_late_ns), (10, 0, 2_000_000));
+        // One tenth of the time at 2 / (2 + 19.9) of the rate.
+        assert!((excess.harm - 0.1 * 19.9 / 21.9).abs() < 1e-9, "{}", excess.harm);
     }
 }

@@ -51,6 +51,11 @@ impl<'a> Way<'a> {
         self.hops().fold(Nanos::ZERO, |sum, hop| sum + hop.direction(self.links).delay)
     }
 
+    /// Whether any of its links varies its delay.
+    pub(crate) fn jitters(&self) -> bool {
+        self.hops().any(|hop| hop.direction(self.links).jitter.is_some())
+    }
+
     /// Links that a packet crosses on the longer of the two paths.
     pub(crate) fn length(&self) -> usize {
         self.there.len().max(self.back.len())

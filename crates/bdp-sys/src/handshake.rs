@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -35,7 +35,38 @@ pub struct Tried {
     pub retransmitted: bool,
 }
 
+/// A handshake that goes on by itself. Its descriptor is writable once there is an answer; dropped, it is given up, and a
+/// connection that stands is reset.
+#[derive(Debug)]
+pub struct UnderWay {
+    socket: Socket,
+    /// Just before the kernel was asked to connect; monotonic.
+    pub started_ns: u64,
+}
+
+impl UnderWay {
+    /// How it went, once the descriptor is writable.
+    pub fn outcome(&self) -> io::Result<()> {
+        self.socket.take_error()?.map_or(Ok(()), Err)
+    }
+}
+
+impl AsFd for UnderWay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Handshake {
+    /// Has the kernel connect, and does not wait for the answer; an error is one that comes at once.
+    pub fn start(self) -> io::Result<UnderWay> {
+        let started_ns = clock::monotonic_ns();
+        match self.socket.connect(&self.to) {
+            Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => Err(e),
+            _ => Ok(UnderWay { socket: self.socket, started_ns }),
+        }
+    }
+
     /// Makes the socket.
     pub fn prepare(to: SocketAddr, from: Option<SocketAddr>, options: &TcpOptions) -> Result<Self> {
         let failed = |e| SysError::new("connect to", to.to_string(), e);

@@ -30,11 +30,16 @@ pub fn raise_priority() -> bool {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 }
 }
 
-/// Puts a process, and the threads it starts from now on, before ordinary ones that want its processor (nice -15). Returns
-/// whether the system allowed it.
+/// Puts a process (0: the calling thread), and the threads it starts from now on, before all ordinary ones, whatever session those are
+/// of: real-time, round robin, lowest priority. Returns whether the system allowed it, which it does for root and for `CAP_SYS_NICE` only. A
+/// thread that never sleeps must not have it (see [`raise_priority`]).
 pub fn prefer(process: u32) -> bool {
-    // SAFETY: setpriority takes only numbers.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, process as libc::id_t, -15) == 0 }
+    // SAFETY: sched_param is plain data for which all-zero is valid; the call reads it.
+    unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = 1;
+        libc::sched_setscheduler(process as libc::pid_t, libc::SCHED_RR, &raw const parameters) == 0
+    }
 }
 
 /// The processors that the calling thread may run on.

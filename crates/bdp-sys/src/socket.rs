@@ -279,19 +279,6 @@ pub(crate) fn get_number(
     check(done, "read", name).map(|_| value)
 }
 
-/// How long a TCP handshake takes, in nanoseconds: from `connect` to its answer. The connection is reset at once, so
-/// that nothing of it lingers at either end.
-pub fn time_connect(address: SocketAddr, deadline: Duration) -> Result<u64> {
-    let failed = |e| SysError::new("connect to", address.to_string(), e);
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
-    let started = crate::clock::monotonic_ns();
-    socket.connect_timeout(&address.into(), deadline).map_err(failed)?;
-    let took = crate::clock::monotonic_ns() - started;
-    socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
-    Ok(took)
-}
-
 /// Makes closing a connection a reset instead of a farewell.
 pub fn reset_on_close(stream: &TcpStream) -> Result<()> {
     SockRef::from(stream)

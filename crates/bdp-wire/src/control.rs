@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
 use bdp_model::payload::PayloadCheck;
-use bdp_model::record::{ReceiverSample, SenderSample};
+use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::udp::Distribution;
 use bdp_model::units::Nanos;
@@ -180,6 +181,8 @@ pub enum Answer {
 pub struct Probed {
     /// In order of sending.
     pub probes: Vec<ProbeSample>,
+    /// When the wait for answers ended, by the monotonic clock of the host.
+    pub awaited_until_ns: u64,
 }
 
 /// One probe of a probe flow.
@@ -189,12 +192,27 @@ pub struct ProbeSample {
     pub sent_at_ns: u64,
     /// Its round trip; null where no answer came.
     pub rtt_ns: Option<u64>,
+    /// Whether it was refused or could not be sent, so that no answer can come.
+    pub failed: bool,
 }
 
 impl Probed {
     /// Probes sent.
     pub fn sent(&self) -> u64 {
         self.probes.len() as u64
+    }
+
+    /// What became of the probes that were sent within a time, by the monotonic clock of the host; an answer is possible for
+    /// so long.
+    pub fn outcomes(&self, sent_within: &Range<u64>, patience: Nanos) -> impl Iterator<Item = ProbeOutcome> {
+        let these = self.probes.iter().filter(|probe| sent_within.contains(&probe.sent_at_ns));
+        these.map(move |probe| match probe.failed {
+            true => ProbeOutcome::Lost,
+            false => {
+                let ProbeSample { sent_at_ns, rtt_ns, .. } = *probe;
+                ProbeOutcome::of(rtt_ns, sent_at_ns, self.awaited_until_ns, patience.as_ns())
+            }
+        })
     }
 
     /// Round trips of those that were answered, in order of sending.
@@ -291,6 +309,13 @@ impl Received {
     /// How long it was counted; zero where the flow ended within its omit.
     pub fn counted_ns(&self) -> u64 {
         self.duration_ns.saturating_sub(self.counted_from.at_ns)
+    }
+
+    /// When it was counted, by the monotonic clock of the receiving host; `None` where no byte came.
+    pub fn counted_within(&self) -> Option<Range<u64>> {
+        let first = self.first_byte_at_ns?;
+        let end = first.saturating_add(self.duration_ns);
+        Some(first.saturating_add(self.counted_from.at_ns).min(end)..end)
     }
 
     /// Bytes that came while it was counted; none where all came with the first reading.

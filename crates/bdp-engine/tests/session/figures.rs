@@ -57,6 +57,21 @@ fn both_directions_are_measured_in_turn_and_everything_is_filled() {
 }
 
 #[test]
+fn only_probes_sent_after_the_omit_are_under_load() {
+    let server = Serving::start();
+    let mut request = server.request();
+    request.directions = vec![Way::To, Way::From];
+    (request.omit, request.duration) = (Nanos::millis(1500), Nanos::millis(2000));
+    for result in run(&request).unwrap().directions {
+        let loaded = result.rtt_ns.loaded.unwrap();
+        // Twenty a second: ten in the half second that counts, and some that a busy machine made late; forty in both seconds.
+        assert!((1..=20).contains(&loaded.sent), "{loaded:?}");
+        assert_eq!(loaded.sent, loaded.received + loaded.in_flight + loaded.lost());
+        assert!(result.responsiveness_rpm.is_some());
+    }
+}
+
+#[test]
 fn both_directions_at_once() {
     let server = Serving::start();
     let mut request = server.request();

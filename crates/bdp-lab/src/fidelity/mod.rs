@@ -239,9 +239,10 @@ fn part(whole: Nanos, fraction: f64) -> Nanos {
     Nanos((whole.as_ns() as f64 * fraction) as u64)
 }
 
-/// A fraction in per cent, to two digits.
+/// A fraction in per cent, to a tenth below ten.
 fn percent(fraction: f64) -> String {
-    bdp_model::units::significant(fraction * 100.0, 2)
+    let percent = fraction * 100.0;
+    if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 #[cfg(test)]

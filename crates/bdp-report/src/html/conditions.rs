@@ -262,7 +262,7 @@ fn excluded(m: &mut Markup, points: &[Point<'_>]) {
         for record in &point.records {
             let case = format!("{} #{} attempt {}", name(point, None), record.repetition, record.attempt);
             match ending(record) {
-                Ending::Invalid => rows.push((case, "INVALID", record.fidelity.broken.join("; "))),
+                Ending::Invalid => rows.push((case, "INVALID", record.fidelity.why_invalid())),
                 Ending::Failed => rows.push((case, "FAILED", record.error.clone().unwrap_or_default())),
                 Ending::Valid => {
                     let missed = record.expectation.as_ref().filter(|e| e.met == Some(false));

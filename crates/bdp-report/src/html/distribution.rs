@@ -77,9 +77,11 @@ fn words(summary: &RttSummary, name: &str) -> String {
         ms(summary.p99),
         summary.received
     );
-    let lost = summary.sent.saturating_sub(summary.received);
-    if lost > 0 {
-        text.push_str(&format!(", {lost} unanswered"));
+    if summary.lost() > 0 {
+        text.push_str(&format!(", {} unanswered", summary.lost()));
+    }
+    if summary.in_flight > 0 {
+        text.push_str(&format!(", {} still in flight at the end", summary.in_flight));
     }
     text
 }

@@ -237,7 +237,7 @@ impl Fast {
             output::note(&format!(
                 "{}: INVALID (attempt {attempt}): {}",
                 self.names[0],
-                carried.fidelity.broken.join("; ")
+                carried.fidelity.why_invalid()
             ));
             attempt += 1;
         };

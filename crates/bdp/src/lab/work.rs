@@ -346,7 +346,7 @@ fn ended(record: &Record) -> String {
     match (&record.error, record.goodput_bps) {
         (Some(error), _) => format!("{key}: FAILED: {error}"),
         (None, Some(_)) if !record.valid => {
-            format!("{key}: INVALID (attempt {}): {}", record.attempt, record.fidelity.broken.join("; "))
+            format!("{key}: INVALID (attempt {}): {}", record.attempt, record.fidelity.why_invalid())
         }
         (None, Some(goodput)) => format!("{key}: {}", format_bps(goodput)),
         (None, None) => key,

@@ -1,6 +1,7 @@
 //! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends tell put together.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
@@ -120,22 +121,24 @@ pub(super) fn fragments(way: Way, sent: &Sent, address: SocketAddr) -> Option<St
     })
 }
 
-/// What became of the datagrams of one direction; nothing of connections.
+/// What became of the datagrams of one direction; nothing of connections. With the comparison of the clocks comes when the
+/// flow ran, by the near one.
 pub(super) fn report(
     request: &MeasureRequest,
     way: Way,
     received: &Received,
     sent: &Sent,
-    clocks: Option<ClockOffset>,
+    clocks: Option<(ClockOffset, Range<u64>)>,
 ) -> Option<UdpReport> {
     let asked = request.udp.as_ref().and_then(|udp| udp.rate_bps);
     // A transit is the receiver's clock less the sender's.
-    let ahead = clocks.map(|clocks| match way {
-        Way::To => clocks,
-        Way::From => ClockOffset { far_ahead_ns: clocks.far_ahead_ns.wrapping_neg(), ..clocks },
+    let ahead = clocks.map(|(clocks, carried)| {
+        let far_ahead_ns = clocks.far_ahead_ns;
+        let ahead_ns = if way == Way::To { far_ahead_ns } else { far_ahead_ns.wrapping_neg() };
+        (ahead_ns, clocks.error_within(&carried))
     });
     let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.streams));
-    outcome::report(asked_bps, received, sent, ahead.map(|a| (a.far_ahead_ns, a.error_ns)))
+    outcome::report(asked_bps, received, sent, ahead)
 }
 
 /// What a reader should know of it.

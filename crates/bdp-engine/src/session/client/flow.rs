@@ -1,11 +1,13 @@
 //! The near end of one flow.
 
 use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
+use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::{Received, Sent};
 use bdp_wire::session::{Answer, FlowOrder, Role};
@@ -29,6 +31,8 @@ pub(super) struct Flow {
     datagrams: Vec<Stream>,
     /// The two ends' clocks, where they were compared.
     pub(super) clocks: Option<ClockOffset>,
+    /// When the near end began to write, monotonic; `None` where it reads.
+    sending_since_ns: Option<u64>,
     /// What goes on, once it has begun.
     pub(super) work: Background<End>,
 }
@@ -45,17 +49,34 @@ pub(super) struct Outcome {
     pub(super) received: Received,
     pub(super) sent: Sent,
     pub(super) clocks: Option<ClockOffset>,
+    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
+    pub(super) begun_at_ns: Option<u64>,
 }
 
 impl Outcome {
-    /// `None` where the ends did not do what they should.
-    pub(super) fn of(way: Way, near: End, far: Answer, clocks: Option<ClockOffset>) -> Option<Self> {
-        match (near, far) {
-            (End::Received(received), Answer::Sent(sent)) | (End::Sent(sent), Answer::Received(received)) => {
-                Some(Self { way, received, sent, clocks })
+    /// What both ends of a flow say; `None` where they did not do what they should.
+    pub(super) fn of(flow: &Flow, near: End, far: Answer) -> Option<Self> {
+        let (received, sent, begun_at_ns) = match (near, far) {
+            (End::Received(received), Answer::Sent(sent)) => {
+                let first = received.first_byte_at_ns;
+                (received, sent, first)
             }
-            _ => None,
-        }
+            (End::Sent(sent), Answer::Received(received)) => (received, sent, flow.sending_since_ns),
+            _ => return None,
+        };
+        Some(Self { way: flow.way, received, sent, clocks: flow.clocks, begun_at_ns })
+    }
+
+    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
+    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
+    pub(super) fn carried(&self) -> Range<u64> {
+        self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
+    }
+
+    /// The part of that which counts: after what was omitted.
+    pub(super) fn counted(&self) -> Range<u64> {
+        let Range { start, end } = self.carried();
+        start.saturating_add(self.received.counted_from.at_ns).min(end)..end
     }
 }
 
@@ -108,7 +129,15 @@ fn window(request: &MeasureRequest) -> Option<u32> {
 
 impl Flow {
     pub(super) fn new(way: Way, number: u32, streams: Vec<TcpStream>) -> Self {
-        Self { way, number, streams, datagrams: Vec::new(), clocks: None, work: Background::default() }
+        Self {
+            way,
+            number,
+            streams,
+            datagrams: Vec::new(),
+            clocks: None,
+            sending_since_ns: None,
+            work: Background::default(),
+        }
     }
 
     /// Whose streams are of datagrams, and open.
@@ -166,6 +195,7 @@ impl Flow {
         if self.way != Way::To {
             return Ok(());
         }
+        self.sending_since_ns = Some(clock::monotonic_ns());
         if request.udp.is_some() {
             let streams = std::mem::take(&mut self.datagrams);
             let plan = datagrams::send_plan(request);

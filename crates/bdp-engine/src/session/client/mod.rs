@@ -415,7 +415,10 @@ impl Session<'_> {
     /// Lets late probes come in.
     fn await_probes(&self, until_ns: u64, patience: Duration) -> Result<(), SessionError> {
         let since = Instant::now();
-        while since.elapsed() < patience && self.prober.as_ref().is_some_and(|p| !p.is_complete(until_ns)) {
+        let Some(prober) = &self.prober else { return Ok(()) };
+        // Of a queue that holds answers back longer than any path does, too.
+        let patience = || patience.max(Duration::from_nanos(prober.patience_ns()));
+        while since.elapsed() < patience() && !prober.is_complete(until_ns) {
             std::thread::sleep(Duration::from_millis(5));
             self.reporter.check_cancel()?;
         }
@@ -430,44 +433,47 @@ impl Session<'_> {
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
         let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
-        let began = clock::monotonic_ns();
         let outcomes = self.carry_out(request, ways, stage)?;
         let was_cut_short = self.reporter.concludes;
-        let ended = clock::monotonic_ns();
+        let ended = outcomes.iter().map(|outcome| outcome.counted().end).max().unwrap_or_default();
         if self.await_probes(ended, LATE_PROBES.max(2 * self.round_trip)).is_err() {
             // The flows are over, and what they came to is not to be lost.
             self.reporter.concludes = true;
         }
-        self.put_together(request, outcomes, &(began..ended), was_cut_short, path)
+        self.put_together(request, outcomes, was_cut_short, path)
     }
 
-    /// Makes results of what both ends tell of flows that ran at a time, monotonic.
+    /// Makes results of what both ends tell of flows that ran at the same time. Under load are the probes that were sent
+    /// while the flow of a direction counted, after its omit.
     fn put_together(
         &mut self,
         request: &MeasureRequest,
         outcomes: Vec<Outcome>,
-        loaded: &Range<u64>,
         was_cut_short: bool,
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
         let (idle, prober) = (&self.idle, self.prober.as_ref());
-        let rtt = RttReport {
-            idle: prober.and_then(|p| p.summary(idle)),
-            loaded: prober.and_then(|p| p.summary(loaded)),
-        };
-        let each_way = prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
-        let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
-        let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(loaded));
         let mut results = Vec::new();
-        for Outcome { way, mut received, sent, clocks } in outcomes {
+        for outcome in outcomes {
+            let (loaded, carried) = (&outcome.counted(), outcome.carried());
+            let rtt = RttReport {
+                idle: prober.and_then(|p| p.summary(idle)),
+                loaded: prober.and_then(|p| p.summary(loaded)),
+            };
+            let each_way =
+                prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
+            let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
+            let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(loaded));
+            let Outcome { way, mut received, sent, clocks, .. } = outcome;
             if was_cut_short {
                 received.ended = "stopped".to_owned();
             }
             outcome::note_path(path, way, &received, &sent);
             self.path_mtu.note(path);
             self.caveats.extend(datagrams::fragments(way, &sent, self.control.address));
+            let clocks = clocks.map(|clocks| (clocks, carried));
             let udp = datagrams::report(request, way, &received, &sent, clocks);
-            let result = outcome::result(request, way, received, sent, rtt.clone());
+            let result = outcome::result(request, way, received, sent, rtt);
             let result = self.reporter.unless_cut_short(result)?;
             results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, ..result });
         }
@@ -614,7 +620,7 @@ impl Session<'_> {
         let mut outcomes = Vec::new();
         for (flow, far) in flows.iter_mut().zip(far) {
             let near = flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
-            let outcome = far.and_then(|far| Outcome::of(flow.way, near, far, flow.clocks));
+            let outcome = far.and_then(|far| Outcome::of(flow, near, far));
             outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
         }
         Ok(outcomes)

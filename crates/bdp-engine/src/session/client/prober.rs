@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
-use bdp_model::record::RttSummary;
+use bdp_model::record::{ProbeOutcome, RttSummary};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
@@ -19,6 +19,8 @@ use crate::EngineError;
 
 /// From one probe to the next: 20 a second.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
+/// How long an answer is possible at least, and at most.
+const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
 
 /// What carries probes.
 pub(super) enum Carrier {
@@ -75,11 +77,17 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Round trips of the probes that were sent within a time (monotonic, nanoseconds); `None` where none came back.
+    /// Round trips of the probes that were sent within a time (monotonic, nanoseconds); `None` where none came back. Of
+    /// those without an answer the younger ones are in flight: an answer may yet come.
     pub(super) fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
-        let probes = self.shared.probes();
-        let these = || probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-        RttSummary::of(these().count() as u64, these().filter_map(Sent::rtt_ns))
+        let patience_ns = self.patience_ns();
+        summary(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+    }
+
+    /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
+    pub(super) fn patience_ns(&self) -> u64 {
+        let longest = self.shared.probes().iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
+        longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
     }
 
     /// Delays each way of the same, by the clocks as all probes so far compare them; `None` where the server told no times.
@@ -114,6 +122,18 @@ impl Prober {
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
         self.shared.probes().iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
     }
+}
+
+fn summary(
+    probes: &[Sent],
+    sent_within: &Range<u64>,
+    awaited_until_ns: u64,
+    patience_ns: u64,
+) -> Option<RttSummary> {
+    let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
+    RttSummary::of_probes(
+        these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)),
+    )
 }
 
 impl Drop for Prober {
@@ -235,5 +255,36 @@ impl Carrier {
 fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
     if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) {
         std::thread::sleep(wait.min(Duration::from_millis(10)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A probe sent so late, in milliseconds, that came back after so many.
+    fn sent(at_ms: u64, rtt_ms: Option<u64>) -> Sent {
+        Sent { at_ns: at_ms * MS, back: rtt_ms.map(|ms| Back { rtt_ns: ms * MS, far: None }) }
+    }
+
+    #[test]
+    fn only_probes_sent_within_the_time_count() {
+        // Idle at 10 ms, then a load of 200 ms that counts from 1 s to 3 s.
+        let probes: Vec<Sent> =
+            (0..80).map(|i| sent(i * 50, Some(if (10..60).contains(&i) { 200 } else { 10 }))).collect();
+        let all = summary(&probes, &(0..4_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        assert_eq!((all.sent, all.min), (80, 10 * MS));
+        let loaded = summary(&probes, &(1_000 * MS..3_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        assert_eq!((loaded.sent, loaded.received, loaded.in_flight, loaded.lost()), (40, 40, 0, 0));
+        assert!(loaded.min == 200 * MS && loaded.p50 >= 200 * MS, "{loaded:?}");
+    }
+
+    #[test]
+    fn a_young_probe_without_an_answer_is_in_flight_and_an_old_one_lost() {
+        let probes = [sent(0, Some(10)), sent(50, None), sent(900, None), sent(950, None)];
+        let summary = summary(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS).unwrap();
+        assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (4, 1, 2, 1));
     }
 }

@@ -1,13 +1,10 @@
 //! The highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the rate that these led to for the
 //! whole duration.
 
-use std::ops::Range;
-
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
 use bdp_model::rate_search::{RateSearcher, Step};
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
-use bdp_sys::clock;
 
 use super::{Outcome, Session, datagrams};
 use crate::session::{SessionError, Stage};
@@ -42,8 +39,6 @@ struct Tried {
     trial: Trial,
     asked: MeasureRequest,
     outcome: Outcome,
-    /// When it ran, monotonic.
-    loaded: Range<u64>,
 }
 
 impl Session<'_> {
@@ -112,14 +107,13 @@ impl Session<'_> {
     ) -> Result<Tried, SessionError> {
         let duration = search.trial.min(request.duration);
         let asked = MeasureRequest { duration, omit: Nanos::ZERO, ..at_rate(request, rate) };
-        let began = clock::monotonic_ns();
         let outcomes = self.carry_out(&asked, &[way], Stage::Trial(way))?;
         if self.reporter.concludes {
             return Err(SessionError::Cancelled);
         }
         let outcome = outcomes.into_iter().next().ok_or_else(|| self.control.out_of_turn())?;
         let trial = tried(&asked, search, &outcome).ok_or_else(|| self.control.out_of_turn())?;
-        Ok(Tried { trial, asked, outcome, loaded: began..clock::monotonic_ns() })
+        Ok(Tried { trial, asked, outcome })
     }
 
     /// What a search that was cut short has for figures: those of a trial.
@@ -128,7 +122,7 @@ impl Session<'_> {
         best: Tried,
         path: &mut PathFacts,
     ) -> Result<Vec<DirectionResult>, SessionError> {
-        self.put_together(&best.asked, vec![best.outcome], &best.loaded, true, path)
+        self.put_together(&best.asked, vec![best.outcome], true, path)
     }
 }
 
@@ -147,7 +141,8 @@ fn at_rate(request: &MeasureRequest, rate: Option<f64>) -> MeasureRequest {
 }
 
 fn tried(asked: &MeasureRequest, search: &RateSearch, outcome: &Outcome) -> Option<Trial> {
-    let udp = datagrams::report(asked, outcome.way, &outcome.received, &outcome.sent, outcome.clocks)?;
+    let clocks = outcome.clocks.map(|clocks| (clocks, outcome.carried()));
+    let udp = datagrams::report(asked, outcome.way, &outcome.received, &outcome.sent, clocks)?;
     let received_bps = rate_bps(outcome.received.bytes, outcome.received.duration_ns);
     Some(Trial::of(search, &udp, received_bps.min(udp.sent_bps), false))
 }

@@ -7,8 +7,9 @@ mod url;
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,13 @@ use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process, tcp_info};
-use bdp_wire::control::{Mark, Received, Sent};
+use bdp_wire::control::{Mark, ProbeSample, Probed, Received, Sent};
 
 use super::client::{Goodput, interruption, outcome};
 use super::{Progress, SessionError, Stage, dial};
 use crate::background::Passed;
 use crate::disturbance::{self, Moved};
+use crate::handshakes::{self, Handshakes};
 use crate::host::Baseline;
 use chunks::Chunks;
 use http::{Connection, Head, Tls, is_wait};
@@ -41,8 +43,11 @@ const READ_BYTES: usize = 256 << 10;
 /// From one look at the counts to the next.
 const LOOK: Duration = Duration::from_millis(5);
 /// From one handshake that measures the round trip to the next: a stranger's server is not to be bothered.
-const HANDSHAKE_INTERVAL: Duration = Duration::from_millis(250);
-const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(3);
+const HANDSHAKE_INTERVAL: Nanos = Nanos::millis(250);
+/// How long a handshake may take: time for two more SYNs, which Linux sends after one second and after three.
+const HANDSHAKE_PATIENCE: Nanos = Nanos::secs(5);
+/// How long late answers are awaited at the end, at least.
+const LATE: Duration = Duration::from_secs(1);
 /// Shortest time from one report of progress to the next.
 const SHORTEST_TICK: Duration = Duration::from_millis(100);
 /// How long the first byte of a body may take.
@@ -92,7 +97,6 @@ pub fn measure(
         tell.tell(Stage::Idle, since, request.idle, prober.last())?;
     }
     let loaded_from = clock::monotonic_ns();
-    let idle = prober.summary(idle_from, loaded_from);
     let flow = Flow::start(connections.drain(..), &url)?;
     let received = flow.attend(request, &url, &prober, &mut tell)?;
     let is_whole = received.ended == WHOLE;
@@ -106,7 +110,10 @@ pub fn measure(
             ),
         ));
     }
-    let rtt = RttReport { idle, loaded: prober.summary(loaded_from, clock::monotonic_ns()) };
+    let loaded = received.counted_within().unwrap_or_default();
+    prober.await_answers(loaded.end, cancel);
+    let idle = prober.summary(&(idle_from..loaded_from));
+    let rtt = RttReport { idle, loaded: prober.summary(&loaded) };
     let mut path = PathFacts { rtt_min_ns: prober.smallest(), ..PathFacts::default() };
     path.mtu_from = received.path_mtu;
     let mut moved = Moved::default();
@@ -117,8 +124,7 @@ pub fn measure(
     let result = outcome::result(request, Way::From, received, sent, rtt)?;
     let mut caveats = vec![format!(
         "{} is no bdp: what the sender did is not known, and round trips are those of TCP's handshake, every {}",
-        url.host,
-        Nanos::from(HANDSHAKE_INTERVAL)
+        url.host, HANDSHAKE_INTERVAL
     )];
     let directions = vec![result];
     outcome::add_caveats(request, &directions, &mut caveats);
@@ -509,47 +515,65 @@ fn read_body(
     }
 }
 
-/// When a handshake began, and how long it took where it was answered.
-type Handshake = (u64, Option<u64>);
-
 /// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
 struct Prober {
-    seen: Arc<Mutex<Vec<Handshake>>>,
+    probes: Arc<Mutex<Vec<ProbeSample>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Prober {
     fn start(address: SocketAddr) -> Result<Self, SessionError> {
-        let (seen, stop) = (Arc::<Mutex<Vec<Handshake>>>::default(), Arc::<AtomicBool>::default());
-        let (on_thread, stopped) = (Arc::clone(&seen), Arc::clone(&stop));
-        // Nobody waits for it: a handshake may take as long as its deadline.
+        let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
+        let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
+        let all_the_time = Nanos(u64::MAX);
+        let plan = Handshakes::new(
+            address,
+            clock::monotonic_ns(),
+            HANDSHAKE_INTERVAL,
+            all_the_time,
+            HANDSHAKE_PATIENCE,
+        );
+        // Nobody waits for it: a handshake may take as long as its patience.
         drop(crate::agent::start(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let at = clock::monotonic_ns();
-                let took = socket::time_connect(address, HANDSHAKE_DEADLINE).ok();
-                on_thread.lock().unwrap_or_else(PoisonError::into_inner).push((at, took));
-                std::thread::sleep(HANDSHAKE_INTERVAL);
-            }
+            process::sharpen_timers();
+            // Where there is no descriptor left for them, there are no round trips.
+            let _ = plan.run(&stopped, &mut |number, sample| {
+                let mut probes = on_thread.lock().unwrap_or_else(PoisonError::into_inner);
+                handshakes::enter(&mut probes, number, sample);
+            });
         })?);
-        Ok(Self { seen, stop })
+        Ok(Self { probes, stop })
     }
 
-    fn answered(&self) -> Vec<u64> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(|&(_, rtt)| rtt).collect()
+    fn probes(&self) -> MutexGuard<'_, Vec<ProbeSample>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last(&self) -> Option<u64> {
-        self.answered().last().copied()
+        self.probes().iter().rev().find_map(|probe| probe.rtt_ns)
     }
 
     fn smallest(&self) -> Option<u64> {
-        self.answered().into_iter().min()
+        self.probes().iter().filter_map(|probe| probe.rtt_ns).min()
     }
 
-    fn summary(&self, from_ns: u64, to_ns: u64) -> Option<RttSummary> {
-        let probes = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let these = || probes.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
-        RttSummary::of(these().count() as u64, these().filter_map(|&(_, rtt)| rtt))
+    /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
+    fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
+        let since = Instant::now();
+        let longest = || self.probes().iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);
+        let patience = || HANDSHAKE_PATIENCE.to_duration().min(LATE.max(Duration::from_nanos(2 * longest())));
+        let is_open = |probe: &ProbeSample| probe.rtt_ns.is_none() && !probe.failed;
+        while self.probes().iter().any(|probe| probe.sent_at_ns < until_ns && is_open(probe))
+            && since.elapsed() < patience()
+            && !cancel.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+        let probed = Probed { probes: self.probes().clone(), awaited_until_ns: clock::monotonic_ns() };
+        RttSummary::of_probes(probed.outcomes(sent_within, HANDSHAKE_PATIENCE))
     }
 }
 

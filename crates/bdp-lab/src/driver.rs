@@ -27,6 +27,10 @@ use crate::rooms::Rooms;
 const TURN: usize = 8;
 /// How long before a departure a sharing driver stops sleeping and spins.
 const SPIN_NS: u64 = 60_000;
+/// From one look for other programs to the next.
+const RIVALS_EVERY_NS: u64 = 20_000_000;
+/// Of that time, what a driver may have waited for its processor without there being any.
+const RIVALS_SHARE: f64 = 0.01;
 /// Token of the waker; links take even and odd numbers below it.
 const WAKE: u64 = u64::MAX;
 
@@ -148,6 +152,48 @@ impl DrivenLink {
     }
 }
 
+/// Other programs that want the processor of a driver that spins. The scheduler shares it out among sessions, whatever the priority
+/// within them, and a driver that waits its turn of 3 ms is no emulator. Where there are some it sleeps between departures instead, as a
+/// sharing driver does, and so may have real-time priority. A processor that is never idle wakes it at once.
+struct Rivals {
+    wait: OwnWait,
+    /// When it was looked at last, and what this thread had waited then.
+    looked_ns: u64,
+    waited_ns: u64,
+    present: bool,
+}
+
+impl Rivals {
+    fn none() -> Self {
+        let wait = OwnWait::of_this_thread();
+        let waited_ns = wait.waiting_ns().unwrap_or(0);
+        Self { wait, looked_ns: clock::monotonic_ns(), waited_ns, present: false }
+    }
+
+    /// Looks every 20 ms; they stay until forgotten.
+    fn present(&mut self) -> bool {
+        let now = clock::monotonic_ns();
+        let passed = now.saturating_sub(self.looked_ns);
+        if self.present || passed < RIVALS_EVERY_NS {
+            return self.present;
+        }
+        let waited = self.wait.waiting_ns().unwrap_or(0);
+        let share = waited.saturating_sub(self.waited_ns) as f64 / passed as f64;
+        (self.looked_ns, self.waited_ns) = (now, waited);
+        // Without real-time priority sleeping would make it worse.
+        self.present = share > RIVALS_SHARE && process::prefer(0);
+        self.present
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(&mut self.present) {
+            process::raise_priority();
+        }
+        self.looked_ns = clock::monotonic_ns();
+        self.waited_ns = self.wait.waiting_ns().unwrap_or(0);
+    }
+}
+
 /// The thread's state.
 struct Motion {
     pace: Pace,
@@ -181,13 +227,17 @@ impl Motion {
             let _ = process::pin(0, &[cpu]);
         }
         let mut ready = Vec::new();
+        let mut rivals = Rivals::none();
         let wait = OwnWait::of_this_thread();
         let mut waited_ns = wait.waiting_ns().unwrap_or(0);
         loop {
             if !self.take_orders() {
                 return;
             }
-            if self.pace == Pace::Spin && !self.links.is_empty() {
+            if self.pace == Pace::Spin && self.links.is_empty() {
+                rivals.forget();
+            }
+            if self.pace == Pace::Spin && !self.links.is_empty() && !rivals.present() {
                 // Orders are looked for now and then only: a look costs as much as a packet.
                 for _ in 0..256 {
                     for i in 0..self.links.len() {

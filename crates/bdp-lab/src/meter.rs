@@ -316,7 +316,11 @@ mod tests {
         meter.found_packet(4_016_000);
         meter.found_nothing(4_020_000);
         assert_eq!(meter.unread.count(), 5);
-        assert!(meter.unread.percentile(60.0).abs_diff(500_000) < 10_000, "{}", meter.unread.percentile(60.0));
+        assert!(
+            meter.unread.percentile(60.0).abs_diff(500_000) < 10_000,
+            "{}",
+            meter.unread.percentile(60.0)
+        );
     }
 
     #[test]

@@ -110,11 +110,7 @@ pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried
         faults: driven.fault.into_iter().collect(),
         ..Default::default()
     };
-    Ok(Carried {
-        bps: received.bps(),
-        direction,
-        fidelity: fidelity::judge(seen, &Bounds::default()),
-    })
+    Ok(Carried { bps: received.bps(), direction, fidelity: fidelity::judge(seen, &Bounds::default()) })
 }
 
 fn broken(cause: impl std::fmt::Display) -> LabError {

@@ -75,8 +75,7 @@ impl Watch {
             let threads = seen.iter().filter(|((host, _), _)| *host == i).map(|(_, times)| *times);
             host_share(name, threads, elapsed_ns)
         });
-        let others =
-            others(&self.before, &schedule::process_times(), std::process::id(), elapsed_ns);
+        let others = others(&self.before, &schedule::process_times(), std::process::id(), elapsed_ns);
         Watched { hosts: hosts.collect(), others }
     }
 }
@@ -110,7 +109,9 @@ fn others(before: &[ProcessTime], after: &[ProcessTime], own: u32, elapsed_ns: u
     // A child may stand before its parent.
     loop {
         let known = family.len();
-        family.extend(after.iter().filter(|p| family.contains(&p.parent)).map(|p| p.process).collect::<Vec<_>>());
+        family.extend(
+            after.iter().filter(|p| family.contains(&p.parent)).map(|p| p.process).collect::<Vec<_>>(),
+        );
         if family.len() == known {
             break;
         }

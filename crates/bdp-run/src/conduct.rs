@@ -1,8 +1,8 @@
 //! One case, from its hosts to its record.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bdp_engine::expect_answer;
 use bdp_engine::remote::{Agents, Pending};

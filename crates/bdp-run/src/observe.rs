@@ -6,7 +6,9 @@ use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
 
-use crate::conduct::{Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval};
+use crate::conduct::{
+    Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
+};
 use crate::passage::Crossed;
 use crate::way::{Pair, Way};
 
@@ -60,7 +62,8 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
         ..Default::default()
     };
     let allowance = seen.allowance();
-    let excess = |probes, interval: Nanos, span| crossed.excess(&way, probes, interval.as_ns(), span, &allowance);
+    let excess =
+        |probes, interval: Nanos, span| crossed.excess(&way, probes, interval.as_ns(), span, &allowance);
     Some(Loop {
         idle: excess(&probed.idle, IDLE_PROBE_INTERVAL, 0..u64::MAX),
         loaded: counted.and_then(|span| excess(&probed.loaded, loaded_probe_interval(case), span)),

@@ -61,8 +61,7 @@ impl Crossed {
             .filter_map(|(number, probe)| {
                 let due_ns = begun_ns + number * interval_ns;
                 let sent_at_ns = probe.sent_at_ns;
-                let passage =
-                    self.passage(way, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
+                let passage = self.passage(way, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
                 let sent_late = sent_at_ns.saturating_sub(due_ns);
                 span.contains(&due_ns).then_some(Passage { sent_late, ..passage? })
             })
@@ -72,7 +71,9 @@ impl Crossed {
 
     fn passage(&self, way: &Way<'_>, probe: Probe, answered_ns: u64) -> Option<Passage> {
         let seen = |hops: &[Hop]| -> Option<Vec<Crossing>> {
-            hops.iter().map(|hop| self.links.get(hop.link)?[usize::from(!hop.forward)].get(&probe).copied()).collect()
+            hops.iter()
+                .map(|hop| self.links.get(hop.link)?[usize::from(!hop.forward)].get(&probe).copied())
+                .collect()
         };
         let (there, back) = (seen(&way.there)?, seen(&way.back)?);
         let mut passage = Passage::default();
@@ -149,12 +150,8 @@ mod tests {
         // Due every microsecond from 1,000 on; the second comes 40 ns late and is not answered, the third was seen nowhere.
         let probes = vec![sample(1_000, Some(4_400)), sample(2_040, None), sample(3_000, Some(9_999))];
         let probed = Probed { probes, ..Default::default() };
-        let allowance = Allowance {
-            round_trip: Nanos(100),
-            idle: Nanos(100),
-            sending: Nanos(10),
-            packets: Nanos::ZERO,
-        };
+        let allowance =
+            Allowance { round_trip: Nanos(100), idle: Nanos(100), sending: Nanos(10), packets: Nanos::ZERO };
         let excess = crossed.excess(&way, &probed, 1_000, 0..10_000, &allowance).unwrap();
         assert!((excess.harm - 300.0 / 4_400.0).abs() < 1e-9, "{}", excess.harm);
         assert_eq!(
@@ -187,7 +184,12 @@ mod tests {
             // The fifth is 20 ms late. Each is on its way for 2 ms.
             let sent_at_ns = 50_000_000 * number + if number == 4 { 20_000_000 } else { 0 };
             let probe = Probe { number, sent_at_ns };
-            let crossing = |at: u64| Crossing { probe, read_ns: at, due_ns: at + 1_000_000, released_ns: at + 1_000_000 };
+            let crossing = |at: u64| Crossing {
+                probe,
+                read_ns: at,
+                due_ns: at + 1_000_000,
+                released_ns: at + 1_000_000,
+            };
             links[0].insert(probe, crossing(sent_at_ns));
             links[1].insert(probe, crossing(sent_at_ns + 1_000_000));
             probes.push(ProbeSample { sent_at_ns, rtt_ns: Some(2_000_000), failed: false });

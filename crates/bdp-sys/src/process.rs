@@ -26,8 +26,13 @@ pub fn sharpen_timers() {
 /// allowed it, which it does for root and for `CAP_SYS_NICE` only. Real-time priority is not asked for: a thread that
 /// spins at it starves the kernel's own, and the kernel then takes the processor away for 50 ms each second.
 pub fn raise_priority() -> bool {
-    // SAFETY: setpriority takes only numbers; on Linux 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 }
+    // SAFETY: sched_param is plain data for which all-zero is valid, and is read; setpriority takes only numbers; on Linux 0 is the
+    // calling thread.
+    unsafe {
+        let ordinary: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
+        libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0
+    }
 }
 
 /// Puts a process (0: the calling thread), and the threads it starts from now on, before all ordinary ones, whatever session those are

@@ -71,7 +71,9 @@ pub fn process_times() -> Vec<ProcessTime> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit())))
+        .filter(|entry| {
+            entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+        })
         .filter_map(|entry| parse_stat(&fs::read_to_string(entry.path().join("stat")).ok()?))
         .collect()
 }

@@ -109,10 +109,8 @@ pub(super) fn explain(flow: &FlowSeen, report: &FlowFidelity, seen: &Observation
             (parts, "probes", p.mean_ns + p.sent_late_ns)
         }
         None => {
-            let parts = vec![
-                (unread, "unread by the emulator".to_owned()),
-                (late, "released late by it".to_owned()),
-            ];
+            let parts =
+                vec![(unread, "unread by the emulator".to_owned()), (late, "released late by it".to_owned())];
             (parts, "packets", unread + late)
         }
     };

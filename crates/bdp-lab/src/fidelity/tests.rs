@@ -91,14 +91,18 @@ fn a_round_trip_that_is_twice_the_configured_one_is_not_ok_because_the_least_was
 
 #[test]
 fn packets_that_lie_unread_count_as_those_that_leave_late() {
-    for spoil in [
-        (|d: &mut DirectionFidelity| d.unread_ns.mean = 3_000 * US) as fn(&mut DirectionFidelity),
-        |d| d.release_lateness_ns.mean = 3_000 * US,
-    ] {
+    for spoil in
+        [(|d: &mut DirectionFidelity| d.unread_ns.mean = 3_000 * US) as fn(&mut DirectionFidelity), |d| {
+            d.release_lateness_ns.mean = 3_000 * US
+        }]
+    {
         let mut seen = good();
         spoil(&mut seen.directions[1]);
         let broken = broken(seen);
-        assert!(broken[0].contains("about 6.8 % of its goodput (bound 4.0 %): packets took 3.02 ms"), "{broken:?}");
+        assert!(
+            broken[0].contains("about 6.8 % of its goodput (bound 4.0 %): packets took 3.02 ms"),
+            "{broken:?}"
+        );
     }
 }
 
@@ -107,10 +111,16 @@ fn packets_that_lie_unread_count_as_those_that_leave_late() {
 fn each_flow_is_judged_by_the_links_that_it_crosses() {
     let mut seen = good();
     seen.directions.extend(good().directions);
-    seen.directions[3].release_lateness_ns = Lateness { count: 1_000_000, mean: 9_000 * US, ..Default::default() };
+    seen.directions[3].release_lateness_ns =
+        Lateness { count: 1_000_000, mean: 9_000 * US, ..Default::default() };
     assert_eq!(broken(seen.clone()), [""; 0]);
     seen.loops.push(on_loop("h1 and h2", 40, 1));
-    seen.flows.push(FlowSeen { name: "h1->h2".to_owned(), on_loop: 1, way: vec![2, 3], ..Default::default() });
+    seen.flows.push(FlowSeen {
+        name: "h1->h2".to_owned(),
+        on_loop: 1,
+        way: vec![2, 3],
+        ..Default::default()
+    });
     assert!(broken(seen)[0].starts_with("h1->h2: the emulation took about 18 %"));
 }
 
@@ -170,7 +180,11 @@ fn jitter_may_shorten_the_round_trip_by_what_it_has() {
 fn a_sender_of_datagrams_that_missed_its_rate_is_not_ok() {
     let mut seen = good();
     let datagrams = |sent_of_asked, edges| Some(DatagramsSeen { sent_of_asked, edges });
-    seen.flows.push(FlowSeen { datagrams: datagrams(0.858, 0.0), name: "h3->h4".to_owned(), ..Default::default() });
+    seen.flows.push(FlowSeen {
+        datagrams: datagrams(0.858, 0.0),
+        name: "h3->h4".to_owned(),
+        ..Default::default()
+    });
     assert_eq!(broken(seen.clone()), ["h3->h4: its host sent 86 % of what was asked (bound 2.0 % off)"]);
     seen.flows[1].datagrams = datagrams(0.985, 0.0);
     assert_eq!(broken(seen.clone()), [""; 0]);

@@ -136,6 +136,34 @@ fn a_client_that_vanishes_frees_its_place() {
     }
 }
 
+/// One that fails before its streams says that it is done, closes its half, and waits for the server to close the other.
+#[test]
+fn a_client_that_gives_up_before_its_streams_frees_its_place_at_once() {
+    use std::io::{Read, Write};
+    let bench = Bench::new();
+    let server = serve(&bench, "--max-sessions 1");
+    for (what, protocol) in [("TCP", "tcp"), ("UDP", "udp")] {
+        for goodbye in [&[16][..], &[12], &[]] {
+            let mut stream = greeted(server.port, b'a');
+            stream.write_all(&body(&format!(r#"{{"{protocol}":true,"time":1}}"#))).unwrap();
+            let mut state = [0];
+            stream.read_exact(&mut state).unwrap();
+            assert_eq!(state, [10], "asked for streams");
+            let since = Instant::now();
+            stream.write_all(goodbye).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).unwrap();
+            let took = since.elapsed();
+            assert!(
+                rest.is_empty() && took < Duration::from_secs(5),
+                "{what} {goodbye:?}: {rest:?}, {took:?}"
+            );
+        }
+    }
+    server.assert_unharmed(&bench);
+}
+
 fn counted(server: &Serving) -> (usize, usize) {
     let err = server.process.err();
     (err.matches("began").count(), err.matches("ended after").count())

@@ -53,6 +53,8 @@ const RELISTENED_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a server is silent to that does not speak iperf3.
 pub(super) const GREETING: &str = "it is greeted";
+/// What a server does that closes the connection without a word: it refuses the request.
+const TOLD: &str = "it is told what to do";
 
 /// Measures by iperf3's protocol.
 pub(super) struct Driver<'a, 'r> {
@@ -271,7 +273,7 @@ impl<'a, 'r> Driver<'a, 'r> {
         let parameters =
             Parameters { auth_token: self.token()?, ..parameters(self.request, ways, length_bytes) };
         let sent = test.control.send_json(&parameters.to_json());
-        sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
+        sent.map_err(|e| test.lost(&e, TOLD))?;
         Ok(test)
     }
 
@@ -504,6 +506,14 @@ impl Test {
     fn lost(&self, error: &FrameError, doing: &'static str) -> SessionError {
         let address = self.address;
         match error {
+            // Releases since 3.21 say nothing to whoever's login they do not accept, and print "no error" at both ends.
+            FrameError::Closed if doing == TOLD => SessionError::Login {
+                address,
+                way_out: format!(
+                    "it read the request and closed the connection without a reason, as iperf3 3.22 refuses a login: {}",
+                    way_in(self.login)
+                ),
+            },
             FrameError::Closed | FrameError::Io(_) => SessionError::Lost { address, doing },
             FrameError::Silent => SessionError::Silent { address, doing },
             other => self.nonsense(&other.to_string()),

@@ -299,7 +299,7 @@ fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
     // The next of its address waits its turn, and then gets it.
     let mut next = greeted(server.port, b'b');
     next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
-    assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 104]);
+    assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 204]);
     assert_eq!(read(&mut next), [10]);
     let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
     assert_eq!(heard(&socket), HELLOS[0].1);

@@ -349,11 +349,21 @@ mod tests {
             (r#"{"time":1e300}"#, "'time'"),
             (r#"{"time":1,"sctp":true}"#, "SCTP"),
             (r#"{"time":1,"TOS":256}"#, "'TOS'"),
+            (r#"{"time":1,"burst":1001}"#, "'burst'"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert_eq!(parse(r#"{"time":1,"parallel":999}"#).unwrap_err().failure().code, 6);
+        for (text, code) in [
+            (r#"{"time":1,"parallel":999}"#, 6),
+            (r#"{"time":86401}"#, 5),
+            (r#"{"time":1,"burst":1001}"#, 15),
+            (r#"{"time":1,"len":1048577}"#, 7),
+            (r#"{"time":1,"udp":true,"len":65508}"#, 20),
+            (r#"{"time":1,"num":{}}"#, 114),
+        ] {
+            assert_eq!(parse(text).unwrap_err().failure().code, code, "{text}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bdp_wire::iperf3::datagram;
 use bdp_wire::iperf3::{Failure, Parameters, State};
 
 use super::super::{Event, Shared};
-use super::{Ending, STEP};
+use super::{Ending, GAVE_UP, STEP, busy};
 use crate::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use crate::iperf3::control::Control;
 use crate::iperf3::udp::streams;
@@ -100,8 +100,7 @@ pub(super) fn gather(
     };
     let arrivals = Arrivals { wanted, options, came: Mutex::default(), changed: Condvar::new() };
     let turn = shared.iperf3.waiting.take_turn(peer.ip(), arrivals, STEP).ok_or_else(|| {
-        let why = "tests of the same address waited for their streams all the while";
-        Ending::refused(Failure::ACCEPT, why)
+        busy(control, "tests of the same address waited for their streams all the while".to_owned())
     })?;
     let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
     control.say(State::CreateStreams).map_err(gone)?;
@@ -119,14 +118,14 @@ pub(super) fn gather(
         came = waited.unwrap_or_else(PoisonError::into_inner).0;
         came.iter().for_each(answer_again);
         if control.has_left() {
-            return Err(Ending::silent("the client left while its streams were awaited"));
+            return Err(Ending::silent(GAVE_UP));
         }
     }
     let sockets = std::mem::take(&mut *came);
     drop(came);
     drop(turn);
     for socket in &sockets {
-        socket.set_nonblocking(false).map_err(|e| Ending::refused(Failure::ACCEPT, e.to_string()))?;
+        socket.set_nonblocking(false).map_err(|e| Ending::refused(Failure::STREAM_SETUP, e.to_string()))?;
     }
     Ok(streams(sockets, parameters.wide_counters))
 }

@@ -75,6 +75,22 @@ fn its_client_is_served_in_every_mode() {
     served(&MODES, "", agree);
 }
 
+/// What 3.22 has beside.
+const LATER: [(&str, &str, Check); 3] = [
+    ("TCP without copies", "-t 1 -Z --skip-rx-copy", |_| {}),
+    ("TCP without copies, reverse", "-t 1 -R -Z --skip-rx-copy", |_| {}),
+    ("TCP over MPTCP's sockets", "-t 1 -m", |_| {}),
+];
+
+#[test]
+fn its_later_client_is_served() {
+    if iperf3_is_there("its_later_client_is_served") && release() >= 22 {
+        served(&LATER, "", agree);
+    } else {
+        println!("SKIPPED its_later_client_is_served: iperf3 is not of 3.22 or later");
+    }
+}
+
 #[test]
 fn several_clients_are_served_at_once_beside_one_of_bdp() {
     if !iperf3_is_there("several_clients_are_served_at_once_beside_one_of_bdp") {

@@ -156,7 +156,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Numbers of which releases differ, 148 and 154 to 159, are not interpreted.
         let text = match self.code {
-            5 => "the duration is above its limit",
+            5 => "the test is longer than it allows",
             6 => "it does not accept that number of streams",
             7 => "it does not accept writes of that length",
             8 => "it does not accept a socket buffer of that size",
@@ -167,9 +167,7 @@ impl fmt::Display for Failure {
             20 => "it does not accept datagrams of that length",
             21 => "it does not accept that type of service",
             27 => "the total rate is above its limit",
-            37 => {
-                "the duration is above its limit, or the test has none and it sets one; give a shorter -t, not -n"
-            }
+            37 => "the test is longer than it allows, or has no duration; give a shorter -t",
             101 => "it could not initialize the test",
             104 | 204 => "the streams did not reach it",
             110 => "it received a control message that it does not know",

@@ -141,19 +141,17 @@ impl Flow {
 }
 
 /// Has a receiver's time reach to the end of the test and not just to the last datagram, which takes its share of time as each
-/// before it: n datagrams are n - 1 gaps. Where nobody noted the end the share is that of the others.
+/// before it: n datagrams are n - 1 gaps. Where nobody noted the end, or the last came after it, the share is that of the others.
 fn extend(received: &mut Received, streams: u64, ended_ns: Option<u64>) {
     let Some(first_ns) = received.first_byte_at_ns else { return };
     let last_ns = received.duration_ns;
-    let end_ns = match ended_ns {
-        Some(ended_ns) => ended_ns.saturating_sub(first_ns),
-        None => {
-            let came = received.datagrams.as_ref().map_or(0, |datagrams| datagrams.counts.received);
-            let gaps = came.saturating_sub(streams);
-            let share = u128::from(last_ns) * u128::from(streams) / u128::from(gaps.max(1));
-            if gaps > 0 { last_ns.saturating_add(u64::try_from(share).unwrap_or(0)) } else { last_ns }
-        }
-    };
+    let noted_ns = ended_ns.map(|ended_ns| ended_ns.saturating_sub(first_ns));
+    let end_ns = noted_ns.filter(|&end_ns| end_ns > last_ns).unwrap_or_else(|| {
+        let came = received.datagrams.as_ref().map_or(0, |datagrams| datagrams.counts.received);
+        let gaps = came.saturating_sub(streams);
+        let share = u128::from(last_ns) * u128::from(streams) / u128::from(gaps.max(1));
+        if gaps > 0 { last_ns.saturating_add(u64::try_from(share).unwrap_or(0)) } else { last_ns }
+    });
     if end_ns <= last_ns {
         return;
     }
@@ -189,7 +187,8 @@ mod tests {
     #[test]
     fn sparse_datagrams_have_the_rate_they_were_sent_at() {
         assert_eq!(bps(&sparse()), 1_398_101, "by the gaps between them");
-        for ended_ns in [Some(6_000_000_000), None] {
+        // At the end of the test, without one, and where the last came after it.
+        for ended_ns in [Some(6_000_000_000), None, Some(5_100_000_000)] {
             let mut received = sparse();
             extend(&mut received, 1, ended_ns);
             assert_eq!(bps(&received), 1_048_576, "{ended_ns:?}");
@@ -198,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn an_end_before_the_last_datagram_takes_nothing_away() {
+    fn silence_until_the_end_counts_and_one_datagram_has_no_share() {
         let mut received = sparse();
-        extend(&mut received, 1, Some(5_100_000_000));
-        assert_eq!((received.duration_ns, received.samples.len()), (750_000_000, 0));
+        extend(&mut received, 1, Some(9_000_000_000));
+        assert_eq!((received.duration_ns, received.samples.len()), (4_000_000_000, 1));
         let mut single = Received { duration_ns: 0, ..sparse() };
         extend(&mut single, 4, None);
         assert_eq!(single.duration_ns, 0, "one of each stream has no gap to go by");

@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::iperf3::{
@@ -354,6 +354,20 @@ fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
     let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
     assert_eq!(heard(&socket), HELLOS[0].1);
     assert_eq!(read(&mut next), [1, 2]);
+}
+
+#[test]
+fn one_that_gives_up_before_its_turn_is_let_go_at_once() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let _first = asked_for_streams(server.port, b'a', "");
+    let mut next = greeted(server.port, b'b');
+    next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
+    let since = Instant::now();
+    next.write_all(&[16]).unwrap();
+    let mut rest = Vec::new();
+    next.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty() && since.elapsed() < Duration::from_secs(5), "{rest:?} {:?}", since.elapsed());
 }
 
 #[test]

@@ -107,7 +107,7 @@ smoke: build ## Try the built binary
 	$(BDP) calc bdp --rate 1G --rtt 2.55ms
 	$(BDP) lab check scenarios/*.toml
 
-# Those of another release of the peers: .ci/peers-of-debian-13 FOLDER, then PEERS=FOLDER/bin.
+# Those of another release of the peers: .ci/debian-peers SUITE FOLDER, then PEERS=FOLDER/bin.
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
 	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test iperf3 --test iperf3_udp --test logins \

@@ -4,12 +4,14 @@ mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::Bench;
-use support::iperf3::{Check, body, client, driven, greeted, iperf3_is_there, number, served};
+use support::iperf3::{
+    Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
+};
 use support::serving::serve;
+use support::{Bench, row};
 
 /// Streams of their client's document, in order.
 fn streams(document: &Value) -> &Vec<Value> {
@@ -111,6 +113,54 @@ fn the_rate_that_is_granted_is_kept() {
         assert!(told.contains("bandwidth"), "{options}: {told}");
     }
     server.assert_unharmed(&bench);
+}
+
+/// Since 3.21 a client may ask for segmentation offloads at both ends, and its server keeps those of the client before.
+const OFFLOADED: [(&str, &str, Check); 4] = [
+    ("UDP segmented by the kernel", "-t 1 -b 5M --gsro", |d| {
+        assert_rate(number(d, "/end/sum/bits_per_second"));
+    }),
+    ("UDP segmented by the kernel, reverse", "-t 1 -b 5M -l 1000 --gsro -R", |d| {
+        assert_rate(number(d, "/end/sum_received/bits_per_second"));
+    }),
+    ("UDP segmented by the kernel, 3 streams both ways", "-t 1 -b 2M -l 1000 --gsro --bidir -P 3", |d| {
+        assert_eq!(streams(d).len(), 6);
+    }),
+    ("UDP, after those", "-t 1 -b 5M -l 200 -R", |d| assert_rate(number(d, "/end/sum/bits_per_second"))),
+];
+
+/// Whether the release has the offloads; says so where it has not.
+fn has_offloads(test: &str) -> bool {
+    let has = iperf3_is_there(test) && release() >= 21;
+    if !has {
+        println!("SKIPPED {test}: iperf3 is not of 3.21 or later");
+    }
+    has
+}
+
+#[test]
+fn its_client_is_served_with_offloads() {
+    if has_offloads("its_client_is_served_with_offloads") {
+        served(&OFFLOADED, "-u", agree);
+    }
+}
+
+#[test]
+fn its_server_forgets_the_offloads_of_the_client_before() {
+    if !has_offloads("its_server_forgets_the_offloads_of_the_client_before") {
+        return;
+    }
+    let bench = Bench::new();
+    let theirs = Theirs::start();
+    row("UDP after a client with offloads", || {
+        let before = client(theirs.port, "-u -b 5M -t 1 -l 1400 --gsro");
+        assert_eq!(before["error"], Value::Null);
+        let line = format!("measure --iperf3 127.0.0.1:{} -u -b 5M -t 1 -l 200 -R --json", theirs.port);
+        let ended = bench.run(&line);
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        assert_rate(number(&ended.json(), "/directions/0/goodput_bps"));
+        assert_eq!(number(&ended.json(), "/directions/0/udp/datagram_bytes"), 200.0);
+    });
 }
 
 const DRIVEN: [(&str, &str, Check); 9] = [
@@ -299,11 +349,25 @@ fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
     // The next of its address waits its turn, and then gets it.
     let mut next = greeted(server.port, b'b');
     next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
-    assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 104]);
+    assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 204]);
     assert_eq!(read(&mut next), [10]);
     let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
     assert_eq!(heard(&socket), HELLOS[0].1);
     assert_eq!(read(&mut next), [1, 2]);
+}
+
+#[test]
+fn one_that_gives_up_before_its_turn_is_let_go_at_once() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let _first = asked_for_streams(server.port, b'a', "");
+    let mut next = greeted(server.port, b'b');
+    next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
+    let since = Instant::now();
+    next.write_all(&[16]).unwrap();
+    let mut rest = Vec::new();
+    next.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty() && since.elapsed() < Duration::from_secs(5), "{rest:?} {:?}", since.elapsed());
 }
 
 #[test]

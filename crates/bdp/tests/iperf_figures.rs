@@ -49,6 +49,55 @@ fn a_volume_takes_as_long_as_its_bytes_with_its_server() {
     }
 }
 
+/// One datagram each 400 ms: three in a second, with two gaps between them.
+#[test]
+fn sparse_datagrams_have_no_higher_rate_for_the_gap_after_the_last() {
+    if !iperf3_is_there("sparse_datagrams_have_no_higher_rate_for_the_gap_after_the_last") {
+        return;
+    }
+    let bench = Bench::new();
+    let options = "-u -b 640K -l 32000 -t 1";
+    let server = serve(&bench, "");
+    row("sparse datagrams, its client", || {
+        let bps = number(&client(server.port, options), "/end/sum/bits_per_second");
+        let document = client(server.port, &format!("{options} --get-server-output"));
+        let told = document["server_output_text"].as_str().unwrap();
+        assert!((0.5e6..0.85e6).contains(&bps), "{bps}: {document:#}");
+        assert!(told.contains("kbit/s") && !told.contains("960 kbit/s"), "{told}");
+    });
+    let theirs = Theirs::start();
+    for port in [theirs.port, server.port] {
+        row("sparse datagrams, our client", || {
+            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} {options} -R --json"));
+            assert_eq!(ended.code(), 0, "{}", ended.err);
+            let bps = number(&ended.json(), "/directions/0/goodput_bps");
+            assert!((0.5e6..0.85e6).contains(&bps), "{bps}");
+        });
+    }
+}
+
+/// Its server counts time until it hears of the end: what it prints is the rate of the datagrams.
+#[test]
+fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
+    if !iperf3_is_there("its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Theirs::start();
+    let counted = |_| {
+        let line = "-u -b 20M -l 1000 -t 1 --forward --get-server-output --json";
+        let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {line}", server.port));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let document = ended.json();
+        let text = document["server_output"][0].as_str().unwrap().to_owned();
+        let receiver = text.lines().rfind(|line| line.contains("receiver")).unwrap_or(&text).to_owned();
+        let seconds = receiver.split_whitespace().find_map(|word| word.strip_prefix("0.00-")?.parse().ok());
+        seconds.unwrap_or_else(|| panic!("{text}"))
+    };
+    let least = (0..TRIES).map(counted).fold(f64::INFINITY, f64::min);
+    assert!(least < 1.1, "counted for {least} s of 1 s");
+}
+
 #[test]
 fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
     if !is_installed("iperf") {

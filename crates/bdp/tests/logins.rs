@@ -164,6 +164,30 @@ fn its_server_lets_this_client_in() {
     assert_eq!(again.code(), 0, "{}", again.err);
 }
 
+/// As the server of 3.22 refuses a login: it closes the connection, and says nothing.
+#[test]
+fn a_server_that_closes_on_the_request_has_refused_it() {
+    let bench = Bench::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 37]).unwrap();
+        stream.write_all(&[9]).unwrap();
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).unwrap();
+        stream.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize]).unwrap();
+    });
+    let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --forward"));
+    let line = ended.refusal(3);
+    assert!(
+        line.contains("closed the connection without a reason") && line.contains("--user NAME"),
+        "{line}"
+    );
+    assert!(!line.contains("the path"), "{line}");
+    server.join().unwrap();
+}
+
 #[test]
 fn both_ends_of_ours_log_in_with_either_padding() {
     let Some(bench) = keyed(&[]) else { return };

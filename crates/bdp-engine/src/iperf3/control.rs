@@ -5,8 +5,9 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use bdp_sys::{poll, socket};
+use bdp_sys::{poll, socket, tcp_info};
 use bdp_wire::frame::{self, FrameError};
+use bdp_wire::iperf3::exchange::is_goodbye;
 use bdp_wire::iperf3::{Failure, State};
 use serde_json::Value;
 
@@ -66,13 +67,23 @@ impl Control {
         }
     }
 
-    /// Whether the other end is gone; never waits, and leaves what was said to be heard.
+    /// Whether the other end is gone or says goodbye; never waits, and leaves whatever else was said to be heard.
     pub(crate) fn has_left(&self) -> bool {
+        let mut byte = [0];
         match poll::wait_readable(self.0.as_fd(), 0) {
             Ok(false) => false,
-            Ok(true) => !self.0.peek(&mut [0]).is_ok_and(|heard| heard > 0),
+            Ok(true) if !self.0.peek(&mut byte).is_ok_and(|heard| heard > 0) => true,
+            Ok(true) => {
+                // Read, so that closing does not reset the connection.
+                is_goodbye(byte[0]) && (&self.0).read(&mut byte).is_ok()
+            }
             Err(_) => true,
         }
+    }
+
+    /// The smoothed round trip, where the kernel has one.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        tcp_info::read(&self.0).ok().and_then(|info| info.rtt_ns).map(Duration::from_nanos)
     }
 
     /// So many bytes.

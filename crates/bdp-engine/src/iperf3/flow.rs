@@ -118,8 +118,9 @@ impl Flow {
 
     /// Nothing more is sent, and what was received until now counts to this moment at least.
     pub(crate) fn note_end(&mut self) {
-        if let Self::Connections(flow) = self {
-            flow.note_end();
+        match self {
+            Self::Connections(flow) => flow.note_end(),
+            Self::Datagrams(flow) => flow.note_end(),
         }
     }
 

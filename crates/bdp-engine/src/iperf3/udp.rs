@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bdp_model::payload::CpuList;
+use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
+use bdp_sys::clock;
 use bdp_wire::control::Received;
 
 use super::flow::{End, Outcome, StreamCount};
@@ -26,6 +28,8 @@ pub(crate) struct Flow {
     sends: bool,
     /// What goes on: bytes are those of payload.
     pub(super) work: Background<Outcome>,
+    /// When the test was over, by the monotonic clock, where whoever leads it has said so.
+    ended_ns: Option<u64>,
 }
 
 /// Streams of sockets that are connected to their other ends.
@@ -94,7 +98,7 @@ impl Flow {
     ) -> Result<Self, EngineError> {
         let mut background = Background::default();
         background.start(work)?;
-        Ok(Self { sends, work: background })
+        Ok(Self { sends, work: background, ended_ns: None })
     }
 
     /// Whether this end sends.
@@ -119,9 +123,89 @@ impl Flow {
         self.work.stop();
     }
 
+    /// The test ended now: what is received counts to this moment at least, however long ago the last datagram came.
+    pub(crate) fn note_end(&mut self) {
+        self.ended_ns.get_or_insert_with(clock::monotonic_ns);
+    }
+
     /// Waits for its end.
     pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
         self.stop();
-        self.work.finish()
+        let mut outcome = self.work.finish()?;
+        if let End::Received(received) = &mut outcome.end {
+            extend(received, outcome.streams.len() as u64, self.ended_ns);
+            outcome.counted = Nanos(received.counted_ns());
+        }
+        Ok(outcome)
+    }
+}
+
+/// Has a receiver's time reach to the end of the test and not just to the last datagram, which takes its share of time as each
+/// before it: n datagrams are n - 1 gaps. Where nobody noted the end, or the last came after it, the share is that of the others.
+fn extend(received: &mut Received, streams: u64, ended_ns: Option<u64>) {
+    let Some(first_ns) = received.first_byte_at_ns else { return };
+    let last_ns = received.duration_ns;
+    let noted_ns = ended_ns.map(|ended_ns| ended_ns.saturating_sub(first_ns));
+    let end_ns = noted_ns.filter(|&end_ns| end_ns > last_ns).unwrap_or_else(|| {
+        let came = received.datagrams.as_ref().map_or(0, |datagrams| datagrams.counts.received);
+        let gaps = came.saturating_sub(streams);
+        let share = u128::from(last_ns) * u128::from(streams) / u128::from(gaps.max(1));
+        if gaps > 0 { last_ns.saturating_add(u64::try_from(share).unwrap_or(0)) } else { last_ns }
+    });
+    if end_ns <= last_ns {
+        return;
+    }
+    received.duration_ns = end_ns;
+    received.samples.push(ReceiverSample { at_ns: end_ns, bytes: received.bytes, ..Default::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::arrivals::ArrivalCounts;
+    use bdp_wire::control::DatagramsReceived;
+
+    use super::*;
+
+    /// Four datagrams of 32 KiB, one each 250 ms: 1.05 Mbit/s.
+    fn sparse() -> Received {
+        Received {
+            first_byte_at_ns: Some(5_000_000_000),
+            bytes: 4 << 15,
+            duration_ns: 750_000_000,
+            datagrams: Some(DatagramsReceived {
+                counts: ArrivalCounts { received: 4, ..Default::default() },
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+
+    fn bps(received: &Received) -> u64 {
+        received.bytes * 8 * 1_000_000_000 / received.counted_ns()
+    }
+
+    #[test]
+    fn sparse_datagrams_have_the_rate_they_were_sent_at() {
+        assert_eq!(bps(&sparse()), 1_398_101, "by the gaps between them");
+        // At the end of the test, without one, and where the last came after it.
+        for ended_ns in [Some(6_000_000_000), None, Some(5_100_000_000)] {
+            let mut received = sparse();
+            extend(&mut received, 1, ended_ns);
+            assert_eq!(bps(&received), 1_048_576, "{ended_ns:?}");
+            assert_eq!(received.samples.last().map(|s| (s.at_ns, s.bytes)), Some((1_000_000_000, 4 << 15)));
+        }
+    }
+
+    #[test]
+    fn silence_until_the_end_counts_and_one_datagram_has_no_share() {
+        let mut received = sparse();
+        extend(&mut received, 1, Some(9_000_000_000));
+        assert_eq!((received.duration_ns, received.samples.len()), (4_000_000_000, 1));
+        let mut single = Received { duration_ns: 0, ..sparse() };
+        extend(&mut single, 4, None);
+        assert_eq!(single.duration_ns, 0, "one of each stream has no gap to go by");
+        let mut nothing = Received::default();
+        extend(&mut nothing, 1, Some(7));
+        assert_eq!(nothing, Received::default());
     }
 }

@@ -70,8 +70,13 @@ pub enum Word {
     TestEnd,
     /// The client has the results.
     Done,
-    /// The client was ended.
+    /// The client was ended, or gave its test up.
     Terminated,
+}
+
+/// Whether a client's byte ends its test before the streams are there: one that fails says that it is done.
+pub fn is_goodbye(byte: u8) -> bool {
+    matches!(State::of(byte), Some(State::IperfDone | State::ClientTerminate))
 }
 
 /// Takes a client's word: `running` while a test runs, else after the results.
@@ -79,7 +84,7 @@ pub fn hear(byte: u8, running: bool) -> Result<Word, Iperf3Error> {
     match (State::of(byte), running) {
         (Some(State::TestEnd), true) => Ok(Word::TestEnd),
         (Some(State::IperfDone), false) => Ok(Word::Done),
-        (Some(State::ClientTerminate), _) => Ok(Word::Terminated),
+        (Some(State::ClientTerminate), _) | (Some(State::IperfDone), true) => Ok(Word::Terminated),
         (_, true) => Err(Iperf3Error::State { state: byte as i8, expected: "the end of the test (4)" }),
         (_, false) => Err(Iperf3Error::State { state: byte as i8, expected: "the farewell (16)" }),
     }
@@ -116,6 +121,9 @@ mod tests {
         assert_eq!(hear(4, true), Ok(Word::TestEnd));
         assert_eq!(hear(16, false), Ok(Word::Done));
         assert_eq!(hear(12, true), Ok(Word::Terminated));
-        assert!(hear(16, true).is_err() && hear(4, false).is_err() && hear(77, true).is_err());
+        // A client that fails when its test has begun says that it is done.
+        assert_eq!(hear(16, true), Ok(Word::Terminated));
+        assert!(hear(4, false).is_err() && hear(77, true).is_err());
+        assert!(is_goodbye(16) && is_goodbye(12) && !is_goodbye(4) && !is_goodbye(0xfe));
     }
 }

@@ -7,7 +7,7 @@ use super::{Iperf3Error, LONGEST_SECONDS, MOST_STREAMS};
 
 /// Longest write over TCP, and of a datagram's payload.
 const LONGEST_WRITE: u64 = 1 << 20;
-const LONGEST_DATAGRAM: u64 = 65_507;
+pub(super) const LONGEST_DATAGRAM: u64 = 65_507;
 /// Longest omit.
 const LONGEST_OMIT: u64 = 600;
 /// Largest socket buffer.
@@ -209,6 +209,18 @@ impl Parameters {
                 put(member, json!(number));
             }
         }
+        if self.protocol == Protocol::Udp {
+            // A server since 3.21 segments as the client before asked for, unless this one says that it does not.
+            for (member, value) in [
+                ("gso", 0),
+                ("gso_dg_size", 0),
+                ("gso_bf_size", LONGEST_DATAGRAM),
+                ("gro", 0),
+                ("gro_bf_size", LONGEST_DATAGRAM),
+            ] {
+                put(member, json!(value));
+            }
+        }
         if self.nodelay {
             put("nodelay", json!(true));
         }
@@ -309,6 +321,14 @@ mod tests {
     }
 
     #[test]
+    fn a_test_of_datagrams_undoes_the_offloads_of_the_client_before() {
+        let sent = Parameters::over(Protocol::Udp).to_json();
+        assert_eq!((&sent["gso"], &sent["gro"]), (&json!(0), &json!(0)), "{sent}");
+        assert_eq!((&sent["gso_dg_size"], &sent["gso_bf_size"]), (&json!(0), &json!(65_507)), "{sent}");
+        assert_eq!(Parameters::over(Protocol::Tcp).to_json().get("gso"), None);
+    }
+
+    #[test]
     fn wrong_types_and_numbers_are_named() {
         for (text, part) in [
             (r#"[1]"#, "'parameters' is a list"),
@@ -329,11 +349,21 @@ mod tests {
             (r#"{"time":1e300}"#, "'time'"),
             (r#"{"time":1,"sctp":true}"#, "SCTP"),
             (r#"{"time":1,"TOS":256}"#, "'TOS'"),
+            (r#"{"time":1,"burst":1001}"#, "'burst'"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert_eq!(parse(r#"{"time":1,"parallel":999}"#).unwrap_err().failure().code, 6);
+        for (text, code) in [
+            (r#"{"time":1,"parallel":999}"#, 6),
+            (r#"{"time":86401}"#, 5),
+            (r#"{"time":1,"burst":1001}"#, 15),
+            (r#"{"time":1,"len":1048577}"#, 7),
+            (r#"{"time":1,"udp":true,"len":65508}"#, 20),
+            (r#"{"time":1,"num":{}}"#, 114),
+        ] {
+            assert_eq!(parse(text).unwrap_err().failure().code, code, "{text}");
+        }
     }
 
     #[test]

@@ -70,9 +70,9 @@ pub struct Failure {
 impl Failure {
     /// Bytes on the wire.
     pub const BYTES: usize = 8;
-    /// The test is longer than allowed.
+    /// The duration is out of the protocol's range.
     pub const DURATION: Self = Self::numbered(5);
-    /// More streams than allowed.
+    /// The number of streams is out of the protocol's range.
     pub const STREAMS: Self = Self::numbered(6);
     /// The length of a write is out of range.
     pub const BLOCK_SIZE: Self = Self::numbered(7);
@@ -82,26 +82,56 @@ impl Failure {
     pub const MSS: Self = Self::numbered(10);
     /// The omit is out of range.
     pub const OMIT: Self = Self::numbered(12);
+    /// The burst is out of range.
+    pub const BURST: Self = Self::numbered(15);
     /// There is no SCTP.
     pub const SCTP: Self = Self::numbered(18);
+    /// The length of a datagram is out of range.
+    pub const DATAGRAM_SIZE: Self = Self::numbered(20);
     /// The type of service is out of range.
     pub const TOS: Self = Self::numbered(21);
     /// The rate is above what the server grants.
     pub const RATE: Self = Self::numbered(27);
-    /// Streams did not come.
-    pub const ACCEPT: Self = Self::numbered(104);
+    /// The duration is above what the server grants.
+    pub const DURATION_LIMIT: Self = Self::numbered(37);
     /// A control message that does not belong there.
     pub const MESSAGE: Self = Self::numbered(110);
     /// Parameters that can't be taken.
     pub const PARAMETERS: Self = Self::numbered(114);
     /// Results that can't be taken.
     pub const RESULTS: Self = Self::numbered(117);
+    /// The server ended the test.
+    pub const TERMINATED: Self = Self::numbered(120);
     /// The congestion control is not there.
     pub const CONGESTION: Self = Self::numbered(134);
-    /// Nothing moved any more.
-    pub const SILENCE: Self = Self::numbered(144);
     /// The client is not allowed.
     pub const AUTHORISATION: Self = Self::numbered(142);
+    /// Nothing moved any more.
+    pub const SILENCE: Self = Self::numbered(144);
+    /// The test ran for as long as the server grants.
+    pub const EXPIRED: Self = Self::numbered(160);
+    /// More streams than the server grants: iperf3 has no number for it, and prints "unable to create a new stream", with the
+    /// system's text.
+    pub const STREAM_LIMIT: Self = Self { code: 200, errno: OUT_OF_DOMAIN };
+    /// A stream could not be set up as asked for.
+    pub const STREAM_SETUP: Self = Self::numbered(201);
+    /// Streams did not come.
+    pub const ACCEPT: Self = Self { code: 204, errno: TIMED_OUT };
+    /// A stream could not be written.
+    pub const STREAM_WRITE: Self = Self::numbered(205);
+    /// A stream could not be read.
+    pub const STREAM_READ: Self = Self::numbered(206);
+
+    /// What says the same to a client of this release: one that does not have the number prints nothing but that.
+    pub fn known_to(self, client_version: Option<&str>) -> Self {
+        let minor = client_version.and_then(minor_release).unwrap_or(u32::MAX);
+        match self {
+            // "test initialization failed", with the system's text: that of 5 names a limit that is not the server's.
+            Self::DURATION_LIMIT if minor < 20 => Self { code: 101, errno: OUT_OF_DOMAIN },
+            Self::EXPIRED if minor < 21 => Self::TERMINATED,
+            other => other,
+        }
+    }
 
     const fn numbered(code: i32) -> Self {
         Self { code, errno: 0 }
@@ -124,27 +154,66 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Numbers of which releases differ, 148 and 154 to 159, are not interpreted.
         let text = match self.code {
             5 => "the test is longer than it allows",
-            6 => "more streams than it allows",
-            7 => "it does not take a write of that length",
-            8 => "it does not take a socket buffer of that size",
-            10 => "it does not take that segment size",
-            12 => "it does not take that omit",
+            6 => "it does not accept that number of streams",
+            7 => "it does not accept writes of that length",
+            8 => "it does not accept a socket buffer of that size",
+            10 => "it does not accept that segment size",
+            12 => "it does not accept that omit",
+            15 => "it does not accept that burst",
             18 => "it has no SCTP",
-            21 => "it does not take that type of service",
-            27 => "the rate is above what it allows",
-            104 => "the streams did not come to it",
+            20 => "it does not accept datagrams of that length",
+            21 => "it does not accept that type of service",
+            27 => "the total rate is above its limit",
+            37 => "the test is longer than it allows, or has no duration; give a shorter -t",
+            101 => "it could not initialize the test",
+            104 | 204 => "the streams did not reach it",
             110 => "it received a control message that it does not know",
             114 => "it can't read the parameters",
             117 => "it can't read the results",
+            119 => "it took the client for terminated",
+            120 => "it ended the test",
+            122 => "it could not set TCP_NODELAY",
+            123 => "it could not set the segment size",
+            124 | 130 => "it could not set the socket buffer",
+            125 | 126 => "it could not set the type of service",
             134 => "it does not have that congestion control",
-            142 => "it let nobody in by that login",
-            144 => "nothing came to it for too long",
+            140 => "it could not pace its socket",
+            141 => "its kernel granted less than the socket buffer asked for",
+            142 => "it accepted no login",
+            144 => "it received no data for too long",
+            145 => "it could not forbid fragmentation",
+            150 => "it could not start a thread",
+            160 => "the test ran for as long as it allows",
+            200 => "it did not open that many streams",
+            201 => "it could not set up a stream",
+            205 => "it could not write to a stream",
+            206 => "it could not read from a stream",
+            207 => "a stream closed before its end",
             _ => return write!(f, "error {} of iperf3 (errno {})", self.code, self.errno),
         };
-        f.write_str(text)
+        f.write_str(text)?;
+        // The system's number explains these; beside others it is left over from some earlier call.
+        match self.code {
+            101 | 122..=126 | 130 | 140 | 145 | 150 | 200..=206 if self.errno != 0 => {
+                write!(f, " (errno {})", self.errno)
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// `EDOM` and `ETIMEDOUT`, as Linux numbers them.
+const OUT_OF_DOMAIN: i32 = 33;
+const TIMED_OUT: i32 = 110;
+
+/// The second number of a release such as `3.22` or `3.20+`; nothing of another major.
+fn minor_release(version: &str) -> Option<u32> {
+    let rest = version.strip_prefix("3.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
 }
 
 #[cfg(test)]
@@ -163,5 +232,37 @@ mod tests {
         let failure = Failure { code: 142, errno: -1 };
         assert_eq!(failure.encode(), [0, 0, 0, 142, 255, 255, 255, 255]);
         assert_eq!(Failure::decode(failure.encode()), failure);
+    }
+
+    #[test]
+    fn limits_are_told_by_numbers_that_the_client_has_a_text_for() {
+        for (version, limit, expired) in [
+            (Some("3.12"), 101, 120),
+            (Some("3.18"), 101, 120),
+            (Some("3.1.7"), 101, 120),
+            (Some("3.20"), 37, 120),
+            (Some("3.21+"), 37, 160),
+            (Some("3.22"), 37, 160),
+            (Some("4.0"), 37, 160),
+            (None, 37, 160),
+        ] {
+            assert_eq!(Failure::DURATION_LIMIT.known_to(version).code, limit, "{version:?}");
+            assert_eq!(Failure::EXPIRED.known_to(version).code, expired, "{version:?}");
+            assert_eq!(Failure::RATE.known_to(version), Failure::RATE);
+        }
+    }
+
+    #[test]
+    fn what_a_server_refuses_has_a_text() {
+        for code in [5, 6, 15, 20, 27, 37, 110, 141, 144, 160, 200] {
+            let text = Failure { code, errno: 9 }.to_string();
+            assert!(!text.contains("error "), "{code}: {text}");
+        }
+        assert_eq!(
+            Failure { code: 130, errno: 9 }.to_string(),
+            "it could not set the socket buffer (errno 9)"
+        );
+        assert_eq!(Failure { code: 37, errno: 9 }.to_string().find("errno"), None);
+        assert_eq!(Failure { code: 155, errno: 9 }.to_string(), "error 155 of iperf3 (errno 9)");
     }
 }

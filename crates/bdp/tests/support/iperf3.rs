@@ -20,6 +20,13 @@ pub fn iperf3_is_there(test: &str) -> bool {
     there
 }
 
+/// The second number of its release: 12 of 3.12.
+pub fn release() -> u32 {
+    let version = Command::new("iperf3").arg("--version").output().unwrap().stdout;
+    let version = String::from_utf8_lossy(&version).into_owned();
+    version.split(['.', ' ']).nth(2).and_then(|minor| minor.trim().parse().ok()).unwrap_or(0)
+}
+
 /// What the client says, as JSON.
 pub fn client(port: u16, options: &str) -> Value {
     let output = Command::new("iperf3")

@@ -40,8 +40,10 @@ const GREETED: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 const LOOK_SHARE: u32 = 64;
 const SOONEST_LOOK: Duration = Duration::from_micros(200);
-/// How long the server may take to read the last datagrams: what its socket holds, and what is under way.
-const LAST_DATAGRAMS: Duration = Duration::from_millis(150);
+/// How long the server has to read the last datagrams before it hears of the end: half a round trip, for its time runs on
+/// meanwhile. At least that, since its threads have to run, and at most this share of the test.
+const LAST_DATAGRAMS: Duration = Duration::from_millis(10);
+const LAST_DATAGRAMS_SHARE: u32 = 100;
 /// How long what was sent of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 /// How long a server may be busy with the test before, of whoever it was.
@@ -53,6 +55,8 @@ const RELISTENED_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a server is silent to that does not speak iperf3.
 pub(super) const GREETING: &str = "it is greeted";
+/// What a server does that closes the connection without a word: it refuses the request.
+const TOLD: &str = "it is told what to do";
 
 /// Measures by iperf3's protocol.
 pub(super) struct Driver<'a, 'r> {
@@ -173,10 +177,13 @@ impl<'a, 'r> Driver<'a, 'r> {
         self.attend(ways, &test, &mut flows)?;
         if self.request.udp.is_some() && flows.iter().any(Flow::sends) {
             // That server counts what it has read when it hears of the end, and no more.
-            std::thread::sleep(LAST_DATAGRAMS);
+            std::thread::sleep(for_last_datagrams(test.control.rtt(), ran.elapsed()));
         }
         let told = |e: std::io::Error| test.lost(&e.into(), "the test ends");
         test.control.say(State::TestEnd).map_err(told)?;
+        if self.request.udp.is_some() && self.request.bytes.is_none() {
+            flows.iter_mut().for_each(Flow::note_end);
+        }
         let cpu = (process::cpu_time_ns() - cpu_before_ns) as f64 / ran.elapsed().as_nanos().max(1) as f64;
         let finish = |flows: &mut [Flow]| flows.iter_mut().map(Flow::finish).collect::<Result<Vec<_>, _>>();
         let (test, outcomes) = match self.request.udp {
@@ -271,7 +278,7 @@ impl<'a, 'r> Driver<'a, 'r> {
         let parameters =
             Parameters { auth_token: self.token()?, ..parameters(self.request, ways, length_bytes) };
         let sent = test.control.send_json(&parameters.to_json());
-        sent.map_err(|e| test.lost(&e, "it is told what to do"))?;
+        sent.map_err(|e| test.lost(&e, TOLD))?;
         Ok(test)
     }
 
@@ -392,6 +399,12 @@ fn next_look(since: Instant) -> Duration {
     (since.elapsed() / LOOK_SHARE).clamp(SOONEST_LOOK, LOOK)
 }
 
+/// How long the last datagrams of a test that ran for so long have to arrive, given the round trip.
+fn for_last_datagrams(rtt: Option<Duration>, ran: Duration) -> Duration {
+    let most = LAST_DATAGRAMS.max(ran / LAST_DATAGRAMS_SHARE);
+    rtt.map_or(LAST_DATAGRAMS, |rtt| rtt / 2).clamp(LAST_DATAGRAMS, most)
+}
+
 /// A test on its way.
 struct Test {
     control: Control,
@@ -504,6 +517,14 @@ impl Test {
     fn lost(&self, error: &FrameError, doing: &'static str) -> SessionError {
         let address = self.address;
         match error {
+            // Releases since 3.21 say nothing to whoever's login they do not accept, and print "no error" at both ends.
+            FrameError::Closed if doing == TOLD => SessionError::Login {
+                address,
+                way_out: format!(
+                    "it read the request and closed the connection without a reason, as iperf3 3.22 refuses a login: {}",
+                    way_in(self.login)
+                ),
+            },
             FrameError::Closed | FrameError::Io(_) => SessionError::Lost { address, doing },
             FrameError::Silent => SessionError::Silent { address, doing },
             other => self.nonsense(&other.to_string()),
@@ -548,6 +569,25 @@ fn caveat(request: &MeasureRequest) -> &'static str {
             "the server speaks iperf3's protocol, which tells of datagrams how many were missing and their jitter, of \
              duplicates, reordering and its own socket's drops nothing, and answers no probes: idle round trips are those \
              of handshakes"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_told_before_it_costs_the_server_more_than_a_hundredth() {
+        let ms = Duration::from_millis;
+        for (rtt, ran, wait) in [
+            (Some(ms(1)), ms(10_000), ms(10)),
+            (None, ms(10_000), ms(10)),
+            (Some(ms(80)), ms(10_000), ms(40)),
+            (Some(ms(600)), ms(10_000), ms(100)),
+            (Some(ms(600)), ms(1_000), ms(10)),
+        ] {
+            assert_eq!(for_last_datagrams(rtt, ran), wait, "{rtt:?} {ran:?}");
         }
     }
 }

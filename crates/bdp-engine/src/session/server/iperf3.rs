@@ -165,6 +165,16 @@ struct Ending {
     why: String,
 }
 
+/// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
+const GAVE_UP: &str = "the client left while its streams were awaited";
+
+/// Tells a client that there is no place for it now.
+fn busy(control: &Control, why: String) -> Ending {
+    // Whether or not it hears it, there is none.
+    let _ = control.say(State::AccessDenied);
+    Ending::silent(why)
+}
+
 impl Ending {
     fn refused(failure: Failure, why: impl Into<String>) -> Self {
         Self { failure: Some(failure), why: why.into() }
@@ -195,9 +205,9 @@ impl Test {
             Ok(control) => control,
             Err(e) => return turn_away(e.to_string()),
         };
-        let refuse = |ending: &Ending| {
+        let refuse = |ending: &Ending, version: Option<&str>| {
             if let Some(failure) = ending.failure {
-                control.refuse(failure);
+                control.refuse(failure.known_to(version));
             }
         };
         let standing = match &entry {
@@ -205,7 +215,7 @@ impl Test {
             Entry::Guest(_) => None,
         };
         let Admitted { parameters, place, program } =
-            match self.admit(shared, &control, entry).inspect_err(refuse) {
+            match self.admit(shared, &control, entry).inspect_err(|ending| refuse(ending, None)) {
                 Ok(admitted) => admitted,
                 Err(_) if standing.is_some_and(|s| s.gave_way()) => return turn_away(GAVE_WAY.to_owned()),
                 Err(ending) => return turn_away(ending.why),
@@ -214,7 +224,9 @@ impl Test {
         let number = admission::next_number(&shared.begun);
         shared.tell(&Event::Began { session: number, peer: self.peer, program });
         let mut flows = 0;
-        let ended = self.attend(shared, &control, &parameters, &place, &mut flows).inspect_err(refuse);
+        let ended = self
+            .attend(shared, &control, &parameters, &place, &mut flows)
+            .inspect_err(|ending| refuse(ending, parameters.client_version.as_deref()));
         self.arrivals().ended = true;
         let gave_way = place.standing().gave_way();
         drop(place);
@@ -241,11 +253,10 @@ impl Test {
             Entry::Guest(_guest) => {
                 let user = self.authorise(shared, &parameters)?;
                 program.push_str(&format!(", user '{}'", readable(&user)));
-                shared.places.enter(self.peer.ip(), Some(&self.hang_up)).map_err(|denied| {
-                    // Whether or not it hears it, there is no place.
-                    let _ = control.say(State::AccessDenied);
-                    Ending::silent(denied.to_string())
-                })?
+                shared
+                    .places
+                    .enter(self.peer.ip(), Some(&self.hang_up))
+                    .map_err(|denied| busy(control, denied.to_string()))?
             }
         };
         Ok(Admitted { parameters, place, program })
@@ -260,9 +271,8 @@ impl Test {
         flows: &mut u32,
     ) -> Result<(), Ending> {
         let longest = granted(shared, parameters)?;
-        let _streams = place
-            .take_streams(parameters.streams())
-            .map_err(|denied| Ending::refused(Failure::STREAMS, denied.to_string()))?;
+        let _streams =
+            place.take_streams(parameters.streams()).map_err(|denied| busy(control, denied.to_string()))?;
         let streams = match parameters.protocol {
             Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
             Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
@@ -311,7 +321,7 @@ impl Test {
             let waited = self.changed.wait_timeout(arrivals, left.min(LOOK));
             arrivals = waited.unwrap_or_else(PoisonError::into_inner).0;
             if control.has_left() {
-                return Err(Ending::silent("the client left while its streams were awaited"));
+                return Err(Ending::silent(GAVE_UP));
             }
         }
         let streams: Vec<TcpStream> = std::mem::take(&mut arrivals.streams).into_values().collect();
@@ -326,7 +336,7 @@ impl Test {
             ..Default::default()
         };
         for stream in &streams {
-            options.apply_to(stream).map_err(|e| Ending::refused(Failure::BUFFER_SIZE, e.to_string()))?;
+            options.apply_to(stream).map_err(|e| Ending::refused(Failure::STREAM_SETUP, e.to_string()))?;
         }
         Ok(streams)
     }

@@ -29,7 +29,11 @@ impl Driver<'_, '_> {
             let (received, sent) = match outcome.end {
                 End::Sent(sent) => match sent.datagrams.clone() {
                     None => (received_there(self.request, &sent, theirs, far), sent),
-                    Some(gave) => (datagrams_received_there(self.request, &gave, theirs, far), sent),
+                    Some(gave) => {
+                        let received = datagrams_received_there(self.request, &gave, theirs, far);
+                        self.caveats.extend(unread(way, &gave, &received));
+                        (received, sent)
+                    }
                 },
                 End::Received(received) => {
                     // It was this end that stopped it, for one of these two.
@@ -152,6 +156,19 @@ fn datagrams_received_there(
         }),
         ..Default::default()
     }
+}
+
+/// That the last datagrams may have arrived when the server counted no more.
+fn unread(way: Way, gave: &DatagramsSent, received: &Received) -> Option<String> {
+    let highest = received.datagrams.as_ref()?.counts.highest?;
+    let last = gave.sent.saturating_sub(highest + 1);
+    (last > 0).then(|| {
+        format!(
+            "direction '{}': the server counted none of the last {last} datagrams: they were lost, or arrived after it \
+             stopped counting",
+            way.name()
+        )
+    })
 }
 
 /// What the server sent of datagrams, as far as it tells.

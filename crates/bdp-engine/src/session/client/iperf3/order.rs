@@ -83,8 +83,8 @@ pub(super) fn parameters(request: &MeasureRequest, ways: &[Way], length_bytes: u
         tos: request.dscp.map_or(0, |dscp| dscp << 2),
         nodelay: request.nodelay,
         congestion: request.congestion.clone(),
-        // What servers take for a release of their own that knows all that is asked for here.
-        client_version: Some("3.12".to_owned()),
+        // The release whose numbers of errors this client knows.
+        client_version: Some("3.22".to_owned()),
         ..Parameters::over(if request.udp.is_some() { Protocol::Udp } else { Protocol::Tcp })
     }
 }

@@ -11,7 +11,7 @@ use bdp_wire::iperf3::exchange::Step;
 
 use super::super::{datagrams, flow};
 use super::order::{wide_counters, write_bytes};
-use super::{Driver, STEP, Test};
+use super::{Driver, STEP, TOLD, Test};
 use crate::EngineError;
 use crate::datagram::{Layout, Stream, payload_bytes};
 use crate::iperf3::flow::Flow;
@@ -48,7 +48,7 @@ impl Driver<'_, '_> {
         ways: &[Way],
         mut test: Test,
     ) -> Result<(Streams, Test), SessionError> {
-        test.expect(Step::OpenStreams, &self.reporter, "it is told what to do")?;
+        test.expect(Step::OpenStreams, &self.reporter, TOLD)?;
         let count = self.request.streams * ways.len() as u32;
         let (streams, prepared) = match self.request.udp {
             None => (Streams::Connections(self.connect(ways, count, &test)?), false),

@@ -16,7 +16,7 @@ use bdp_wire::iperf3::datagram;
 use bdp_wire::iperf3::{Failure, Parameters, State};
 
 use super::super::{Event, Shared};
-use super::{Ending, STEP};
+use super::{Ending, GAVE_UP, STEP, busy};
 use crate::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use crate::iperf3::control::Control;
 use crate::iperf3::udp::streams;
@@ -46,6 +46,14 @@ struct Turn<'a> {
     arrivals: Arc<Arrivals>,
 }
 
+/// Why a test had no turn.
+enum Missed {
+    /// Others had it all the while.
+    Busy,
+    /// The client left.
+    Left,
+}
+
 impl Waiting {
     fn tests(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Arrivals>>> {
         self.tests.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,20 +63,30 @@ impl Waiting {
         self.tests().get(&address.to_canonical()).cloned()
     }
 
-    /// Waits for this address to be free.
-    fn take_turn(&self, address: IpAddr, arrivals: Arrivals, patience: Duration) -> Option<Turn<'_>> {
+    /// Waits for this address to be free, as long as the client does.
+    fn take_turn(
+        &self,
+        address: IpAddr,
+        arrivals: Arrivals,
+        patience: Duration,
+        has_left: impl Fn() -> bool,
+    ) -> Result<Turn<'_>, Missed> {
         let address = address.to_canonical();
-        let (tests, _) = self
-            .left
-            .wait_timeout_while(self.tests(), patience, |tests| tests.contains_key(&address))
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut tests = tests;
-        if tests.contains_key(&address) {
-            return None;
+        let until = Instant::now() + patience;
+        let mut tests = self.tests();
+        while tests.contains_key(&address) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Missed::Busy);
+            }
+            tests = self.left.wait_timeout(tests, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+            if has_left() {
+                return Err(Missed::Left);
+            }
         }
         let arrivals = Arc::new(arrivals);
         tests.insert(address, Arc::clone(&arrivals));
-        Some(Turn { waiting: self, address, arrivals })
+        Ok(Turn { waiting: self, address, arrivals })
     }
 }
 
@@ -99,9 +117,12 @@ pub(super) fn gather(
         ..Default::default()
     };
     let arrivals = Arrivals { wanted, options, came: Mutex::default(), changed: Condvar::new() };
-    let turn = shared.iperf3.waiting.take_turn(peer.ip(), arrivals, STEP).ok_or_else(|| {
-        let why = "tests of the same address waited for their streams all the while";
-        Ending::refused(Failure::ACCEPT, why)
+    let turn = shared.iperf3.waiting.take_turn(peer.ip(), arrivals, STEP, || control.has_left());
+    let turn = turn.map_err(|missed| match missed {
+        Missed::Left => Ending::silent(GAVE_UP),
+        Missed::Busy => {
+            busy(control, "tests of the same address waited for their streams all the while".to_owned())
+        }
     })?;
     let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
     control.say(State::CreateStreams).map_err(gone)?;
@@ -119,14 +140,14 @@ pub(super) fn gather(
         came = waited.unwrap_or_else(PoisonError::into_inner).0;
         came.iter().for_each(answer_again);
         if control.has_left() {
-            return Err(Ending::silent("the client left while its streams were awaited"));
+            return Err(Ending::silent(GAVE_UP));
         }
     }
     let sockets = std::mem::take(&mut *came);
     drop(came);
     drop(turn);
     for socket in &sockets {
-        socket.set_nonblocking(false).map_err(|e| Ending::refused(Failure::ACCEPT, e.to_string()))?;
+        socket.set_nonblocking(false).map_err(|e| Ending::refused(Failure::STREAM_SETUP, e.to_string()))?;
     }
     Ok(streams(sockets, parameters.wide_counters))
 }

@@ -41,14 +41,14 @@ pub(super) fn granted(shared: &Shared, parameters: &Parameters) -> Result<Nanos,
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if asked > limits.duration {
         let why = format!("{asked} were asked for, and {} are granted (--max-duration)", limits.duration);
-        return Err(Ending::refused(Failure::DURATION, why));
+        return Err(Ending::refused(Failure::DURATION_LIMIT, why));
     }
     if parameters.parallel > limits.streams {
         let why = format!(
             "{} streams were asked for, and {} are granted (--max-streams)",
             parameters.parallel, limits.streams
         );
-        return Err(Ending::refused(Failure::STREAMS, why));
+        return Err(Ending::refused(Failure::STREAM_LIMIT, why));
     }
     check_rate(parameters, limits.rate)?;
     if let Some(name) = &parameters.congestion {
@@ -93,7 +93,7 @@ impl Running {
         longest: Nanos,
         most: Option<Rate>,
     ) -> Result<Self, Ending> {
-        let failed = |e: EngineError| Ending::refused(Failure::ACCEPT, e.to_string());
+        let failed = |e: EngineError| Ending::refused(Failure::STREAM_SETUP, e.to_string());
         let cpu_before_ns = bdp_sys::process::cpu_time_ns();
         let flows = match streams {
             Streams::Connections(streams) => connections(streams, parameters, longest + GRACE, most),
@@ -139,10 +139,10 @@ impl Running {
             } else if self.began.elapsed() >= deadline {
                 return Err(if parameters.is_endless() {
                     let why = format!("it ran for {longest}, as long as is granted (--max-duration)");
-                    Ending::refused(Failure::DURATION, why)
+                    Ending::refused(Failure::EXPIRED, why)
                 } else {
                     let why = format!("the test did not end within {}", Nanos::from(deadline));
-                    Ending::refused(Failure::MESSAGE, why)
+                    Ending::refused(Failure::EXPIRED, why)
                 });
             }
         }
@@ -185,12 +185,14 @@ impl Running {
                     outcomes.push(outcome);
                 }
                 Err(error) => {
-                    if flow.sends() {
-                        counters.add_sent(moved)
+                    let failure = if flow.sends() {
+                        counters.add_sent(moved);
+                        Failure::STREAM_WRITE
                     } else {
-                        counters.add_received(moved)
-                    }
-                    failed.get_or_insert(Ending::refused(Failure::MESSAGE, error.to_string()));
+                        counters.add_received(moved);
+                        Failure::STREAM_READ
+                    };
+                    failed.get_or_insert(Ending::refused(failure, error.to_string()));
                 }
             }
             flow.close();

@@ -11,6 +11,7 @@ mod coalesce;
 pub mod crew;
 pub mod datagram;
 pub mod disturbance;
+mod effort;
 pub mod host;
 pub mod instrument;
 mod iperf3;

@@ -180,6 +180,21 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A share of one as a percentage: `100 %`, `9.3 %`; two significant digits where it is less than one in a hundred, as `0.05 %`.
+pub fn format_percent(share: f64) -> String {
+    let value = share * 100.0;
+    match value.abs() {
+        v if v >= 9.95 => format!("{value:.0} %"),
+        v if v >= 0.95 => format!("{value:.1} %"),
+        0.0 => "0 %".to_owned(),
+        v => {
+            let decimals = (1.0 - v.log10().floor()).min(17.0) as usize;
+            let digits = format!("{value:.decimals$}");
+            format!("{} %", digits.trim_end_matches('0'))
+        }
+    }
+}
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteCount(u64);

@@ -512,7 +512,7 @@ fn asked_window_that_binds_is_named_with_its_option() {
     // Seldom full by the samples, as behind a pacer, and the kernel counts it all the time.
     let seldom = Shape { share: 0.35, rwnd_limited: Some(0.97), ..WINDOW_BOUND };
     assert_eq!(seldom.finding().limit, Limit::ReceiveWindow);
-    assert_eq!(Shape { goodput_mbps: 250.0, ..seldom }.finding().limit, Limit::Unknown);
+    assert_eq!(Shape { goodput_mbps: 200.0, ..seldom }.finding().limit, Limit::Unknown);
 }
 
 #[test]

@@ -130,6 +130,14 @@ mod tests {
     }
 
     #[test]
+    fn window_scaling_is_an_option_and_not_a_shift_of_zero() {
+        let with = |options: u8| decode(&[1, 0, 0, 0, 0, options, 0, 0]);
+        assert_eq!((with(4).window_scaling, with(4).snd_wscale), (Some(true), Some(0)));
+        assert_eq!(with(1 | 2 | 8).window_scaling, Some(false));
+        assert_eq!(decode(&[1, 0, 0, 0, 0]).window_scaling, None);
+    }
+
+    #[test]
     fn a_live_socket_tells_its_segment_size() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -33,7 +33,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
         return None;
     }
     let at_times = window.receive_full < FULL;
-    if at_times && !(REACHED_WELL..=ABOVE).contains(&reached) {
+    if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&reached) {
         return None;
     }
     let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
@@ -86,6 +86,9 @@ pub fn half_scaled(seen: &Seen<'_>) -> Option<Finding> {
         _ => return None,
     };
     let mut evidence = vec![format!("{using} uses window scaling on this connection, {without} does not")];
+    evidence.push(
+        "a middlebox removed the window scale option from one segment of the handshake (RFC 7323, section 2.2)".to_owned(),
+    );
     evidence.extend(seen.window.as_ref().map(|window| {
         format!("{} takes the receive window for {}", seen.sender_name, size(window.receive_bytes))
     }));

@@ -48,8 +48,10 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
 fn evidence(seen: &Seen<'_>, window: &WindowUse) -> Vec<String> {
     let name = &seen.receiver_name;
     let mut all = vec![format!(
-        "the receive window of {name} was {} at most and {} at least, and full {} of the time",
+        "{name} leaves data in its socket: its receive window is below half of {} in {} of the samples, {} at least, and \
+         full {} of the time",
         size(window.receive_largest_bytes),
+        percent(window.receive_shrunk),
         size(window.receive_smallest_bytes),
         percent(window.receive_full)
     )];

@@ -86,6 +86,10 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
         let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
         all.push(format!("load adds {} to the median {of}: a queue stands on the way", time(added)));
     }
+    if let Some(asked) = seen.asked_bps().filter(|&asked| asked > 0.0) {
+        let share = percent(seen.direction.goodput_bps / asked);
+        all.push(format!("goodput is {share} of the {} that -b asks for", rate(asked)));
+    }
     if let (Some(share), Some(ceiling)) = (seen.of_ceiling(), &seen.measurement.ceiling) {
         all.push(format!("goodput is {} of what {} leaves to TCP", percent(share), ceiling.by));
     }

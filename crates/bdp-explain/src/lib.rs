@@ -36,6 +36,7 @@ pub fn explain(way: Way, measurement: &Measurement) -> Vec<Finding> {
         .or_else(|| rule::path_rate::judge(&seen))
         .or_else(|| rule::receive_window::judge(&seen))
         .or_else(|| rule::send_buffer::judge(&seen))
+        .or_else(|| rule::path_rate::judge_shallow(&seen))
         .unwrap_or_else(|| rule::unknown::judge(&seen));
     vec![finding]
 }

@@ -119,10 +119,15 @@ impl<'a> Seen<'a> {
     /// The queue that stands on the data's own way under load, where it is more than noise. Without times of the far end the
     /// round trip tells of it, unless both directions run at once: then nobody knows on which way the queue is.
     pub fn standing_queue(&self) -> Option<Queue> {
-        /// Less than this is what timers and schedulers of the two ends add.
-        const NOISE: Nanos = Nanos::millis(2);
         /// Less than this share of the idle round trip doesn't change what a window reaches.
         const SHARE: f64 = 0.2;
+        self.queue_of(SHARE)
+    }
+
+    /// The same, of at least this share of the idle round trip.
+    pub fn queue_of(&self, share: f64) -> Option<Queue> {
+        /// Less than this is what timers and schedulers of the two ends add.
+        const NOISE: Nanos = Nanos::millis(2);
         let idle = self.rtt_idle?;
         // Without probes nobody has seen how others fare.
         self.direction.rtt_ns.loaded.filter(|rtt| rtt.received > 0)?;
@@ -133,12 +138,20 @@ impl<'a> Seen<'a> {
             None if self.both_at_once() => return None,
             None => Queue { added: round_trip, own_way: false },
         };
-        (queue.added > NOISE && queue.added.as_secs_f64() > SHARE * idle.as_secs_f64()).then_some(queue)
+        (queue.added > NOISE && queue.added.as_secs_f64() > share * idle.as_secs_f64()).then_some(queue)
     }
 
     /// Whether the other direction was loaded at the same time.
     pub fn both_at_once(&self) -> bool {
         self.measurement.request.bidirectional && self.measurement.directions.len() > 1
+    }
+
+    /// What the other direction's load adds to this one's round trip, where that is known and more than noise.
+    pub fn queue_of_the_other_way(&self) -> Option<Nanos> {
+        const NOISE: Nanos = Nanos::millis(2);
+        let own = self.own_way_added().filter(|_| self.both_at_once())?;
+        let added = self.rtt_loaded?.saturating_sub(self.rtt_idle?).saturating_sub(own);
+        (added > NOISE && added > own).then_some(added)
     }
 
     /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.

@@ -462,6 +462,7 @@ fn each_direction_is_judged_by_the_queue_of_its_own_way() {
     assert!(there.summary.contains("standing queue of 63.8 ms"), "{there:#?}");
     let back = explain(Way::From, &m).remove(0);
     assert_eq!((back.limit, back.confidence), (Limit::ReceiveWindow, Confidence::High), "{back:#?}");
+    assert_eq!(back.evidence[1], "63.8 ms of this round trip is the queue of the other direction");
     assert!(!back.remedy.unwrap().contains("smaller"));
     // The round trip alone does not say which of the two ways has the queue.
     m.directions.iter_mut().for_each(|d| d.each_way_ns = None);
@@ -652,6 +653,24 @@ fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read()
     };
     m.directions[0].received = (0..=100).map(at).collect();
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn short_queue_beside_a_long_round_trip_fills_the_path_where_nothing_else_holds_back() {
+    let short = Shape {
+        goodput_mbps: 92.0,
+        rtt_loaded: 27_200_000,
+        cwnd: MIB,
+        receive_window: 8 * MIB,
+        rwnd_limited: Some(0.0),
+        ..WINDOW_BOUND
+    };
+    assert_eq!(short.finding().limit, Limit::Ceiling);
+    assert_eq!(Shape { rtt_loaded: 25_200_000, ..short.clone() }.finding().limit, Limit::Unknown);
+    assert_eq!(Shape { steady: 0.85, ..short.clone() }.finding().limit, Limit::Unknown);
+    // A window that is full explains as much.
+    let window = Shape { rtt_loaded: 27_200_000, goodput_mbps: 300.0, ..WINDOW_BOUND };
+    assert_eq!(window.finding().limit, Limit::ReceiveWindow);
 }
 
 #[test]

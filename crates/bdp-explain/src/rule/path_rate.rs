@@ -6,15 +6,31 @@ use crate::seen::{Queue, Seen, percent, rate, time};
 
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
+/// The same beside a short queue.
+const STEADIER: f64 = 0.9;
+/// A short queue / idle round trip.
+const SHALLOW: f64 = 0.05;
+/// The receive window is full in fewer of the samples: it holds nothing back.
+const WINDOW_FREE: f64 = 0.2;
 
 /// Claims the limit where the load added a queue that stands on the data's own way, the goodput is steady and no thread was
 /// the reason.
 pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let queue = seen.standing_queue()?;
+    claim(seen, seen.standing_queue()?, STEADY)
+}
+
+/// Claims the same of a queue that is short beside the round trip, where neither window nor send buffer is the limit and the
+/// goodput is steadier.
+pub fn judge_shallow(seen: &Seen<'_>) -> Option<Finding> {
+    let finding = claim(seen, seen.queue_of(SHALLOW)?, STEADIER)?;
+    seen.window.as_ref().is_none_or(|w| w.receive_full < WINDOW_FREE).then_some(finding)
+}
+
+fn claim(seen: &Seen<'_>, queue: Queue, steady_from: f64) -> Option<Finding> {
     if seen.busy_thread().is_some() {
         return None;
     }
-    let steady = seen.steadiness().filter(|&steady| steady >= STEADY)?;
+    let steady = seen.steadiness().filter(|&steady| steady >= steady_from)?;
     let goodput = rate(seen.direction.goodput_bps);
     let Queue { added, own_way } = queue;
     let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };

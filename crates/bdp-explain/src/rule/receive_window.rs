@@ -196,6 +196,9 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
             percent(window.receive_full),
         ));
     }
+    if let Some(added) = seen.queue_of_the_other_way() {
+        all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
+    }
     if holds_no_segment(seen, window, reached) {
         let mss = seen.direction.mss_bytes.map_or(0.0, |mss| mss as f64);
         all.push(format!(

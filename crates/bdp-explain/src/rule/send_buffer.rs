@@ -98,7 +98,7 @@ pub fn runs_dry(seen: &Seen<'_>) -> Option<Finding> {
         subject: format!("send buffer of {}", seen.sender_name),
         confidence: Confidence::Medium,
         summary: format!(
-            "limited by the send buffer of {}: of {}, it runs dry between writes in {} of the samples",
+            "limited by the send buffer of {}, {}: it runs dry between writes in {} of the samples",
             seen.sender_name,
             size(buffer as f64),
             percent(window.starved)

@@ -55,7 +55,11 @@ mod tests {
         let over = std::sync::atomic::AtomicBool::new(false);
         thread::scope(|scope| {
             // Busy all the time, and not of this flow.
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
             busiest.watch(|| thread::sleep(Duration::from_millis(50)));
             over.store(true, Ordering::Relaxed);
         });

@@ -18,6 +18,7 @@ use bdp_wire::pattern::Checker;
 use crate::EngineError;
 use crate::coalesce::Coalescing;
 use crate::crew::Crew;
+use crate::effort::Busiest;
 use crate::meter::Meter;
 use crate::pause::STOP_CHECK_NS;
 
@@ -165,8 +166,9 @@ pub fn over(
         wake: Waker::new()?,
         streams,
     };
-    let lead = |share| Leading::new(&flow, Share::new(&flow, share)?).run(stop);
-    let mut received = plan.crew.run(flow.streams.len(), &flow.over, lead, |share| {
+    let busiest = Busiest::default();
+    let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
+    let follow = |share| {
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
             share.tend(clock::monotonic_ns());
@@ -174,7 +176,10 @@ pub fn over(
         }
         share.leave();
         Ok(())
-    })?;
+    };
+    let follow = |share| busiest.watch(|| follow(share));
+    let mut received = plan.crew.run(flow.streams.len(), &flow.over, lead, follow)?;
+    received.thread_cpu = Some(busiest.share());
     meter.set_last_byte(flow.last_byte_ns.load(Ordering::Relaxed));
     received.check = plan.check.then(|| *flow.check.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(received)
@@ -378,6 +383,8 @@ struct Leading<'a> {
     read_before: Vec<u64>,
     read: Vec<u64>,
     samples: Vec<ReceiverSample>,
+    /// Of the first stream.
+    window_scaling: Option<bool>,
     ended: &'static str,
 }
 
@@ -389,6 +396,7 @@ impl<'a> Leading<'a> {
             read_before: vec![0; flow.streams.len()],
             read: Vec::new(),
             samples: Vec::new(),
+            window_scaling: None,
             ended: "duration",
             flow,
         }
@@ -461,6 +469,7 @@ impl<'a> Leading<'a> {
         }
         self.share.leave();
         let elapsed = (clock::monotonic_ns() - started).max(1);
+        let info = flow.streams.first().and_then(|s| tcp_info::read(s).ok());
         Ok(Received {
             first_byte_at_ns: flow.first_byte(),
             bytes: last.bytes,
@@ -474,11 +483,13 @@ impl<'a> Leading<'a> {
                 .and_then(|s| socket::receive_buffer(s).ok())
                 .map(|b| b as u64),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            thread_cpu: None,
+            window_scaling: self.window_scaling.or(info.and_then(|info| info.window_scaling)),
             method: if plan.check { COPIED } else { COUNTED }.to_owned(),
             threads: u32::try_from(plan.crew.threads()).ok(),
             check: None,
             ended: self.ended.to_owned(),
-            path_mtu: flow.streams.first().and_then(|s| tcp_info::read(s).ok()).and_then(|info| info.pmtu),
+            path_mtu: info.and_then(|info| info.pmtu),
             datagrams: None,
         })
     }
@@ -522,6 +533,8 @@ impl<'a> Leading<'a> {
             }
             if i == 0 {
                 sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
+                // A socket that was reset has forgotten it.
+                self.window_scaling = self.window_scaling.or(info.window_scaling);
             }
         }
         self.samples.push(sample);

@@ -17,6 +17,7 @@ use bdp_wire::control::{SendOrder, Sent};
 
 use crate::EngineError;
 use crate::crew::Crew;
+use crate::effort::Busiest;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
@@ -116,18 +117,19 @@ pub fn over(
         wake: Waker::new()?,
         streams,
     };
-    let lead = |share| {
-        let share = Share::new(&flow, share)?;
-        Leading::new(&flow, share).run(stop)
-    };
-    let mut sent = plan.crew.run(flow.streams.len(), &flow.over, lead, |share| {
+    let busiest = Busiest::default();
+    let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
+    let follow = |share| {
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
             share.turn(STOP_CHECK_NS)?;
         }
         share.leave();
         Ok(())
-    })?;
+    };
+    let follow = |share| busiest.watch(|| follow(share));
+    let mut sent = plan.crew.run(flow.streams.len(), &flow.over, lead, follow)?;
+    sent.thread_cpu = Some(busiest.share());
     sent.bytes = flow.written.load(Ordering::Relaxed);
     sent.method = flow.method();
     Ok(sent)
@@ -433,6 +435,7 @@ impl<'a> Leading<'a> {
             needless_retransmits: self.needless,
             samples: std::mem::take(&mut self.samples),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            window_scaling: self.first.window_scaling,
             send_buffer_bytes: send_buffer,
             path_mtu: self.first.pmtu,
             threads: u32::try_from(flow.plan.crew.threads()).ok(),

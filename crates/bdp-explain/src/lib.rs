@@ -27,10 +27,16 @@ pub fn explain(way: Way, measurement: &Measurement) -> Vec<Finding> {
         return vec![rule::unknown::through_tunnel()];
     }
     let finding = rule::at_ceiling::judge(&seen)
+        .or_else(|| rule::receive_window::half_scaled(&seen))
+        .or_else(|| rule::asked_rate::judge(&seen))
+        // Neither a reader that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
+        .or_else(|| rule::slow_reader::judge(&seen))
+        .or_else(|| rule::send_buffer::runs_dry(&seen))
         // A queue that stands tells that the path is busy all the time, whatever else is full.
         .or_else(|| rule::path_rate::judge(&seen))
         .or_else(|| rule::receive_window::judge(&seen))
         .or_else(|| rule::send_buffer::judge(&seen))
+        .or_else(|| rule::path_rate::judge_shallow(&seen))
         .unwrap_or_else(|| rule::unknown::judge(&seen));
     vec![finding]
 }

@@ -1,9 +1,12 @@
 //! What the rules look at: one direction of a measurement, its samples condensed.
 
 use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
-use bdp_model::record::SenderSample;
+use bdp_model::ramp_up::RampUp;
+use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::stats::{median, percentile};
-use bdp_model::units::{ByteCount, Nanos, format_bps};
+use bdp_model::units::{Nanos, format_bps};
+
+pub use bdp_model::units::format_percent as percent;
 
 /// A direction, and what its samples after omit come to.
 pub struct Seen<'a> {
@@ -44,6 +47,24 @@ pub struct WindowUse {
     pub receive_full: f64,
     /// Share of samples in which the congestion window has no room, and the receive window has.
     pub congestion_full: f64,
+    /// Share of samples in which both windows have room for much more: the sender's kernel has nothing to send.
+    pub starved: f64,
+    /// The largest receive window seen.
+    pub receive_largest_bytes: f64,
+    /// The smallest.
+    pub receive_smallest_bytes: f64,
+    /// Share of samples in which the receive window is less than half of the largest so far. A receiver that reads what
+    /// comes never shrinks its window.
+    pub receive_shrunk: f64,
+}
+
+/// A queue that stands while the load lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queue {
+    /// What it adds to the median delay.
+    pub added: Nanos,
+    /// Whether it was measured on the data's own way; otherwise by the round trip.
+    pub own_way: bool,
 }
 
 /// Fewer samples than these say nothing about shares of time.
@@ -95,17 +116,87 @@ impl<'a> Seen<'a> {
         Some(ceiling * self.rtt_idle?.as_secs_f64() / 8.0 / streams)
     }
 
-    /// How much the load adds to the median round trip, where that is more than noise: a queue that stands somewhere.
-    pub fn standing_queue(&self) -> Option<Nanos> {
-        /// Less than this is what timers and schedulers of the two ends add.
-        const NOISE: Nanos = Nanos::millis(2);
+    /// The queue that stands on the data's own way under load, where it is more than noise. Without times of the far end the
+    /// round trip tells of it, unless both directions run at once: then nobody knows on which way the queue is.
+    pub fn standing_queue(&self) -> Option<Queue> {
         /// Less than this share of the idle round trip doesn't change what a window reaches.
         const SHARE: f64 = 0.2;
+        self.queue_of(SHARE)
+    }
+
+    /// The same, of at least this share of the idle round trip.
+    pub fn queue_of(&self, share: f64) -> Option<Queue> {
+        /// Less than this is what timers and schedulers of the two ends add.
+        const NOISE: Nanos = Nanos::millis(2);
         let idle = self.rtt_idle?;
         // Without probes nobody has seen how others fare.
         self.direction.rtt_ns.loaded.filter(|rtt| rtt.received > 0)?;
-        let added = self.rtt_loaded?.saturating_sub(idle);
-        (added > NOISE && added.as_secs_f64() > SHARE * idle.as_secs_f64()).then_some(added)
+        let round_trip = self.rtt_loaded?.saturating_sub(idle);
+        let queue = match self.own_way_added() {
+            // An end that is late to answer lengthens its probes alone.
+            Some(own) => Queue { added: own.min(round_trip), own_way: true },
+            None if self.both_at_once() => return None,
+            None => Queue { added: round_trip, own_way: false },
+        };
+        (queue.added > NOISE && queue.added.as_secs_f64() > share * idle.as_secs_f64()).then_some(queue)
+    }
+
+    /// Whether the other direction was loaded at the same time.
+    pub fn both_at_once(&self) -> bool {
+        self.measurement.request.bidirectional && self.measurement.directions.len() > 1
+    }
+
+    /// What the other direction's load adds to this one's round trip, where that is known and more than noise.
+    pub fn queue_of_the_other_way(&self) -> Option<Nanos> {
+        const NOISE: Nanos = Nanos::millis(2);
+        let own = self.own_way_added().filter(|_| self.both_at_once())?;
+        let added = self.rtt_loaded?.saturating_sub(self.rtt_idle?).saturating_sub(own);
+        (added > NOISE && added > own).then_some(added)
+    }
+
+    /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.
+    fn own_way_added(&self) -> Option<Nanos> {
+        let ways = self.direction.each_way_ns?;
+        let own = |ways: bdp_model::one_way::EachWay| match self.direction.direction {
+            Way::To => ways.there.p50,
+            Way::From => ways.back.p50,
+        };
+        let added = own(ways.loaded?).saturating_sub(own(ways.idle?));
+        Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
+    /// How steady the goodput is: lower / upper quartile over stretches of several round trips, slow start left out. Within a
+    /// round trip or two a lost segment holds back what came after it, and the reader gets all of it at once.
+    pub fn steadiness(&self) -> Option<f64> {
+        /// Round trips of a stretch.
+        const ROUND_TRIPS: u64 = 5;
+        /// Fewer stretches have no quartiles.
+        const STRETCHES_MIN: usize = 4;
+        let d = self.direction;
+        // What takes longer than a quarter of the time is no slow start.
+        let ramp_up = RampUp::of(&d.received, d.omit_ns).map(|ramp_up| ramp_up.took.as_ns());
+        let ramp_up = ramp_up.filter(|&ns| ns <= d.duration_ns / 4).unwrap_or(0);
+        let from = d.omit_ns.max(ramp_up);
+        let span = ROUND_TRIPS * self.rtt_loaded?.as_ns();
+        let mut rates = stretches(d.received.iter().filter(|s| s.at_ns >= from), span.max(1));
+        if rates.len() < STRETCHES_MIN {
+            let spread = d.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64 && s.p95 > 0.0)?;
+            return Some(spread.p5 / spread.p95);
+        }
+        let (low, high) = (percentile(&mut rates, 25.0)?, percentile(&mut rates, 75.0)?);
+        (high > 0.0).then(|| low / high)
+    }
+
+    /// Whether the sending kernel spaces segments by itself, and keeps windows that it does not fill.
+    pub fn is_paced(&self) -> bool {
+        self.direction.congestion_control.starts_with("bbr") || self.asked_bps().is_some()
+    }
+
+    /// Rate that all connections together were asked to keep to.
+    pub fn asked_bps(&self) -> Option<f64> {
+        let request = &self.measurement.request;
+        let each = self.direction.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.pacing_bps)?;
+        Some(each as f64 * f64::from(request.streams.max(1)))
     }
 
     /// What load adds at the 95th percentile, as a sentence; nothing where it adds less than one notices.
@@ -116,16 +207,43 @@ impl<'a> Seen<'a> {
         (added > Nanos::millis(5)).then(|| format!("load adds {} to the round trip at p95", time(added)))
     }
 
-    /// Whether an end's process has used up the processor that it runs on.
-    pub fn busy_process(&self) -> Option<(&'static str, f64)> {
+    /// The end, and its share, of which a thread has used up the processor that it runs on.
+    pub fn busy_thread(&self) -> Option<(&'static str, f64)> {
         const BUSY: f64 = 0.9;
         /// A shorter flow has waited for nothing yet.
         const LONG_ENOUGH_NS: u64 = 100_000_000;
-        let d = self.direction;
-        if d.duration_ns < LONG_ENOUGH_NS {
+        if self.direction.duration_ns < LONG_ENOUGH_NS {
             return None;
         }
-        [("sending", d.sender_cpu), ("receiving", d.receiver_cpu)].into_iter().find(|&(_, cpu)| cpu >= BUSY)
+        let ends = [("sending", self.sender_thread()), ("receiving", self.receiver_thread())];
+        ends.into_iter().find(|&(_, cpu)| cpu >= BUSY)
+    }
+
+    /// Processor time of the busiest sending thread / wall clock. An end that reports its process alone has, as far as is
+    /// known, a thread for each stream.
+    pub fn sender_thread(&self) -> f64 {
+        let d = self.direction;
+        d.sender_thread_cpu.unwrap_or_else(|| self.each_thread(d.sender_cpu, d.sender_threads))
+    }
+
+    /// The same of the receiving threads.
+    pub fn receiver_thread(&self) -> f64 {
+        let d = self.direction;
+        d.receiver_thread_cpu.unwrap_or_else(|| self.each_thread(d.receiver_cpu, d.receiver_threads))
+    }
+
+    fn each_thread(&self, process: f64, threads: Option<u32>) -> f64 {
+        process / f64::from(threads.unwrap_or(self.measurement.request.streams).max(1))
+    }
+
+    /// The longest that the receiver took no sample, where that is far longer than it was to.
+    pub fn receiver_paused(&self) -> Option<Nanos> {
+        /// A sample of a machine with other work to do is late by less.
+        const INTERVALS: u64 = 3;
+        let d = self.direction;
+        let counted: Vec<&ReceiverSample> = d.received.iter().filter(|s| s.at_ns >= d.omit_ns).collect();
+        let longest = counted.windows(2).map(|w| w[1].at_ns.saturating_sub(w[0].at_ns)).max()?;
+        (longest > INTERVALS * self.measurement.request.interval.as_ns()).then_some(Nanos(longest))
     }
 
     /// Segments sent again / segments that carried what was received.
@@ -150,6 +268,12 @@ impl WindowUse {
             whole.iter().filter(|&&(unacked, cwnd, window)| full(unacked, cwnd, window)).count() as f64
                 / whole.len() as f64
         };
+        let (mut largest, mut smallest, mut shrunk) = (0, u64::MAX, 0);
+        for &(_, _, window) in &whole {
+            largest = largest.max(window);
+            smallest = smallest.min(window);
+            shrunk += u64::from(window < largest / 2);
+        }
         let mut windows: Vec<f64> = whole.iter().map(|w| w.2 as f64).collect();
         let mut in_flight: Vec<f64> = whole.iter().map(|w| (w.0 * mss) as f64).collect();
         Some(Self {
@@ -159,8 +283,31 @@ impl WindowUse {
             congestion_full: share(&|unacked, cwnd, window| {
                 unacked + 1 >= cwnd && unacked * mss + mss <= window
             }),
+            starved: share(&|unacked, cwnd, window| {
+                unacked * 5 < cwnd * 4 && unacked * mss * 5 < window * 4 && unacked * mss + mss <= window
+            }),
+            receive_largest_bytes: largest as f64,
+            receive_smallest_bytes: smallest as f64,
+            receive_shrunk: shrunk as f64 / whole.len() as f64,
         })
     }
+}
+
+/// Goodput of stretches of at least `span_ns` each, bit/s.
+fn stretches<'a>(samples: impl Iterator<Item = &'a ReceiverSample>, span_ns: u64) -> Vec<f64> {
+    let (mut rates, mut first) = (Vec::new(), None::<&ReceiverSample>);
+    for sample in samples {
+        let Some(from) = first else {
+            first = Some(sample);
+            continue;
+        };
+        let took = sample.at_ns.saturating_sub(from.at_ns);
+        if took >= span_ns {
+            rates.push(sample.bytes.saturating_sub(from.bytes) as f64 * 8e9 / took as f64);
+            first = Some(sample);
+        }
+    }
+    rates
 }
 
 fn share_of_busy(samples: &[&SenderSample], limited: impl Fn(&SenderSample) -> Option<u64>) -> Option<f64> {
@@ -189,15 +336,21 @@ fn names(measurement: &Measurement) -> (String, String) {
     }
 }
 
-/// A share as sentences have it: `96 %`.
-pub fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if value > 0.0 && value < 9.5 { format!("{value:.1} %") } else { format!("{value:.0} %") }
-}
-
-/// A size as sentences have it: `2.72 MiB`.
+/// A size as sentences have it: `2.72 MiB`, `78.6 KiB`; three digits, or as many as it has before its point.
 pub fn size(bytes: f64) -> String {
-    ByteCount::bytes(bytes.round().max(0.0) as u64).to_string()
+    let mut value = bytes.round().max(0.0);
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1023.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    let decimals = if unit == "B" || value >= 99.95 { 0 } else { usize::from(value < 9.995) + 1 };
+    let digits = format!("{value:.decimals$}");
+    let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits} {unit}")
 }
 
 /// A rate as sentences have it: `347 Mbit/s`, three digits or as many as it has before its point.

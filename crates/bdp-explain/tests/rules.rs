@@ -3,7 +3,9 @@
 use bdp_explain::{ceiling, explain};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Measurement, Spread, Way};
-use bdp_model::record::{RttSummary, SenderSample};
+use bdp_model::one_way::{EachWay, EachWayReport};
+use bdp_model::record::{ReceiverSample, RttSummary, SenderSample};
+use bdp_model::udp::OneWayDelay;
 
 const MSS: u64 = 1448;
 const MIB: u64 = 1 << 20;
@@ -57,7 +59,10 @@ impl Shape {
         d.bytes = (d.goodput_bps * 10.0 / 8.0) as u64;
         d.retransmits = Some(self.retransmits);
         d.send_buffer_bytes = Some(self.send_buffer);
-        d.sender_cpu = self.cpu;
+        d.sender_thread_cpu = Some(self.cpu);
+        d.each_way_ns = None;
+        // The spread stands for them.
+        d.received.clear();
         d.spread = Some(Spread {
             intervals: 100,
             p5: d.goodput_bps * self.steady,
@@ -372,7 +377,7 @@ fn loss_is_seen_though_no_rule_claims_it() {
     };
     let finding = lossy.finding();
     let text = finding.evidence.join("; ");
-    assert!(text.contains("240 segments of 291782 were sent again, 823 in a million"), "{text}");
+    assert!(text.contains("240 segments of 291782 were retransmitted, 823 in a million"), "{text}");
     assert!(text.contains("the congestion window (cubic) was full 96 % of the time"), "{text}");
 }
 
@@ -423,4 +428,302 @@ fn the_ceiling_is_the_slowest_nic_less_headers() {
         m.far.device.as_mut().unwrap().speed_bps = Some(0);
     };
     assert_eq!(of(&virtual_), None);
+}
+
+/// What the probes say of each way, medians before and under load in milliseconds: there, back.
+fn each_way(idle: [i64; 2], loaded: [i64; 2]) -> EachWayReport {
+    let delay = |ms: i64| {
+        let ns = ms * MS as i64;
+        OneWayDelay { min: ns, p50: ns, p95: ns, p99: ns, max: ns, clock_error: 12 * MS }
+    };
+    let both = |[there, back]: [i64; 2]| Some(EachWay { there: delay(there), back: delay(back) });
+    EachWayReport { idle: both(idle), loaded: both(loaded) }
+}
+
+/// Both directions at once: the way there has a queue of 64 ms, the way back a window of 1 MiB in that longer round trip.
+fn loaded_both_ways() -> Measurement {
+    let there = Shape { goodput_mbps: 92.0, receive_window: 8 * MIB, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
+    let back = Shape { goodput_mbps: 93.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
+    let mut m = there.measurement();
+    m.directions.push(back.measurement().directions.remove(0));
+    m.directions[1].direction = Way::From;
+    m.request.bidirectional = true;
+    for d in &mut m.directions {
+        // Whatever the two clocks are apart.
+        d.each_way_ns = Some(each_way([-400, 424], [-336, 424]));
+    }
+    m
+}
+
+#[test]
+fn each_direction_is_judged_by_the_queue_of_its_own_way() {
+    let mut m = loaded_both_ways();
+    let there = explain(Way::To, &m).remove(0);
+    assert_eq!(there.limit, Limit::Ceiling, "{there:#?}");
+    assert!(there.summary.contains("standing queue of 63.8 ms"), "{there:#?}");
+    let back = explain(Way::From, &m).remove(0);
+    assert_eq!((back.limit, back.confidence), (Limit::ReceiveWindow, Confidence::High), "{back:#?}");
+    assert_eq!(back.evidence[1], "63.8 ms of this round trip is the queue of the other direction");
+    assert!(!back.remedy.unwrap().contains("smaller"));
+    // The round trip alone does not say which of the two ways has the queue.
+    m.directions.iter_mut().for_each(|d| d.each_way_ns = None);
+    let there = explain(Way::To, &m).remove(0);
+    assert_eq!(there.limit, Limit::Unknown, "{there:#?}");
+    assert!(there.missing.iter().any(|part| part.contains("on which way a queue stands")), "{there:#?}");
+    assert_eq!(explain(Way::From, &m).remove(0).limit, Limit::ReceiveWindow);
+    // Of one direction it does.
+    m.directions.truncate(1);
+    m.request.bidirectional = false;
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    // A queue of acknowledgements is not the data's.
+    m.directions[0].each_way_ns = Some(each_way([12, 12], [12, 76]));
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn asked_rate_that_is_reached_is_the_limit() {
+    let paced = |goodput_mbps| {
+        let mut m = Shape { goodput_mbps, share: 0.0, ..WINDOW_BOUND }.measurement();
+        m.request.pacing_bps = Some(200_000_000);
+        m
+    };
+    let finding = explain(Way::To, &paced(198.0)).remove(0);
+    assert_eq!((finding.limit, finding.confidence), (Limit::AskedRate, Confidence::High), "{finding:#?}");
+    assert_eq!(finding.evidence[0], "198 Mbit/s is 99 % of the 200 Mbit/s that -b asks for");
+    assert_eq!(explain(Way::To, &paced(150.0)).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Way::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
+    // Each of two streams has the rate.
+    let mut two = paced(396.0);
+    two.request.streams = 2;
+    assert_eq!(explain(Way::To, &two).remove(0).limit, Limit::AskedRate);
+    two.directions[0].goodput_bps = 198e6;
+    two.directions[0].spread = None;
+    assert_eq!(explain(Way::To, &two).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn asked_window_that_binds_is_named_with_its_option() {
+    let mut m = WINDOW_BOUND.measurement();
+    m.request.window = Some(bdp_model::units::ByteCount::kib(1024));
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(
+        finding.summary,
+        "limited by the receive window of ams1, which -w 1 MiB asks for: 1 MiB / 24.2 ms RTT = 347 Mbit/s (98 % reached)"
+    );
+    assert!(finding.remedy.unwrap().contains("twice the window would carry 693 Mbit/s"));
+    // Seldom full by the samples, as behind a pacer, and the kernel counts it all the time.
+    let seldom = Shape { share: 0.35, rwnd_limited: Some(0.97), ..WINDOW_BOUND };
+    assert_eq!(seldom.finding().limit, Limit::ReceiveWindow);
+    assert_eq!(Shape { goodput_mbps: 200.0, ..seldom }.finding().limit, Limit::Unknown);
+}
+
+#[test]
+fn four_threads_at_a_quarter_are_not_busy() {
+    let queue = Shape { goodput_mbps: 95.0, rtt_loaded: 88 * MS, cpu: 0.25, ..WINDOW_BOUND };
+    let mut m = queue.measurement();
+    m.directions[0].sender_cpu = 1.0;
+    m.directions[0].sender_threads = Some(4);
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    // As much from an end that reports no threads' times: four of them, or one for each stream.
+    m.directions[0].sender_thread_cpu = None;
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    m.directions[0].sender_threads = None;
+    m.request.streams = 4;
+    m.directions[0].stream_goodput_bps = vec![95e6 / 4.0; 4];
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    // One that is full among three that are not.
+    m.directions[0].sender_cpu = 1.1;
+    m.directions[0].sender_thread_cpu = Some(0.97);
+    let finding = explain(Way::To, &m).remove(0);
+    assert_ne!(finding.limit, Limit::Ceiling, "{finding:#?}");
+}
+
+/// 64 KiB - 1, full.
+fn unscaled(sender: Option<bool>, receiver: Option<bool>, sysctls: [Option<&str>; 2]) -> Finding {
+    let mut m =
+        Shape { receive_window: 65_535, in_flight: 65_535, goodput_mbps: 21.1, ..WINDOW_BOUND }.measurement();
+    m.directions[0].window.socket_buffer_bytes = Some(360_000);
+    (m.directions[0].sender_window_scaling, m.directions[0].receiver_window_scaling) = (sender, receiver);
+    for (host, value) in [&mut m.near, &mut m.far].into_iter().zip(sysctls) {
+        let name = "net.ipv4.tcp_window_scaling".to_owned();
+        host.sysctls.extend(value.map(|value| (name, value.to_owned())));
+    }
+    explain(Way::To, &m).remove(0)
+}
+
+#[test]
+fn window_scaling_that_is_removed_is_not_laid_to_the_receive_buffer() {
+    let on = Some("1");
+    let finding = unscaled(Some(false), Some(false), [on, on]);
+    assert_eq!(finding.limit, Limit::ReceiveWindow);
+    let (remedy, evidence) = (finding.remedy.unwrap(), finding.evidence.join("; "));
+    assert!(remedy.contains("removes the window scale option from SYN segments"), "{remedy}");
+    assert!(
+        !remedy.contains("raise") && evidence.contains("a middlebox removed the option"),
+        "{remedy}: {evidence}"
+    );
+    // Where a host has it off, that host is named.
+    for (sysctls, host) in [([on, Some("0")], "ams1"), ([Some("0"), on], "fra1")] {
+        let remedy = unscaled(Some(false), Some(false), sysctls).remedy.unwrap();
+        assert_eq!(remedy, format!("set net.ipv4.tcp_window_scaling = 1 on {host}"));
+    }
+    // Nobody knows of the other host.
+    let remedy = unscaled(Some(false), None, [on, None]).remedy.unwrap();
+    assert!(remedy.contains("at the other end, or find the middlebox"), "{remedy}");
+    // Removed from one segment of the handshake alone.
+    for (sender, receiver) in [(true, false), (false, true)] {
+        let finding = unscaled(Some(sender), Some(receiver), [on, on]);
+        assert_eq!((finding.limit, finding.confidence), (Limit::ReceiveWindow, Confidence::High));
+        assert_eq!(finding.subject, "window scaling on the path");
+    }
+    // In use, it is none of these.
+    assert!(!unscaled(Some(true), Some(true), [on, on]).evidence.join("; ").contains("scaling"));
+}
+
+#[test]
+fn tcp_rmem_is_raised_only_where_it_binds() {
+    let mut m = WINDOW_BOUND.measurement();
+    let raise =
+        |m: &Measurement| explain(Way::To, m).remove(0).remedy.is_some_and(|r| r.contains("tcp_rmem"));
+    assert!(raise(&m));
+    m.directions[0].window.socket_buffer_bytes = Some(1_500_000);
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!((finding.limit, finding.remedy.as_deref()), (Limit::ReceiveWindow, None), "{finding:#?}");
+    assert!(finding.evidence.iter().any(|e| e.contains("may grow to 2 MiB")), "{finding:#?}");
+    m.far.sysctls.insert("net.ipv4.tcp_moderate_rcvbuf".into(), "0".into());
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(finding.remedy.as_deref(), Some("set net.ipv4.tcp_moderate_rcvbuf = 1 on ams1"));
+}
+
+#[test]
+fn reader_that_pauses_is_not_a_full_path() {
+    // A window that had been 8 MiB and closes in every third sample; bursts fill a queue meanwhile.
+    let mut m = Shape { goodput_mbps: 92.0, rtt_loaded: 88 * MS, rwnd_limited: Some(0.6), ..WINDOW_BOUND }
+        .measurement();
+    m.directions[0].each_way_ns = Some(each_way([12, 12], [70, 12]));
+    for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
+        sample.snd_wnd_bytes = Some(if i % 3 == 2 { 0 } else { 8 * MIB });
+    }
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!(
+        (finding.limit, finding.confidence),
+        (Limit::ReceivingHost, Confidence::Medium),
+        "{finding:#?}"
+    );
+    assert_eq!(finding.subject, "reader on ams1");
+    assert!(finding.summary.contains("below half of 8 MiB in 33 % of the samples"), "{finding:#?}");
+    // Its process did not run: the samples of the receiver say so as well.
+    let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 1_150_000, ..Default::default() };
+    m.directions[0].received = (0..100).filter(|i| i % 20 < 10).map(at).collect();
+    let finding = explain(Way::To, &m).remove(0);
+    assert_eq!((finding.limit, finding.confidence), (Limit::ReceivingHost, Confidence::High), "{finding:#?}");
+    assert!(finding.evidence.iter().any(|e| e.contains("no sample for 1.1 s")), "{finding:#?}");
+    // A window that grows, and is full, is read by someone.
+    m.directions[0].received.clear();
+    for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
+        sample.snd_wnd_bytes = Some((i as u64 + 1) * 80 * 1024);
+    }
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+}
+
+#[test]
+fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read() {
+    let shape = Shape {
+        goodput_mbps: 92.0,
+        rtt_loaded: 88 * MS,
+        receive_window: 8 * MIB,
+        steady: 0.3,
+        ..WINDOW_BOUND
+    };
+    let mut m = shape.measurement();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    // A lost segment holds back what came after it, once a second; what was held back is read at once.
+    let held_back = |i: u64| if i % 10 == 3 { 1_150_000 } else { 0 };
+    let at = |i: u64| ReceiverSample {
+        at_ns: i * 100 * MS,
+        bytes: i * 1_150_000 - held_back(i),
+        ..Default::default()
+    };
+    m.directions[0].received = (0..=100).map(at).collect();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    // Half of the rate for half of the time is no steady one.
+    let at = |i: u64| ReceiverSample {
+        at_ns: i * 100 * MS,
+        bytes: (i + i.saturating_sub(50)) * 1_150_000,
+        ..Default::default()
+    };
+    m.directions[0].received = (0..=100).map(at).collect();
+    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+}
+
+#[test]
+fn short_queue_beside_a_long_round_trip_fills_the_path_where_nothing_else_holds_back() {
+    let short = Shape {
+        goodput_mbps: 92.0,
+        rtt_loaded: 27_200_000,
+        cwnd: MIB,
+        receive_window: 8 * MIB,
+        rwnd_limited: Some(0.0),
+        ..WINDOW_BOUND
+    };
+    assert_eq!(short.finding().limit, Limit::Ceiling);
+    assert_eq!(Shape { rtt_loaded: 25_200_000, ..short.clone() }.finding().limit, Limit::Unknown);
+    assert_eq!(Shape { steady: 0.85, ..short.clone() }.finding().limit, Limit::Unknown);
+    // A window that is full explains as much.
+    let window = Shape { rtt_loaded: 27_200_000, goodput_mbps: 300.0, ..WINDOW_BOUND };
+    assert_eq!(window.finding().limit, Limit::ReceiveWindow);
+}
+
+#[test]
+fn send_buffer_that_large_writes_overrun_is_found_though_the_kernel_does_not_count_it() {
+    // In most samples a tenth of the congestion window is in flight, and bursts fill a queue.
+    let dry = Shape {
+        goodput_mbps: 61.0,
+        in_flight: 60 * MSS,
+        cwnd: 600 * MSS,
+        receive_window: 2 * MIB,
+        rwnd_limited: Some(0.0),
+        sndbuf_limited: Some(0.0),
+        send_buffer: 65_536,
+        rtt_loaded: 36 * MS,
+        ..WINDOW_BOUND
+    };
+    let of = |shape: &Shape, largest: &str, congestion: &str| {
+        let mut m = shape.measurement();
+        m.near.sysctls.insert("net.ipv4.tcp_wmem".into(), format!("4096 16384 {largest}"));
+        m.directions[0].congestion_control = congestion.to_owned();
+        explain(Way::To, &m).remove(0)
+    };
+    let finding = of(&dry, "65536", "cubic");
+    assert_eq!((finding.limit, finding.confidence), (Limit::SendBuffer, Confidence::Medium), "{finding:#?}");
+    assert_eq!(
+        finding.evidence[1],
+        "61 Mbit/s in the idle round trip of 24.2 ms are 180 KiB, and the socket buffer is 64 KiB"
+    );
+    // One that may still grow, a pacer, and a buffer that holds a round trip are something else.
+    for (shape, largest, congestion) in [
+        (&dry, "4194304", "cubic"),
+        (&dry, "65536", "bbr"),
+        (&Shape { send_buffer: 300_000, ..dry.clone() }, "300000", "cubic"),
+        (&Shape { in_flight: 590 * MSS, ..dry.clone() }, "65536", "cubic"),
+    ] {
+        let finding = of(shape, largest, congestion);
+        assert!(!finding.summary.contains("runs dry"), "{finding:#?}");
+    }
+}
+
+#[test]
+fn figures_of_a_summary_agree_with_each_other() {
+    // 78.6 KiB in 24.6 ms are 26.2 Mbit/s, of which 97 % were reached.
+    let shape = Shape {
+        goodput_mbps: 25.4,
+        receive_window: 80_512,
+        in_flight: 80_000,
+        rtt_loaded: 24_600_000,
+        ..WINDOW_BOUND
+    };
+    assert_eq!(
+        shape.finding().summary,
+        "limited by the receive window of ams1: 78.6 KiB / 24.6 ms RTT = 26.2 Mbit/s (97 % reached)"
+    );
 }

@@ -35,7 +35,7 @@ pub enum Limit {
     AskedRate,
     /// The path, which lost datagrams.
     PathLoss,
-    /// The host that receives, which dropped datagrams that had come.
+    /// The host that receives, which dropped datagrams that had come, or reads more slowly than they come.
     ReceivingHost,
     /// The host that sends, which could send no faster, or dropped datagrams before they left.
     SendingHost,

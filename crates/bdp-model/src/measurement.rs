@@ -399,6 +399,18 @@ pub struct DirectionResult {
     pub sender_cpu: f64,
     /// CPU time of the receiving process / wall clock.
     pub receiver_cpu: f64,
+    /// CPU time of the busiest sending thread / wall clock; null where the sender does not report it.
+    #[serde(default)]
+    pub sender_thread_cpu: Option<f64>,
+    /// CPU time of the busiest receiving thread / wall clock; null where the receiver does not report it.
+    #[serde(default)]
+    pub receiver_thread_cpu: Option<f64>,
+    /// Whether the first connection uses window scaling (RFC 7323) as the sender's kernel has it; null where it does not say.
+    #[serde(default)]
+    pub sender_window_scaling: Option<bool>,
+    /// The same as the receiver's kernel has it.
+    #[serde(default)]
+    pub receiver_window_scaling: Option<bool>,
     /// How the sender gave bytes to its kernel: `write` copies them, `splice` and `sendfile` do not.
     #[serde(default)]
     pub send_method: String,

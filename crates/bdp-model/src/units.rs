@@ -180,6 +180,21 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A share of one as a percentage: `100 %`, `9.3 %`; two significant digits where it is less than one in a hundred, as `0.05 %`.
+pub fn format_percent(share: f64) -> String {
+    let value = share * 100.0;
+    match value.abs() {
+        v if v >= 9.95 => format!("{value:.0} %"),
+        v if v >= 0.95 => format!("{value:.1} %"),
+        0.0 => "0 %".to_owned(),
+        v => {
+            let decimals = (1.0 - v.log10().floor()).min(17.0) as usize;
+            let digits = format!("{value:.decimals$}");
+            format!("{} %", digits.trim_end_matches('0'))
+        }
+    }
+}
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteCount(u64);
@@ -436,7 +451,14 @@ impl FromStr for Probability {
 
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}%", significant(self.0 * 100.0)))
+        let percent = self.0 * 100.0;
+        // Not a small one as none.
+        let decimals = if percent > 0.0 && percent < 0.1 { 2.0 - percent.log10().floor() } else { 0.0 };
+        if decimals > 3.0 {
+            let digits = format!("{percent:.*}", decimals.min(300.0) as usize);
+            return f.pad(&format!("{}%", digits.trim_end_matches('0')));
+        }
+        f.pad(&format!("{}%", significant(percent)))
     }
 }
 
@@ -513,6 +535,32 @@ quantity_serde!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_shares_are_neither_doubled_nor_none() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.000_33, "0.033 %"),
+            (0.000_5, "0.05 %"),
+            (0.000_001, "0.0001 %"),
+            (0.009_4, "0.94 %"),
+            (0.009_96, "1.0 %"),
+            (0.093, "9.3 %"),
+            (0.0996, "10 %"),
+            (1.0, "100 %"),
+            (-0.000_5, "-0.05 %"),
+        ] {
+            assert_eq!(format_percent(share), text);
+        }
+        for (fraction, text) in
+            [(1e-6, "0.0001%"), (0.000_5, "0.05%"), (0.0, "0%"), (0.05, "5%"), (3.3e-4, "0.033%")]
+        {
+            let probability = Probability::new(fraction).unwrap();
+            assert_eq!(probability.to_string(), text);
+            let back: Probability = text.parse().unwrap();
+            assert!((back.fraction() - fraction).abs() <= 1e-3 * fraction, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_follow_the_house_rule_for_prefixes() {

@@ -1,6 +1,7 @@
 //! Numbers in the form the tables use.
 
 use bdp_model::ByteCount;
+use bdp_model::units::format_percent;
 
 /// Three significant digits, never in exponents, trailing zeros kept so that decimals stand under each other: `941`,
 /// `10.0`, `5.57`, `0.0500`. A dash for what is not a number.
@@ -18,16 +19,9 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A share of one as a percentage: `100 %`, `9.3 %`.
+/// A share of one as a percentage: `100 %`, `9.3 %`, `0.033 %`. A dash for what is not a number.
 pub(crate) fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if !value.is_finite() {
-        "-".to_owned()
-    } else if value.abs() < 9.95 {
-        format!("{value:.1} %")
-    } else {
-        format!("{value:.0} %")
-    }
+    if share.is_finite() { format_percent(share) } else { "-".to_owned() }
 }
 
 /// A size with three significant digits: `63.6 KiB`.

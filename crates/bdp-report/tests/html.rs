@@ -415,3 +415,15 @@ fn csv_has_a_row_for_each_attempt_and_flow() {
     assert!(lines[2].contains("FAILED,\"near: no answer, \"\"5201\"\" within 3 s\""), "{}", lines[2]);
     assert!(lines.iter().all(|l| l.split("\"").count() % 2 == 1));
 }
+
+#[test]
+fn flow_that_came_to_nothing_is_described_without_a_gap() {
+    let mut record = fixture::demo().remove(0);
+    record.flows.iter_mut().for_each(|flow| flow.congestion_control.clear());
+    let page = html(&[record], &ABOUT);
+    assert!(
+        page.contains("window autotuned, ") || page.contains("asked for on the wire, "),
+        "no flow is described"
+    );
+    assert!(!page.contains(", ,"), "{page}");
+}

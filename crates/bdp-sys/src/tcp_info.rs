@@ -7,6 +7,9 @@ use crate::{Result, SysError};
 /// What bdp reads of `struct tcp_info`. Times in nanoseconds, sizes in bytes unless a name says segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// Whether window scaling is in use on this connection: both handshake segments that this end saw had the option (RFC 7323,
+    /// section 2.2).
+    pub window_scaling: Option<bool>,
     /// Shift count that this end's peer announced.
     pub snd_wscale: Option<u8>,
     /// Shift count that this end announced.
@@ -77,12 +80,15 @@ fn decode(bytes: &[u8]) -> TcpInfo {
     let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
     let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
     let micros = |us: u32| u64::from(us) * 1_000;
+    /// `TCPI_OPT_WSCALE` of `tcpi_options`.
+    const WINDOW_SCALE: u8 = 4;
     // Two bit-fields of four bits: the first is in the low half where bit-fields start low.
     let scales = bytes.get(6).copied();
     let (first, second) = (scales.map(|b| b & 0xf), scales.map(|b| b >> 4));
     let (snd_wscale, rcv_wscale) =
         if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
     TcpInfo {
+        window_scaling: bytes.get(5).map(|options| options & WINDOW_SCALE != 0),
         snd_wscale,
         rcv_wscale,
         snd_mss: word(16),
@@ -121,6 +127,14 @@ mod tests {
         assert_eq!(info.rcv_wnd, None);
         assert_eq!(decode(&bytes[..104]).snd_wnd, None);
         assert_eq!(decode(&[]), TcpInfo::default());
+    }
+
+    #[test]
+    fn window_scaling_is_an_option_and_not_a_shift_of_zero() {
+        let with = |options: u8| decode(&[1, 0, 0, 0, 0, options, 0, 0]);
+        assert_eq!((with(4).window_scaling, with(4).snd_wscale), (Some(true), Some(0)));
+        assert_eq!(with(1 | 2 | 8).window_scaling, Some(false));
+        assert_eq!(decode(&[1, 0, 0, 0, 0]).window_scaling, None);
     }
 
     #[test]

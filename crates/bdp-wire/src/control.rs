@@ -239,8 +239,14 @@ pub struct Received {
     pub samples: Vec<ReceiverSample>,
     /// `SO_RCVBUF` of the first stream.
     pub receive_buffer_bytes: Option<u64>,
-    /// Processor time / wall clock.
+    /// Processor time of the process / wall clock.
     pub cpu: f64,
+    /// The same of the busiest of this flow's threads; null from older ends.
+    #[serde(default)]
+    pub thread_cpu: Option<f64>,
+    /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
+    #[serde(default)]
+    pub window_scaling: Option<bool>,
     /// How bytes were read: `MSG_TRUNC` counts them without copying.
     #[serde(default)]
     pub method: String,
@@ -374,8 +380,14 @@ pub struct Sent {
     /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams.
     #[serde(default)]
     pub needless_retransmits: Option<u64>,
-    /// Processor time / wall clock.
+    /// Processor time of the process / wall clock.
     pub cpu: f64,
+    /// The same of the busiest of this flow's threads; null from older ends.
+    #[serde(default)]
+    pub thread_cpu: Option<f64>,
+    /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
+    #[serde(default)]
+    pub window_scaling: Option<bool>,
     /// How bytes were given to the kernel: `write` copies them, `splice` and `sendfile` do not.
     #[serde(default)]
     pub method: String,

@@ -13,6 +13,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::EngineError;
+use crate::effort::Busiest;
 use crate::meter::Meter;
 use crate::worker::Worker;
 
@@ -60,6 +61,7 @@ pub fn each_over(
 ) -> Result<(Received, Vec<StreamTally>), EngineError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
+    let busiest = Busiest::default();
     let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
     let receive_buffer = streams.first().and_then(|s| socket::receive_buffer(&s.socket).ok());
     let shared = Shared {
@@ -72,8 +74,9 @@ pub fn each_over(
             .into_iter()
             .zip(&shared.bytes)
             .map(|(stream, bytes)| {
-                let shared = &shared;
-                Worker::start(scope, move || Reader::new(stream, plan, shared, bytes)?.run(stop))
+                let (shared, busiest) = (&shared, &busiest);
+                let work = move || Reader::new(stream, plan, shared, bytes)?.run(stop);
+                Worker::start(scope, move || busiest.watch(work))
             })
             .collect();
         let sampler = Sampler::new(plan, &shared, meter);
@@ -138,6 +141,7 @@ pub fn each_over(
         samples: taken,
         receive_buffer_bytes: receive_buffer.map(|b| b as u64),
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+        thread_cpu: Some(busiest.share()),
         method: method.to_owned(),
         ended: ended.to_owned(),
         path_mtu,

@@ -14,6 +14,7 @@ use bdp_wire::datagram::{HEADER_BYTES, Header};
 
 use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
 use crate::EngineError;
+use crate::effort::Busiest;
 use crate::meter::Meter;
 use crate::worker::Worker;
 
@@ -65,6 +66,7 @@ pub fn each_over(
 ) -> Result<(Sent, Vec<StreamTally>), EngineError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
+    let busiest = Busiest::default();
     let send_buffer = streams.first().and_then(|s| bdp_sys::socket::send_buffer(&s.socket).ok());
     let shown = Shown {
         meter,
@@ -74,8 +76,11 @@ pub fn each_over(
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
     let work = |(place, stream): (usize, Stream)| Pacer::new(stream, plan, share)?.run(stop, &shown, place);
     let done: Vec<Result<StreamSent, EngineError>> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            streams.into_iter().enumerate().map(|stream| Worker::start(scope, || work(stream))).collect();
+        let workers: Vec<_> = streams
+            .into_iter()
+            .enumerate()
+            .map(|stream| Worker::start(scope, || busiest.watch(|| work(stream))))
+            .collect();
         workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect()
     });
     let mut all = DatagramsSent::default();
@@ -98,6 +103,7 @@ pub fn each_over(
     let sent = Sent {
         bytes: all.sent * all.payload_bytes,
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+        thread_cpu: Some(busiest.share()),
         method,
         send_buffer_bytes: send_buffer.map(|b| b as u64),
         path_mtu,

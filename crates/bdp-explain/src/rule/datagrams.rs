@@ -158,7 +158,7 @@ fn late_sender(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     Finding {
         limit: Limit::SendingHost,
         subject: format!("sender on {name}"),
-        confidence: if seen.direction.sender_cpu >= 0.9 || udp.left_out > 0 {
+        confidence: if seen.sender_thread() >= 0.9 || udp.left_out > 0 {
             Confidence::High
         } else {
             Confidence::Medium
@@ -293,16 +293,16 @@ fn of_ceiling(seen: &Seen<'_>) -> Option<String> {
 
 fn sender_effort(seen: &Seen<'_>) -> String {
     format!(
-        "its process used {} of a processor, by {}",
-        percent(seen.direction.sender_cpu),
+        "its busiest thread used {} of a processor, by {}",
+        percent(seen.sender_thread()),
         seen.direction.send_method
     )
 }
 
 fn receiver_effort(seen: &Seen<'_>) -> String {
     format!(
-        "its process used {} of a processor, by {}",
-        percent(seen.direction.receiver_cpu),
+        "its busiest thread used {} of a processor, by {}",
+        percent(seen.receiver_thread()),
         seen.direction.receive_method
     )
 }

@@ -1,31 +1,44 @@
-//! A hop between the devices gives all that it can: a queue stands before it while the goodput keeps still.
+//! A hop between the devices gives all that it can: a queue stands before it while the goodput is steady.
 
 use bdp_model::finding::{Confidence, Finding, Limit};
 
-use crate::seen::{Seen, percent, rate, time};
+use crate::seen::{Queue, Seen, percent, rate, time};
 
-/// Goodput that keeps still: p5 of the intervals / their p95.
+/// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
-/// Intervals that this needs.
-const INTERVALS_MIN: u64 = 5;
+/// The same beside a short queue.
+const STEADIER: f64 = 0.9;
+/// A short queue / idle round trip.
+const SHALLOW: f64 = 0.05;
+/// The receive window is full in fewer of the samples: it holds nothing back.
+const WINDOW_FREE: f64 = 0.2;
 
-/// Claims the limit where the load added a queue that stands, the goodput kept still and no process was the reason.
+/// Claims the limit where the load added a queue that stands on the data's own way, the goodput is steady and no thread was
+/// the reason.
 pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let added = seen.standing_queue()?;
-    if seen.busy_process().is_some() {
+    claim(seen, seen.standing_queue()?, STEADY)
+}
+
+/// Claims the same of a queue that is short beside the round trip, where neither window nor send buffer is the limit and the
+/// goodput is steadier.
+pub fn judge_shallow(seen: &Seen<'_>) -> Option<Finding> {
+    let finding = claim(seen, seen.queue_of(SHALLOW)?, STEADIER)?;
+    seen.window.as_ref().is_none_or(|w| w.receive_full < WINDOW_FREE).then_some(finding)
+}
+
+fn claim(seen: &Seen<'_>, queue: Queue, steady_from: f64) -> Option<Finding> {
+    if seen.busy_thread().is_some() {
         return None;
     }
-    let spread = seen.direction.spread.filter(|s| s.intervals >= INTERVALS_MIN && s.p95 > 0.0)?;
-    let steady = spread.p5 / spread.p95;
-    if steady < STEADY {
-        return None;
-    }
+    let steady = seen.steadiness().filter(|&steady| steady >= steady_from)?;
     let goodput = rate(seen.direction.goodput_bps);
+    let Queue { added, own_way } = queue;
+    let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
     let mut evidence = vec![format!(
-        "load adds {} to the median round trip: a queue stands before a hop that is busy all the time",
+        "load adds {} to the median {of}: a queue stands before a hop that is busy all the time",
         time(added)
     )];
-    evidence.push(format!("goodput keeps still, p5 of the intervals is {} of p95", percent(steady)));
+    evidence.push(format!("goodput is steady: its lower quartile is {} of the upper one", percent(steady)));
     if let Some(window) = seen.window.as_ref().filter(|w| w.receive_full >= 0.5) {
         evidence.push(format!(
             "the receive window is full {} of the time: a larger one would lengthen the queue and nothing else",
@@ -35,9 +48,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     evidence.extend(seen.load_adds());
     Some(Finding {
         limit: Limit::Ceiling,
-        subject: "a rate on the path".to_owned(),
+        subject: "the path's bottleneck".to_owned(),
         confidence: Confidence::Medium,
-        summary: format!("a rate on the path, {goodput} of goodput, is used up; its queue holds the rest"),
+        summary: format!(
+            "the path's bottleneck is full: {goodput}, with a standing queue of {}",
+            time(added)
+        ),
         evidence,
         remedy: Some("a smaller window (-w) keeps the goodput and empties the queue".to_owned()),
         missing: match &seen.measurement.ceiling {

@@ -1,6 +1,7 @@
 //! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
 
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::HostFacts;
 
 use crate::seen::{Seen, WindowUse, maximum, percent, rate, size, time};
 
@@ -16,42 +17,162 @@ const REACHED: f64 = 0.7;
 const REACHED_WELL: f64 = 0.85;
 /// What is above by more than this was not limited by that window.
 const ABOVE: f64 = 1.25;
+/// Share of the busy time that the kernel counts as limited by the window: it under-reports, so that half of it is most.
+const COUNTED: f64 = 0.5;
+/// A buffer of this part of the largest that autotuning may make is bounded by it.
+const AT_MAXIMUM: f64 = 0.9;
 
-/// Claims the limit where both agree; the kernel's own count only corroborates, as it is known to under-report.
+/// Claims the limit where both agree; the kernel's own count corroborates, and stands in for the samples where it is high: as
+/// it is known to under-report, a low one denies little.
 pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL_AT_TIMES)?;
+    let counted = seen.rwnd_limited.is_some_and(|share| share >= COUNTED);
+    let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
     let carried = seen.rate_bps(window.receive_bytes)?;
     let reached = seen.stream_bps / carried;
     if !(REACHED..=ABOVE).contains(&reached) && !holds_no_segment(seen, window, reached) {
         return None;
     }
     let at_times = window.receive_full < FULL;
-    if at_times && !(REACHED_WELL..=ABOVE).contains(&reached) {
+    if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&reached) {
         return None;
     }
     let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
     let explained = !(REACHED..REACHED_WELL).contains(&reached);
-    let confidence = match window.receive_full >= FULL_ALWAYS && explained {
+    let confidence = match (window.receive_full >= FULL_ALWAYS || counted) && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
         false if kernel_denies || at_times => Confidence::Low,
         false => Confidence::Medium,
     };
+    let receiver = &seen.receiver_name;
+    let asked = match seen.measurement.request.window {
+        Some(asked) => format!(", which -w {asked} asks for"),
+        None => String::new(),
+    };
     Some(Finding {
         limit: Limit::ReceiveWindow,
-        subject: format!("receive window of {}", seen.receiver_name),
+        subject: format!("receive window of {receiver}"),
         confidence,
         summary: format!(
-            "the receive window of {} limits it: {} is what {} carry in {}",
-            seen.receiver_name,
-            rate(seen.stream_bps),
+            "limited by the receive window of {receiver}{asked}: {} / {} RTT = {} ({} reached)",
             size(window.receive_bytes),
-            time(seen.rtt_loaded?)
+            time(seen.rtt_loaded?),
+            rate(carried),
+            percent(reached)
         ),
         evidence: evidence(seen, window, carried, reached),
         remedy: remedy(seen, window),
+        missing: match bound(seen) {
+            Bound::Elsewhere { .. } => vec![
+                "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
+                 rewrites it"
+                    .to_owned(),
+            ],
+            _ => Vec::new(),
+        },
+    })
+}
+
+const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
+                               and have it pass";
+
+/// Claims that the two ends read windows differently, where one uses window scaling and the other does not: then the option
+/// was removed from one of the handshake's two segments (RFC 7323, section 2.2).
+pub fn half_scaled(seen: &Seen<'_>) -> Option<Finding> {
+    let d = seen.direction;
+    let (using, without) = match (d.sender_window_scaling?, d.receiver_window_scaling?) {
+        (true, false) => (&seen.sender_name, &seen.receiver_name),
+        (false, true) => (&seen.receiver_name, &seen.sender_name),
+        _ => return None,
+    };
+    let mut evidence = vec![format!("{using} uses window scaling on this connection, {without} does not")];
+    evidence.push(
+        "a middlebox removed the window scale option from one segment of the handshake (RFC 7323, section 2.2)".to_owned(),
+    );
+    evidence.extend(seen.window.as_ref().map(|window| {
+        format!("{} takes the receive window for {}", seen.sender_name, size(window.receive_bytes))
+    }));
+    Some(Finding {
+        limit: Limit::ReceiveWindow,
+        subject: "window scaling on the path".to_owned(),
+        confidence: Confidence::High,
+        summary: format!(
+            "limited by a receive window that {using} scales and {without} does not: a middlebox removed the window scale \
+             option from one segment of the handshake"
+        ),
+        evidence,
+        remedy: Some(PASS_THE_OPTION.to_owned()),
         missing: Vec::new(),
     })
+}
+
+/// What keeps a window of autotuning from being larger.
+enum Bound {
+    /// No window scaling, since it is off at this host.
+    ScalingOff(String),
+    /// No window scaling, though both hosts offer it.
+    ScalingRemoved,
+    /// No window scaling, and one host does not report whether it offers it.
+    ScalingUnknown,
+    /// Autotuning is off: the buffer stays at its first size.
+    AutotuningOff,
+    /// The largest buffer of `tcp_rmem`, or it is not known.
+    Maximum,
+    /// The buffer could still grow.
+    Elsewhere { buffer: f64, maximum: f64 },
+    /// The window or the buffer was asked for.
+    Asked,
+}
+
+fn bound(seen: &Seen<'_>) -> Bound {
+    let request = &seen.measurement.request;
+    if let Some(unscaled) = unscaled(seen) {
+        return unscaled;
+    }
+    if request.window.is_some() || request.socket_buffer.is_some() {
+        return Bound::Asked;
+    }
+    let (Some(buffer), Some(maximum)) =
+        (seen.direction.window.socket_buffer_bytes, maximum(seen.receiver, RMEM))
+    else {
+        return Bound::Maximum;
+    };
+    let (buffer, maximum) = (buffer as f64, maximum as f64);
+    if buffer >= AT_MAXIMUM * maximum {
+        return Bound::Maximum;
+    }
+    match setting(seen.receiver, "net.ipv4.tcp_moderate_rcvbuf") {
+        Some("0") => Bound::AutotuningOff,
+        _ => Bound::Elsewhere { buffer, maximum },
+    }
+}
+
+/// Why the connection has no window scaling, where it has none: without it no window is larger than 64 KiB - 1 (RFC 7323,
+/// section 2.2). Both ends know whether it was agreed on; a kernel that does not say shows it by its setting and the window.
+fn unscaled(seen: &Seen<'_>) -> Option<Bound> {
+    const SCALING: &str = "net.ipv4.tcp_window_scaling";
+    const LARGEST_UNSCALED: f64 = 65_535.0;
+    let d = seen.direction;
+    let ends = [
+        (seen.receiver, &seen.receiver_name, d.receiver_window_scaling),
+        (seen.sender, &seen.sender_name, d.sender_window_scaling),
+    ];
+    let refused = ends.iter().any(|&(.., agreed)| agreed == Some(false));
+    let unknown = ends.iter().all(|&(.., agreed)| agreed.is_none());
+    let fits = seen.window.as_ref().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
+    let off = ends.iter().find(|(host, ..)| setting(host, SCALING) == Some("0"));
+    match off {
+        Some((_, name, _)) if refused || (unknown && fits) => Some(Bound::ScalingOff((*name).clone())),
+        None if refused && ends.iter().all(|(host, ..)| setting(host, SCALING).is_some()) => {
+            Some(Bound::ScalingRemoved)
+        }
+        None if refused => Some(Bound::ScalingUnknown),
+        _ => None,
+    }
+}
+
+fn setting<'a>(host: &'a HostFacts, name: &str) -> Option<&'a str> {
+    host.sysctls.get(name).map(|value| value.trim())
 }
 
 /// Whether the window is smaller than a segment. Then the sender waits before it sends part of one, until its persist
@@ -75,6 +196,9 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
             percent(window.receive_full),
         ));
     }
+    if let Some(added) = seen.queue_of_the_other_way() {
+        all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
+    }
     if holds_no_segment(seen, window, reached) {
         let mss = seen.direction.mss_bytes.map_or(0.0, |mss| mss as f64);
         all.push(format!(
@@ -82,10 +206,10 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
             size(mss)
         ));
     }
-    let (name, request) = (&seen.receiver_name, &seen.measurement.request);
-    // Where the window was asked for, the system's largest has no part in it.
+    let name = &seen.receiver_name;
+    let bound = bound(seen);
     let ends_at = maximum(seen.receiver, RMEM)
-        .filter(|_| request.window.is_none() && request.socket_buffer.is_none())
+        .filter(|_| matches!(bound, Bound::Maximum))
         .map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
     let needs = seen.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
         let ceiling = seen.measurement.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
@@ -95,9 +219,24 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
         (Some(needs), Some(ends_at)) => Some(format!("{needs}; {ends_at}")),
         (needs, ends_at) => needs.or(ends_at),
     });
-    if scaling_off(seen) {
-        all.push("without window scaling no window is larger than 64 KiB".to_owned());
-    }
+    let unscaled = "no window is larger than 64 KiB without window scaling (RFC 7323)";
+    all.extend(match bound {
+        Bound::ScalingOff(host) => Some(format!("tcp_window_scaling is 0 on {host}: {unscaled}")),
+        Bound::ScalingRemoved => Some(format!(
+            "tcp_window_scaling is 1 at both ends, and the connection has none: a middlebox removed the option from the \
+             handshake; {unscaled}"
+        )),
+        Bound::ScalingUnknown => Some(format!("the connection has no window scaling: {unscaled}")),
+        Bound::AutotuningOff => Some(format!(
+            "tcp_moderate_rcvbuf is 0 on {name}: the receive buffer stays at its first size, the middle number of tcp_rmem"
+        )),
+        Bound::Elsewhere { buffer, maximum } => Some(format!(
+            "tcp_rmem is not what bounds it: the receive buffer of {name} is {}, and may grow to {}",
+            size(buffer),
+            size(maximum)
+        )),
+        Bound::Maximum | Bound::Asked => None,
+    });
     if let Some(share) = seen.rwnd_limited.filter(|&share| share >= 0.05) {
         all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
     }
@@ -108,31 +247,37 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
 fn remedy(seen: &Seen<'_>, window: &WindowUse) -> Option<String> {
     let (request, name) = (&seen.measurement.request, &seen.receiver_name);
     let needed = seen.needed_bytes().filter(|&needed| needed > window.receive_bytes);
-    let at_least = needed.map_or_else(String::new, |needed| format!(", {} or more", size(needed)));
+    let bound = bound(seen);
+    match &bound {
+        Bound::ScalingOff(host) => return Some(format!("set net.ipv4.tcp_window_scaling = 1 on {host}")),
+        Bound::ScalingRemoved => {
+            return Some(format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"));
+        }
+        Bound::ScalingUnknown => {
+            return Some(
+                "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
+                    .to_owned(),
+            );
+        }
+        Bound::AutotuningOff => return Some(format!("set net.ipv4.tcp_moderate_rcvbuf = 1 on {name}")),
+        Bound::Elsewhere { .. } => return None,
+        Bound::Maximum | Bound::Asked => {}
+    }
     if request.window.is_some() {
-        return Some(format!("ask for a larger window (-w{at_least}), or for none"));
+        let twice = seen.rate_bps(window.receive_bytes * 2.0).map_or_else(String::new, |bps| {
+            format!("; twice the window would carry {}, if the path does", rate(bps))
+        });
+        let at_least = needed.map_or_else(String::new, |needed| format!(", {} or more", size(needed)));
+        return Some(format!("ask for a larger window (-w{at_least}), or for none{twice}"));
     }
     if request.socket_buffer.is_some() {
         return Some("ask for a larger socket buffer (--sockbuf), or for none".to_owned());
-    }
-    if scaling_off(seen) {
-        return Some(format!("set net.ipv4.tcp_window_scaling = 1 on {name}"));
     }
     // The buffer holds more than the window: as much more as it did here.
     let buffer = seen.direction.window.socket_buffer_bytes.map(|b| b as f64);
     let ratio = buffer.map_or(2.0, |b| b / window.receive_bytes).clamp(1.0, 8.0);
     let to = needed.map_or_else(String::new, |needed| format!(" to {} or more", size(needed * ratio)));
     Some(format!("raise the last number of {RMEM} on {name}{to}"))
-}
-
-/// Whether the receiver's kernel offers no window scaling, and the window shows it.
-fn scaling_off(seen: &Seen<'_>) -> bool {
-    let ends = [seen.receiver, seen.sender];
-    let off = |sysctls: &std::collections::BTreeMap<String, String>| {
-        sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v.trim() == "0")
-    };
-    ends.iter().any(|host| off(&host.sysctls))
-        && seen.window.as_ref().is_some_and(|w| w.receive_bytes <= 65_535.0)
 }
 
 const RMEM: &str = "net.ipv4.tcp_rmem";

@@ -16,6 +16,8 @@ const PAYLOAD_HALF: f64 = 0.5;
 const CWND_FREE: f64 = 0.1;
 /// Goodput / (in flight / round trip): what is in flight explains the goodput.
 const REACHED: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+/// The sender has nothing to send in at least this share of the samples.
+const STARVED: f64 = 0.5;
 /// A window that is full in more of the samples is the limit itself.
 const WINDOW_FULL: f64 = 0.5;
 
@@ -48,11 +50,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
             _ => Confidence::Low,
         },
         summary: format!(
-            "the send buffer of {} limits it: {} is what {} in flight carry in {}",
+            "limited by the send buffer of {}: {} in flight / {} RTT = {} ({} reached)",
             seen.sender_name,
-            rate(seen.stream_bps),
             size(window.in_flight_bytes),
-            time(seen.rtt_loaded?)
+            time(seen.rtt_loaded?),
+            rate(carried),
+            percent(reached)
         ),
         evidence: evidence(seen, window, carried, reached, buffer),
         remedy: Some(remedy(seen, window, buffer)),
@@ -65,14 +68,57 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
 
 /// Whether payload in flight takes half a buffer that can't grow, and no pacer holds segments back.
 fn is_used_up(seen: &Seen<'_>, window: &WindowUse, buffer: Option<u64>) -> bool {
-    let largest = maximum(seen.sender, WMEM);
+    buffer.is_some_and(|b| window.in_flight_bytes >= PAYLOAD_HALF * b as f64 && cannot_grow(seen, b))
+        && window.congestion_full < CWND_FREE
+        && seen.busy_thread().is_none()
+        && !seen.is_paced()
+}
+
+fn cannot_grow(seen: &Seen<'_>, buffer: u64) -> bool {
     let fixed = seen.measurement.request.socket_buffer.is_some();
-    let paced = seen.direction.congestion_control.starts_with("bbr");
-    buffer.is_some_and(|b| {
-        window.in_flight_bytes >= PAYLOAD_HALF * b as f64 && (fixed || largest.is_some_and(|max| b >= max))
-    }) && window.congestion_full < CWND_FREE
-        && seen.busy_process().is_none()
-        && !paced
+    fixed || maximum(seen.sender, WMEM).is_some_and(|max| buffer >= max)
+}
+
+/// Claims the limit where the buffer can't grow, is smaller than what a round trip needs, and the sending kernel has nothing
+/// to send in most of the samples: large writes pass the buffer at once, and the next waits until all of one has been
+/// acknowledged. The kernel's count does not see it, and bursts fill queues on the path for a moment.
+pub fn runs_dry(seen: &Seen<'_>) -> Option<Finding> {
+    let window = seen.window.as_ref().filter(|w| w.starved >= STARVED)?;
+    let buffer = seen.direction.send_buffer_bytes.filter(|&b| b > 0 && cannot_grow(seen, b))?;
+    // What even the rate that was reached needs; packets take more memory than their payload.
+    let needed = seen.stream_bps / 8.0 * seen.rtt_idle?.as_secs_f64();
+    if seen.is_paced() || seen.busy_thread().is_some() || window.receive_full >= WINDOW_FULL {
+        return None;
+    }
+    if buffer as f64 >= needed {
+        return None;
+    }
+    Some(Finding {
+        limit: Limit::SendBuffer,
+        subject: format!("send buffer of {}", seen.sender_name),
+        confidence: Confidence::Medium,
+        summary: format!(
+            "limited by the send buffer of {}, {}: it runs dry between writes in {} of the samples",
+            seen.sender_name,
+            size(buffer as f64),
+            percent(window.starved)
+        ),
+        evidence: vec![
+            format!(
+                "nothing was left to send in {} of the samples, while both windows had room for more",
+                percent(window.starved)
+            ),
+            format!(
+                "{} in the idle round trip of {} are {}, and the socket buffer is {}",
+                rate(seen.stream_bps),
+                time(seen.rtt_idle?),
+                size(needed),
+                size(buffer as f64)
+            ),
+        ],
+        remedy: Some(remedy(seen, window, Some(buffer))),
+        missing: Vec::new(),
+    })
 }
 
 fn evidence(

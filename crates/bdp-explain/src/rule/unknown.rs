@@ -2,7 +2,7 @@
 
 use bdp_model::finding::{Confidence, Finding, Limit};
 
-use crate::seen::{SAMPLES_MIN, Seen, percent, rate, size, time};
+use crate::seen::{Queue, SAMPLES_MIN, Seen, percent, rate, size, time};
 
 /// Says that the limit is not known.
 pub fn judge(seen: &Seen<'_>) -> Finding {
@@ -42,8 +42,8 @@ pub fn through_tunnel() -> Finding {
 /// What may be the reason, the most telling first.
 fn observed(seen: &Seen<'_>) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some((end, cpu)) = seen.busy_process() {
-        all.push(format!("the {end} process used {} of a processor", percent(cpu)));
+    if let Some((end, cpu)) = seen.busy_thread() {
+        all.push(format!("a {end} thread used {} of a processor", percent(cpu)));
     }
     if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
@@ -55,7 +55,7 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
             ),
         };
         all.push(format!(
-            "{again} {segments} of {} {were} sent again, {}{needless}",
+            "{again} {segments} of {} {were} retransmitted, {}{needless}",
             total(seen),
             small(share)
         ));
@@ -82,8 +82,13 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
             percent(share)
         ));
     }
-    if let Some(added) = seen.standing_queue() {
-        all.push(format!("load adds {} to the median round trip: a queue stands somewhere", time(added)));
+    if let Some(Queue { added, own_way }) = seen.standing_queue() {
+        let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
+        all.push(format!("load adds {} to the median {of}: a queue stands on the way", time(added)));
+    }
+    if let Some(asked) = seen.asked_bps().filter(|&asked| asked > 0.0) {
+        let share = percent(seen.direction.goodput_bps / asked);
+        all.push(format!("goodput is {share} of the {} that -b asks for", rate(asked)));
     }
     if let (Some(share), Some(ceiling)) = (seen.of_ceiling(), &seen.measurement.ceiling) {
         all.push(format!("goodput is {} of what {} leaves to TCP", percent(share), ceiling.by));
@@ -131,6 +136,11 @@ fn missing(seen: &Seen<'_>) -> Vec<String> {
     }
     if seen.direction.rtt_ns.loaded.is_none_or(|rtt| rtt.received == 0) {
         all.push("the round trip under load".to_owned());
+    }
+    let each_way =
+        seen.direction.each_way_ns.is_some_and(|ways| ways.idle.is_some() && ways.loaded.is_some());
+    if seen.both_at_once() && !each_way {
+        all.push("on which way a queue stands (times of the far end in probes)".to_owned());
     }
     if seen.measurement.ceiling.is_none() {
         all.push("the speed of the NICs".to_owned());

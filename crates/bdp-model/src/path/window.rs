@@ -163,8 +163,15 @@ fn loss_bound(path: &Path, streams: u32) -> Option<Expectation> {
         Congestion::Cubic => ("CUBIC, RFC 9438", cubic::rate_bps(path.mss_bytes, path.rtt, path.loss)),
         Congestion::Unmodelled => return None,
     };
-    let by = format!("loss: {model}, p = {}, {} B / {}", path.loss, path.mss_bytes, path.rtt);
+    let by = format!("loss: {model}, p = {}, {} B / {}", short(path.loss), path.mss_bytes, path.rtt);
     Some(times(streams, Expectation { bps, by }))
+}
+
+/// Up to four significant digits: a probability of several links is a product, and no number of few digits.
+fn short(probability: f64) -> String {
+    let decimals = (3.0 - probability.log10().floor()).clamp(0.0, 300.0) as usize;
+    let digits = format!("{probability:.decimals$}");
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.').to_owned() } else { digits }
 }
 
 /// So many streams, each with its own bound.
@@ -188,6 +195,17 @@ fn segment_wire_bytes(path: &Path) -> u64 {
 mod tests {
     use super::*;
     use crate::path::vectors::{assert_mbps, assert_prints};
+
+    #[test]
+    fn probabilities_print_without_the_noise_of_their_product() {
+        let of_two_links = 1.0 - (1.0 - 0.000_5) * (1.0 - 0.0);
+        assert_eq!(short(of_two_links), "0.0005");
+        for (p, text) in
+            [(0.01, "0.01"), (1.0 - 0.99 * 0.98, "0.0298"), (1e-7, "0.0000001"), (1.0, "1"), (0.5, "0.5")]
+        {
+            assert_eq!(short(p), text);
+        }
+    }
 
     /// Ethernet, IPv4, timestamps.
     fn path(rate: Rate, rtt: Nanos) -> Path {

@@ -188,7 +188,9 @@ fn flow(spec: &FlowSpec, used: Option<&str>) -> String {
     if spec.streams > 1 {
         parts.push(format!("{} streams", spec.streams));
     }
-    parts.push(used.unwrap_or(&spec.congestion).to_owned());
+    // Of a flow that came to nothing the sender read none back.
+    let used = used.filter(|name| !name.is_empty()).unwrap_or(&spec.congestion);
+    parts.extend((!used.is_empty()).then(|| used.to_owned()));
     parts.push(format!("writes of {}", spec.length));
     if let Some(mss) = spec.mss {
         parts.push(format!("MSS {mss}"));

@@ -1,5 +1,6 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
+use bdp_explain::AT_CEILING;
 use bdp_model::units::format_bps;
 
 use super::sentence::sentence;
@@ -10,8 +11,11 @@ use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
 /// At or above this share a bound is what rules.
 const REACHED: f64 = 0.9;
-/// Goodput within this of the ceiling is at it.
-const AT_CEILING: f64 = 0.95;
+/// Above this share it was no bound.
+const EXCEEDED: f64 = 1.1;
+
+/// What the mark of a window's bound begins with.
+const WINDOW_MARK: &str = "window / RTT";
 
 /// A verdict: what stands out, and why.
 #[derive(Debug, PartialEq)]
@@ -40,7 +44,9 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     let here = format_bps(reached);
     let ceiling = transfer.ceiling.as_ref().map(|c| c.0);
     let window = transfer.window_bound_bps();
-    if let Some((ceiling, by)) = transfer.ceiling.as_ref().filter(|c| reached >= AT_CEILING * c.0) {
+    if let Some((ceiling, by)) =
+        transfer.ceiling.as_ref().filter(|c| (AT_CEILING..=EXCEEDED).contains(&(reached / c.0)))
+    {
         return Verdict {
             headline: format!("{here}: the medium is full."),
             why: format!(
@@ -50,7 +56,8 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
             ),
         };
     }
-    let binds = window.filter(|&w| reached >= REACHED * w && ceiling.is_none_or(|c| w < c));
+    let binds =
+        window.filter(|&w| (REACHED..=EXCEEDED).contains(&(reached / w)) && ceiling.is_none_or(|c| w < c));
     if let Some(window) = binds {
         let mut why =
             format!("{} and {} of it was reached.", allowance(transfer, window), percent(reached / window));
@@ -67,12 +74,14 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
         }
         return Verdict { headline: format!("{here}: the receive window holds it there."), why };
     }
-    if let Some((model, by)) = model.filter(|(bps, _)| *bps > 0.0 && reached >= REACHED * bps) {
+    if let Some((model, by)) = model.filter(|(bps, _)| (REACHED..=EXCEEDED).contains(&(reached / bps))) {
         return Verdict {
             headline: format!("{here}: what the model gives for this path."),
             why: format!("{} of {}, by {by}.", percent(reached / model), format_bps(model)),
         };
     }
+    let bounds = [window, ceiling, model.map(|(bps, _)| bps)].into_iter().flatten();
+    let exceeded = bounds.filter(|&bps| bps > 0.0).any(|bps| reached > EXCEEDED * bps);
     let mut known = Vec::new();
     if let Some(window) = window {
         known.push(format!("the window allows {}", format_bps(window)));
@@ -88,7 +97,12 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     } else {
         sentence(&known.join("; "))
     };
-    Verdict { headline: format!("{here}; what holds it there is not known."), why }
+    let headline = if exceeded {
+        format!("{here}: more than what is known of the path allows.")
+    } else {
+        format!("{here}; what holds it there is not known.")
+    };
+    Verdict { headline, why }
 }
 
 /// What the window allows, in words: `45 segments (63.6 KiB) each 173 ms make 3.01 Mbit/s,`.
@@ -117,7 +131,7 @@ fn allowance(transfer: &Transfer<'_>, bound_bps: f64) -> String {
 pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
     let mut marks: Vec<(f64, String)> = Vec::new();
     if let Some(bps) = transfer.window_bound_bps() {
-        marks.push((bps, format!("window / RTT {}", format_bps(bps))));
+        marks.push((bps, format!("{WINDOW_MARK} {}", format_bps(bps))));
     }
     if let Some((bps, _)) = &transfer.ceiling {
         marks.push((*bps, format!("ceiling {}", format_bps(*bps))));
@@ -132,16 +146,14 @@ pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
 pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) -> Markup {
     marks.retain(|m| m.0.is_finite() && m.0 > 0.0);
     marks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // A window that allows many times what the path carries would push everything else into a corner.
-    let solid = marks.iter().map(|m| m.0).fold(reached_bps, f64::max);
+    // A window that allows many times what the path carries bounds nothing, and would push everything else into a corner.
     let least = marks.first().map_or(reached_bps, |m| m.0.max(reached_bps));
-    let top = if marks.len() > 1 && solid > 4.0 * least && solid > 4.0 * reached_bps {
-        marks.iter().map(|m| m.0).filter(|&m| m <= 4.0 * least.max(reached_bps)).fold(reached_bps, f64::max)
-    } else {
-        solid
+    let far = |mark: &(f64, String)| {
+        let beyond = mark.0 > 4.0 * reached_bps;
+        beyond && (mark.0 > 4.0 * least || mark.1.starts_with(WINDOW_MARK))
     };
-    let ceiling_matters = marks.iter().any(|m| m.1.starts_with("ceiling") && m.0 > top);
-    let top = if ceiling_matters { solid } else { top };
+    let top = marks.iter().filter(|&mark| !far(mark)).map(|m| m.0).fold(reached_bps, f64::max);
+    let top = marks.iter().filter(|m| m.1.starts_with("ceiling")).map(|m| m.0).fold(top, f64::max);
 
     let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
@@ -234,6 +246,44 @@ mod tests {
             text.contains("what the model gives for this path. 98 % of 510 kbit/s, by loss: 5 %"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn bound_that_was_exceeded_is_not_what_holds() {
+        // 338 % of what a model of loss gives.
+        let text = judge(14.3e6, Some(6 << 20), None, Some((4.23e6, "loss: CUBIC, RFC 9438")));
+        assert!(text.starts_with("14.3 Mbit/s: more than what is known of the path allows. "), "{text}");
+        assert!(!text.contains("338 %") && text.contains("the model gives 4.23 Mbit/s"), "{text}");
+        let text = judge(3e6, Some(14_480), None, None);
+        assert!(text.contains("more than what is known") && !text.contains("holds it there"), "{text}");
+        let text = judge(150e6, None, Some(94e6), None);
+        assert!(text.contains("more than what is known") && !text.contains("is full"), "{text}");
+    }
+
+    #[test]
+    fn ceiling_has_one_threshold() {
+        assert!(judge(94.5e6, None, Some(100e6), None).contains("the medium is full"));
+        assert!(!judge(93.9e6, None, Some(100e6), None).contains("the medium is full"));
+    }
+
+    /// Width of the field of what was reached, as a share of all there is.
+    fn filled(reached_bps: f64, marks: &[(f64, &str)]) -> f64 {
+        let marks = marks.iter().map(|&(bps, name)| (bps, name.to_owned())).collect();
+        let drawn = draw(reached_bps, "here", marks).into_string();
+        let field = drawn.split("<rect").find(|part| part.contains("fill-here")).unwrap();
+        let width = field.split(" width=\"").nth(1).unwrap().split('"').next().unwrap();
+        width.parse::<f64>().unwrap() / (WIDTH - 2.0 * MARGIN)
+    }
+
+    #[test]
+    fn full_path_is_not_drawn_as_a_stub_beside_a_window_that_allows_more() {
+        assert!(filled(92e6, &[(1.4e9, "window / RTT 1.4 Gbit/s")]) > 0.9);
+        assert!(filled(92e6, &[(94e6, "ceiling 94 Mbit/s"), (1.4e9, "window / RTT 1.4 Gbit/s")]) > 0.9);
+        // A ceiling far above is what there is to gain.
+        let share = filled(92e6, &[(941e6, "ceiling 941 Mbit/s"), (1.4e9, "window / RTT 1.4 Gbit/s")]);
+        assert!((0.05..0.2).contains(&share), "{share}");
+        let share = filled(92e6, &[(120e6, "window / RTT 120 Mbit/s")]);
+        assert!((0.7..0.8).contains(&share), "{share}");
     }
 
     #[test]

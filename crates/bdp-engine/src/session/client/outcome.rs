@@ -8,7 +8,7 @@ use bdp_wire::control::{Received, Sent};
 
 use crate::EngineError;
 
-/// Fraction of a processor from which the process may be what limits.
+/// Fraction of a processor from which a thread may be what limits.
 const BUSY: f64 = 0.95;
 /// A flow that was shorter tells nothing of it: it has not waited for anything yet.
 const LONG_ENOUGH_NS: u64 = 100_000_000;
@@ -80,6 +80,10 @@ pub(in crate::session) fn result(
         send_buffer_bytes: sent.send_buffer_bytes,
         sender_cpu: sent.cpu,
         receiver_cpu: received.cpu,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
         send_method: sent.method,
         receive_method: received.method,
         sender_threads: sent.threads,
@@ -202,10 +206,16 @@ pub(in crate::session) fn add_caveats(
 ) {
     for result in directions {
         let way = result.direction.name();
-        for (end, cpu) in [("sending", result.sender_cpu), ("receiving", result.receiver_cpu)] {
+        // An end that reports its process alone has, as far as is known, a thread for each stream.
+        let each = |process: f64| process / f64::from(request.streams.max(1));
+        let ends = [
+            ("sending", result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
+            ("receiving", result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
+        ];
+        for (end, cpu) in ends {
             if cpu >= BUSY && result.duration_ns >= LONG_ENOUGH_NS {
                 caveats.push(format!(
-                    "direction '{way}': the {end} process used {:.0} % of a processor; the path may carry more",
+                    "direction '{way}': a {end} thread used {:.0} % of a processor; the path may carry more",
                     cpu * 100.0
                 ));
             }

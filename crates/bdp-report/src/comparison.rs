@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::comparison::{Better, Comparison, Interval, Verdict};
+use bdp_model::comparison::{Better, Comparison, Interval, LEAST_RUNS, Verdict};
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use serde::Serialize;
@@ -163,7 +163,7 @@ pub struct Compared {
 
 impl Compared {
     /// Holds b against a. A judged metric that is worse by more than `threshold` (a share) has regressed.
-    pub fn of(a: &Outcomes, b: &Outcomes, judged: &[Metric], threshold: f64, seed: u64) -> Self {
+    pub fn of(a: &Outcomes, b: &Outcomes, judged: &[Metric], threshold: f64) -> Self {
         let mut rows = Vec::new();
         for point in a.order.iter().filter(|p| b.order.contains(p)) {
             for metric in [Metric::GoodputBps, Metric::RttIdleNs, Metric::RttLoadedP95Ns, Metric::Retransmits]
@@ -172,7 +172,7 @@ impl Compared {
                 let (Some(left), Some(right)) = (a.by_point.get(&key), b.by_point.get(&key)) else {
                     continue;
                 };
-                let Some(comparison) = Comparison::of(left, right, metric.better(), seed) else { continue };
+                let Some(comparison) = Comparison::of(left, right, metric.better()) else { continue };
                 let judged = judged.contains(&metric);
                 let regressed = judged && comparison.regressed(threshold);
                 rows.push(Row {
@@ -269,13 +269,8 @@ impl Compared {
         let few = |r: &&Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
         if let Some(row) = self.rows.iter().find(few) {
             let (a, b) = (row.comparison.a.n, row.comparison.b.n);
-            let held = if a.min(b) < 2 {
-                "no interval can be given"
-            } else {
-                "the interval is not sure enough for a verdict"
-            };
             lines.push(format!(
-                "with {a} and {b} runs {held}: 3 on each side give a 90 % interval, 4 a 95 % one"
+                "unknown with {a} and {b} runs: an interval and a verdict need {LEAST_RUNS} runs on each side"
             ));
         }
         for (points, which) in [(&self.only_a, "A"), (&self.only_b, "B")] {
@@ -308,7 +303,7 @@ impl Compared {
 pub(crate) fn effect(row: &Row) -> String {
     let c = &row.comparison;
     let sure = |i: &Interval| match i.confidence {
-        confidence if confidence < 0.949 => format!(", {:.0} % sure", confidence * 100.0),
+        confidence if confidence < 0.95 => format!(", {:.0} % sure", (confidence * 100.0).floor()),
         _ => String::new(),
     };
     match (c.effect, &c.effect_interval, &c.difference_interval) {

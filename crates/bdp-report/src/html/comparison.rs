@@ -34,8 +34,8 @@ pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, thr
     }
     m.leaf("h2", &[], "How to read it");
     let text = "Thin lines span the 5th to the 95th percentile of the runs, upright marks are medians: A above, B below. The \
-                interval of the difference is the percentile bootstrap of the two medians (Efron and Tibshirani 1993); where it \
-                leaves no difference out, a change is shown. Few runs make no sure interval: 3 on each side give 90 %, 4 give 95 %.";
+                interval of the difference follows from order statistics of both sides and holds for any distribution and unequal spreads; \
+                where it excludes no difference, a change is shown. It needs 6 runs on each side, and 7 for 95 %.";
     m.leaf("p", &[], text);
     for (points, which) in [(&compared.only_a, "A"), (&compared.only_b, "B")] {
         if !points.is_empty() {
@@ -62,7 +62,7 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
             format!("{n} of {} rows REGRESSED beyond {}.", compared.rows.len(), percent(threshold))
         }
         (rows, false) => format!(
-            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} of too few runs.",
+            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} unknown: too few runs.",
             rows.len(),
             count(Shown::Better),
             count(Shown::Worse),

@@ -91,7 +91,7 @@ pub struct RttReport {
 }
 
 /// A distribution of round trips, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttSummary {
     /// Probes sent.
     pub sent: u64,
@@ -150,7 +150,7 @@ pub struct WindowReport {
 }
 
 /// One flow's outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Name of the sending host.
     pub from: String,

@@ -112,7 +112,7 @@ impl<'a> Seen<'a> {
     pub fn load_adds(&self) -> Option<String> {
         let idle = idle(self.measurement, self.direction)?;
         let loaded = self.direction.rtt_ns.loaded?;
-        let added = Nanos(loaded.p95).saturating_sub(Nanos(idle.p95));
+        let added = Nanos(loaded.p95?).saturating_sub(Nanos(idle.p95?));
         (added > Nanos::millis(5)).then(|| format!("load adds {} to the round trip at p95", time(added)))
     }
 

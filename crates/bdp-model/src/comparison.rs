@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::percentile;
+use crate::stats::{percentile, resolves};
 
 /// A change up to this share of a is no regression, however sure it is, unless something else is asked for.
 pub const THRESHOLD: f64 = 0.05;
@@ -54,24 +54,26 @@ pub struct Comparison {
 pub struct Values {
     /// How many.
     pub n: usize,
-    /// 5th percentile.
-    pub p5: f64,
+    /// Smallest.
+    pub min: f64,
+    /// 5th percentile; null of fewer than 20 values.
+    pub p5: Option<f64>,
     /// Median.
     pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
+    /// 95th percentile; null of fewer than 20 values.
+    pub p95: Option<f64>,
+    /// Largest.
+    pub max: f64,
 }
 
 impl Values {
     /// Of the values that are finite; `None` where there is none.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let mut values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-        Some(Self {
-            n: values.len(),
-            p5: percentile(&mut values, 5.0)?,
-            p50: percentile(&mut values, 50.0)?,
-            p95: percentile(&mut values, 95.0)?,
-        })
+        let mut values = sorted(values);
+        let n = values.len();
+        let mut resolved = |p| percentile(&mut values, p).filter(|_| resolves(n as u64, p));
+        let (p5, p50, p95) = (resolved(5.0), resolved(50.0)?, resolved(95.0));
+        Some(Self { n, min: *values.first()?, p5, p50, p95, max: *values.last()? })
     }
 }
 

@@ -101,10 +101,10 @@ pub struct RttSummary {
     pub min: u64,
     /// Median.
     pub p50: u64,
-    /// 95th percentile.
-    pub p95: u64,
-    /// 99th percentile.
-    pub p99: u64,
+    /// 95th percentile; null of fewer than 20 answers.
+    pub p95: Option<u64>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<u64>,
     /// Largest.
     pub max: u64,
 }
@@ -123,8 +123,8 @@ impl RttSummary {
             received: histogram.count(),
             min,
             p50: histogram.percentile(50.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
+            p95: histogram.resolved(95.0),
+            p99: histogram.resolved(99.0),
             max: histogram.max(),
         })
     }

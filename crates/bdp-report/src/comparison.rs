@@ -72,7 +72,11 @@ impl Outcomes {
             let point = named(&record.scenario, &record.params);
             all.add(&point, Metric::GoodputBps, record.goodput_bps);
             all.add(&point, Metric::RttIdleNs, record.rtt_ns.idle.as_ref().map(|s| s.p50 as f64));
-            all.add(&point, Metric::RttLoadedP95Ns, record.rtt_ns.loaded.as_ref().map(|s| s.p95 as f64));
+            all.add(
+                &point,
+                Metric::RttLoadedP95Ns,
+                record.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64)),
+            );
             let retransmits: Option<u64> = record.flows.iter().map(|f| f.retransmits).sum();
             all.add(&point, Metric::Retransmits, retransmits.map(|n| n as f64));
         }
@@ -90,7 +94,7 @@ impl Outcomes {
                 let point = named(direction.direction.name(), params);
                 all.add(&point, Metric::GoodputBps, Some(direction.goodput_bps));
                 all.add(&point, Metric::RttIdleNs, measurement.rtt_idle_ns.as_ref().map(|s| s.p50 as f64));
-                let loaded = direction.rtt_ns.loaded.as_ref().map(|s| s.p95 as f64);
+                let loaded = direction.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
                 all.add(&point, Metric::RttLoadedP95Ns, loaded);
                 all.add(&point, Metric::Retransmits, direction.retransmits.map(|n| n as f64));
             }
@@ -206,7 +210,7 @@ impl Compared {
         });
         let spread = |row: &Row, values: &bdp_model::comparison::Values| match values.n {
             1 => "-".to_owned(),
-            _ => format!("{}..{}", row.metric.printed(values.p5), row.metric.printed(values.p95)),
+            _ => format!("{}..{}", row.metric.printed(values.min), row.metric.printed(values.max)),
         };
         let mut columns = vec![
             Column::new(["", "case"], Align::Left, names.collect()),
@@ -216,13 +220,13 @@ impl Compared {
                 Align::Point,
                 each(&|r| Cell::plain(r.metric.printed(r.comparison.a.p50))),
             ),
-            Column::new(["", "p5..p95"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.a)))),
+            Column::new(["", "min..max"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.a)))),
             Column::new(
                 ["B", "median"],
                 Align::Point,
                 each(&|r| Cell::plain(r.metric.printed(r.comparison.b.p50))),
             ),
-            Column::new(["", "p5..p95"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.b)))),
+            Column::new(["", "min..max"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.b)))),
             Column::new(
                 ["n", "A/B"],
                 Align::Point,
@@ -234,7 +238,7 @@ impl Compared {
         // The spread is in the JSON too.
         for _ in 0..2 {
             if total_width(&columns) > style.columns() {
-                let at = columns.iter().rposition(|c| c.head == ["", "p5..p95"]);
+                let at = columns.iter().rposition(|c| c.head == ["", "min..max"]);
                 if let Some(at) = at {
                     columns.remove(at);
                 }

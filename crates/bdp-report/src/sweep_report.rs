@@ -92,7 +92,7 @@ fn curve_json(curve: &Curve) -> Value {
 
 fn table(curve: &Curve, style: &Style) -> String {
     let points = &curve.points;
-    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.p95));
+    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.max));
     let each = |cell: &dyn Fn(&Point) -> Option<String>| -> Vec<Cell> {
         points.iter().map(|p| Cell::plain(cell(p).unwrap_or_else(|| "-".to_owned()))).collect()
     };
@@ -111,11 +111,12 @@ fn table(curve: &Curve, style: &Style) -> String {
         Column::new(["on the", "wire"], Align::Point, each(&|p| bytes(p.on_the_wire_bytes))),
         Column::new(["goodput", unit.name], Align::Point, each(&|p| Some(unit.format(p.goodput_bps.p50)))),
         Column::new(
-            ["p5..p95", unit.name],
+            ["min..max", unit.name],
             Align::Point,
             each(&|p| {
-                several
-                    .then(|| format!("{}..{}", unit.format(p.goodput_bps.p5), unit.format(p.goodput_bps.p95)))
+                several.then(|| {
+                    format!("{}..{}", unit.format(p.goodput_bps.min), unit.format(p.goodput_bps.max))
+                })
             }),
         ),
         Column::new(["", "n"], Align::Point, each(&|p| several.then(|| p.goodput_bps.n.to_string()))),
@@ -143,7 +144,7 @@ fn table(curve: &Curve, style: &Style) -> String {
     // What is given up first where columns are short.
     for head in [
         ["of", "best"],
-        ["p5..p95", unit.name],
+        ["min..max", unit.name],
         ["RTT idle", "p95 ms"],
         ["model", unit.name],
         ["socket", "buffer"],

@@ -34,7 +34,7 @@ fn stored(bench: &Bench) -> String {
             [(&mut record.rtt_ns.idle, 40_000), (&mut record.rtt_ns.loaded, 60_000 + queue_ns)]
         {
             let summary = summary.as_mut().unwrap();
-            (summary.min, summary.p50, summary.p95) = (RTT_NS, RTT_NS + more, RTT_NS + more);
+            (summary.min, summary.p50, summary.p95) = (RTT_NS, RTT_NS + more, Some(RTT_NS + more));
         }
         record.window.asked_bytes = Some(window);
         record.window.on_the_wire_bytes = Some(window);

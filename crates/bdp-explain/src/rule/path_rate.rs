@@ -4,7 +4,7 @@ use bdp_model::finding::{Confidence, Finding, Limit};
 
 use crate::seen::{Seen, percent, rate, time};
 
-/// Goodput that keeps still: p5 of the intervals / their p95.
+/// Goodput that keeps still: p5 of the intervals / their p95, or of few the smallest / the largest.
 const STEADY: f64 = 0.8;
 /// Intervals that this needs.
 const INTERVALS_MIN: u64 = 5;
@@ -15,8 +15,9 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     if seen.busy_process().is_some() {
         return None;
     }
-    let spread = seen.direction.spread.filter(|s| s.intervals >= INTERVALS_MIN && s.p95 > 0.0)?;
-    let steady = spread.p5 / spread.p95;
+    let spread = seen.direction.spread.filter(|s| s.intervals >= INTERVALS_MIN)?;
+    let (low, high, which) = spread.range().filter(|&(_, high, _)| high > 0.0)?;
+    let steady = low / high;
     if steady < STEADY {
         return None;
     }
@@ -25,7 +26,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
         "load adds {} to the median round trip: a queue stands before a hop that is busy all the time",
         time(added)
     )];
-    evidence.push(format!("goodput keeps still, p5 of the intervals is {} of p95", percent(steady)));
+    evidence.push(match which {
+        "p5..p95" => format!("goodput keeps still, p5 of the intervals is {} of p95", percent(steady)),
+        _ => {
+            format!("goodput is steady, the smallest of the intervals is {} of the largest", percent(steady))
+        }
+    });
     if let Some(window) = seen.window.as_ref().filter(|w| w.receive_full >= 0.5) {
         evidence.push(format!(
             "the receive window is full {} of the time: a larger one would lengthen the queue and nothing else",

@@ -176,7 +176,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     let members = curve.points.iter().map(|p| Member {
         at: p.x,
         point: None,
-        goodput: Some(Spread { median: p.goodput_bps.p50, min: p.goodput_bps.p5, max: p.goodput_bps.p95 }),
+        goodput: Some(Spread { median: p.goodput_bps.p50, min: p.goodput_bps.min, max: p.goodput_bps.max }),
         expected_bps: p.expected_bps.filter(|&e| e > 0.0),
         published: None,
         invalid_bps: Vec::new(),
@@ -189,7 +189,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
         on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
         members,
         known: Some(curve),
-        range: "5th to 95th percentile of the runs",
+        range: "smallest to largest of the runs",
     })
 }
 

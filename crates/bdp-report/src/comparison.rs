@@ -342,6 +342,8 @@ fn verdict(row: &Row) -> Cell {
         _ if row.regressed => Cell::tinted("REGRESSED", Tint::Bad),
         Verdict::Better => Cell::tinted("better", Tint::Good),
         Verdict::Worse => Cell::tinted("worse", Tint::Doubtful),
+        // A sentence below says how many are needed.
+        Verdict::TooFewRuns => Cell::plain("unknown"),
         other => Cell::plain(other.words()),
     }
 }

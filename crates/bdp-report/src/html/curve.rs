@@ -326,21 +326,22 @@ impl Curve<'_, '_> {
     pub fn knee_words(&self) -> Option<String> {
         let known = self.known.as_ref()?;
         let what = crate::sweep::quantity(known.axis);
-        let best = known.best_bps();
+        let level = known.plateau().bps;
         let goodput = |index: usize| known.points[index].goodput_bps.p50;
         let last = known.points.len().checked_sub(1)?;
         Some(match known.knee()? {
             Knee::At(index) => format!(
-                "At {} it reaches {}, {} of the best: more {what} gains little.",
+                "At {} it reaches {}, {} of the plateau: more {what} gains little{}.",
                 place(known, index),
                 format_bps(goodput(index)),
-                percent(goodput(index) / best)
+                percent(goodput(index) / level),
+                crate::sweep::doubt(known, index)
             ),
             Knee::Below => format!(
-                "The smallest {what}, {}, already gives {} of the best, {}.",
+                "The smallest {what}, {}, already gives {} of the plateau, {}.",
                 place(known, 0),
-                percent(goodput(0) / best),
-                format_bps(best)
+                percent(goodput(0) / level),
+                format_bps(level)
             ),
             Knee::Above => format!(
                 "It still rises at the largest {what}, {}: {}.",

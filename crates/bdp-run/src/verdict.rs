@@ -118,7 +118,9 @@ pub(crate) fn judge(
     let mut texts = Vec::new();
     let mut met = goodput_bps.is_some();
     if let Some(within) = expect.model_within {
-        texts.push(format!("goodput within {within} of the model"));
+        let none =
+            if model_bps.is_none() && goodput_bps.is_some() { ", of which there is none here" } else { "" };
+        texts.push(format!("goodput within {within} of the model{none}"));
         met &= match (goodput_bps, model_bps) {
             // Of nothing there is no fraction.
             (Some(got), Some(0.0)) => got == 0.0,
@@ -219,6 +221,11 @@ mod tests {
         assert_eq!(judge(&expect, Some(94.0), Some(100.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, Some(89.0), Some(90.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, None, Some(90.0)).unwrap().met, Some(false));
+        let unknown = judge(&expect_nothing(), Some(90.0), None).unwrap();
+        assert_eq!(
+            (unknown.text.as_str(), unknown.met),
+            ("goodput within 5% of the model, of which there is none here", Some(false))
+        );
         assert_eq!(judge(&expect_nothing(), Some(0.0), Some(0.0)).unwrap().met, Some(true));
         assert_eq!(judge(&expect_nothing(), Some(1.0), Some(0.0)).unwrap().met, Some(false));
         assert_eq!(judge(&Expect::default(), Some(1.0), None), None);

@@ -13,7 +13,6 @@ pub mod datagram;
 pub mod disturbance;
 mod effort;
 pub mod handshakes;
-mod host;
 pub mod host;
 pub mod instrument;
 mod iperf3;

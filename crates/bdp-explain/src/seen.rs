@@ -180,8 +180,9 @@ impl<'a> Seen<'a> {
         let span = ROUND_TRIPS * self.rtt_loaded?.as_ns();
         let mut rates = stretches(d.received.iter().filter(|s| s.at_ns >= from), span.max(1));
         if rates.len() < STRETCHES_MIN {
-            let spread = d.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64 && s.p95 > 0.0)?;
-            return Some(spread.p5 / spread.p95);
+            let spread = d.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64)?;
+            let (low, high, _) = spread.range().filter(|&(_, high, _)| high > 0.0)?;
+            return Some(low / high);
         }
         let (low, high) = (percentile(&mut rates, 25.0)?, percentile(&mut rates, 75.0)?);
         (high > 0.0).then(|| low / high)
@@ -203,7 +204,7 @@ impl<'a> Seen<'a> {
     pub fn load_adds(&self) -> Option<String> {
         let idle = idle(self.measurement, self.direction)?;
         let loaded = self.direction.rtt_ns.loaded?;
-        let added = Nanos(loaded.p95).saturating_sub(Nanos(idle.p95));
+        let added = Nanos(loaded.p95?).saturating_sub(Nanos(idle.p95?));
         (added > Nanos::millis(5)).then(|| format!("load adds {} to the round trip at p95", time(added)))
     }
 

@@ -67,14 +67,14 @@ fn loss_of_the_path_is_told_from_drops_of_the_receiving_host() {
     assert!(path.evidence.iter().any(|e| e.contains("never full")), "{:?}", path.evidence);
     let mut queued = measurement(100.0, 40_000, Some(0));
     udp(&mut queued).delay_variation_ns =
-        Some(Distribution { p50: 19_000_000, p95: 20_000_000, ..Default::default() });
+        Some(Distribution { p50: 19_000_000, p95: Some(20_000_000), ..Default::default() });
     let queued = finding(queued);
     assert_eq!((queued.limit, queued.confidence), (Limit::PathLoss, Confidence::High));
     assert!(queued.evidence.iter().any(|e| e.contains("19 ms or more after")), "{:?}", queued.evidence);
     // Some that were held up, or overtaken, tell of no queue.
     let mut held_up = measurement(100.0, 40_000, Some(0));
     udp(&mut held_up).delay_variation_ns =
-        Some(Distribution { p50: 80_000, p95: 4_000_000, ..Default::default() });
+        Some(Distribution { p50: 80_000, p95: Some(4_000_000), ..Default::default() });
     let held_up = finding(held_up);
     assert_eq!((held_up.limit, held_up.confidence), (Limit::PathLoss, Confidence::Medium));
     let told = held_up.evidence.join(";");

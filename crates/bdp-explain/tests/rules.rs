@@ -65,9 +65,11 @@ impl Shape {
         d.received.clear();
         d.spread = Some(Spread {
             intervals: 100,
-            p5: d.goodput_bps * self.steady,
+            min: None,
+            p5: Some(d.goodput_bps * self.steady),
             p50: d.goodput_bps,
-            p95: d.goodput_bps,
+            p95: Some(d.goodput_bps),
+            max: None,
         });
         let p50 = self.rtt_loaded;
         d.rtt_ns.loaded = Some(RttSummary {
@@ -76,8 +78,8 @@ impl Shape {
             in_flight: 0,
             min: p50,
             p50,
-            p95: p50 + MS,
-            p99: p50 + MS,
+            p95: Some(p50 + MS),
+            p99: Some(p50 + MS),
             max: p50 + MS,
         });
         d.findings.clear();
@@ -292,7 +294,7 @@ fn segments_that_a_pacer_holds_are_not_laid_to_the_buffer() {
 fn probes_that_an_end_answers_late_are_no_queue() {
     let mut m = WINDOW_BOUND.measurement();
     let loaded = m.directions[0].rtt_ns.loaded.as_mut().unwrap();
-    (loaded.p50, loaded.p95) = (40 * MS, 75 * MS);
+    (loaded.p50, loaded.p95) = (40 * MS, Some(75 * MS));
     let finding = explain(Way::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow, "the flow's own round trip is what it was: {finding:?}");
     m.directions[0].sent.iter_mut().for_each(|s| s.srtt_ns = Some(40 * MS));

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::stats::{nearest_rank, resolves};
 
 /// Numbers that are remembered, as a power of two: a datagram that comes later than so many others is [`Arrival::Stale`].
 const WINDOW: u64 = 1 << 20;
@@ -246,8 +247,8 @@ impl Transits {
         let mut values: Vec<(i64, u64)> = self.values(origin).collect();
         values.sort_unstable();
         let total: u64 = values.iter().map(|&(_, count)| count).sum();
-        let quantile = |share: f64| {
-            let rank = ((share * total as f64).ceil() as u64).max(1);
+        let quantile = |p: f64| {
+            let rank = nearest_rank(total, p);
             let mut seen = 0;
             let found = values.iter().find(|&&(_, count)| {
                 seen += count;
@@ -258,9 +259,9 @@ impl Transits {
         Some(TransitSummary {
             count: total,
             min,
-            p50: quantile(0.5),
-            p95: quantile(0.95),
-            p99: quantile(0.99),
+            p50: quantile(50.0),
+            p95: resolves(total, 95.0).then(|| quantile(95.0)),
+            p99: resolves(total, 99.0).then(|| quantile(99.0)),
             max,
         })
     }
@@ -302,10 +303,10 @@ pub struct TransitSummary {
     pub min: i64,
     /// Median.
     pub p50: i64,
-    /// 95th percentile.
-    pub p95: i64,
-    /// 99th percentile.
-    pub p99: i64,
+    /// 95th percentile; null of fewer than 20.
+    pub p95: Option<i64>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<i64>,
     /// Largest.
     pub max: i64,
 }

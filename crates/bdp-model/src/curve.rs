@@ -6,14 +6,23 @@
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Values;
+use crate::stats::median;
 use crate::units::Nanos;
 
 /// A knee needs this many points.
 pub const LEAST_POINTS: usize = 4;
-/// The knee is the smallest measured value whose goodput is at least this share of the best of the curve.
+/// The knee is the smallest measured value whose goodput is at least this share of the plateau of the curve.
 pub const KNEE_SHARE: f64 = 0.95;
-/// From the smallest value with this share of the best on, more of it gains nothing.
+/// From the smallest value with this share of the plateau on, more of it gains nothing.
 pub const FULL_SHARE: f64 = 0.99;
+/// What lies beyond the knee with at least this share of the plateau is part of it; less has fallen back.
+const PLATEAU_SHARE: f64 = 0.9;
+/// Fewest points of a plateau whose scatter says how sure the knee is.
+const LEAST_PLATEAU: usize = 3;
+/// Confidence of the knee's interval.
+pub const KNEE_CONFIDENCE: f64 = 0.9;
+/// Student's t that 5 % exceed, for 2 degrees of freedom and more; 1.645 in the limit.
+const STUDENT_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
 /// A window that holds "a few packets" holds this many full segments: fast retransmit needs three duplicates, delayed
 /// acknowledgements two segments (RFC 5681, sections 3.2 and 4.2).
 pub const FEW_SEGMENTS: u64 = 4;
@@ -180,6 +189,26 @@ pub enum Knee {
     Above,
 }
 
+/// The level that a curve reaches and keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Plateau {
+    /// Median of its points, bit/s.
+    pub bps: f64,
+    /// Its points.
+    pub points: usize,
+    /// What a point may lie above or below it by chance, bit/s, with 5 % beyond on each side; null of fewer than three points.
+    pub noise_bps: Option<f64>,
+}
+
+/// Where the knee lies for sure: above one place on the axis and not above another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KneeInterval {
+    /// The point before the first that may be the knee; null where that is the smallest of the sweep.
+    pub above: Option<f64>,
+    /// The first point that the noise leaves no doubt about; null where there is none.
+    pub up_to: Option<f64>,
+}
+
 /// A range of the axis to choose from, by indices of points, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
@@ -209,8 +238,50 @@ impl Curve {
         self.points.iter().map(|p| p.goodput_bps.p50).fold(0.0, f64::max)
     }
 
-    /// The first point whose goodput is at least [`KNEE_SHARE`] of the best; `None` where there are too few points, or
-    /// no order among them.
+    /// The plateau: the median of the points from the knee on that did not fall back, the knee being where the curve reaches
+    /// [`KNEE_SHARE`] of it. Found by turns, from the best point down. Not the best point itself, which of many noisy ones is the luckiest. Of too
+    /// few points, or without an order among them, the best.
+    pub fn plateau(&self) -> Plateau {
+        let best = Plateau { bps: self.best_bps(), points: 1, noise_bps: None };
+        if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
+            return best;
+        }
+        let mut level = best.bps;
+        let mut members = Vec::new();
+        // Each turn's members follow from the level; more turns than points only go round in a circle.
+        for _ in 0..=self.points.len() {
+            let from = self.first_of(KNEE_SHARE * level).unwrap_or(0);
+            members = self.points[from..].iter().map(|p| p.goodput_bps.p50).collect::<Vec<_>>();
+            members.retain(|&bps| bps >= PLATEAU_SHARE * level);
+            let Some(middle) = median(&mut members).filter(|&middle| middle != level) else { break };
+            level = middle;
+        }
+        let noise_bps = (members.len() >= LEAST_PLATEAU).then(|| {
+            let n = members.len() as f64;
+            let mean = members.iter().sum::<f64>() / n;
+            let deviation = (members.iter().map(|bps| (bps - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+            let student = STUDENT_95.get(members.len() - LEAST_PLATEAU).copied().unwrap_or(1.812);
+            // A point's own noise, and that of the level.
+            student * deviation * (1.0 + 1.0 / n).sqrt()
+        });
+        Plateau { bps: level, points: members.len(), noise_bps }
+    }
+
+    /// Where the knee lies, given how much the points of the plateau scatter: 90 %, 5 % on each side. It assumes that all points are
+    /// as noisy as those. `None` where they are too few to tell.
+    pub fn knee_interval(&self) -> Option<KneeInterval> {
+        self.knee()?;
+        let plateau = self.plateau();
+        let noise = plateau.noise_bps?;
+        let first = self.first_of(KNEE_SHARE * plateau.bps - noise)?;
+        Some(KneeInterval {
+            above: first.checked_sub(1).map(|before| self.points[before].x),
+            up_to: self.first_of(KNEE_SHARE * plateau.bps + noise).map(|at| self.points[at].x),
+        })
+    }
+
+    /// The first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` where there are too few
+    /// points, or no order among them.
     pub fn knee(&self) -> Option<Knee> {
         if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
             return None;
@@ -262,8 +333,11 @@ impl Curve {
     }
 
     fn first_with(&self, share: f64) -> Option<usize> {
-        let best = self.best_bps();
-        self.points.iter().position(|p| p.goodput_bps.p50 >= share * best)
+        self.first_of(share * self.plateau().bps)
+    }
+
+    fn first_of(&self, bps: f64) -> Option<usize> {
+        self.points.iter().position(|p| p.goodput_bps.p50 >= bps)
     }
 }
 
@@ -314,11 +388,11 @@ impl Memory {
     }
 
     /// Of all curves over one path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
-    /// best goodput of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
+    /// highest plateau of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
     /// window, of those asked for, that holds a few packets as make up the one that fits. `None` where the windows are not
     /// known.
     pub fn of(curves: &[Curve]) -> Option<Self> {
-        let best = curves.iter().map(Curve::best_bps).fold(0.0, f64::max);
+        let best = curves.iter().map(|curve| curve.plateau().bps).fold(0.0, f64::max);
         let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.on_the_wire_bytes.is_some());
         let fitting = || all().filter(|p| best > 0.0 && p.goodput_bps.p50 >= KNEE_SHARE * best);
         let least = |several: bool| {

@@ -53,13 +53,13 @@ impl Quantile {
         }
     }
 
-    const fn of(self, rtt: &RttSummary) -> u64 {
+    const fn of(self, rtt: &RttSummary) -> Option<u64> {
         match self {
-            Self::Min => rtt.min,
-            Self::P50 => rtt.p50,
+            Self::Min => Some(rtt.min),
+            Self::P50 => Some(rtt.p50),
             Self::P95 => rtt.p95,
             Self::P99 => rtt.p99,
-            Self::Max => rtt.max,
+            Self::Max => Some(rtt.max),
         }
     }
 }
@@ -110,7 +110,7 @@ impl Figure {
         }
     }
 
-    /// Its value in one measurement; `None` where it was not measured, or the measurement failed.
+    /// Its value in one measurement; `None` where it was not measured, the samples do not resolve it, or the measurement failed.
     pub fn of(self, measurement: &Measurement) -> Option<f64> {
         if measurement.error.is_some() {
             return None;
@@ -142,7 +142,7 @@ impl fmt::Display for Figure {
 }
 
 fn rtt(summary: Option<RttSummary>, quantile: Quantile) -> Option<f64> {
-    summary.filter(|rtt| rtt.received > 0).map(|rtt| quantile.of(&rtt) as f64)
+    summary.filter(|rtt| rtt.received > 0).and_then(|rtt| quantile.of(&rtt)).map(|ns| ns as f64)
 }
 
 /// The median of a figure over the runs in which it was measured.

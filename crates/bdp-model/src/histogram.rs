@@ -1,5 +1,7 @@
 //! A log-linear histogram of durations: bounded memory, relative error under 1 in 64.
 
+use crate::stats::{nearest_rank, resolves};
+
 /// Sub-buckets of each power of two, as a power of two itself.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
@@ -106,7 +108,7 @@ impl Histogram {
 
     /// The `p`-th percentile (0..=100), rounded up to its bucket's upper edge and never above the maximum; 0 of nothing.
     pub fn percentile(&self, p: f64) -> u64 {
-        let rank = ((p / 100.0).clamp(0.0, 1.0) * self.total as f64).ceil().max(1.0) as u64;
+        let rank = nearest_rank(self.total, p);
         let mut seen = 0;
         for (i, &count) in self.counts.iter().enumerate() {
             seen += count;
@@ -115,6 +117,11 @@ impl Histogram {
             }
         }
         self.max
+    }
+
+    /// The same where the values [resolve](resolves) it.
+    pub fn resolved(&self, p: f64) -> Option<u64> {
+        resolves(self.total, p).then(|| self.percentile(p))
     }
 }
 
@@ -169,8 +176,18 @@ mod tests {
         let p50 = h.percentile(50.0);
         assert!((500_000..=508_000).contains(&p50), "{p50}");
         assert_eq!(h.percentile(100.0), 1_000_000);
+        // Of exactly 1,000 one lies above the 99.9th: it is the 999th, and not the largest.
+        let p999 = h.resolved(99.9).unwrap();
+        assert!(
+            (999_000..1_000_000).contains(&p999) || p999 == upper_edge(index(999_000)).min(1_000_000),
+            "{p999}"
+        );
+        let mut small = Histogram::new();
+        (1..=1000).for_each(|v| small.record(if v == 1000 { 50 } else { 10 }));
+        assert_eq!((small.resolved(99.9), small.max()), (Some(10), 50));
         let mut other = Histogram::new();
         other.record(5_000_000);
+        assert_eq!((other.resolved(90.0), other.resolved(50.0)), (None, Some(5_000_000)));
         h.merge(&other);
         assert_eq!((h.count(), h.max()), (1001, 5_000_000));
         assert_eq!((Histogram::new().percentile(99.0), Histogram::new().mean()), (0, 0));

@@ -448,10 +448,24 @@ pub struct DirectionResult {
 pub struct Spread {
     /// How many intervals.
     pub intervals: u64,
-    /// 5th percentile.
-    pub p5: f64,
+    /// Smallest; null where it was not kept.
+    #[serde(default)]
+    pub min: Option<f64>,
+    /// 5th percentile; null of fewer than 20 intervals.
+    pub p5: Option<f64>,
     /// Median.
     pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
+    /// 95th percentile; null of fewer than 20 intervals.
+    pub p95: Option<f64>,
+    /// Largest; null where it was not kept.
+    #[serde(default)]
+    pub max: Option<f64>,
+}
+
+impl Spread {
+    /// From the 5th to the 95th percentile, where that is known, or else from the smallest to the largest; and which.
+    pub fn range(&self) -> Option<(f64, f64, &'static str)> {
+        let percentiles = self.p5.zip(self.p95).map(|(low, high)| (low, high, "p5..p95"));
+        percentiles.or_else(|| self.min.zip(self.max).map(|(low, high)| (low, high, "smallest..largest")))
+    }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::resolves;
 use crate::udp::OneWayDelay;
 
 /// What two clocks may drift apart by: 50 millionths each way is what crystals are sold with.
@@ -101,7 +102,16 @@ fn distribution(mut delays: Vec<i64>, clock_error: u64) -> Option<OneWayDelay> {
     delays.sort_unstable();
     // The smallest value that so many percent do not exceed.
     let at = |percent: usize| delays.get((delays.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-    Some(OneWayDelay { min: at(0)?, p50: at(50)?, p95: at(95)?, p99: at(99)?, max: at(100)?, clock_error })
+    let resolved =
+        |percent: usize| resolves(delays.len() as u64, percent as f64).then(|| at(percent)).flatten();
+    Some(OneWayDelay {
+        min: at(0)?,
+        p50: at(50)?,
+        p95: resolved(95),
+        p99: resolved(99),
+        max: at(100)?,
+        clock_error,
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +137,10 @@ mod tests {
         let quiet = EachWay::of(&idle, clocks).unwrap();
         assert_eq!((quiet.there.min, quiet.there.max, quiet.back.max), (5_000_000, 5_200_000, 5_100_000));
         let full = EachWay::of(&loaded, clocks).unwrap();
-        assert_eq!((full.there.min, full.there.p50, full.there.p99), (5_200_000, 10_100_000, 15_000_000));
+        assert_eq!(
+            (full.there.min, full.there.p50, full.there.p99),
+            (5_200_000, 10_100_000, Some(15_000_000))
+        );
         assert_eq!((full.back.min, full.back.max), (5_000_000, 5_000_000));
         // When the last one is back, 5.07 s later, the clocks may be another half millisecond apart.
         assert_eq!(full.there.clock_error, 5_000_000 + 507_013);

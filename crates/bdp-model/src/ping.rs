@@ -148,14 +148,14 @@ pub struct Distribution {
     pub mean: u64,
     /// Median, as all percentiles to 1 in 64 and not too small.
     pub p50: u64,
-    /// 90th percentile.
-    pub p90: u64,
+    /// 90th percentile; null of fewer than 10, as the next of fewer than 20, 100 and 1,000: one has to lie beyond.
+    pub p90: Option<u64>,
     /// 95th percentile.
-    pub p95: u64,
+    pub p95: Option<u64>,
     /// 99th percentile.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// 99.9th percentile.
-    pub p999: u64,
+    pub p999: Option<u64>,
     /// Largest, exact.
     pub max: u64,
 }
@@ -168,10 +168,10 @@ impl Distribution {
             min: histogram.min(),
             mean: histogram.mean(),
             p50: histogram.percentile(50.0),
-            p90: histogram.percentile(90.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
-            p999: histogram.percentile(99.9),
+            p90: histogram.resolved(90.0),
+            p95: histogram.resolved(95.0),
+            p99: histogram.resolved(99.0),
+            p999: histogram.resolved(99.9),
             max: histogram.max(),
         })
     }

@@ -1,4 +1,4 @@
-//! A small generator for what needs no more than even numbers from a seed: the order of cases, resamples.
+//! A small generator for what needs no more than even numbers from a seed: the order of cases.
 
 /// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), figure 17.
 pub(crate) struct SplitMix64(pub(crate) u64);

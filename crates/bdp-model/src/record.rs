@@ -91,7 +91,7 @@ pub struct RttReport {
 }
 
 /// A distribution of round trips, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttSummary {
     /// Probes sent.
     pub sent: u64,
@@ -104,10 +104,10 @@ pub struct RttSummary {
     pub min: u64,
     /// Median.
     pub p50: u64,
-    /// 95th percentile.
-    pub p95: u64,
-    /// 99th percentile.
-    pub p99: u64,
+    /// 95th percentile; null of fewer than 20 answers.
+    pub p95: Option<u64>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<u64>,
     /// Largest.
     pub max: u64,
 }
@@ -149,8 +149,8 @@ impl RttSummary {
             in_flight: 0,
             min,
             p50: histogram.percentile(50.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
+            p95: histogram.resolved(95.0),
+            p99: histogram.resolved(99.0),
             max: histogram.max(),
         })
     }
@@ -195,7 +195,7 @@ pub struct WindowReport {
 }
 
 /// One flow's outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Name of the sending host.
     pub from: String,

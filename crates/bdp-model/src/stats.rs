@@ -12,6 +12,24 @@ pub fn percentile(values: &mut [f64], p: f64) -> Option<f64> {
     Some(values[low] + (values[high] - values[low]) * (rank - low as f64))
 }
 
+/// Whether so many samples resolve a percentile (0..=100): whether at least one of them is expected beyond it, on the side away
+/// from the median. The 99.9th takes 1,000 samples, the 99th 100, the 95th and the 5th 20, the 90th 10. The median of any is one.
+pub fn resolves(samples: u64, p: f64) -> bool {
+    let at = thousandths(p);
+    at == 50_000 || u128::from(samples) * u128::from(at.min(100_000 - at)) >= 100_000
+}
+
+/// The rank, from 1, of the `p`-th percentile (0..=100) of so many samples: the smallest that p % of them do not exceed. In
+/// whole thousandths, as 99.9 / 100 x 1,000 is a little more than 999 in floating point.
+pub fn nearest_rank(samples: u64, p: f64) -> u64 {
+    let rank = (u128::from(samples) * u128::from(thousandths(p))).div_ceil(100_000);
+    (rank as u64).max(1)
+}
+
+fn thousandths(p: f64) -> u64 {
+    (p.clamp(0.0, 100.0) * 1_000.0).round() as u64
+}
+
 /// The median; `None` of nothing. Sorts `values`.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     percentile(values, 50.0)
@@ -38,6 +56,28 @@ mod tests {
         let mut round_trips = [30_000_000; 20];
         round_trips[3] = 5_000_000_000;
         assert_eq!(responsiveness_rpm(&mut round_trips), Some(2000.0));
+    }
+
+    #[test]
+    fn ranks_are_exact_and_a_percentile_needs_a_sample_beyond_it() {
+        for (n, p, rank) in [
+            (1_000, 99.9, 999),
+            (1_001, 99.9, 1_000),
+            (2_000, 99.9, 1_998),
+            (100, 99.0, 99),
+            (20, 95.0, 19),
+            (20, 5.0, 1),
+            (1, 50.0, 1),
+            (4, 50.0, 2),
+            (7, 100.0, 7),
+            (u64::MAX, 100.0, u64::MAX),
+        ] {
+            assert_eq!(nearest_rank(n, p), rank, "{p} of {n}");
+        }
+        for (p, least) in [(99.9, 1_000), (99.0, 100), (95.0, 20), (5.0, 20), (90.0, 10)] {
+            assert!(resolves(least, p) && !resolves(least - 1, p), "{p}");
+        }
+        assert!(resolves(1, 50.0));
     }
 
     #[test]

@@ -155,10 +155,10 @@ pub struct Distribution {
     pub count: u64,
     /// Median.
     pub p50: u64,
-    /// 95th percentile.
-    pub p95: u64,
-    /// 99th percentile.
-    pub p99: u64,
+    /// 95th percentile; null of fewer than 20.
+    pub p95: Option<u64>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<u64>,
     /// Largest.
     pub max: u64,
 }
@@ -169,8 +169,8 @@ impl Distribution {
         (histogram.count() > 0).then(|| Self {
             count: histogram.count(),
             p50: histogram.percentile(50.0),
-            p95: histogram.percentile(95.0),
-            p99: histogram.percentile(99.0),
+            p95: histogram.resolved(95.0),
+            p99: histogram.resolved(99.0),
             max: histogram.max(),
         })
     }
@@ -183,10 +183,10 @@ pub struct OneWayDelay {
     pub min: i64,
     /// Median.
     pub p50: i64,
-    /// 95th percentile.
-    pub p95: i64,
-    /// 99th percentile.
-    pub p99: i64,
+    /// 95th percentile; null of fewer than 20.
+    pub p95: Option<i64>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<i64>,
     /// Largest.
     pub max: i64,
     /// All of them may be off by so much, the same way: half of the round trip by which the clocks were compared, and what

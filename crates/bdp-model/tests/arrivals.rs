@@ -75,11 +75,13 @@ proptest! {
         let found = transits.summary().unwrap();
         let mut sorted = near.clone();
         sorted.sort_unstable();
-        let exact = |share: f64| sorted[((share * sorted.len() as f64).ceil() as usize).max(1) - 1];
+        let exact = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
         // The origin is the smallest of the first 64.
         let origin = near.iter().take(64).copied().min().unwrap();
-        for (got, share) in [(found.p50, 0.5), (found.p95, 0.95), (found.p99, 0.99)] {
-            let (got, want) = (got - offset, exact(share));
+        prop_assert_eq!((found.p95.is_some(), found.p99.is_some()), (near.len() >= 20, near.len() >= 100));
+        let resolved = [(Some(found.p50), 50), (found.p95, 95), (found.p99, 99)];
+        for (got, percent) in resolved.into_iter().filter_map(|(got, percent)| Some((got?, percent))) {
+            let (got, want) = (got - offset, exact(percent));
             prop_assert!((got - want).abs() <= (want - origin).abs() / 32 + 1, "{got} {want} {origin}");
         }
         prop_assert_eq!((found.count, found.min - offset), (near.len() as u64, sorted[0]));
@@ -103,7 +105,9 @@ proptest! {
             (None, None) => prop_assert!(all.is_empty()),
             (Some(a), Some(b)) => {
                 prop_assert_eq!((a.count, a.min, a.max), (b.count, b.min, b.max));
-                for (a, b) in [(a.p50, b.p50), (a.p95, b.p95), (a.p99, b.p99)] {
+                prop_assert_eq!((a.p95.is_some(), a.p99.is_some()), (b.p95.is_some(), b.p99.is_some()));
+                let percentiles = |s: &bdp_model::arrivals::TransitSummary| [Some(s.p50), s.p95, s.p99];
+                for (a, b) in percentiles(&a).into_iter().flatten().zip(percentiles(&b).into_iter().flatten()) {
                     // A value goes through two histograms, each with an origin somewhere in the range.
                     prop_assert!((a - b).abs() <= 1_000_000 / 16, "{a} {b}");
                 }

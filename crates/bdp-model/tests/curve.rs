@@ -99,14 +99,17 @@ fn the_ends_of_a_sweep_are_no_knee() {
         });
         Curve::new(String::new(), String::new(), Axis::WindowAsked, None, points.collect())
     };
-    assert_eq!(of(&[25e6, 50e6, 94.9e6, 95e6, 100e6]).knee(), Some(Knee::At(3)));
+    assert_eq!(of(&[25e6, 50e6, 94.9e6, 100e6, 100e6]).knee(), Some(Knee::At(3)));
+    // Not of the luckiest point: 94.9, 95 and 100 are a plateau of 95.
+    assert_eq!(of(&[25e6, 50e6, 94.9e6, 95e6, 100e6]).knee(), Some(Knee::At(2)));
     assert_eq!(of(&[25e6, 100e6, 60e6, 100e6]).knee(), Some(Knee::At(1)));
     assert_eq!(of(&[99e6, 100e6, 98e6, 98e6]).knee(), Some(Knee::Below));
     assert_eq!(of(&[1e6, 2e6, 4e6, 8e6]).knee(), Some(Knee::Above));
     assert_eq!(of(&[1e6, 2e6, 4e6, 8e6]).for_throughput(), None);
     assert_eq!(of(&[1e6, 8e6, 8e6]).knee(), None, "three points are no curve");
-    // From 95 % of the best to 99 % of it.
-    assert_eq!(of(&[25e6, 95e6, 97e6, 99e6, 100e6]).for_throughput(), Some(Range { from: 1, to: 3 }));
+    // From 95 % of the plateau of 100 to 99 % of it.
+    let wide = of(&[25e6, 95e6, 97e6, 99e6, 100e6, 100e6, 100e6, 100e6]);
+    assert_eq!(wide.for_throughput(), Some(Range { from: 1, to: 3 }));
     assert_eq!(of(&[99e6, 100e6, 98e6, 98e6]).for_throughput(), Some(Range { from: 0, to: 0 }));
     let congestion = Curve { axis: Axis::Congestion, ..of(&[25e6, 95e6, 97e6, 99e6, 100e6]) };
     assert_eq!((congestion.knee(), congestion.for_throughput()), (None, None));
@@ -170,4 +173,63 @@ fn a_window_that_nobody_asked_for_explains_nothing() {
     assert_eq!(curve.points[3].delivery_delay(), None);
     // Nor is a smaller one known that parallel streams could have.
     assert_eq!(Memory::of(&[curve]), None);
+}
+
+/// A window over 1 Gbit/s and 2.55 ms, each point with noise of this share, from SplitMix64 and Box and Muller.
+fn noisy(seed: u64, share: f64) -> Curve {
+    let mut state = seed;
+    let mut even = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    };
+    let points = WINDOWS.map(|window| {
+        let normal = (-2.0 * even().ln()).sqrt() * (std::f64::consts::TAU * even()).cos();
+        let mut point = point(window, 1);
+        point.goodput_bps = Values::of(&[point.goodput_bps.p50 * (1.0 + share * normal)]).unwrap();
+        point
+    });
+    Curve::new(String::new(), String::new(), Axis::WindowOnTheWire, None, points.into())
+}
+
+/// 285 kB has 95 % of the ceiling, so that 290 kB is the knee.
+const WINDOWS: [u64; 16] = [
+    16_384, 32_768, 65_536, 131_072, 200_000, 262_144, 290_000, 320_000, 400_000, 500_000, 600_000, 800_000,
+    1_000_000, 1_400_000, 2_000_000, 4_000_000,
+];
+
+/// The best of many noisy points is too high by twice their noise; the plateau is not.
+#[test]
+fn the_plateau_is_no_higher_for_being_noisy() {
+    for share in [0.01, 0.03, 0.05] {
+        let (mut plateau, mut best) = (0.0, 0.0);
+        for seed in 0..2_000 {
+            let curve = noisy(seed, share);
+            plateau += curve.plateau().bps / CEILING_BPS / 2_000.0;
+            best += curve.best_bps() / CEILING_BPS / 2_000.0;
+        }
+        assert!((plateau - 1.0).abs() < 0.35 * share, "{share}: {plateau}");
+        assert!(best > 1.0 + 1.2 * share, "{share}: {best}");
+    }
+}
+
+/// The true knee, 290 kB, lies in its interval at least as often as it says, less the noise of 2,000 draws.
+#[test]
+fn the_interval_of_the_knee_holds_it() {
+    for share in [0.002, 0.01, 0.02, 0.03, 0.05] {
+        let (mut held, mut said) = (0, 0);
+        for seed in 0..2_000 {
+            let Some(interval) = noisy(seed, share).knee_interval() else { continue };
+            said += 1;
+            let above = interval.above.is_none_or(|above| above < 290_000.0);
+            held += u32::from(above && interval.up_to.is_none_or(|up_to| up_to >= 290_000.0));
+        }
+        let held = f64::from(held) / f64::from(said);
+        assert!(said > 1_800 && held > 0.9 - 0.02, "{share}: {held} of {said}");
+    }
+    let exact = noisy(1, 0.0).knee_interval().unwrap();
+    // 290 kB has 97 % of the plateau, which counts as scatter.
+    assert_eq!((exact.above, exact.up_to), (Some(262_144.0), Some(320_000.0)));
 }

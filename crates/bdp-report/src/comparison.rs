@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::comparison::{Better, Comparison, Interval, Verdict};
+use bdp_model::comparison::{Better, Comparison, Interval, LEAST_RUNS, Verdict};
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use serde::Serialize;
@@ -72,7 +72,11 @@ impl Outcomes {
             let point = named(&record.scenario, &record.params);
             all.add(&point, Metric::GoodputBps, record.goodput_bps);
             all.add(&point, Metric::RttIdleNs, record.rtt_ns.idle.as_ref().map(|s| s.p50 as f64));
-            all.add(&point, Metric::RttLoadedP95Ns, record.rtt_ns.loaded.as_ref().map(|s| s.p95 as f64));
+            all.add(
+                &point,
+                Metric::RttLoadedP95Ns,
+                record.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64)),
+            );
             let retransmits: Option<u64> = record.flows.iter().map(|f| f.retransmits).sum();
             all.add(&point, Metric::Retransmits, retransmits.map(|n| n as f64));
         }
@@ -90,7 +94,7 @@ impl Outcomes {
                 let point = named(direction.direction.name(), params);
                 all.add(&point, Metric::GoodputBps, Some(direction.goodput_bps));
                 all.add(&point, Metric::RttIdleNs, measurement.rtt_idle_ns.as_ref().map(|s| s.p50 as f64));
-                let loaded = direction.rtt_ns.loaded.as_ref().map(|s| s.p95 as f64);
+                let loaded = direction.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
                 all.add(&point, Metric::RttLoadedP95Ns, loaded);
                 all.add(&point, Metric::Retransmits, direction.retransmits.map(|n| n as f64));
             }
@@ -163,7 +167,7 @@ pub struct Compared {
 
 impl Compared {
     /// Holds b against a. A judged metric that is worse by more than `threshold` (a share) has regressed.
-    pub fn of(a: &Outcomes, b: &Outcomes, judged: &[Metric], threshold: f64, seed: u64) -> Self {
+    pub fn of(a: &Outcomes, b: &Outcomes, judged: &[Metric], threshold: f64) -> Self {
         let mut rows = Vec::new();
         for point in a.order.iter().filter(|p| b.order.contains(p)) {
             for metric in [Metric::GoodputBps, Metric::RttIdleNs, Metric::RttLoadedP95Ns, Metric::Retransmits]
@@ -172,7 +176,7 @@ impl Compared {
                 let (Some(left), Some(right)) = (a.by_point.get(&key), b.by_point.get(&key)) else {
                     continue;
                 };
-                let Some(comparison) = Comparison::of(left, right, metric.better(), seed) else { continue };
+                let Some(comparison) = Comparison::of(left, right, metric.better()) else { continue };
                 let judged = judged.contains(&metric);
                 let regressed = judged && comparison.regressed(threshold);
                 rows.push(Row {
@@ -206,7 +210,7 @@ impl Compared {
         });
         let spread = |row: &Row, values: &bdp_model::comparison::Values| match values.n {
             1 => "-".to_owned(),
-            _ => format!("{}..{}", row.metric.printed(values.p5), row.metric.printed(values.p95)),
+            _ => format!("{}..{}", row.metric.printed(values.min), row.metric.printed(values.max)),
         };
         let mut columns = vec![
             Column::new(["", "case"], Align::Left, names.collect()),
@@ -216,13 +220,13 @@ impl Compared {
                 Align::Point,
                 each(&|r| Cell::plain(r.metric.printed(r.comparison.a.p50))),
             ),
-            Column::new(["", "p5..p95"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.a)))),
+            Column::new(["", "min..max"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.a)))),
             Column::new(
                 ["B", "median"],
                 Align::Point,
                 each(&|r| Cell::plain(r.metric.printed(r.comparison.b.p50))),
             ),
-            Column::new(["", "p5..p95"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.b)))),
+            Column::new(["", "min..max"], Align::Point, each(&|r| Cell::plain(spread(r, &r.comparison.b)))),
             Column::new(
                 ["n", "A/B"],
                 Align::Point,
@@ -234,7 +238,7 @@ impl Compared {
         // The spread is in the JSON too.
         for _ in 0..2 {
             if total_width(&columns) > style.columns() {
-                let at = columns.iter().rposition(|c| c.head == ["", "p5..p95"]);
+                let at = columns.iter().rposition(|c| c.head == ["", "min..max"]);
                 if let Some(at) = at {
                     columns.remove(at);
                 }
@@ -269,13 +273,8 @@ impl Compared {
         let few = |r: &&Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
         if let Some(row) = self.rows.iter().find(few) {
             let (a, b) = (row.comparison.a.n, row.comparison.b.n);
-            let held = if a.min(b) < 2 {
-                "no interval can be given"
-            } else {
-                "the interval is not sure enough for a verdict"
-            };
             lines.push(format!(
-                "with {a} and {b} runs {held}: 3 on each side give a 90 % interval, 4 a 95 % one"
+                "unknown with {a} and {b} runs: an interval and a verdict need {LEAST_RUNS} runs on each side"
             ));
         }
         for (points, which) in [(&self.only_a, "A"), (&self.only_b, "B")] {
@@ -308,7 +307,7 @@ impl Compared {
 pub(crate) fn effect(row: &Row) -> String {
     let c = &row.comparison;
     let sure = |i: &Interval| match i.confidence {
-        confidence if confidence < 0.949 => format!(", {:.0} % sure", confidence * 100.0),
+        confidence if confidence < 0.95 => format!(", {:.0} % sure", (confidence * 100.0).floor()),
         _ => String::new(),
     };
     match (c.effect, &c.effect_interval, &c.difference_interval) {
@@ -343,6 +342,8 @@ fn verdict(row: &Row) -> Cell {
         _ if row.regressed => Cell::tinted("REGRESSED", Tint::Bad),
         Verdict::Better => Cell::tinted("better", Tint::Good),
         Verdict::Worse => Cell::tinted("worse", Tint::Doubtful),
+        // A sentence below says how many are needed.
+        Verdict::TooFewRuns => Cell::plain("unknown"),
         other => Cell::plain(other.words()),
     }
 }

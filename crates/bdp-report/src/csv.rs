@@ -135,8 +135,8 @@ fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
         count(udp.map(|u| u.reordered)),
         count(udp.and_then(|u| u.jitter_ns)),
         count(variation.map(|d| d.p50)),
-        count(variation.map(|d| d.p95)),
-        count(variation.map(|d| d.p99)),
+        count(variation.and_then(|d| d.p95)),
+        count(variation.and_then(|d| d.p99)),
         one_way.map(|d| d.p50.to_string()).unwrap_or_default(),
         count(one_way.map(|d| d.clock_error)),
         search.to_owned(),
@@ -177,9 +177,9 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
         word(m.error.as_deref().unwrap_or_default()),
         m.request.streams.to_string(),
         number(d.map(|d| d.goodput_bps)),
-        number(spread.map(|s| s.p5)),
+        number(spread.and_then(|s| s.p5)),
         number(spread.map(|s| s.p50)),
-        number(spread.map(|s| s.p95)),
+        number(spread.and_then(|s| s.p95)),
         number(m.ceiling.as_ref().map(|c| c.goodput_bps)),
         name(finding.and_then(|f| serde_json::to_value(f.limit).ok())),
         name(finding.and_then(|f| serde_json::to_value(f.confidence).ok())),
@@ -294,7 +294,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
 
 fn quantiles(summary: Option<RttSummary>) -> [String; 4] {
     match summary {
-        Some(s) => [s.min, s.p50, s.p95, s.p99].map(|ns| ns.to_string()),
+        Some(s) => [Some(s.min), Some(s.p50), s.p95, s.p99].map(count),
         None => Default::default(),
     }
 }

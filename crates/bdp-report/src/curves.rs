@@ -130,7 +130,7 @@ fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Plac
         let mut all: Vec<f64> = point.valid().filter_map(of).map(|v| v as f64).collect();
         median(&mut all).map(|m| m as u64)
     };
-    let p95 = |summary: &Option<RttSummary>| summary.as_ref().map(|s| s.p95);
+    let p95 = |summary: &Option<RttSummary>| summary.as_ref().and_then(|s| s.p95);
     let (x, asked) = on_axis(asked, axis, index)?;
     let first = point.valid().next()?;
     Some(Place {

@@ -62,5 +62,6 @@ pub fn instrument_text(found: &Instrument, style: &Style) -> String {
 
 /// `p50 53 us, p99 96 us, max 1.2 ms`.
 fn quantiles(of: &Distribution) -> String {
-    format!("p50 {}, p99 {}, max {}", Nanos(of.p50), Nanos(of.p99), Nanos(of.max))
+    let p99 = of.p99.map_or_else(String::new, |p99| format!(", p99 {}", Nanos(p99)));
+    format!("p50 {}{p99}, max {}", Nanos(of.p50), Nanos(of.max))
 }

@@ -131,7 +131,7 @@ fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measuremen
             let by_window = window as f64 * 8.0 * f64::from(streams) / (rtt as f64 / 1e9);
             by_window.min(ceiling.goodput_bps)
         });
-    let p95 = |summary: &Option<RttSummary>| summary.as_ref().map(|s| s.p95);
+    let p95 = |summary: &Option<RttSummary>| summary.as_ref().and_then(|s| s.p95);
     Some(Point {
         asked: text,
         x,

@@ -51,11 +51,17 @@ pub(crate) fn text(curve: &Curve, style: &Style) -> String {
 
 /// A place on the axis in words: `311 KiB`, `8 streams`.
 pub(crate) fn place(curve: &Curve, index: usize) -> String {
-    let x = curve.points[index].x;
+    match curve.axis {
+        Axis::Congestion => curve.points[index].asked.clone(),
+        _ => place_at(curve, curve.points[index].x),
+    }
+}
+
+/// The same of an axis with an order.
+fn place_at(curve: &Curve, x: f64) -> String {
     match curve.axis {
         Axis::Streams if x == 1.0 => "1 stream".to_owned(),
         Axis::Streams => format!("{x:.0} streams"),
-        Axis::Congestion => curve.points[index].asked.clone(),
         Axis::Mss => format!("{x:.0} B"),
         _ => size(x),
     }
@@ -73,18 +79,18 @@ pub(crate) fn quantity(axis: Axis) -> &'static str {
 }
 
 fn knee_words(curve: &Curve, knee: Knee) -> String {
-    let best = curve.best_bps();
+    let level = curve.plateau().bps;
     let goodput = |index: usize| curve.points[index].goodput_bps.p50;
-    let share = |index: usize| percent(goodput(index) / best);
+    let share = |index: usize| percent(goodput(index) / level);
     let what = quantity(curve.axis);
     let kind = if curve.axis == Axis::WindowOnTheWire { " on the wire" } else { "" };
     let last = curve.points.len() - 1;
     match knee {
         Knee::Below => format!(
-            "not in the sweep: the smallest {what}, {}{kind}, already gives {} of the best, {}",
+            "not in the sweep: the smallest {what}, {}{kind}, already gives {} of the plateau, {}",
             place(curve, 0),
             share(0),
-            format_bps(best)
+            format_bps(level)
         ),
         Knee::Above => format!(
             "not in the sweep: goodput still rises at the largest {what}, {}{kind}, {}",
@@ -94,27 +100,39 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
         Knee::At(at) => {
             let asked =
                 if kind.is_empty() { String::new() } else { format!(" (asked {})", curve.points[at].asked) };
-            let gain = if goodput(at) < best {
-                format!(
-                    "{}, more {what} gains {} at most",
-                    format_bps(goodput(at)),
-                    percent(best / goodput(at) - 1.0)
-                )
+            let gain = if goodput(at) < level {
+                format!("{}, {} of the plateau, {}", format_bps(goodput(at)), share(at), format_bps(level))
             } else {
-                format!("{}, more {what} gains nothing", format_bps(best))
+                format!("{}, more {what} gains nothing", format_bps(goodput(at)))
             };
             let mut text = format!(
-                "{}{kind}{asked}: {gain}; {} gives {} of the best",
+                "{}{kind}{asked}: {gain}; {} gives {} of the plateau",
                 place(curve, at),
                 place(curve, at - 1),
                 share(at - 1)
             );
-            if goodput(last) < bdp_model::curve::KNEE_SHARE * best {
+            if goodput(last) < bdp_model::curve::KNEE_SHARE * level {
                 text.push_str(&format!(", {} falls back to {}", place(curve, last), share(last)));
             }
+            text.push_str(&doubt(curve, at));
             text
         }
     }
+}
+
+/// Where else the knee may lie, as far as the points tell; nothing where it is as sure as the points are close.
+pub(crate) fn doubt(curve: &Curve, at: usize) -> String {
+    let points = curve.plateau().points;
+    let Some(interval) = curve.knee_interval() else {
+        return format!("; how sure is unknown: {points} on the plateau, needs 3");
+    };
+    let before = at.checked_sub(1).map(|before| curve.points[before].x);
+    if (interval.above, interval.up_to) == (before, Some(curve.points[at].x)) {
+        return String::new();
+    }
+    let above = interval.above.map_or_else(|| "the smallest".to_owned(), |x| place_at(curve, x));
+    let up_to = interval.up_to.map_or_else(|| "beyond the largest".to_owned(), |x| place_at(curve, x));
+    format!("; with the plateau's noise it lies between {above} and {up_to} (90 %)")
 }
 
 fn product_words(curve: &Curve, product: &Product, times: &str) -> String {

@@ -1,7 +1,8 @@
 //! What a sweep comes to: curve, table, knee, what to choose and what it costs; as text and as JSON.
 
 use bdp_model::curve::{
-    Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_SHARE, Knee, LATENCY_SHARE, Memory, Need, Point, Range,
+    Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_CONFIDENCE, KNEE_SHARE, Knee, LATENCY_SHARE, Memory,
+    Need, Point, Range,
 };
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
@@ -72,17 +73,28 @@ fn curve_json(curve: &Curve) -> Value {
     let range = |range: Option<Range>| {
         range.map(|r| json!({"from": curve.points[r.from].x, "to": curve.points[r.to].x}))
     };
+    let interval = curve.knee_interval();
+    let (above, up_to) = (interval.and_then(|i| i.above), interval.and_then(|i| i.up_to));
+    let knee = |place: &str, at: Option<&Point>| {
+        json!({
+            "where": place,
+            "x": at.map(|p| p.x),
+            "goodput_bps": at.map(|p| p.goodput_bps.p50),
+            "interval": interval.map(|_| json!({"above": above, "up_to": up_to, "confidence": KNEE_CONFIDENCE})),
+        })
+    };
     json!({
         "name": curve.name,
         "path": curve.path,
         "axis": curve.axis,
         "rate_bps": curve.rate_bps,
         "best_bps": curve.best_bps(),
+        "plateau": curve.plateau(),
         "points": points.collect::<Vec<_>>(),
-        "knee": curve.knee().map(|knee| match knee {
-            Knee::At(index) => json!({"where": "at", "x": curve.points[index].x, "goodput_bps": curve.points[index].goodput_bps.p50}),
-            Knee::Below => json!({"where": "below", "x": null, "goodput_bps": null}),
-            Knee::Above => json!({"where": "above", "x": null, "goodput_bps": null}),
+        "knee": curve.knee().map(|found| match found {
+            Knee::At(index) => knee("at", Some(&curve.points[index])),
+            Knee::Below => knee("below", None),
+            Knee::Above => knee("above", None),
         }),
         "for_throughput": range(curve.for_throughput()),
         "for_latency": range(curve.for_latency()),
@@ -92,7 +104,7 @@ fn curve_json(curve: &Curve) -> Value {
 
 fn table(curve: &Curve, style: &Style) -> String {
     let points = &curve.points;
-    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.p95));
+    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.max));
     let each = |cell: &dyn Fn(&Point) -> Option<String>| -> Vec<Cell> {
         points.iter().map(|p| Cell::plain(cell(p).unwrap_or_else(|| "-".to_owned()))).collect()
     };
@@ -111,11 +123,12 @@ fn table(curve: &Curve, style: &Style) -> String {
         Column::new(["on the", "wire"], Align::Point, each(&|p| bytes(p.on_the_wire_bytes))),
         Column::new(["goodput", unit.name], Align::Point, each(&|p| Some(unit.format(p.goodput_bps.p50)))),
         Column::new(
-            ["p5..p95", unit.name],
+            ["min..max", unit.name],
             Align::Point,
             each(&|p| {
-                several
-                    .then(|| format!("{}..{}", unit.format(p.goodput_bps.p5), unit.format(p.goodput_bps.p95)))
+                several.then(|| {
+                    format!("{}..{}", unit.format(p.goodput_bps.min), unit.format(p.goodput_bps.max))
+                })
             }),
         ),
         Column::new(["", "n"], Align::Point, each(&|p| several.then(|| p.goodput_bps.n.to_string()))),
@@ -143,7 +156,7 @@ fn table(curve: &Curve, style: &Style) -> String {
     // What is given up first where columns are short.
     for head in [
         ["of", "best"],
-        ["p5..p95", unit.name],
+        ["min..max", unit.name],
         ["RTT idle", "p95 ms"],
         ["model", unit.name],
         ["socket", "buffer"],
@@ -189,7 +202,7 @@ fn advice(curve: &Curve, style: &Style) -> String {
             .max_by(|a, b| a.goodput_bps.p50.total_cmp(&b.goodput_bps.p50))
             .map(|best| format!("most with {what} {}: {}", best.asked, format_bps(best.goodput_bps.p50))),
         (Some(_), Some(range)) => Some(format!(
-            "{}: {} of the best goodput and more; beyond it nothing is gained",
+            "{}: {} of the plateau and more; beyond it nothing is gained",
             span(range),
             percent(KNEE_SHARE)
         )),
@@ -235,7 +248,7 @@ pub(crate) fn memory_words(memory: &Memory, style: &Style) -> String {
         format!("{shape}: {cost} ({})", if need.measured { "measured" } else { "calculated" })
     };
     format!(
-        "of socket buffer for {} of the best goodput: {}; {}",
+        "of socket buffer for {} of the plateau: {}; {}",
         percent(KNEE_SHARE),
         side(&memory.one),
         side(&memory.parallel)

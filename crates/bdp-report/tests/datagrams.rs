@@ -24,7 +24,7 @@ fn searched() -> Measurement {
         held,
         passed: lost == 0,
     };
-    let times = Distribution { count: 9, p50: 122_000, p95: 154_000, p99: 250_000, max: 300_000 };
+    let times = Distribution { count: 9, p50: 122_000, p95: Some(154_000), p99: Some(250_000), max: 300_000 };
     let direction = &mut m.directions[0];
     direction.goodput_bps = 96.6e6;
     direction.udp = Some(UdpReport {

@@ -39,7 +39,14 @@ fn both_ways() -> Measurement {
     back.goodput_bps = 934e6;
     back.stream_goodput_bps = vec![934e6];
     back.bytes = 1_167_500_000;
-    back.spread = Some(Spread { intervals: 100, p5: 921e6, p50: 934e6, p95: 941e6 });
+    back.spread = Some(Spread {
+        intervals: 100,
+        min: Some(915e6),
+        p5: Some(921e6),
+        p50: 934e6,
+        p95: Some(941e6),
+        max: Some(941e6),
+    });
     back.window.on_the_wire_bytes = Some(12 << 20);
     back.window.on_the_wire_max_bytes = Some(14 << 20);
     back.retransmits = Some(318);
@@ -99,7 +106,16 @@ fn five_runs() -> Vec<Measurement> {
 }
 
 fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
-    RttSummary { sent: 200, received: 200, in_flight: 0, min: p50, p50, p95, p99, max: p99 }
+    RttSummary {
+        sent: 200,
+        received: 200,
+        in_flight: 0,
+        min: p50,
+        p50,
+        p95: Some(p95),
+        p99: Some(p99),
+        max: p99,
+    }
 }
 
 fn explained(mut m: Measurement) -> Measurement {

@@ -42,7 +42,7 @@ fn full() -> Measurement {
         ..Default::default()
     };
     m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each) });
-    let times = Distribution { count: 9, p50: 1, p95: 2, p99: 3, max: 4 };
+    let times = Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     m.directions[0].udp = Some(UdpReport {
         asked_bps: Some(1e8),
         sent: 9,

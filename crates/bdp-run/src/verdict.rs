@@ -1,5 +1,6 @@
 //! What a case should have reached, and whether it did.
 
+use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord};
 use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
@@ -43,13 +44,25 @@ fn of_flow(
             format!("black hole: {} lets {most} B through, a segment has {}", way.name(hop), mss + headers);
         return Some((0.0, by));
     }
-    if let Some(udp) = flow.udp {
-        let offered = udp.rate.as_bps() as f64 * f64::from(flow.streams);
-        let rooms = way.rooms(mss, headers).map(|(_, bps, _)| bps);
-        return Some(match bdp_model::path::udp::goodput(offered, way.loss(), rooms) {
-            (bps, true) => (bps, format!("ceiling: {}", format_bps(bps))),
-            (bps, false) => (bps, "what is offered, less loss".to_owned()),
-        });
+    if let Some(spec) = flow.udp {
+        let offered = spec.rate.as_bps() as f64 * f64::from(flow.streams);
+        let bits = (8 * mss) as f64;
+        let hops = datagram_hops(flow, way, (mss, headers));
+        let (pps, bound) = udp::arriving_pps(offered / bits, &hops)?;
+        let by = match bound {
+            Bound::Offered => "offered rate, less loss".to_owned(),
+            Bound::Wire(hop) | Bound::Policer(hop) => {
+                let what = if matches!(bound, Bound::Wire(_)) { "ceiling" } else { "policer" };
+                let room = match bound {
+                    Bound::Wire(_) => hops[hop].wire_pps,
+                    _ => hops[hop].policer_pps,
+                };
+                let room = room.unwrap_or(pps);
+                let less = if pps < room * 0.999_999 { ", less loss and corruption" } else { "" };
+                format!("{what}: {}{less}", format_bps(room * bits))
+            }
+        };
+        return Some((pps * bits, by));
     }
     let rtt = smallest(record.rtt_ns.idle)?;
     let slowest = way.slowest(mss + headers);
@@ -59,9 +72,13 @@ fn of_flow(
         mss_bytes: mss,
         header_bytes: headers,
         rtt: rtt + way.store_and_forward(mss + headers, probe_bytes(case, flow).0),
-        loss: way.loss(),
+        // The packets of other flows come in between.
+        loss: if case.flows.len() > 1 { way.segment_loss().shared() } else { way.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
     };
+    if !window::loss_is_modelled(&path, flow.streams) {
+        return None;
+    }
     let seen = record.window.on_the_wire_bytes;
     let window = match (means, seen) {
         (Means::Path { .. }, Some(bytes)) => WindowOnWire::PathClamp(bytes),
@@ -80,6 +97,13 @@ fn of_flow(
         .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
+/// What the hops of a flow of datagrams do to them.
+pub(crate) fn datagram_hops(flow: &FlowSpec, way: &Way<'_>, (payload, headers): (u64, u64)) -> Vec<udp::Hop> {
+    let offered_bps = flow.udp.map_or(0.0, |udp| udp.rate.as_bps() as f64) * f64::from(flow.streams);
+    let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.duration.as_secs_f64();
+    way.datagram_hops(payload, headers, offered as u64)
+}
+
 /// Payload and headers of a full segment.
 fn segment_bytes(case: &CaseSpec, flow: &FlowSpec, record: &FlowRecord) -> (u64, u64) {
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
@@ -94,7 +118,9 @@ pub(crate) fn judge(
     let mut texts = Vec::new();
     let mut met = goodput_bps.is_some();
     if let Some(within) = expect.model_within {
-        texts.push(format!("goodput within {within} of the model"));
+        let none =
+            if model_bps.is_none() && goodput_bps.is_some() { ", of which there is none here" } else { "" };
+        texts.push(format!("goodput within {within} of the model{none}"));
         met &= match (goodput_bps, model_bps) {
             // Of nothing there is no fraction.
             (Some(got), Some(0.0)) => got == 0.0,
@@ -115,9 +141,73 @@ pub(crate) fn judge(
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::record::{RttReport, RttSummary};
+    use bdp_model::scenario::Scenario;
     use bdp_model::units::Probability;
 
     use super::*;
+
+    /// What is expected of the first flow of a scenario of these links.
+    fn of_links(links: &str, flow: &str) -> Option<(f64, String)> {
+        let text = format!("title = 't'\n{links}\n[[flow]]\nfrom = 'a'\nto = 'c'\n{flow}\n");
+        let case = Scenario::parse("t.toml", &text).unwrap().plan(&Default::default()).unwrap().remove(0);
+        let way = Way::of(&case, &case.flows[0]).unwrap();
+        let rtt = RttSummary { min: 40_000_000, ..RttSummary::default() };
+        let record = FlowRecord {
+            congestion_control: "reno".into(),
+            mss_bytes: case.flows[0].udp.is_none().then_some(1448),
+            rtt_ns: RttReport { idle: Some(rtt), loaded: None },
+            ..FlowRecord::default()
+        };
+        let means = Means::Autotuned;
+        of_flow(&case, &case.flows[0], &way, means, &record)
+            .map(|(bps, by)| ((bps / 1e4).round() / 100.0, by))
+    }
+
+    fn of_two_links(first: &str, second: &str, flow: &str) -> Option<(f64, String)> {
+        let routed = format!(
+            "[hosts.b]\nrouter = true\n[[link]]\nbetween = ['a', 'b']\n{first}\n[[link]]\nbetween = ['b', 'c']\n{second}"
+        );
+        of_links(&routed, flow)
+    }
+
+    #[test]
+    fn loss_of_datagrams_counts_where_it_happens() {
+        let udp = "protocol = 'udp'\nrate = '30M'";
+        // 20 Mbit/s of 1538 bytes each, of which 1472 are payload: 19.14.
+        assert_eq!(of_two_links("rate = '20M'", "", udp), Some((19.14, "ceiling: 19.14 Mbit/s".into())));
+        let behind = of_two_links("rate = '20M'", "loss = '10%'", udp);
+        assert_eq!(behind, Some((17.23, "ceiling: 19.14 Mbit/s, less loss and corruption".into())));
+        let before = of_two_links("loss = '10%'", "rate = '20M'", udp);
+        assert_eq!(before, Some((19.14, "ceiling: 19.14 Mbit/s".into())));
+        let corrupted = of_two_links("rate = '20M'\ncorrupt = '10%'", "", udp);
+        assert_eq!(corrupted, Some((17.23, "ceiling: 19.14 Mbit/s, less loss and corruption".into())));
+        assert_eq!(of_two_links("rate = '20M'\nduplicate = '10%'", "", udp), None);
+    }
+
+    /// Datagrams are not acknowledged: nothing takes turns with them.
+    #[test]
+    fn a_half_duplex_medium_is_the_datagrams_own() {
+        let medium =
+            "[[link]]\nbetween = ['a', 'c']\nrate = '20M'\nhalf_duplex = { guard = '500us', turn = '2ms' }";
+        let udp = of_links(medium, "protocol = 'udp'\nrate = '30M'");
+        assert_eq!(udp, Some((19.14, "ceiling: 19.14 Mbit/s".into())));
+        assert_eq!(of_links(medium, "").unwrap().1, "half-duplex ceiling: 13.12 Mbit/s");
+    }
+
+    #[test]
+    fn loss_in_bursts_or_lists_leaves_nothing_to_expect_of_tcp() {
+        let lossy = |loss: &str| {
+            of_links(&format!("[[link]]\nbetween = ['a', 'c']\nrate = '100M'\nloss = {loss}"), "")
+        };
+        assert_eq!(lossy("'0.1%'").unwrap().1, "loss: Mathis, C = 1.31, p = 0.001, 1448 B / 40 ms");
+        assert_eq!(lossy("{ every = 1000 }").unwrap().1, "loss: Mathis, C = 1.22, p = 0.001, 1448 B / 40 ms");
+        for unknown in
+            ["{ to_bad = '0.1%', to_good = '10%', loss_bad = 0.5 }", "{ packets = [3, 17] }", "'5%'"]
+        {
+            assert_eq!(lossy(unknown), None, "{unknown}");
+        }
+    }
 
     fn expect_nothing() -> Expect {
         Expect { model_within: Probability::new(0.05), ..Default::default() }
@@ -131,6 +221,11 @@ mod tests {
         assert_eq!(judge(&expect, Some(94.0), Some(100.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, Some(89.0), Some(90.0)).unwrap().met, Some(false));
         assert_eq!(judge(&expect, None, Some(90.0)).unwrap().met, Some(false));
+        let unknown = judge(&expect_nothing(), Some(90.0), None).unwrap();
+        assert_eq!(
+            (unknown.text.as_str(), unknown.met),
+            ("goodput within 5% of the model, of which there is none here", Some(false))
+        );
         assert_eq!(judge(&expect_nothing(), Some(0.0), Some(0.0)).unwrap().met, Some(true));
         assert_eq!(judge(&expect_nothing(), Some(1.0), Some(0.0)).unwrap().met, Some(false));
         assert_eq!(judge(&Expect::default(), Some(1.0), None), None);

@@ -1,7 +1,8 @@
 //! The way of a flow through the links of its case: there, and back for what is acknowledged.
 
 use bdp_model::link::{DirectionConfig, Medium};
-use bdp_model::path::turns;
+use bdp_model::path::loss::SegmentLoss;
+use bdp_model::path::{turns, udp};
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
@@ -74,10 +75,25 @@ impl<'a> Way<'a> {
         rated.min_by_key(|&(hop, _)| std::cmp::Reverse(time(hop)))
     }
 
-    /// Probability that a data packet does not reach the receiver, or reaches it with a wrong checksum.
-    pub(crate) fn loss(&self) -> f64 {
-        let passes = |d: &DirectionConfig| (1.0 - d.loss.probability()) * (1.0 - d.corrupt.fraction());
-        1.0 - self.data().map(passes).product::<f64>()
+    /// How the links lose data segments, or corrupt them.
+    pub(crate) fn segment_loss(&self) -> SegmentLoss {
+        SegmentLoss::of(self.data())
+    }
+
+    /// What each hop does to datagrams of so many bytes of payload and of headers, of which `offered` are sent. Nothing
+    /// acknowledges them, so that a half-duplex medium is theirs alone.
+    pub(crate) fn datagram_hops(&self, payload: u64, headers: u64, offered: u64) -> Vec<udp::Hop> {
+        let ip_bytes = payload + headers;
+        let per_second = |rate: Rate, bytes: u64| rate.as_bps() as f64 / (8 * bytes) as f64;
+        self.data()
+            .map(|d| udp::Hop {
+                loss: d.loss.expected(offered) / offered.max(1) as f64,
+                corrupt: d.corrupt.fraction(),
+                duplicate: d.duplicate.fraction(),
+                policer_pps: d.policer.map(|policer| per_second(policer.rate, ip_bytes)),
+                wire_pps: d.rate.map(|rate| per_second(rate, ip_bytes + u64::from(d.overhead_bytes))),
+            })
+            .collect()
     }
 
     /// What each hop leaves of its rate to full segments of `mss` and `headers` bytes: the hop, payload bits a second, and
@@ -269,7 +285,8 @@ mod tests {
     fn what_is_corrupted_is_lost_too() {
         let text = "title = 't'\n[link]\nbetween = ['a', 'b']\nloss = '10%'\ncorrupt = '10%'\n[flow]\n";
         let case = case(text);
-        let loss = Way::of(&case, &case.flows[0]).unwrap().loss();
-        assert!((loss - 0.19).abs() < 1e-12, "{loss}");
+        let loss = Way::of(&case, &case.flows[0]).unwrap().segment_loss();
+        let SegmentLoss::Independent(p) = loss else { panic!("{loss:?}") };
+        assert!((p - 0.19).abs() < 1e-12, "{p}");
     }
 }

@@ -13,9 +13,6 @@ use crate::output::{self, tame, utc};
 use crate::store::{StoreArgs, refuse};
 use crate::{Outcome, exit};
 
-/// Resamples are drawn from this seed, so that the same two runs always give the same interval.
-const SEED: u64 = 1;
-
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
@@ -93,7 +90,7 @@ impl CompareArgs {
         }
         let judged: Vec<Metric> = self.judge.iter().map(|j| j.metric()).collect();
         let threshold = self.threshold.fraction();
-        let compared = Compared::of(&left, &right, &judged, threshold, SEED);
+        let compared = Compared::of(&left, &right, &judged, threshold);
         if compared.rows.is_empty() {
             return Err(exit::usage(format!(
                 "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs of the same scenario, or of the \

@@ -85,6 +85,7 @@ fn rates_under_loss() {
     for (name, mbps) in [
         ("Mathis, C = 1 ", "11.68"),
         ("Mathis, C = 1.22", "14.31"),
+        ("Mathis, C = 1.31", "15.30"),
         ("PFTK", "10.11"),
         ("TFRC", "14.29"),
         ("CUBIC", "21.89"),

@@ -85,9 +85,9 @@ impl Stored {
     }
 }
 
-const GOOD: &[f64] = &[100.0, 101.0, 99.0, 100.5, 99.5];
-const SLOW: &[f64] = &[80.0, 81.0, 79.0, 80.5, 79.5];
-const NEAR: &[f64] = &[97.0, 98.0, 96.0, 97.5, 96.5];
+const GOOD: &[f64] = &[100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
+const SLOW: &[f64] = &[80.0, 81.0, 79.0, 80.5, 79.5, 80.0];
+const NEAR: &[f64] = &[97.0, 98.0, 96.0, 97.5, 96.5, 97.0];
 
 #[test]
 fn a_regression_beyond_the_interval_and_the_threshold_ends_with_one() {
@@ -96,7 +96,7 @@ fn a_regression_beyond_the_interval_and_the_threshold_ends_with_one() {
     let after = stored.lab("after", &[("64K", SLOW), ("128K", GOOD)]);
     let text = stored.text(&format!("before {after}"), 1);
     let row = text.lines().find(|l| l.contains("REGRESSED") && l.contains("goodput")).unwrap();
-    assert!(row.contains("64K") && row.contains("5/5") && row.contains("-20 % (-2"), "{text}");
+    assert!(row.contains("64K") && row.contains("6/6") && row.contains("-20 % (-2"), "{text}");
     assert!(text.contains("REGRESSED beyond 5 %: "), "{text}");
     // The other way round it is a gain.
     let text = stored.text("after before", 0);
@@ -132,7 +132,7 @@ fn json_holds_medians_intervals_and_runs() {
     assert_eq!((&row["metric"], &row["verdict"]), (&"goodput_bps".into(), &"worse".into()));
     assert_eq!(
         (&row["a"]["n"], &row["a"]["p50"], &row["b"]["p50"]),
-        (&5.into(), &100e6.into(), &80e6.into())
+        (&6.into(), &100e6.into(), &80e6.into())
     );
     let (low, high) =
         (row["effect_interval"]["low"].as_f64().unwrap(), row["effect_interval"]["high"].as_f64().unwrap());
@@ -156,11 +156,14 @@ fn few_runs_are_said_to_be_too_few() {
     let mut stored = Stored::new();
     stored.lab("one", &[("64K", &[100.0])]);
     stored.lab("other", &[("64K", &[50.0])]);
+    stored.lab("five", &[("64K", &SLOW[..5])]);
     let text = stored.text("one other", 0);
-    assert!(
-        text.contains("too few runs") && text.contains("no interval can be given") && text.contains("-50 %"),
-        "{text}"
-    );
+    let needed = "unknown with 1 and 1 runs: an interval and a verdict need 6 runs on each side";
+    assert!(text.contains(needed) && text.contains("-50 %") && !text.contains("sure"), "{text}");
+    // Two runs against five, which once had an interval of 90 %: none of these has one.
+    let document: Value = serde_json::from_str(&stored.text("one five --json", 0)).unwrap();
+    let row = &document["comparisons"][0];
+    assert_eq!((&row["verdict"], &row["effect_interval"]), (&"too_few_runs".into(), &Value::Null), "{row}");
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     // Half of the datagrams, and not some that were held up or overtaken.
     let standing =
         udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| overload && added >= STANDING);
-    let rose = udp.delay_variation_ns.map(|d| Nanos(d.p95)).filter(|&added| added >= STANDING);
+    let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= STANDING);
     if overload {
         evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
     }

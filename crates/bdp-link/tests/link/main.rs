@@ -6,6 +6,7 @@ mod bursts;
 mod closed_loop;
 mod conservation;
 mod copies;
+mod datagrams;
 mod half_duplex;
 mod jitter;
 mod loss;

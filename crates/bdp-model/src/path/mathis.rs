@@ -1,7 +1,12 @@
 //! Reno under light loss, after Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion
 //! Avoidance Algorithm", ACM CCR 27(3), 1997, equation 3: `BW = MSS / RTT x C / sqrt(p)`.
 //!
-//! Congestion avoidance alone: no timeouts, no limit by the receiver's window, p up to about 1 %.
+//! Congestion avoidance alone: no timeouts, no limit by the receiver's window, many round trips between losses.
+//!
+//! C depends on the pattern of losses and on how the window grows (table 1 there): 1.22 for periodic and 1.31 for independent
+//! loss where each segment that is acknowledged counts, 0.87 and 0.93 where each acknowledgement counts and only every
+//! second segment has one. Linux counts segments (RFC 3465, `tcp_cong_avoid_ai`), so delayed acknowledgements
+//! do not slow it down and the first two apply.
 
 use std::f64::consts::SQRT_2;
 
@@ -13,6 +18,10 @@ pub const C_ONE: f64 = 1.0;
 
 /// C for periodic loss and an ACK for every segment: sqrt(3/2), which print rounds to 1.22.
 pub const C_PERIODIC: f64 = 1.224_744_871_391_589;
+
+/// C for independent loss and an ACK for every segment: the mean window of AIMD(1, 1/2) under Poisson losses is 1.3098 / sqrt(p),
+/// which print rounds to 1.31.
+pub const C_INDEPENDENT: f64 = 1.309_8;
 
 /// C for periodic loss and an ACK for every second segment: sqrt(3/4), which print rounds to 0.87.
 pub const C_PERIODIC_DELAYED_ACK: f64 = C_PERIODIC / SQRT_2;

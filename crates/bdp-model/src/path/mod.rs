@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`window`] | bytes in flight for a rate, rate of a window, and the goodput that a case of the lab must reach |
 //! | [`mathis`], [`pftk`], [`tfrc`], [`cubic`] | rate under a loss probability, and the loss that a rate tolerates |
+//! | [`loss`] | which patterns of loss those models know |
 //! | [`overhead`] | what headers leave of a link's rate |
 //! | [`slow_start`] | how long a connection takes to fill its window |
 //! | [`persist`] | rate of a window too small for one segment |
@@ -11,6 +12,7 @@
 //! | [`turns`] | what a half-duplex medium leaves of its rate |
 
 pub mod cubic;
+pub mod loss;
 pub mod mathis;
 pub mod overhead;
 pub mod persist;

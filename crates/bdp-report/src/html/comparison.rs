@@ -33,9 +33,9 @@ pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, thr
         }
     }
     m.leaf("h2", &[], "How to read it");
-    let text = "Thin lines span the 5th to the 95th percentile of the runs, upright marks are medians: A above, B below. The \
-                interval of the difference is the percentile bootstrap of the two medians (Efron and Tibshirani 1993); where it \
-                leaves no difference out, a change is shown. Few runs make no sure interval: 3 on each side give 90 %, 4 give 95 %.";
+    let text = "Thin lines span the smallest to the largest run, upright marks are medians: A above, B below. The \
+                interval of the difference follows from order statistics of both sides and holds for any distribution and unequal spreads; \
+                where it excludes no difference, a change is shown. It needs 6 runs on each side, and 7 for 95 %.";
     m.leaf("p", &[], text);
     for (points, which) in [(&compared.only_a, "A"), (&compared.only_b, "B")] {
         if !points.is_empty() {
@@ -62,7 +62,7 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
             format!("{n} of {} rows REGRESSED beyond {}.", compared.rows.len(), percent(threshold))
         }
         (rows, false) => format!(
-            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} of too few runs.",
+            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} unknown: too few runs.",
             rows.len(),
             count(Shown::Better),
             count(Shown::Worse),
@@ -77,10 +77,7 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
 }
 
 fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {
-    let values = || {
-        rows.iter()
-            .flat_map(|r| [r.comparison.a.p95, r.comparison.b.p95, r.comparison.a.p50, r.comparison.b.p50])
-    };
+    let values = || rows.iter().flat_map(|r| [r.comparison.a.max, r.comparison.b.max]);
     let largest = values().fold(0.0, f64::max);
     m.leaf("h2", &[], &heading(metric));
     m.element("div", &[("class", "scroll")], |m| {
@@ -142,7 +139,7 @@ fn ranges(m: &mut Markup, a: &Values, b: &Values, largest: f64) {
         m.void("path", &[("class", "axis"), ("d", "M3 0V16")]);
         for (values, y, line, mark) in [(a, 4.5, "third-range", "third"), (b, 11.5, "range", "here")] {
             let [top, middle, bottom] = [y - 3.5, y, y + 3.5].map(number);
-            let range = format!("M{} {middle}H{}", at(values.p5), at(values.p95));
+            let range = format!("M{} {middle}H{}", at(values.min), at(values.max));
             m.void("path", &[("class", line), ("d", &range)]);
             let median = format!("M{} {top}V{bottom}", at(values.p50));
             m.void("path", &[("class", mark), ("d", &median)]);

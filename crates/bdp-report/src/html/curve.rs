@@ -176,7 +176,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     let members = curve.points.iter().map(|p| Member {
         at: p.x,
         point: None,
-        goodput: Some(Spread { median: p.goodput_bps.p50, min: p.goodput_bps.p5, max: p.goodput_bps.p95 }),
+        goodput: Some(Spread { median: p.goodput_bps.p50, min: p.goodput_bps.min, max: p.goodput_bps.max }),
         expected_bps: p.expected_bps.filter(|&e| e > 0.0),
         published: None,
         invalid_bps: Vec::new(),
@@ -189,7 +189,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
         on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
         members,
         known: Some(curve),
-        range: "5th to 95th percentile of the runs",
+        range: "smallest to largest of the runs",
     })
 }
 
@@ -326,21 +326,22 @@ impl Curve<'_, '_> {
     pub fn knee_words(&self) -> Option<String> {
         let known = self.known.as_ref()?;
         let what = crate::sweep::quantity(known.axis);
-        let best = known.best_bps();
+        let level = known.plateau().bps;
         let goodput = |index: usize| known.points[index].goodput_bps.p50;
         let last = known.points.len().checked_sub(1)?;
         Some(match known.knee()? {
             Knee::At(index) => format!(
-                "At {} it reaches {}, {} of the best: more {what} gains little.",
+                "At {} it reaches {}, {} of the plateau: more {what} gains little{}.",
                 place(known, index),
                 format_bps(goodput(index)),
-                percent(goodput(index) / best)
+                percent(goodput(index) / level),
+                crate::sweep::doubt(known, index)
             ),
             Knee::Below => format!(
-                "The smallest {what}, {}, already gives {} of the best, {}.",
+                "The smallest {what}, {}, already gives {} of the plateau, {}.",
                 place(known, 0),
-                percent(goodput(0) / best),
-                format_bps(best)
+                percent(goodput(0) / level),
+                format_bps(level)
             ),
             Knee::Above => format!(
                 "It still rises at the largest {what}, {}: {}.",

@@ -40,10 +40,10 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
     let one_way = udp.one_way_delay_ns.map(|d| {
         let ms = |ns: i64| three_digits(ns as f64 / 1e6);
         format!(
-            "min {}, p50 {}, p99 {} ms, all off by up to {} ms as the clocks differ",
+            "min {}, p50 {}{} ms, all off by up to {} ms as the clocks differ",
             ms(d.min),
             ms(d.p50),
-            ms(d.p99),
+            d.p99.map_or_else(String::new, |p99| format!(", p99 {}", ms(p99))),
             three_digits(d.clock_error as f64 / 1e6)
         )
     });
@@ -120,5 +120,6 @@ fn verdict(trial: &Trial) -> &'static str {
 
 fn quantiles(d: &Distribution) -> String {
     let ms = |ns: u64| three_digits(ns as f64 / 1e6);
-    format!("p50 {}, p95 {}, p99 {} ms", ms(d.p50), ms(d.p95), ms(d.p99))
+    let known = |name, ns: Option<u64>| ns.map_or_else(String::new, |ns| format!(", {name} {}", ms(ns)));
+    format!("p50 {}{}{} ms", ms(d.p50), known("p95", d.p95), known("p99", d.p99))
 }

@@ -63,16 +63,23 @@ pub(crate) fn figure(
 }
 
 fn quantiles(summary: &RttSummary) -> Vec<(f64, f64)> {
-    [(summary.min, 0.0), (summary.p50, 50.0), (summary.p95, 95.0), (summary.p99, 99.0), (summary.max, 100.0)]
-        .map(|(ns, share)| (ns as f64 / 1e6, share))
-        .to_vec()
+    [
+        (Some(summary.min), 0.0),
+        (Some(summary.p50), 50.0),
+        (summary.p95, 95.0),
+        (summary.p99, 99.0),
+        (Some(summary.max), 100.0),
+    ]
+    .into_iter()
+    .filter_map(|(ns, share)| Some((ns? as f64 / 1e6, share)))
+    .collect()
 }
 
 fn words(summary: &RttSummary, name: &str) -> String {
-    let ms = |ns: u64| significant(ns as f64 / 1e6);
+    let ms = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns as f64 / 1e6));
     let mut text = format!(
         "{name}: {} / {} / {} ms at p50 / p95 / p99 of {} probes",
-        ms(summary.p50),
+        ms(Some(summary.p50)),
         ms(summary.p95),
         ms(summary.p99),
         summary.received

@@ -295,7 +295,9 @@ fn row(
     let bytes = |b: Option<u64>| b.map_or_else(dash, |b| size(b as f64));
     let spread = direction.spread.filter(|s| s.intervals > 1);
     let cells = [
-        spread.map_or_else(dash, |s| format!("{} to {}", unit.format(s.p5), unit.format(s.p95))),
+        spread
+            .and_then(|s| s.range())
+            .map_or_else(dash, |(low, high, _)| format!("{} to {}", unit.format(low), unit.format(high))),
         run.ceiling.as_ref().map_or_else(dash, |c| percent(direction.goodput_bps / c.goodput_bps)),
         direction.retransmits.map_or_else(dash, |n| n.to_string()),
         direction.rtt_ns.loaded.as_ref().map_or_else(dash, quantiles),
@@ -317,8 +319,8 @@ fn row(
 }
 
 fn quantiles(summary: &RttSummary) -> String {
-    let ms = |ns: u64| significant(ns as f64 / 1e6);
-    format!("{} / {} / {}", ms(summary.p50), ms(summary.p95), ms(summary.p99))
+    let ms = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns as f64 / 1e6));
+    format!("{} / {} / {}", ms(Some(summary.p50)), ms(summary.p95), ms(summary.p99))
 }
 
 /// Measurements that differ in what was varied: a curve for each direction, and the table of all.

@@ -77,7 +77,7 @@ fn delays(udp: &UdpReport) -> String {
         let of = |ns: i64| ms(ns as f64);
         format!(
             "one way {} ms min/p50/p99, {}{} by the clocks",
-            [of(d.min), of(d.p50), of(d.p99)].join("/"),
+            [of(d.min), of(d.p50), d.p99.map_or_else(|| "-".to_owned(), of)].join("/"),
             "+-",
             ms(d.clock_error as f64)
         )
@@ -91,7 +91,7 @@ fn gaps(udp: &UdpReport) -> Option<String> {
 }
 
 fn three(d: &Distribution) -> String {
-    [d.p50, d.p95, d.p99].map(|ns| ms(ns as f64)).join("/")
+    [Some(d.p50), d.p95, d.p99].map(|ns| ns.map_or_else(|| "-".to_owned(), |ns| ms(ns as f64))).join("/")
 }
 
 fn ms(ns: f64) -> String {

@@ -51,7 +51,11 @@ fn summary(measurements: &[Measurement], way: Way) -> Value {
 fn quantiles(measurements: &[Measurement], of: impl Fn(Quantile) -> Figure) -> Value {
     let mut all = Map::new();
     for quantile in Quantile::ALL {
-        let Some(median) = figure(of(quantile), measurements) else { return Value::Null };
+        let median = figure(of(quantile), measurements);
+        if median.is_none() && quantile == Quantile::Min {
+            return Value::Null;
+        }
+        // Null too where no run had the samples for it.
         all.insert(quantile.name().to_owned(), value!(median));
     }
     Value::Object(all)

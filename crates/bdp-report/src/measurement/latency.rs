@@ -42,7 +42,8 @@ fn each_way(report: &EachWayReport) -> Option<String> {
     let loaded = report.loaded?;
     let of = |way: &OneWayDelay, idle: Option<OneWayDelay>| {
         let idle = idle.map_or_else(String::new, |idle| format!(" (idle {})", ms(idle.p50)));
-        format!("{}/{}/{} ms{idle}", ms(way.p50), ms(way.p95), ms(way.p99))
+        let known = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), ms);
+        format!("{}/{}/{} ms{idle}", ms(way.p50), known(way.p95), known(way.p99))
     };
     Some(format!(
         "probes there {}, back {}; p50/p95/p99 under load, each off by up to {} ms, the clocks' error",
@@ -64,7 +65,13 @@ mod tests {
 
     #[test]
     fn a_queue_is_told_on_its_way() {
-        let way = |p50, p99| OneWayDelay { p50, p95: p99, p99, clock_error: 25_000, ..Default::default() };
+        let way = |p50, p99| OneWayDelay {
+            p50,
+            p95: Some(p99),
+            p99: Some(p99),
+            clock_error: 25_000,
+            ..Default::default()
+        };
         let idle = EachWay { there: way(10_000_000, 10_100_000), back: way(10_050_000, 10_100_000) };
         let loaded = EachWay { there: way(48_000_000, 50_000_000), back: way(10_060_000, 10_200_000) };
         let report = EachWayReport { idle: Some(idle), loaded: Some(loaded) };

@@ -163,7 +163,8 @@ fn idle(measurements: &[Measurement]) -> Option<Cell> {
         return one.rtt_idle_ns.map(|idle| rtt(Some(idle)));
     }
     let ms = |quantile| Some(three_digits(figure(Figure::RttIdle(quantile), measurements)? / 1e6));
-    let (p50, p95, p99) = (ms(Quantile::P50)?, ms(Quantile::P95)?, ms(Quantile::P99)?);
+    let known = |quantile| ms(quantile).unwrap_or_else(|| "-".to_owned());
+    let (p50, p95, p99) = (ms(Quantile::P50)?, known(Quantile::P95), known(Quantile::P99));
     Some(Cell::plain(format!("{p50}/{p95}/{p99}")))
 }
 
@@ -173,8 +174,8 @@ fn rtt(summary: Option<RttSummary>) -> Cell {
         None => Cell::plain("-"),
         Some(rtt) if rtt.received == 0 => Cell::plain("no answer"),
         Some(rtt) => {
-            let ms = |ns: u64| three_digits(ns as f64 / 1e6);
-            Cell::plain(format!("{}/{}/{}", ms(rtt.p50), ms(rtt.p95), ms(rtt.p99)))
+            let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
+            Cell::plain(format!("{}/{}/{}", ms(Some(rtt.p50)), ms(rtt.p95), ms(rtt.p99)))
         }
     }
 }
@@ -238,9 +239,13 @@ fn start(m: &Measurement, style: &Style) -> String {
 fn spread(measurements: &[Measurement], style: &Style) -> String {
     let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
     let mut parts = Vec::new();
+    let mut which = "p5..p95";
     for way in ways(measurements) {
         let range = match measurements {
-            [one] => of(one, way).and_then(|d| d.spread).map(|s| (s.p5, s.p95)),
+            [one] => of(one, way).and_then(|d| d.spread).and_then(|s| s.range()).map(|(low, high, of)| {
+                which = of;
+                (low, high)
+            }),
             several => Spread::of(values(Figure::Goodput(way), several)).map(|s| (s.min, s.max)),
         };
         if let Some((low, high)) = range {
@@ -251,7 +256,7 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
         return String::new();
     }
     let of_what = match measurements.len() {
-        1 => "p5..p95 of intervals; one run, no interval of confidence".to_owned(),
+        1 => format!("{which} of intervals; one run, no interval of confidence"),
         n => {
             let medians: Vec<String> = ways(measurements)
                 .into_iter()

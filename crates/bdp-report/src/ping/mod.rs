@@ -75,6 +75,11 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
     rows.extend(shares.and_then(|s| s.near_ns).map(|d| ("near stack", d)));
     rows.extend(shares.and_then(|s| s.far_ns).map(|d| ("far end", d)));
     rows.extend(shares.and_then(|s| s.path_ns).map(|d| ("path", d)));
+    // Of few probes there is no such percentile.
+    let resolved = |pick: fn(&Distribution) -> Option<u64>| -> Vec<Cell> {
+        let printed = |ns: u64| three_digits(ns as f64 / factor);
+        rows.iter().map(|(_, d)| Cell::plain(pick(d).map_or_else(|| "-".to_owned(), printed))).collect()
+    };
     let of = |pick: fn(&Distribution) -> u64| -> Vec<Cell> {
         rows.iter().map(|(_, d)| Cell::plain(three_digits(pick(d) as f64 / factor))).collect()
     };
@@ -86,10 +91,10 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
         Column::new(["", unit], Align::Left, names.collect()),
         Column::new(["", "min"], Align::Point, of(|d| d.min)),
         Column::new(["", "p50"], Align::Point, of(|d| d.p50)),
-        Column::new(["", "p90"], Align::Point, of(|d| d.p90)),
-        Column::new(["", "p95"], Align::Point, of(|d| d.p95)),
-        Column::new(["", "p99"], Align::Point, of(|d| d.p99)),
-        Column::new(["", "p99.9"], Align::Point, of(|d| d.p999)),
+        Column::new(["", "p90"], Align::Point, resolved(|d| d.p90)),
+        Column::new(["", "p95"], Align::Point, resolved(|d| d.p95)),
+        Column::new(["", "p99"], Align::Point, resolved(|d| d.p99)),
+        Column::new(["", "p99.9"], Align::Point, resolved(|d| d.p999)),
         Column::new(["", "max"], Align::Point, of(|d| d.max)),
         Column::new(["", "mean"], Align::Point, of(|d| d.mean)),
     ];

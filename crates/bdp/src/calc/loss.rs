@@ -8,14 +8,15 @@ use super::table::{columns, digits};
 use super::{Answer, mss, positive};
 
 pub const AFTER_HELP: &str = "\
-Formulas, with p the loss probability of data segments, for periodic loss and one stream:
+Formulas, with p the loss probability of data segments, for one stream:
   Mathis  MSS / RTT x C / sqrt(p)                         Mathis et al., CCR 27(3), 1997, eq. 3
-          C = 1 as a rule of thumb; sqrt(3/2) = 1.22 for periodic loss, every segment acknowledged
+          C = 1 as a rule of thumb; sqrt(3/2) = 1.22 for periodic loss, 1.31 for independent loss, where each
+          acknowledged segment counts, as in Linux
   PFTK    MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2))
                                                           Padhye et al., SIGCOMM 1998
   TFRC    the same without the minimum, b = 1, T0 = 4 RTT RFC 5348, section 3.1
   CUBIC   MSS / RTT x max(1.054 (RTT / p)^0.75, sqrt(1.5 / p))
-                                                          RFC 9438, sections 5 and 4.3
+                                                          RFC 9438, sections 5 and 4.3; periodic loss
 BBR has no such bound.
 
 Examples: bdp calc loss --rtt 100ms --loss 1e-4
@@ -127,18 +128,21 @@ impl LossArgs {
 enum Model {
     MathisOne,
     MathisPeriodic,
+    MathisIndependent,
     Pftk,
     Tfrc,
     Cubic,
 }
 
 impl Model {
-    const ALL: [Self; 5] = [Self::MathisOne, Self::MathisPeriodic, Self::Pftk, Self::Tfrc, Self::Cubic];
+    const ALL: [Self; 6] =
+        [Self::MathisOne, Self::MathisPeriodic, Self::MathisIndependent, Self::Pftk, Self::Tfrc, Self::Cubic];
 
     fn name(self) -> &'static str {
         match self {
             Self::MathisOne => "Mathis, C = 1",
             Self::MathisPeriodic => "Mathis, C = 1.22",
+            Self::MathisIndependent => "Mathis, C = 1.31",
             Self::Pftk => "PFTK",
             Self::Tfrc => "TFRC",
             Self::Cubic => "CUBIC",
@@ -149,6 +153,7 @@ impl Model {
         match self {
             Self::MathisOne => "mathis_c1",
             Self::MathisPeriodic => "mathis_c1.22",
+            Self::MathisIndependent => "mathis_c1.31",
             Self::Pftk => "pftk",
             Self::Tfrc => "tfrc",
             Self::Cubic => "cubic",
@@ -159,6 +164,7 @@ impl Model {
         match self {
             Self::MathisOne => "Reno, no timeouts; rule of thumb".to_owned(),
             Self::MathisPeriodic => "Reno, no timeouts; periodic loss".to_owned(),
+            Self::MathisIndependent => "Reno, no timeouts; independent loss".to_owned(),
             Self::Pftk => {
                 format!("Reno with timeouts; b = {}, T0 = {}", args.segments_per_ack, args.timeout())
             }
@@ -171,6 +177,7 @@ impl Model {
         match self {
             Self::MathisOne => mathis::rate_bps(args.mss, args.rtt, loss, mathis::C_ONE),
             Self::MathisPeriodic => mathis::rate_bps(args.mss, args.rtt, loss, mathis::C_PERIODIC),
+            Self::MathisIndependent => mathis::rate_bps(args.mss, args.rtt, loss, mathis::C_INDEPENDENT),
             Self::Pftk => pftk::rate_bps(args.mss, args.rtt, loss, args.ends()),
             Self::Tfrc => tfrc::rate_bps(args.mss, args.rtt, loss),
             Self::Cubic => cubic::rate_bps(args.mss, args.rtt, loss),
@@ -181,6 +188,9 @@ impl Model {
         match self {
             Self::MathisOne => mathis::tolerated_loss(args.mss, args.rtt, rate_bps, mathis::C_ONE),
             Self::MathisPeriodic => mathis::tolerated_loss(args.mss, args.rtt, rate_bps, mathis::C_PERIODIC),
+            Self::MathisIndependent => {
+                mathis::tolerated_loss(args.mss, args.rtt, rate_bps, mathis::C_INDEPENDENT)
+            }
             Self::Pftk => pftk::tolerated_loss(args.mss, args.rtt, rate_bps, args.ends()),
             Self::Tfrc => tfrc::tolerated_loss(args.mss, args.rtt, rate_bps),
             Self::Cubic => cubic::tolerated_loss(args.mss, args.rtt, rate_bps),

@@ -1,6 +1,7 @@
 //! `bdp calc rate`.
 
 use bdp_model::link::ETHERNET_OVERHEAD_BYTES;
+use bdp_model::path::loss::SegmentLoss;
 use bdp_model::path::overhead::{Transport, header_bytes};
 use bdp_model::path::window::{Congestion, Path, WindowOnWire, expect_goodput, rate_bps};
 use bdp_model::scenario::Family;
@@ -60,7 +61,7 @@ impl RateArgs {
             mss_bytes: self.mss,
             header_bytes: header_bytes(Family::Ipv4, Transport::TcpTimestamps),
             rtt: self.rtt,
-            loss: 0.0,
+            loss: SegmentLoss::None,
             congestion: Congestion::Unmodelled,
         };
         let bytes = self.window.as_bytes();

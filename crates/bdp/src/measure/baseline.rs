@@ -1,6 +1,6 @@
 //! A stored run to compare with.
 
-use bdp_model::comparison::{Comparison, THRESHOLD, Verdict};
+use bdp_model::comparison::{Comparison, LEAST_RUNS, THRESHOLD, Verdict};
 use bdp_model::figure::{Figure, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::units::ByteCount;
@@ -9,9 +9,6 @@ use bdp_store::{RunKind, SqliteStore, Store};
 use crate::exit;
 use crate::output::tame;
 use crate::store::refuse;
-
-/// Resamples are drawn from this, so that a comparison repeats.
-const SEED: u64 = 1;
 
 /// Measurements of a stored run.
 pub struct Baseline {
@@ -63,7 +60,7 @@ impl Baseline {
         for &way in &self.directions {
             for figure in [Figure::Goodput(way), Figure::RttLoaded(way, Quantile::P95)] {
                 let (before, now) = (values(figure, &self.measurements), values(figure, measured));
-                let Some(comparison) = Comparison::of(&before, &now, figure.better(), SEED) else { continue };
+                let Some(comparison) = Comparison::of(&before, &now, figure.better()) else { continue };
                 let worse = matches!(figure, Figure::Goodput(_)) && comparison.regressed(THRESHOLD);
                 regressed |= worse;
                 text.push_str(&line(&self.run, figure, &comparison, worse));
@@ -105,13 +102,13 @@ fn line(run: &str, figure: Figure, comparison: &Comparison, regressed: bool) -> 
     let signed = |share: f64| format!("{:+.1} %", share * 100.0);
     let effect = comparison.effect.map_or_else(String::new, |effect| format!(", {}", signed(effect)));
     let interval = comparison.effect_interval.as_ref().map_or_else(String::new, |i| {
-        format!(" ({:.0} %: {} to {})", i.confidence * 100.0, signed(i.low), signed(i.high))
+        format!(" ({:.0} %: {} to {})", (i.confidence * 100.0).floor(), signed(i.low), signed(i.high))
     });
     let verdict = match comparison.verdict {
         _ if regressed => "REGRESSED".to_owned(),
         Verdict::TooFewRuns => {
             format!(
-                "too few runs to tell, {} and {}; --runs 3 or more of each",
+                "unknown with {} and {} runs: needs {LEAST_RUNS} runs on each side (--runs {LEAST_RUNS})",
                 comparison.a.n, comparison.b.n
             )
         }

@@ -18,7 +18,7 @@ pub fn judge(expectations: &[Expectation], measured: &[Measurement]) -> Exit {
         let median = if measured.len() > 1 { ", the median of the runs" } else { "" };
         output::note(&match judgement.found {
             Some(found) => format!("MISSED  {expectation}: {}{median}", expectation.figure.format(found)),
-            None => format!("MISSED  {expectation}: it was not measured"),
+            None => format!("MISSED  {expectation}: not measured, or too few samples for this percentile"),
         });
     }
     exit

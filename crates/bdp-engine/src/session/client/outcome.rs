@@ -1,8 +1,9 @@
 //! What both ends tell of a flow, put together.
 
+use bdp_model::comparison::Values;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
 use bdp_model::record::{RttReport, WindowReport};
-use bdp_model::stats::{median, percentile};
+use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
@@ -109,16 +110,19 @@ fn spread(received: &Received) -> Option<Spread> {
         .collect();
     // Not the longest: a single one during which an end did not run would leave out all the others.
     let usual = median(&mut intervals.iter().map(|&(ns, _)| ns as f64).collect::<Vec<_>>())?;
-    let mut goodput: Vec<f64> = intervals
+    let goodput: Vec<f64> = intervals
         .iter()
         .filter(|&&(ns, _)| ns as f64 * 2.0 > usual)
         .map(|&(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
         .collect();
+    let values = Values::of(&goodput)?;
     Some(Spread {
-        intervals: goodput.len() as u64,
-        p5: percentile(&mut goodput, 5.0)?,
-        p50: percentile(&mut goodput, 50.0)?,
-        p95: percentile(&mut goodput, 95.0)?,
+        intervals: values.n as u64,
+        min: Some(values.min),
+        p5: values.p5,
+        p50: values.p50,
+        p95: values.p95,
+        max: Some(values.max),
     })
 }
 
@@ -291,7 +295,7 @@ mod tests {
             ..Default::default()
         };
         let spread = spread(&received).unwrap();
-        assert_eq!((spread.intervals, spread.p5, spread.p95), (6, 8e6, 8e6));
+        assert_eq!((spread.intervals, spread.min, spread.max, spread.p5), (6, Some(8e6), Some(8e6), None));
     }
 
     #[test]

@@ -137,21 +137,35 @@ pub(crate) fn points(records: &[Record]) -> Vec<Point<'_>> {
     sorted
 }
 
-fn sort_by_params(points: &mut Vec<Point<'_>>) {
-    let paths: std::collections::BTreeSet<&String> = points.iter().flat_map(|p| p.params.keys()).collect();
+/// Every record, in the natural order of their points and of the attempts at each.
+pub fn in_order(records: &[Record]) -> Vec<&Record> {
+    points(records).into_iter().flat_map(|point| point.records).collect()
+}
+
+/// The natural order of parameters and repetitions, as indices: by each parameter in turn, quantities by size and words by their
+/// letters, since what is measured in random order tells no other.
+pub fn natural_order(all: &[(&BTreeMap<String, Value>, u32)]) -> Vec<usize> {
+    let paths: std::collections::BTreeSet<&String> =
+        all.iter().flat_map(|(params, _)| params.keys()).collect();
     let columns: Vec<Vec<f64>> = paths
         .iter()
-        .map(|path| ranks(&points.iter().map(|p| p.params.get(*path)).collect::<Vec<_>>()))
+        .map(|path| ranks(&all.iter().map(|(params, _)| params.get(*path)).collect::<Vec<_>>()))
         .collect();
-    let mut order: Vec<usize> = (0..points.len()).collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&a, &b| {
-        columns.iter().map(|c| c[a].total_cmp(&c[b])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        let by_params = columns.iter().map(|c| c[a].total_cmp(&c[b])).find(|o| o.is_ne());
+        by_params.unwrap_or(Ordering::Equal).then(all[a].1.cmp(&all[b].1))
     });
+    order
+}
+
+fn sort_by_params(points: &mut Vec<Point<'_>>) {
+    let order = natural_order(&points.iter().map(|p| (p.params, 0)).collect::<Vec<_>>());
     let mut taken: Vec<Option<Point<'_>>> = points.drain(..).map(Some).collect();
     points.extend(order.into_iter().filter_map(|i| taken[i].take()));
 }
 
-/// A sort key for each value: its quantity where all are quantities of one kind, else where it first appears.
+/// A sort key for each value: its quantity where all are quantities of one kind, else its place in the alphabet.
 fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
     let kinds: [fn(&str) -> Option<f64>; 4] = [
         |t| t.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64),
@@ -172,7 +186,11 @@ fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
             return quantities;
         }
     }
-    values.iter().map(|v| values.iter().position(|w| w == v).unwrap_or(0) as f64).collect()
+    let texts: Vec<String> = values.iter().map(|v| v.map_or_else(String::new, Value::to_string)).collect();
+    let mut alphabet: Vec<&String> = texts.iter().collect();
+    alphabet.sort_unstable();
+    alphabet.dedup();
+    texts.iter().map(|text| alphabet.binary_search(&text).unwrap_or(0) as f64).collect()
 }
 
 #[cfg(test)]
@@ -180,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_sort_by_size_and_words_by_appearance() {
+    fn quantities_sort_by_size_and_words_by_their_letters() {
         let sorted = |texts: &[&str]| {
             let values: Vec<Value> = texts.iter().map(|&t| t.into()).collect();
             let ranks = ranks(&values.iter().map(Some).collect::<Vec<_>>());
@@ -192,7 +210,7 @@ mod tests {
         assert_eq!(sorted(&["1s", "300us", "2ms"]), ["300us", "2ms", "1s"]);
         assert_eq!(sorted(&["1Gbit", "900Mbit"]), ["900Mbit", "1Gbit"]);
         assert_eq!(sorted(&["5%", "0.1%"]), ["0.1%", "5%"]);
-        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["reno", "bbr", "cubic"]);
+        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["bbr", "cubic", "reno"]);
     }
 
     #[test]

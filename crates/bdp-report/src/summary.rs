@@ -8,6 +8,8 @@ use bdp_model::stats;
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 use serde_json::Value;
 
+use crate::number::three_digits;
+
 /// Every attempt at one point of a scenario's sweep.
 pub(crate) struct Point<'a> {
     /// Name of the scenario.
@@ -84,9 +86,40 @@ impl<'a> Point<'a> {
         }))
     }
 
-    /// Smallest idle round trip of any valid record.
+    /// Smallest idle round trip of any valid record; `None` where flows between other hosts had one of their own.
     pub fn rtt_idle_min_ns(&self) -> Option<u64> {
-        self.valid().filter_map(|r| r.rtt_idle_ns).min()
+        self.valid().filter_map(|r| r.rtt_idle_ns).min().filter(|_| self.has_one_path())
+    }
+
+    /// Whether all flows went between the same two hosts, so that one round trip is that of all.
+    pub fn has_one_path(&self) -> bool {
+        self.valid().all(|record| {
+            let mut ends =
+                record.flows.iter().map(|f| if f.from < f.to { [&f.from, &f.to] } else { [&f.to, &f.from] });
+            let first = ends.next();
+            ends.all(|other| Some(other) == first)
+        })
+    }
+
+    /// Smallest idle round trip of any valid record in milliseconds as text; of several paths from the shortest to the longest:
+    /// `24.3..42.0`.
+    pub fn rtt_idle_text(&self) -> Option<String> {
+        let mut paths: BTreeMap<[&str; 2], u64> = BTreeMap::new();
+        for flow in self.valid().flat_map(|r| &r.flows) {
+            let ends = [flow.from.as_str().min(&flow.to), flow.from.as_str().max(&flow.to)];
+            if let Some(idle) = &flow.rtt_ns.idle {
+                let least = paths.entry(ends).or_insert(idle.min);
+                *least = idle.min.min(*least);
+            }
+        }
+        let text = |ns: u64| three_digits(ns as f64 / 1e6);
+        match (paths.values().min(), paths.values().max()) {
+            (Some(&low), Some(&high)) if text(low) != text(high) => {
+                Some(format!("{}..{}", text(low), text(high)))
+            }
+            (Some(&low), _) if !self.has_one_path() => Some(text(low)),
+            _ => self.rtt_idle_min_ns().map(text),
+        }
     }
 
     /// Window on the wire, bytes.

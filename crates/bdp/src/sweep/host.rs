@@ -49,7 +49,6 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         kept: Vec::new(),
         seed: args.seed.unwrap_or_else(|| machine::unix_ms() % SEEDS),
     };
-    output::note(&format!("points in random order; --seed {} repeats it", sweep.seed));
     let outcome = sweep.carry_out(varied);
     let Sweep { run, kept, .. } = sweep;
     let kept = in_order(kept);
@@ -186,6 +185,7 @@ impl Sweep<'_> {
                     started_unix_ms: measurement.started_unix_ms,
                     ..NewRun::default()
                 };
+                output::note(&format!("points in random order; --seed {} repeats it", self.seed));
                 self.run.insert(self.store.begin_run(&new).map_err(refuse)?).clone()
             }
         };

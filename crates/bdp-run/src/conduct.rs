@@ -440,7 +440,8 @@ impl Session<'_> {
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }
-        let probing = self.start_probes(echoes, LOADED_PROBE_INTERVAL, last_end)?;
+        // Until they are stopped: a flow's time begins with its first byte, however late that comes.
+        let probing = self.start_probes(echoes, LOADED_PROBE_INTERVAL, last_end + PATIENCE)?;
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;

@@ -436,7 +436,7 @@ fn the_ceiling_is_the_slowest_nic_less_headers() {
 fn each_way(idle: [i64; 2], loaded: [i64; 2]) -> EachWayReport {
     let delay = |ms: i64| {
         let ns = ms * MS as i64;
-        OneWayDelay { min: ns, p50: ns, p95: ns, p99: ns, max: ns, clock_error: 12 * MS }
+        OneWayDelay { min: ns, p50: ns, p95: Some(ns), p99: Some(ns), max: ns, clock_error: 12 * MS }
     };
     let both = |[there, back]: [i64; 2]| Some(EachWay { there: delay(there), back: delay(back) });
     EachWayReport { idle: both(idle), loaded: both(loaded) }

@@ -16,6 +16,7 @@ pub mod link;
 pub mod measurement;
 pub mod mtu_search;
 pub mod one_way;
+pub mod order;
 pub mod path;
 pub mod payload;
 pub mod ping;

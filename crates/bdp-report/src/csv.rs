@@ -8,7 +8,7 @@ use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
 use crate::plain::plain;
-use crate::summary::{Ending, ending};
+use crate::summary::{Ending, ending, in_order};
 
 const HEADER: [&str; 40] = [
     "scenario",
@@ -217,7 +217,7 @@ fn assignments(params: &BTreeMap<String, Value>) -> String {
 /// any flow did has a row of its own.
 pub fn csv(records: &[Record]) -> String {
     let mut text = row(HEADER.into_iter().chain(DATAGRAMS).map(str::to_owned));
-    for record in records {
+    for record in in_order(records) {
         let flows = record.flows.len().max(1);
         for index in 0..flows {
             let udp = record.flows.get(index).and_then(|flow| flow.udp.as_ref());
@@ -240,7 +240,8 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
         Some(error) => error.clone(),
         None => record.fidelity.why_invalid(),
     };
-    let [idle, loaded] = [record.rtt_ns.idle, record.rtt_ns.loaded].map(quantiles);
+    let rtt = flow.map_or(&record.rtt_ns, |flow| &flow.rtt_ns);
+    let [idle, loaded] = [rtt.idle, rtt.loaded].map(quantiles);
     let [idle_min, idle_p50, idle_p95, idle_p99] = idle;
     let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = loaded;
     [

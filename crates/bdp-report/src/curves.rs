@@ -145,8 +145,9 @@ fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Plac
         socket_buffer_bytes: middle(&|r| r.window.socket_buffer_bytes),
         on_the_wire_bytes: middle(&|r| r.window.on_the_wire_bytes),
         rtt_idle_ns: point.rtt_idle_min_ns(),
-        rtt_idle_p95_ns: middle(&|r| p95(&r.rtt_ns.idle)),
-        rtt_loaded_p95_ns: middle(&|r| p95(&r.rtt_ns.loaded)),
+        // Of flows over several paths no round trip is that of all.
+        rtt_idle_p95_ns: middle(&|r| p95(&r.rtt_ns.idle)).filter(|_| point.has_one_path()),
+        rtt_loaded_p95_ns: middle(&|r| p95(&r.rtt_ns.loaded)).filter(|_| point.has_one_path()),
         retransmits: middle(&|r| r.flows.iter().map(|f| f.retransmits).sum()),
     })
 }

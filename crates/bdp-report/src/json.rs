@@ -3,18 +3,18 @@
 use bdp_model::record::Record;
 use serde_json::{Value, json as value};
 
-use crate::summary::{Ending, Point, points};
+use crate::summary::{Ending, Point, in_order, points};
 
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const CASES_SCHEMA: &str = "bdp.cases/1";
 
-/// `{"schema", "bdp", "cases", "summary"}`: the records in the order given, complete, and one summary for each
-/// scenario and point of its parameters. A number that is not finite becomes null.
+/// `{"schema", "bdp", "cases", "summary"}`: the records in the natural order of their points, complete, and one summary for
+/// each scenario and point of its parameters. A number that is not finite becomes null.
 pub fn json(records: &[Record]) -> Value {
     value!({
         "schema": CASES_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
-        "cases": records,
+        "cases": in_order(records),
         "summary": points(records).iter().map(summary).collect::<Vec<_>>(),
     })
 }

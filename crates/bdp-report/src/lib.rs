@@ -41,5 +41,6 @@ pub use ping::{csv_of_ping, ping_text};
 pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;
+pub use summary::{in_order, natural_order};
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};

@@ -8,6 +8,8 @@ use bdp_model::stats;
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 use serde_json::Value;
 
+use crate::number::three_digits;
+
 /// Every attempt at one point of a scenario's sweep.
 pub(crate) struct Point<'a> {
     /// Name of the scenario.
@@ -84,9 +86,40 @@ impl<'a> Point<'a> {
         }))
     }
 
-    /// Smallest idle round trip of any valid record.
+    /// Smallest idle round trip of any valid record; `None` where flows between other hosts had one of their own.
     pub fn rtt_idle_min_ns(&self) -> Option<u64> {
-        self.valid().filter_map(|r| r.rtt_idle_ns).min()
+        self.valid().filter_map(|r| r.rtt_idle_ns).min().filter(|_| self.has_one_path())
+    }
+
+    /// Whether all flows went between the same two hosts, so that one round trip is that of all.
+    pub fn has_one_path(&self) -> bool {
+        self.valid().all(|record| {
+            let mut ends =
+                record.flows.iter().map(|f| if f.from < f.to { [&f.from, &f.to] } else { [&f.to, &f.from] });
+            let first = ends.next();
+            ends.all(|other| Some(other) == first)
+        })
+    }
+
+    /// Smallest idle round trip of any valid record in milliseconds as text; of several paths from the shortest to the longest:
+    /// `24.3..42.0`.
+    pub fn rtt_idle_text(&self) -> Option<String> {
+        let mut paths: BTreeMap<[&str; 2], u64> = BTreeMap::new();
+        for flow in self.valid().flat_map(|r| &r.flows) {
+            let ends = [flow.from.as_str().min(&flow.to), flow.from.as_str().max(&flow.to)];
+            if let Some(idle) = &flow.rtt_ns.idle {
+                let least = paths.entry(ends).or_insert(idle.min);
+                *least = idle.min.min(*least);
+            }
+        }
+        let text = |ns: u64| three_digits(ns as f64 / 1e6);
+        match (paths.values().min(), paths.values().max()) {
+            (Some(&low), Some(&high)) if text(low) != text(high) => {
+                Some(format!("{}..{}", text(low), text(high)))
+            }
+            (Some(&low), _) if !self.has_one_path() => Some(text(low)),
+            _ => self.rtt_idle_min_ns().map(text),
+        }
     }
 
     /// Window on the wire, bytes.
@@ -137,21 +170,35 @@ pub(crate) fn points(records: &[Record]) -> Vec<Point<'_>> {
     sorted
 }
 
-fn sort_by_params(points: &mut Vec<Point<'_>>) {
-    let paths: std::collections::BTreeSet<&String> = points.iter().flat_map(|p| p.params.keys()).collect();
+/// Every record, in the natural order of their points and of the attempts at each.
+pub fn in_order(records: &[Record]) -> Vec<&Record> {
+    points(records).into_iter().flat_map(|point| point.records).collect()
+}
+
+/// The natural order of parameters and repetitions, as indices: by each parameter in turn, quantities by size and words by their
+/// letters, since what is measured in random order tells no other.
+pub fn natural_order(all: &[(&BTreeMap<String, Value>, u32)]) -> Vec<usize> {
+    let paths: std::collections::BTreeSet<&String> =
+        all.iter().flat_map(|(params, _)| params.keys()).collect();
     let columns: Vec<Vec<f64>> = paths
         .iter()
-        .map(|path| ranks(&points.iter().map(|p| p.params.get(*path)).collect::<Vec<_>>()))
+        .map(|path| ranks(&all.iter().map(|(params, _)| params.get(*path)).collect::<Vec<_>>()))
         .collect();
-    let mut order: Vec<usize> = (0..points.len()).collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&a, &b| {
-        columns.iter().map(|c| c[a].total_cmp(&c[b])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        let by_params = columns.iter().map(|c| c[a].total_cmp(&c[b])).find(|o| o.is_ne());
+        by_params.unwrap_or(Ordering::Equal).then(all[a].1.cmp(&all[b].1))
     });
+    order
+}
+
+fn sort_by_params(points: &mut Vec<Point<'_>>) {
+    let order = natural_order(&points.iter().map(|p| (p.params, 0)).collect::<Vec<_>>());
     let mut taken: Vec<Option<Point<'_>>> = points.drain(..).map(Some).collect();
     points.extend(order.into_iter().filter_map(|i| taken[i].take()));
 }
 
-/// A sort key for each value: its quantity where all are quantities of one kind, else where it first appears.
+/// A sort key for each value: its quantity where all are quantities of one kind, else its place in the alphabet.
 fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
     let kinds: [fn(&str) -> Option<f64>; 4] = [
         |t| t.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64),
@@ -172,7 +219,11 @@ fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
             return quantities;
         }
     }
-    values.iter().map(|v| values.iter().position(|w| w == v).unwrap_or(0) as f64).collect()
+    let texts: Vec<String> = values.iter().map(|v| v.map_or_else(String::new, Value::to_string)).collect();
+    let mut alphabet: Vec<&String> = texts.iter().collect();
+    alphabet.sort_unstable();
+    alphabet.dedup();
+    texts.iter().map(|text| alphabet.binary_search(&text).unwrap_or(0) as f64).collect()
 }
 
 #[cfg(test)]
@@ -180,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_sort_by_size_and_words_by_appearance() {
+    fn quantities_sort_by_size_and_words_by_their_letters() {
         let sorted = |texts: &[&str]| {
             let values: Vec<Value> = texts.iter().map(|&t| t.into()).collect();
             let ranks = ranks(&values.iter().map(Some).collect::<Vec<_>>());
@@ -192,7 +243,7 @@ mod tests {
         assert_eq!(sorted(&["1s", "300us", "2ms"]), ["300us", "2ms", "1s"]);
         assert_eq!(sorted(&["1Gbit", "900Mbit"]), ["900Mbit", "1Gbit"]);
         assert_eq!(sorted(&["5%", "0.1%"]), ["0.1%", "5%"]);
-        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["reno", "bbr", "cubic"]);
+        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["bbr", "cubic", "reno"]);
     }
 
     #[test]

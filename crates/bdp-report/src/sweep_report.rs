@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
+use crate::summary::in_order;
 use crate::sweep::{place, quantity, text as chart};
 
 /// Version of the document's shape; a reader refuses a larger major number.
@@ -52,7 +53,7 @@ pub fn sweep_json(
             .iter()
             .map(|(path, memory)| json!({"path": path, "one": memory.one, "parallel": memory.parallel}))
             .collect::<Vec<_>>(),
-        "cases": cases,
+        "cases": in_order(cases),
         "measurements": measurements,
     })
 }

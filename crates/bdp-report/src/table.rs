@@ -241,14 +241,7 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
             columns.push(column);
         }
     };
-    optional(
-        shape.rtt,
-        Column::new(
-            ["RTT", "ms"],
-            Align::Point,
-            each(&|p| number(p.rtt_idle_min_ns().map(|ns| three_digits(ns as f64 / 1e6)))),
-        ),
-    );
+    optional(shape.rtt, Column::new(["RTT", "ms"], Align::Point, each(&|p| number(p.rtt_idle_text()))));
     optional(
         shape.wire,
         Column::new(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::ByteCount;
 use bdp_model::measurement::Measurement;
-use bdp_model::record::{Published, ReceiverSample, Record, SenderSample};
+use bdp_model::record::{Published, ReceiverSample, Record, RttSummary, SenderSample};
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -390,6 +390,39 @@ fn outline() {
         }
     }
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn each_flow_stands_beside_its_own_round_trip() {
+    let mut two = sampled(record(&Recipe::default()), 10);
+    let (mut flow, mut spec) = (two.flows[0].clone(), two.case.flows[0].clone());
+    (flow.to, spec.to) = ("other".to_owned(), "other".to_owned());
+    let shorter = |summary: &mut RttSummary| {
+        let added = summary.p50 - summary.min;
+        (summary.min, summary.p50) = (42_000_000, 42_000_000 + added);
+    };
+    flow.rtt_ns.idle.iter_mut().chain(&mut flow.rtt_ns.loaded).for_each(shorter);
+    two.flows.push(flow);
+    two.case.flows.push(spec);
+
+    let page = html(std::slice::from_ref(&two), &ABOUT);
+    let document = parse(&page);
+    let said: Vec<String> = all(&document, "text").into_iter().map(text).collect();
+    let idle: Vec<&String> = said.iter().filter(|t| t.starts_with("smallest idle")).collect();
+    assert_eq!(idle, ["smallest idle 173 ms", "smallest idle 42.0 ms"]);
+    // 1 Gbit/s or goodput x RTT: each line is of its own flow's round trip.
+    let products: Vec<&String> = said.iter().filter(|t| t.contains("× RTT")).collect();
+    assert!(products.len() == 2 && products[0] != products[1], "{products:?}");
+    assert!(page.contains("idle: 173.1 / 173.1") && page.contains("idle: 42.06 / 173.1"), "{page}");
+
+    let rows = csv(std::slice::from_ref(&two));
+    let lines: Vec<Vec<&str>> = rows.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
+    let column = lines[0].iter().position(|&name| name == "rtt_idle_min_ns").unwrap();
+    assert_eq!((lines[1][column], lines[2][column]), ("173000000", "42000000"));
+    // A point has no one round trip, and a window no delivery delay, where its flows go different ways.
+    let table = bdp_report::table(std::slice::from_ref(&two), &bdp_report::Style::plain());
+    assert!(table.contains("42.0..173"), "{table}");
+    assert!(bdp_report::json(std::slice::from_ref(&two))["summary"][0]["rtt_idle_min_ns"].is_null());
 }
 
 #[test]

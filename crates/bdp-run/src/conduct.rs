@@ -433,7 +433,8 @@ impl Session<'_> {
             });
             sending.push(self.agents.ask(&flow.from, order)?);
         }
-        let probing = self.start_probes(echoes, loaded_probe_interval(self.case), last_end)?;
+        // Until they are stopped: a flow's time begins with its first byte, however late that comes.
+        let probing = self.start_probes(echoes, loaded_probe_interval(self.case), last_end + PATIENCE)?;
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;

@@ -74,8 +74,9 @@ pub struct Keep<'a> {
     pub run: String,
 }
 
-/// Runs cases in the given order, save that cases which need the machine for themselves come last. Cases whose key is
-/// in `settled` are left out. Every record goes to `keep` before another case starts in its place, and then to
+/// Runs cases block by block, a block for each repetition, and in the given order within it, save that there the cases
+/// which need the machine for themselves run before all others or after them, whichever the first of the block is one of. Cases
+/// whose key is in `settled` are left out. Every record goes to `keep` before another case starts in its place, and then to
 /// `tell`; the records come back in order of completion. On an error what was measured is handed back beside it.
 pub fn run(
     conductor: &Arc<Conductor>,
@@ -122,6 +123,13 @@ pub(crate) struct Turn {
     pub(crate) demand: Demand,
     /// Not before this moment of the stage's clock.
     not_before: Duration,
+}
+
+impl Turn {
+    /// Its block, and whether it needs the machine for itself.
+    fn place(&self) -> (u32, bool) {
+        (self.case.repetition, self.demand == Demand::Alone)
+    }
 }
 
 /// What a case needs of the machine.
@@ -206,7 +214,16 @@ impl Schedule {
                 Turn { case: case.clone(), attempt, demand, not_before: Duration::ZERO }
             })
             .collect();
-        waiting.sort_by_key(|turn| turn.demand == Demand::Alone);
+        let mut first_is_alone = HashMap::new();
+        for turn in waiting.iter().filter(|turn| turn.attempt == 1) {
+            let (block, is_alone) = turn.place();
+            first_is_alone.entry(block).or_insert(is_alone);
+        }
+        // What was tried before is tried again last, as in the run that tried it.
+        waiting.sort_by_key(|turn| {
+            let (block, is_alone) = turn.place();
+            (turn.attempt > 1, block, first_is_alone.get(&block).is_some_and(|&first| first != is_alone))
+        });
         Self {
             waiting: waiting.into(),
             jobs,
@@ -303,8 +320,11 @@ impl Schedule {
         }
         let used: f64 =
             self.running.values().map(|t| if let Demand::Shared(part) = t.demand { part } else { 0.0 }).sum();
+        // No case of a later block runs before one of this: what drifts would set repetitions apart.
+        let place = self.waiting.iter().find(|t| t.attempt == 1).map(Turn::place);
         let index = self.waiting.iter().position(|t| {
             t.not_before <= now
+                && (t.attempt > 1 || place == Some(t.place()))
                 && match t.demand {
                     Demand::Alone => self.running.is_empty(),
                     Demand::Shared(part) => used == 0.0 || used + part <= SHARED_SEGMENTS_PER_SECOND,

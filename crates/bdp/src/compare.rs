@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bdp_model::Probability;
 use bdp_model::comparison::THRESHOLD;
+use bdp_model::record::Record;
 use bdp_report::{Compared, Metric, Outcomes};
 use bdp_store::{RunInfo, SqliteStore, Store};
 use serde_json::{Value, json};
@@ -127,10 +128,12 @@ fn outcomes(store: &SqliteStore, name: &str) -> anyhow::Result<(RunInfo, Outcome
     let records = store.records(&run.id).map_err(refuse)?;
     let measurements = store.measurements(&run.id).map_err(refuse)?;
     let outcomes = if records.is_empty() {
+        let measurements = crate::sweep::in_order(measurements);
         let whole = measurements.iter().filter(|m| m.measurement.error.is_none());
         Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement)))
     } else {
-        Outcomes::of_records(records.iter().map(|(_, record)| record))
+        let records: Vec<Record> = records.iter().map(|(_, record)| record.clone()).collect();
+        Outcomes::of_records(bdp_report::in_order(&records))
     };
     if outcomes.points().is_empty() {
         return Err(exit::usage(format!(

@@ -98,7 +98,11 @@ fn stored(run: &str, store: &SqliteStore, path: Option<String>) -> anyhow::Resul
     let info = store.run(run).map_err(refuse)?;
     let records = store.records(&info.id).map_err(refuse)?;
     let kept = if records.is_empty() && info.kind != RunKind::Lab {
-        Kept::Measurements(store.measurements(&info.id).map_err(refuse)?)
+        let measurements = store.measurements(&info.id).map_err(refuse)?;
+        match info.kind {
+            RunKind::Sweep => Kept::Measurements(crate::sweep::in_order(measurements)),
+            _ => Kept::Measurements(measurements),
+        }
     } else {
         Kept::Records(records.into_iter().map(|(_, record)| record).collect())
     };

@@ -68,6 +68,7 @@ impl ShowArgs {
             }
         }
         if run.kind == RunKind::Sweep {
+            all = crate::sweep::in_order(all);
             let document = crate::sweep::measured_document(Some(&run.id), &all, self.json, None);
             return print(&if self.json { document } else { format!("{}\n{document}", heading(run)) });
         }

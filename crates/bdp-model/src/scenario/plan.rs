@@ -13,6 +13,7 @@ use super::rule::Rule;
 use super::sweep::{CASES_MAX, Sweep};
 use super::tree::{Node, Origin, Table, parse_override};
 use super::{CaseSpec, Expect};
+use crate::order::shuffle_in_blocks;
 use crate::random::SplitMix64;
 
 /// What the one who runs a scenario chooses.
@@ -236,12 +237,9 @@ fn case_seed(seed: u64, key: &str) -> u64 {
     SplitMix64(seed ^ hash).next()
 }
 
-/// Puts the cases in a random order that the seed decides: Fisher-Yates over SplitMix64.
+/// Puts the cases in a random order that the seed decides, a block for each repetition.
 pub fn shuffle(cases: &mut [CaseSpec], seed: u64) {
-    let mut random = SplitMix64(seed);
-    for i in (1..cases.len()).rev() {
-        cases.swap(i, random.below(i + 1));
-    }
+    shuffle_in_blocks(cases, |case| case.repetition, seed);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
 
-use bdp_model::record::Record;
+use bdp_model::record::{Record, RttReport};
 
 use super::conditions;
 use super::curve::{Curve, curves};
@@ -241,10 +241,10 @@ fn transfers(record: &Record) -> Vec<Transfer<'_>> {
     (0..record.flows.len()).filter_map(|i| Transfer::of_flow(record, i)).collect()
 }
 
-/// The charts of one case.
+/// The charts of one case. Of several flows each has round trips of its own; those of one stand behind all else of it.
 fn case(m: &mut Markup, record: &Record, what: &str) {
     let transfers = transfers(record);
-    for transfer in transfers.iter().take(MOST_FLOWS) {
+    for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
         let mut title = transfer.name();
         if !what.is_empty() {
             title = format!("{title}, {what}");
@@ -252,7 +252,8 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         if transfers.len() > 1 {
             m.leaf("h3", &[], &transfer.name());
         }
-        charts(m, transfer, &title, None);
+        let own = (transfers.len() > 1).then(|| round_trips(&flow.rtt_ns, &title)).flatten();
+        charts(m, transfer, &title, own);
     }
     for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
         if let Some(udp) = &flow.udp {
@@ -260,14 +261,22 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         }
     }
     let title = if what.is_empty() { record.scenario.as_str() } else { what };
-    let rtt = &record.rtt_ns;
-    if let Some(figure) = distribution::figure(rtt.idle.as_ref(), rtt.loaded.as_ref(), title) {
+    let of_all = match record.flows.as_slice() {
+        [] => Some(&record.rtt_ns),
+        [flow] => Some(&flow.rtt_ns),
+        _ => None,
+    };
+    if let Some(figure) = of_all.and_then(|rtt| round_trips(rtt, title)) {
         figure.write(m);
     }
     if transfers.len() > MOST_FLOWS {
         let more = transfers.len() - MOST_FLOWS;
         m.leaf("p", &[("class", "note")], &format!("{more} more flows are not drawn."));
     }
+}
+
+fn round_trips(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
+    distribution::figure(rtt.idle.as_ref(), rtt.loaded.as_ref(), title)
 }
 
 /// The charts of one transfer, but for the round trips' distribution, which belongs to the path.

@@ -19,7 +19,7 @@ pub(crate) struct Transfer<'a> {
     pub window: &'a WindowReport,
     pub received: &'a [ReceiverSample],
     pub sent: &'a [SenderSample],
-    /// Smallest idle round trip.
+    /// Smallest idle round trip between its own hosts.
     pub rtt_min_ns: Option<u64>,
     /// The most that the path can carry, as goodput, and where the figure is from.
     pub ceiling: Option<(f64, String)>,
@@ -53,7 +53,7 @@ impl<'a> Transfer<'a> {
             window: &flow.window,
             received: &flow.received,
             sent: &flow.sent,
-            rtt_min_ns: record.rtt_idle_ns,
+            rtt_min_ns: flow.rtt_ns.idle.as_ref().map(|idle| idle.min),
             ceiling,
             rate_bps,
         })

@@ -65,12 +65,9 @@ fn short_paths_and_fast_flows_run_alone() {
 
 #[test]
 fn a_hundred_slow_cases_run_side_by_side_and_a_demanding_one_waits_for_them() {
-    let mut cases = vec![case(Nanos::millis(2), Rate::mbps(1000), None)];
-    cases.extend((0..100).map(|i| {
-        let mut c = case(Nanos::millis(100), Rate::mbps(2), None);
-        c.repetition = i + 2;
-        c
-    }));
+    let mut cases = vec![case(Nanos::millis(100), Rate::mbps(2), None); 50];
+    cases.push(case(Nanos::millis(2), Rate::mbps(1000), None));
+    cases.extend(vec![case(Nanos::millis(100), Rate::mbps(2), None); 50]);
     let mut schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
     let mut started = 0;
     while let Some(turn) = schedule.next_that_fits(Duration::ZERO) {
@@ -81,6 +78,34 @@ fn a_hundred_slow_cases_run_side_by_side_and_a_demanding_one_waits_for_them() {
     assert_eq!(started, 100);
     schedule.running.clear();
     assert_eq!(schedule.next_that_fits(Duration::ZERO).unwrap().demand, Demand::Alone);
+}
+
+#[test]
+fn a_block_is_over_before_the_next_begins() {
+    // Of each repetition a demanding case and two that run side by side; the first of the second block is demanding.
+    let repeated = |repetition, rtt| CaseSpec { repetition, ..case(rtt, Rate::mbps(2), None) };
+    let (demanding, slow) = (Nanos::millis(2), Nanos::millis(100));
+    let cases: Vec<CaseSpec> = [(1, slow), (1, demanding), (1, slow), (2, demanding), (2, slow), (2, slow)]
+        .map(|(repetition, rtt)| repeated(repetition, rtt))
+        .into();
+    let log = Log::default();
+    let mut stage = Script {
+        now: Duration::ZERO,
+        fates: Box::new(|_, _| Valid),
+        running: Vec::new(),
+        log: Rc::clone(&log),
+    };
+    let schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
+    schedule.work_off(&mut stage, None, &mut |_| {}).1.unwrap();
+    let expected = [
+        "begin #1.1 at 0",
+        "begin #1.1 at 0",
+        "begin #1.1 at 2 alone",
+        "begin #2.1 at 4 alone",
+        "begin #2.1 at 6",
+        "begin #2.1 at 6",
+    ];
+    assert_eq!(*log.borrow(), expected);
 }
 
 #[test]

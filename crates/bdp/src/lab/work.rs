@@ -49,7 +49,7 @@ pub struct Work {
 const CAPTURE_FOLDER: &str = "bdp-captures";
 
 impl Work {
-    /// Plans the cases of all scenarios, in a random order that the seed decides.
+    /// Plans the cases of all scenarios, in a random order that the seed decides, a block for each repetition.
     pub fn plan(scenarios: Vec<Scenario>, options: &PlanOptions) -> anyhow::Result<Self> {
         let mut cases = Vec::new();
         let mut names = HashSet::new();

@@ -7,6 +7,7 @@ use bdp_engine::session::Credentials;
 use bdp_lab::machine;
 use bdp_model::ByteCount;
 use bdp_model::measurement::{MeasureRequest, PORT, Way};
+use bdp_model::order::shuffle_in_blocks;
 use bdp_model::scenario::Family;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_run::RunError;
@@ -24,11 +25,13 @@ use crate::{Outcome, interrupt, output, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);
+/// A seed that nobody gave is below this, so that it is easily typed again.
+const SEEDS: u64 = 1_000_000;
 
 /// Runs it.
 pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
-    if !args.settings.is_empty() || args.seed.is_some() || args.resume {
-        return Err(exit::usage("--set, --seed and --resume go with --in SCENARIO, not with a host"));
+    if !args.settings.is_empty() || args.resume {
+        return Err(exit::usage("--set and --resume go with --in SCENARIO, not with a host"));
     }
     let request = request(args, host)?;
     let credentials =
@@ -44,9 +47,11 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         run: None,
         planned: 0,
         kept: Vec::new(),
+        seed: args.seed.unwrap_or_else(|| machine::unix_ms() % SEEDS),
     };
     let outcome = sweep.carry_out(varied);
     let Sweep { run, kept, .. } = sweep;
+    let kept = in_order(kept);
     let again = run.as_deref().map(|run| args.store.show_command(run));
     if !kept.is_empty() {
         let text = document(run.as_deref(), &kept, args.json, again.as_deref());
@@ -59,6 +64,14 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         interrupt::carry_out();
     }
     outcome.map(|()| Exit::Done)
+}
+
+/// Measurements of a sweep in the natural order of their points, whatever the order in which they were made.
+pub fn in_order(kept: Vec<StoredMeasurement>) -> Vec<StoredMeasurement> {
+    let all: Vec<_> = kept.iter().map(|k| (&k.params, k.measurement.repetition)).collect();
+    let order = bdp_report::natural_order(&all);
+    let mut kept: Vec<Option<StoredMeasurement>> = kept.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|index| kept[index].take()).collect()
 }
 
 /// The sweep as it is printed, and printed again.
@@ -83,6 +96,8 @@ struct Sweep<'a> {
     run: Option<String>,
     planned: usize,
     kept: Vec<StoredMeasurement>,
+    /// Of the order of the points.
+    seed: u64,
 }
 
 impl Sweep<'_> {
@@ -97,13 +112,16 @@ impl Sweep<'_> {
             if let Some(run) = &self.run {
                 self.store.replan(run, u32::try_from(self.planned).unwrap_or(u32::MAX)).map_err(refuse)?;
             }
-            for point in &points {
-                for repetition in 1..=self.args.runs {
-                    if self.cancel.load(Ordering::Relaxed) {
-                        return Ok(());
-                    }
-                    self.measure(point, repetition)?;
+            let repetitions = 1..=self.args.runs;
+            let mut turns: Vec<_> = repetitions
+                .flat_map(|repetition| points.iter().map(move |point| (point, repetition)))
+                .collect();
+            shuffle_in_blocks(&mut turns, |turn| turn.1, self.seed);
+            for (point, repetition) in turns {
+                if self.cancel.load(Ordering::Relaxed) {
+                    return Ok(());
                 }
+                self.measure(point, repetition)?;
             }
             let all: Vec<_> = self.kept.iter().map(|k| (&k.params, &k.measurement)).collect();
             let new =
@@ -119,6 +137,12 @@ impl Sweep<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The command that was typed, with the seed that repeats its order.
+    fn command_line(&self) -> String {
+        let typed = measure::command_line();
+        if self.args.seed.is_some() { typed } else { format!("{typed} --seed {}", self.seed) }
     }
 
     fn measure(&mut self, point: &[(Kind, Item)], repetition: u32) -> anyhow::Result<()> {
@@ -156,11 +180,12 @@ impl Sweep<'_> {
                     label: self.args.label.clone(),
                     scenario: host,
                     planned: u32::try_from(self.planned).unwrap_or(u32::MAX),
-                    command: measure::command_line(),
+                    command: self.command_line(),
                     bdp: env!("CARGO_PKG_VERSION").to_owned(),
                     started_unix_ms: measurement.started_unix_ms,
                     ..NewRun::default()
                 };
+                output::note(&format!("points in random order; --seed {} repeats it", self.seed));
                 self.run.insert(self.store.begin_run(&new).map_err(refuse)?).clone()
             }
         };

@@ -1,7 +1,7 @@
 //! A sweep inside a scenario.
 
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
 use bdp_run::refine::Refinement;
 
 use super::SweepArgs;
@@ -86,6 +86,8 @@ fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> 
                 *values = new.iter().map(u64::to_string).collect();
             }
         }
-        source::plan(&scenario, &options)
+        let mut cases = source::plan(&scenario, &options)?;
+        shuffle(&mut cases, options.seed.unwrap_or(scenario.seed));
+        Ok(cases)
     }))
 }

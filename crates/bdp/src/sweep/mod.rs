@@ -11,7 +11,7 @@ use bdp_model::units::Nanos;
 use crate::measure::SocketArgs;
 use crate::store::StoreArgs;
 use crate::{Outcome, exit};
-pub use host::document as measured_document;
+pub use host::{document as measured_document, in_order};
 pub use lab::document;
 use varied::Varied;
 
@@ -97,7 +97,7 @@ pub struct SweepArgs {
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
     settings: Vec<(String, String)>,
 
-    /// Seed of every random stream and of the order, instead of the scenario's
+    /// Seed of the order, and of every random stream of a scenario [default: the scenario's; of a host a new one]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

@@ -310,7 +310,7 @@ fn a_title_as_long_as_its_own_server_takes_is_taken() {
     }
     let bench = Bench::new();
     let server = serve(&bench, "");
-    let document = client(server.port, &format!("-t 0.2 -T {}", "x".repeat(6000)));
+    let document = client(server.port, &format!("-t 1 -T {}", "x".repeat(6000)));
     assert!(document.get("error").is_none(), "{document:#}");
     assert_eq!(document["title"].as_str().map(str::len), Some(6000));
 }

@@ -452,11 +452,15 @@ impl<'a> Leading<'a> {
     fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
         let mut acked = vec![0; self.flow.streams.len()];
-        let mut infos = vec![TcpInfo::default(); self.flow.streams.len()];
+        // Of a connection that was reset the kernel tells zeros; what was read before stands.
+        let mut infos = self.flow.meter.infos();
+        infos.resize(self.flow.streams.len(), TcpInfo::default());
         let mut needless = None;
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
-            infos[i] = info;
+            if info.cwnd_segments.is_none_or(|segments| segments > 0) {
+                infos[i] = info;
+            }
             if let Some(bytes) = info.bytes_acked {
                 acked[i] = bytes;
                 *sample.acked_bytes.get_or_insert(0) += bytes;

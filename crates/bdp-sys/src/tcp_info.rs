@@ -48,6 +48,8 @@ pub struct TcpInfo {
     pub sndbuf_limited_ns: Option<u64>,
     /// Segments that the peer had received already, as it told (DSACK, RFC 2883; 4.19).
     pub dsack_dups: Option<u32>,
+    /// Times that segments were seen to have been reordered on their way (4.19).
+    pub reorder_seen: Option<u32>,
     /// Segments received out of order (5.4).
     pub rcv_out_of_order: Option<u32>,
     /// Receive window as the peer advertised it (5.4).
@@ -108,6 +110,7 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         rwnd_limited_ns: long(176).map(|us| us.saturating_mul(1_000)),
         sndbuf_limited_ns: long(184).map(|us| us.saturating_mul(1_000)),
         dsack_dups: word(216),
+        reorder_seen: word(220),
         rcv_out_of_order: word(224),
         snd_wnd: word(228),
         rcv_wnd: word(232),

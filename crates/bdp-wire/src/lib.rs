@@ -4,7 +4,7 @@
 //! body. [`frame`] turns bytes into messages and back; [`setup`] is what the lab says to make a host of a process,
 //! [`control`] what a case says to make it work. [`session`] is what two machines say to each other, [`proof`] how
 //! they know each other, [`datagram`] what their flows of UDP are made of, [`pattern`] what they send when every byte is checked.
-//! [`iperf2`] and [`iperf3`] are the protocols of those programs.
+//! [`iperf2`] and [`iperf3`] are the protocols of those programs. [`stranger`] names the protocol of whoever speaks none of these.
 #![forbid(unsafe_code)]
 
 pub mod control;
@@ -18,3 +18,4 @@ pub mod probe;
 pub mod proof;
 pub mod session;
 pub mod setup;
+pub mod stranger;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_engine::session::server::{Counted, Reason, Watcher};
+use bdp_engine::session::server::{Counted, Reason, Stranger, Watcher};
 
 use crate::exit;
 
@@ -161,6 +161,17 @@ fn text(counted: &Counted, up: Duration) -> String {
         .map(|(reason, count)| (format!("{{reason=\"{}\"}}", reason.name()), count.to_string()))
         .collect();
     family("bdp_refusals_total", "counter", "Connections that were turned away, by reason.", &refusals);
+    let strangers: Vec<_> = Stranger::ALL
+        .iter()
+        .zip(counted.strangers)
+        .map(|(stranger, count)| (format!("{{protocol=\"{}\"}}", stranger.name()), count.to_string()))
+        .collect();
+    family(
+        "bdp_strangers_total",
+        "counter",
+        "Connections that began with no protocol that their port serves, by protocol.",
+        &strangers,
+    );
     text
 }
 

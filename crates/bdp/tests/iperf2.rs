@@ -174,21 +174,6 @@ fn a_connection_without_a_header_is_served() {
 }
 
 #[test]
-fn a_client_that_waits_for_its_message_to_come_back_is_turned_away() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    let mut command = Command::new("timeout");
-    let port = server.port.to_string();
-    command.args(["-k", "1", "60", "iperf", "-c", "127.0.0.1", "-t", "1", "--bounceback", "-p", &port]);
-    let waiting = start(command);
-    server
-        .process
-        .wait_until("it was turned away", |p| p.err().contains("--bounceback, which is not served"));
-    assert!(rates(&server.client("-t 0.3"))[0] > 1.0);
-    waiting.signal_group("KILL");
-}
-
-#[test]
 fn those_who_may_not_come_in_are_turned_away_and_the_next_is_served() {
     let bench = Bench::new();
     let Some(mut server) = serve(&bench, "--exclusive --deny 127.0.0.3") else { return };

@@ -349,3 +349,15 @@ fn a_server_of_ours_is_driven_by_its_protocol_too() {
         assert!(wrong.refusal(2).contains(part), "{}", wrong.err);
     }
 }
+
+#[test]
+fn a_title_as_long_as_its_own_server_takes_is_taken() {
+    if !iperf3_is_there("a_title_as_long_as_its_own_server_takes_is_taken") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let document = client(server.port, &format!("-t 1 -T {}", "x".repeat(6000)));
+    assert!(document.get("error").is_none(), "{document:#}");
+    assert_eq!(document["title"].as_str().map(str::len), Some(6000));
+}

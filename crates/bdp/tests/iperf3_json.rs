@@ -58,8 +58,18 @@ fn differences(path: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>
 fn is_known(options: &str, difference: &str) -> bool {
     let ends = |with: &[&str]| with.iter().any(|end| difference.ends_with(end));
     // Told since 3.16 or later; who reads the documents of older ones passes over them.
-    let later = ["fq_rate", "test_start/bidir", "test_start/fqrate", "test_start/interval"];
-    if later.iter().any(|member| difference == format!("/start/{member} is new")) {
+    let later = [
+        "/start/fq_rate",
+        "/start/timestamp/timemillisecs",
+        "/start/test_start/bidir",
+        "/start/test_start/fqrate",
+        "/start/test_start/interval",
+        "/start/test_start/gso",
+        "/start/test_start/gro",
+        "/intervals/*/streams/*/reorder",
+        "/end/streams/*/sender/reorder",
+    ];
+    if later.iter().any(|member| difference == format!("{member} is new")) {
         return true;
     }
     let received = options.contains("-R") || options.contains("--bidir");
@@ -104,6 +114,7 @@ fn its_members_are_those_of_iperf3() {
         "-t 2 -u -b 5M --bidir",
         "-t 2 -u -b 5M -O 1 -R",
         "-n 20M -P 3 -R",
+        "-t 1 --get-server-output",
     ] {
         let like = theirs(port, options);
         assert!(like.get("error").is_none(), "{options}: {like:#}");
@@ -111,7 +122,9 @@ fn its_members_are_those_of_iperf3() {
             ("bdp serve", format!("127.0.0.1:{}", server.port)),
             ("iperf3 -s", format!("--iperf3 127.0.0.1:{port}")),
         ];
-        for (name, target) in &ours {
+        // What the server prints is asked of iperf3's alone.
+        let ours = if options.contains("--get-server-output") { &ours[1..] } else { &ours[..] };
+        for (name, target) in ours {
             row(&format!("iperf3-json of {name}, {options}"), || {
                 let ended = bench.run(&format!("measure {target} {options} --idle 0.1 --format iperf3-json"));
                 assert_eq!(ended.code(), 0, "{name} {options}: {}", ended.err);
@@ -132,7 +145,7 @@ fn agree(options: &str, document: &Value) {
     // A machine that stalls makes one fewer.
     let counted = intervals.iter().filter(|i| i["sum"]["omitted"] == false).count();
     assert!((1..=3).contains(&counted), "{options}: {counted} intervals");
-    if options.contains("-n") {
+    if options.contains("-n ") {
         for of in ["sum_sent", "sum_received"] {
             assert_eq!(document["end"][of]["bytes"], 20 << 20, "{options}: {:#}", document["end"]);
         }
@@ -172,6 +185,45 @@ fn agree(options: &str, document: &Value) {
         assert_eq!(document["start"]["test_start"]["duration"], 2);
         assert_eq!(intervals[0]["streams"][0]["socket"], document["start"]["connected"][0]["socket"]);
     }
+}
+
+#[test]
+fn a_short_transfer_tells_what_the_kernel_knew_at_its_end() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    for options in ["-t 0.05", "-t 0.05 -P 3", "-n 20M"] {
+        let line = format!("measure 127.0.0.1:{} {options} --idle 0.1 --format iperf3-json", server.port);
+        let ended = bench.run(&line);
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        let document = ended.json();
+        let last = document["intervals"].as_array().and_then(|intervals| intervals.last());
+        let streams =
+            last.unwrap_or_else(|| panic!("{options}: {document:#}"))["streams"].as_array().unwrap();
+        for stream in streams {
+            for member in ["snd_cwnd", "snd_wnd", "rtt", "pmtu"] {
+                assert!(stream[member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
+            }
+            for member in ["retransmits", "rttvar", "reorder"] {
+                assert!(stream[member].is_u64(), "{options}: {member}: {stream:#}");
+            }
+        }
+        for stream in document["end"]["streams"].as_array().unwrap() {
+            for member in ["max_snd_cwnd", "max_snd_wnd", "max_rtt", "min_rtt", "mean_rtt"] {
+                assert!(stream["sender"][member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_time_of_its_start_has_milliseconds() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let line = format!("measure 127.0.0.1:{} -t 0.1 --idle 0.1 --format iperf3-json", server.port);
+    let start = &bench.run(&line).json()["start"];
+    let (s, ms) = (&start["timestamp"]["timesecs"], &start["timestamp"]["timemillisecs"]);
+    assert_eq!(ms.as_u64().map(|ms| ms / 1000), s.as_u64(), "{start:#}");
+    assert_eq!((&start["test_start"]["gso"], &start["test_start"]["gro"]), (&0.into(), &0.into()));
 }
 
 #[test]

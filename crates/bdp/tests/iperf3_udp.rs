@@ -10,8 +10,8 @@ use serde_json::Value;
 use support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
-use support::serving::serve;
-use support::{Bench, row};
+use support::serving::{free_port, serve};
+use support::{Bench, row, start};
 
 /// Streams of their client's document, in order.
 fn streams(document: &Value) -> &Vec<Value> {
@@ -384,4 +384,63 @@ fn what_is_too_long_for_the_path_goes_in_fragments_from_the_server_whatever_its_
     assert_eq!(document["error"], Value::Null, "{document:#}");
     assert!(number(&document, "/end/sum/packets") >= 14.0, "{document:#}");
     assert_eq!(number(&document, "/end/sum/lost_packets"), 0.0, "{document:#}");
+}
+
+#[test]
+fn datagrams_of_a_header_alone_are_sent_and_received() {
+    if !iperf3_is_there("datagrams_of_a_header_alone_are_sent_and_received") {
+        return;
+    }
+    let bench = Bench::new();
+    let theirs = Theirs::start();
+    let ours = serve(&bench, "");
+    // 12 bytes hold a counter of 32 bits, 16 one of 64.
+    for length in [12, 16] {
+        for port in [theirs.port, ours.port] {
+            row(&format!("-l {length} with {port}"), || {
+                let line = format!("measure --iperf3 127.0.0.1:{port} -u -b 500K -l {length} -t 1 --json");
+                let ended = bench.run(&line);
+                assert_eq!(ended.code(), 0, "{line}: {}", ended.err);
+                for direction in ended.json()["directions"].as_array().unwrap() {
+                    assert_eq!(direction["udp"]["datagram_bytes"], length, "{line}: {direction:#}");
+                    assert!(direction["udp"]["received"].as_u64() > Some(1000), "{line}: {direction:#}");
+                }
+            });
+        }
+    }
+    // What no header has room in is refused, and what bdp's own needs is said.
+    let none = bench.run(&format!("measure --iperf3 127.0.0.1:{} -u -b 1M -l 11", theirs.port));
+    assert!(none.refusal(2).contains("12 bytes hold"), "{}", none.err);
+    let own = bench.run(&format!("measure 127.0.0.1:{} -u -b 1M -l 31", ours.port));
+    assert!(own.refusal(2).contains("32 bytes hold"), "{}", own.err);
+}
+
+#[test]
+fn a_test_without_a_datagram_says_how_long_it_waited() {
+    let bench = Bench::new();
+    let port = free_port();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let running = start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -u -b 1M -R -t 1 --idle 0.1")));
+    // A server whose stream is open and sends nothing.
+    let (mut control, _) = listener.accept().unwrap();
+    let mut cookie = [0; 37];
+    control.read_exact(&mut cookie).unwrap();
+    control.write_all(&[9]).unwrap();
+    let mut length = [0; 4];
+    control.read_exact(&mut length).unwrap();
+    let mut parameters = vec![0; u32::from_be_bytes(length) as usize];
+    control.read_exact(&mut parameters).unwrap();
+    control.write_all(&[10]).unwrap();
+    let mut hello = [0; 16];
+    let (_, client) = socket.recv_from(&mut hello).unwrap();
+    socket.send_to(b"6789", client).unwrap();
+    control.write_all(&[1, 2]).unwrap();
+    let mut end = [0; 1];
+    control.read_exact(&mut end).unwrap();
+    assert_eq!(end, [4]);
+    control.write_all(&[13]).unwrap();
+    let ended = running.wait();
+    let line = ended.refusal(3);
+    assert!(line.contains("no datagram came back within 1") && !line.contains("within 10"), "{line}");
 }

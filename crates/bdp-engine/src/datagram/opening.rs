@@ -56,7 +56,7 @@ pub(crate) fn open(
             return Err(SessionError::Cancelled);
         }
         if since.elapsed() > PATIENCE {
-            return Err(SessionError::NoDatagrams { address });
+            return Err(SessionError::NoDatagrams { address, waited: since.elapsed().into() });
         }
     }
     let streams = waiting.into_iter().map(|w| {

@@ -1,5 +1,6 @@
 //! One direction of a test, over connections or of datagrams, and what came of it.
 
+use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
@@ -66,6 +67,11 @@ impl Flow {
             Self::Connections(flow) => flow.sends(),
             Self::Datagrams(flow) => flow.sends(),
         }
+    }
+
+    /// Its direction, where this end is the client.
+    pub(crate) fn way(&self) -> Way {
+        if self.sends() { Way::To } else { Way::From }
     }
 
     /// Bytes so far.

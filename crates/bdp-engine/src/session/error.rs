@@ -55,17 +55,19 @@ pub enum SessionError {
     },
     /// Datagrams don't get there, or not back.
     #[error(
-        "open UDP streams with {address}: no datagram came back within 10s; does a firewall let UDP port {port} through, is \
+        "open UDP streams with {address}: no datagram came back within {waited}; does a firewall let UDP port {port} through, is \
          it forwarded, and does the log there tell of a refusal? Without -u the same is measured by TCP",
         port = address.port()
     )]
     NoDatagrams {
         /// Where.
         address: SocketAddr,
+        /// How long was waited.
+        waited: Nanos,
     },
     /// The server was asked for datagrams, and none came.
     #[error(
-        "{address} was asked for datagrams, and none came within 10s; does a firewall let UDP port {port} through both ways? A \
+        "{address} was asked for datagrams, and none came within {waited}; does a firewall let UDP port {port} through both ways? A \
          'bdp serve' there sends them to other machines with --iperf2-udp-reverse and --allow alone. Without -u the same is measured \
          by TCP",
         port = address.port()
@@ -73,6 +75,8 @@ pub enum SessionError {
     NoReverse {
         /// Where.
         address: SocketAddr,
+        /// How long was waited.
+        waited: Nanos,
     },
     /// No flow of such datagrams comes through.
     #[error(

@@ -55,6 +55,8 @@ pub struct Progress {
     pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
     /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
     pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
+    /// The stage is over: nothing is told but `sender_infos`, as they were last.
+    pub is_last: bool,
     /// The last round trip of the probe flow.
     pub rtt_ns: Option<u64>,
 }

@@ -14,9 +14,13 @@ pub(super) const UDP_TESTS: u32 = 0x2000_0000;
 const LENGTH_GIVEN: u32 = 0x0001_0000;
 pub(super) const LENGTH_MASK: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
-/// All of the first word of a client that asks for each of its messages back, which has a header of its own.
-const BOUNCEBACK: u32 = 0x0080_0000;
+/// A key follows the header (`--permit-key`).
+const KEY_FOLLOWS: u32 = 0x1000_0000;
+/// Bits of the first word that no release uses in a header.
+const UNUSED: u32 = 0x007c_fe00;
 /// Flags of the extension.
+const ISOCHRONOUS: u32 = 0x0001_0000;
+const PERIODIC_BURSTS: u32 = 0x2000_0000;
 const REVERSE: u32 = 0x0400_0000;
 const FULL_DUPLEX: u32 = 0x0800_0000;
 pub(super) const TRIP_TIMES: u32 = 0x0010_0000;
@@ -74,6 +78,30 @@ pub struct TestHeader {
     pub type_of_service: u8,
     /// Version of the client, as 2.1.8, where it was said.
     pub version: Option<[u16; 3]>,
+    /// An option of the client that changes what a server does, and that is not served.
+    pub unserved: Option<Unserved>,
+}
+
+/// Options of its clients that are not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unserved {
+    /// `--permit-key`.
+    PermitKey,
+    /// `--isochronous`, where the server sends.
+    Isochronous,
+    /// `--burst-period`, where the server sends.
+    PeriodicBursts,
+}
+
+impl Unserved {
+    /// What it is called on the command line of iperf2.
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::PermitKey => "--permit-key",
+            Self::Isochronous => "--isochronous with -R or --full-duplex",
+            Self::PeriodicBursts => "--burst-period with -R or --full-duplex",
+        }
+    }
 }
 
 /// When a server that is to connect back does so.
@@ -102,6 +130,7 @@ impl Default for TestHeader {
             rate_bps: None,
             type_of_service: 0,
             version: None,
+            unserved: None,
         }
     }
 }
@@ -111,7 +140,7 @@ impl TestHeader {
     /// payload and no header.
     pub fn length_of(arrived: &[u8]) -> Option<usize> {
         let flags = word(arrived, 0)?;
-        if flags & (VERSION_1 | VERSION_2 | EXTENDED) == 0 {
+        if !is_header(flags) {
             return Some(0);
         }
         if flags & LENGTH_GIVEN != 0 {
@@ -122,15 +151,10 @@ impl TestHeader {
         Some((BASE_WORDS + if extended { EXTENSION_WORDS } else { 0 }) * 4)
     }
 
-    /// Whether these first bytes are of `--bounceback`, whose client sends no more before its message has come back.
-    pub fn is_bounceback(arrived: &[u8]) -> bool {
-        word(arrived, 0) == Some(BOUNCEBACK)
-    }
-
     /// From a whole header; `None` where the bytes are none. Words that did not come read as zero.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let flags = word(bytes, 0)?;
-        if flags & (VERSION_1 | VERSION_2 | EXTENDED) == 0 {
+        if !is_header(flags) {
             return None;
         }
         let at = |index| word(bytes, index).unwrap_or(0);
@@ -143,9 +167,11 @@ impl TestHeader {
         let rate = u64::from(at(13) >> 8) << 32 | u64::from(at(12));
         let back = if flags & RUN_NOW != 0 { Back::AtOnce } else { Back::Afterwards };
         let (major, minor) = (at(9), at(10));
+        let full_duplex = flags & VERSION_2 != 0 && upper & FULL_DUPLEX != 0;
+        let server_sends = reverse || full_duplex;
         Some(Self {
             reverse,
-            full_duplex: flags & VERSION_2 != 0 && upper & FULL_DUPLEX != 0,
+            full_duplex,
             connect_back: (flags & VERSION_1 != 0 && flags & VERSION_2 == 0).then_some(back),
             acknowledge: flags & ACKNOWLEDGE != 0 || (extended && flags & VERSION_2 == 0 && !reverse),
             trip_times,
@@ -166,6 +192,12 @@ impl TestHeader {
                 major as u16,
                 (minor >> 16) as u16,
             ]),
+            unserved: match () {
+                () if flags & KEY_FOLLOWS != 0 => Some(Unserved::PermitKey),
+                () if server_sends && upper & ISOCHRONOUS != 0 => Some(Unserved::Isochronous),
+                () if server_sends && upper & PERIODIC_BURSTS != 0 => Some(Unserved::PeriodicBursts),
+                () => None,
+            },
         })
     }
 
@@ -239,6 +271,11 @@ impl TestHeader {
     }
 }
 
+/// Whether a first word is one of a header: flags of headers alone, and one of those that say which.
+fn is_header(flags: u32) -> bool {
+    flags & (VERSION_1 | VERSION_2 | EXTENDED) != 0 && flags & UNUSED == 0
+}
+
 /// What stands behind the stamp of datagrams that have no room for a header: that their numbers have 64 bits.
 pub const fn bare() -> [u8; 4] {
     WIDE_NUMBERS.to_be_bytes()
@@ -310,6 +347,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_would_have_to_do_otherwise_is_known() {
+        // `-R -t 1 --isochronous=60:10M,1m`, `--isochronous` alone, `-R -t 1 --permit-key=abcdefg`.
+        let reverse =
+            "440100e000000001000064d40000000000000000ffffff9c0000000000000000040100000002000100080003";
+        let forward =
+            "400100a000000001000064ca0000000000000000ffffff9c0000000000000000000100000002000100080003";
+        let keyed =
+            "5401007c00000001000064ca0000000000000000ffffff9c0000000000000000040000000002000100080003";
+        for (header, unserved) in
+            [(reverse, Some(Unserved::Isochronous)), (forward, None), (keyed, Some(Unserved::PermitKey))]
+        {
+            assert_eq!(TestHeader::decode(&unhex(header)).unwrap().unserved, unserved, "{header}");
+        }
+    }
+
+    #[test]
     fn headers_come_back() {
         for header in [
             TestHeader { reverse: true, acknowledge: true, ..Default::default() },
@@ -354,14 +407,12 @@ mod tests {
 
     #[test]
     fn payload_is_no_header_and_nothing_makes_it_panic() {
-        for payload in [b"0123456789".as_slice(), &[0; 40]] {
+        for payload in [b"0123456789".as_slice(), &[0; 40], b"GET / HTTP/1.1", b"SSH-2.0-OpenSSH"] {
             assert_eq!(TestHeader::length_of(payload), Some(0));
         }
         assert_eq!(TestHeader::length_of(&[0x40, 0, 0]), None);
-        assert!(
-            TestHeader::is_bounceback(&[0, 0x80, 0, 0]) && !TestHeader::is_bounceback(&[0x40, 0x80, 0, 0])
-        );
         let mut bytes = [0xff; 300];
+        bytes[1..3].copy_from_slice(&[0x03, 0x01]);
         for cut in 0..bytes.len() {
             let _ = TestHeader::decode(&bytes[..cut]);
             let _ = read_acknowledgement(&bytes[..cut]);

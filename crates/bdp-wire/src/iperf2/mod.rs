@@ -4,13 +4,17 @@
 //! which the same header may stand. A client ends a flow of datagrams by a negated number, which it repeats until the
 //! [`ServerReport`] has come.
 
+mod bounceback;
 mod burst;
 mod header;
 mod report;
 mod tally;
 
+pub use bounceback::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 pub use burst::{BURST_BYTES, Burst, OPENING_BYTES, datagram_header, opening};
-pub use header::{Amount, Back, HEADER_BYTES, TestHeader, acknowledgement, bare, read_acknowledgement};
+pub use header::{
+    Amount, Back, HEADER_BYTES, TestHeader, Unserved, acknowledgement, bare, read_acknowledgement,
+};
 pub use report::{REPORT_BYTES, ServerReport};
 pub use tally::Tally;
 

@@ -169,7 +169,7 @@ impl Parameters {
             dont_fragment: members.flag("dont_fragment")?,
             server_output: members.flag("get_server_output")?,
             auth_token: members.text("authtoken", 4096)?,
-            title: members.text("title", 1024)?,
+            title: members.text("title", super::LONGEST_PARAMETERS)?,
             client_version: members.text("client_version", 100)?,
             ..plain
         };

@@ -9,7 +9,7 @@ use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, W
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
-use bdp_wire::iperf2;
+use bdp_wire::{iperf2, iperf3};
 
 use super::login::LoginArgs;
 use super::payload::PayloadArgs;
@@ -329,7 +329,7 @@ impl MeasureArgs {
             },
             idle: self.idle,
             length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
-            udp: self.udp.request(self.length, &self.of_tcp())?,
+            udp: self.udp.request(self.length, self.least_datagram_bytes(), &self.of_tcp())?,
             pacing_bps: self.udp.pacing_bps(),
             window: self.window,
             mss: self.mss,
@@ -345,6 +345,16 @@ impl MeasureArgs {
             ));
         }
         self.payload.apply(self.socket.apply(request)?)
+    }
+
+    /// Payload of the shortest datagram that the protocol of the server has room in for what it says of it.
+    fn least_datagram_bytes(&self) -> u32 {
+        let bytes = match (self.iperf3 || self.login.is_asked(), self.iperf2) {
+            (true, _) => iperf3::datagram::header_bytes(false),
+            (_, true) => iperf2::STAMP_BYTES,
+            _ => bdp_wire::datagram::HEADER_BYTES,
+        };
+        bytes as u32
     }
 
     /// Flags that mean something of connections alone, and whether they were given.

@@ -25,6 +25,11 @@ impl Log {
     /// Takes what there is to tell.
     pub fn note(&mut self, event: &MeasureEvent<'_>) {
         let MeasureEvent::Progress(_, progress) = event else { return };
+        if progress.is_last {
+            let readings = |(way, infos): &(_, Vec<TcpInfo>)| (*way, infos.iter().map(reading).collect());
+            self.intervals.note_last(progress.sender_infos.iter().map(readings).collect());
+            return;
+        }
         let now_ns = progress.elapsed.as_ns();
         if !matches!(progress.stage, Stage::Direction(_) | Stage::Both) || now_ns <= self.at_ns {
             return;
@@ -74,6 +79,7 @@ fn reading(info: &TcpInfo) -> SenderReading {
         rtt_ns: info.rtt_ns.unwrap_or(0),
         rtt_variation_ns: info.rtt_variation_ns.unwrap_or(0),
         path_mtu: info.pmtu.map_or(0, u64::from),
+        reorder_seen: info.reorder_seen.map_or(0, u64::from),
     }
 }
 

@@ -31,7 +31,7 @@ impl Live {
     /// Shows what there is to tell.
     pub fn show(&mut self, event: &MeasureEvent<'_>) {
         match (event, &self.bar) {
-            (MeasureEvent::Progress(run, progress), Some(bar)) => {
+            (MeasureEvent::Progress(run, progress), Some(bar)) if !progress.is_last => {
                 if self.runs > 1 {
                     bar.set_prefix(format!("{run}/{}  ", self.runs));
                 }

@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
                     let start = self.start(*repetition);
                     self.line(&start);
                 }
-                if self.intervals && progress.stage != Stage::Connecting {
+                if self.intervals && progress.stage != Stage::Connecting && !progress.is_last {
                     self.line(&interval(*repetition, progress));
                 }
             }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use bdp_model::udp::{RateSearch, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos, Probability, Rate};
-use bdp_wire::datagram::{HEADER_BYTES, LONGEST_DATAGRAM};
+use bdp_wire::datagram::LONGEST_DATAGRAM;
 
 use super::seconds;
 use crate::exit;
@@ -83,11 +83,13 @@ impl UdpArgs {
         }
     }
 
-    /// What is asked for of datagrams; nothing where connections are. `of_tcp` are flags that mean nothing of these, and
+    /// What is asked for of datagrams; nothing where connections are. `least_bytes` are those that the protocol puts into each;
+    /// `of_tcp` are flags that mean nothing of these, and
     /// whether they were given.
     pub fn request(
         &self,
         length: Option<ByteCount>,
+        least_bytes: u32,
         of_tcp: &[(bool, &str)],
     ) -> anyhow::Result<Option<UdpRequest>> {
         if !self.udp {
@@ -120,9 +122,9 @@ impl UdpArgs {
             return Err(exit::usage(format!("{flag} is of a search: give -b auto, or leave it out")));
         }
         let datagram_bytes = length.map(|length| match u32::try_from(length.as_bytes()) {
-            Ok(bytes) if (HEADER_BYTES as u32..=LONGEST_DATAGRAM).contains(&bytes) => Ok(bytes),
+            Ok(bytes) if (least_bytes..=LONGEST_DATAGRAM).contains(&bytes) => Ok(bytes),
             _ => Err(exit::usage(format!(
-                "-l {length} is no datagram's payload: {HEADER_BYTES} bytes hold its number and time, \
+                "-l {length} is no datagram's payload: {least_bytes} bytes hold its number and time, \
                  {LONGEST_DATAGRAM} are the most"
             ))),
         });

@@ -197,11 +197,15 @@ impl<'a, 'r> Driver<'a, 'r> {
                 flows.iter().for_each(Flow::settle);
                 let outcomes = finish(&mut flows)?;
                 if outcomes.iter().any(Outcome::is_empty_handed) {
-                    return Err(SessionError::NoDatagrams { address: test.address });
+                    let waited = ran.elapsed().into();
+                    return Err(SessionError::NoDatagrams { address: test.address, waited });
                 }
                 (test, outcomes)
             }
         };
+        let senders = flows.iter().map(|f| (f.way(), f.sender_infos())).collect();
+        let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
+        self.reporter.show(stage, ran, self.request.duration, Goodput::last(senders), None);
         let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;
         drop(flows);
@@ -331,9 +335,8 @@ impl<'a, 'r> Driver<'a, 'r> {
             if told.elapsed() >= self.reporter.tick {
                 let span = told.elapsed();
                 told = Instant::now();
-                let way = |flow: &Flow| if flow.sends() { Way::To } else { Way::From };
-                let moved = flows.iter_mut().map(|f| (way(f), f.moved_since())).collect();
-                let senders = flows.iter().map(|f| (way(f), f.sender_infos())).collect();
+                let moved = flows.iter_mut().map(|f| (f.way(), f.moved_since())).collect();
+                let senders = flows.iter().map(|f| (f.way(), f.sender_infos())).collect();
                 let goodput = Goodput::of(span, moved, senders);
                 self.reporter.show(stage, since, request.duration, goodput, None);
             }

@@ -247,9 +247,16 @@ pub(super) struct Goodput {
     ways: Vec<(Way, f64)>,
     streams: Vec<(Way, Vec<f64>)>,
     senders: Vec<(Way, Vec<TcpInfo>)>,
+    is_last: bool,
 }
 
 impl Goodput {
+    /// Of a stage that is over: what the kernel told last of what was sent.
+    pub(super) fn last(mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+        senders.retain(|(_, infos)| !infos.is_empty());
+        Self { senders, is_last: true, ..Self::default() }
+    }
+
     /// Of what each direction has moved within a span, and of what the kernel tells of what is sent.
     pub(super) fn of(
         span: Duration,
@@ -263,6 +270,7 @@ impl Goodput {
             ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
             streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
             senders,
+            is_last: false,
         }
     }
 
@@ -287,6 +295,7 @@ impl Goodput {
             goodput_bps: self.ways,
             stream_goodput_bps: self.streams,
             sender_infos: self.senders,
+            is_last: self.is_last,
             rtt_ns,
         }
     }
@@ -623,6 +632,8 @@ impl Session<'_> {
             let outcome = far.and_then(|far| Outcome::of(flow, near, far));
             outcomes.push(outcome.ok_or_else(|| self.control.out_of_turn())?);
         }
+        let senders = flows.iter().map(|f| (f.way, f.work.sender_infos())).collect();
+        self.reporter.show(stage, since, request.duration, Goodput::last(senders), None);
         Ok(outcomes)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bdp_wire::session::Refusal;
+use bdp_wire::stranger::Stranger;
 
 use super::Event;
 use super::access::Denied;
@@ -98,6 +99,8 @@ pub struct Counted {
     pub waiting: u64,
     /// Who was turned away, in the order of [`Reason::ALL`].
     pub turned_away: [u64; Reason::ALL.len()],
+    /// Connections that began with no protocol of their port, in the order of [`Stranger::ALL`].
+    pub strangers: [u64; Stranger::ALL.len()],
 }
 
 /// The counters of a running server.
@@ -112,6 +115,8 @@ pub(super) struct Counters {
     turned_away: AtomicU64,
     /// Of those whose reason is known, in the order of [`Reason::ALL`].
     reasons: [AtomicU64; Reason::ALL.len()],
+    /// In the order of [`Stranger::ALL`].
+    strangers: [AtomicU64; Stranger::ALL.len()],
 }
 
 impl Counters {
@@ -133,6 +138,13 @@ impl Counters {
     pub(super) fn give_reason(&self, reason: Reason) {
         if let Some(at) = Reason::ALL.iter().position(|&r| r == reason) {
             add(&self.reasons[at], 1);
+        }
+    }
+
+    /// Counts somebody who began with no protocol of the port.
+    pub(super) fn note_stranger(&self, stranger: Stranger) {
+        if let Some(at) = Stranger::ALL.iter().position(|&s| s == stranger) {
+            add(&self.strangers[at], 1);
         }
     }
 
@@ -164,6 +176,7 @@ impl Counters {
             sent_bytes: read(&self.sent_bytes),
             waiting: read(&self.waiting),
             turned_away,
+            strangers: self.strangers.each_ref().map(read),
         }
     }
 }

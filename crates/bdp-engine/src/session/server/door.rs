@@ -7,7 +7,9 @@ use std::time::Duration;
 use bdp_sys::socket;
 use bdp_wire::iperf3::{COOKIE_BYTES, Cookie};
 use bdp_wire::session::{Kind, PREAMBLE_BYTES, Preamble, TICKET_BYTES, Ticket};
+use bdp_wire::stranger::Stranger;
 
+use super::strangers::Port;
 use super::waiting::{self, Arrived, Doorkeeper};
 use super::{Event, Reason, Shared, admission, iperf3};
 use crate::EngineError;
@@ -28,7 +30,9 @@ impl Doorkeeper for Door<'_> {
             Ok(None) => Some(PREAMBLE_BYTES),
             Ok(Some(Preamble { kind: Kind::Control, .. })) => None,
             Ok(Some(_)) => Some(TICKET_BYTES).filter(|_| Ticket::decode(arrived).is_none()),
-            Err(_) => Some(COOKIE_BYTES).filter(|_| matches!(Cookie::decode(arrived), Ok(None))),
+            Err(_) if matches!(Cookie::decode(arrived), Ok(None)) => Some(COOKIE_BYTES),
+            // So many name another protocol.
+            Err(_) => Some(Stranger::WANTED_BYTES).filter(|&wanted| arrived.len() < wanted),
         }
     }
 
@@ -40,19 +44,23 @@ impl Doorkeeper for Door<'_> {
             }
             (Ok(Some(Preamble { kind, .. })), Some(ticket)) => self.hand_over(kind, &ticket, stream, peer),
             (Ok(_), _) => {}
-            (Err(error), _) => match Cookie::decode(&bytes) {
+            (Err(_), _) => match Cookie::decode(&bytes) {
                 Ok(Some(cookie)) => iperf3::take(self.0, stream, peer, cookie, order),
                 _ => {
-                    self.0.counters.give_reason(Reason::Protocol);
-                    let why = format!("{error} ({})", legible(&bytes));
-                    self.0.tell(&Event::TurnedAway { peer, why });
+                    self.0.refuse_stranger(Port::Own, peer, &bytes);
                     socket::close_hard(stream);
                 }
             },
         }
     }
 
-    fn drop_silent(&self, _: SocketAddr) {}
+    fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]) {
+        self.0.drop_stranger(peer, arrived);
+    }
+
+    fn note_end(&self, peer: SocketAddr, arrived: &[u8]) {
+        self.0.note_stranger_left(peer, arrived);
+    }
 
     fn note_waiting(&self, connections: usize) {
         self.0.counters.set_waiting(connections);
@@ -73,11 +81,4 @@ impl Door<'_> {
             self.0.tell(&Event::TurnedAway { peer, why });
         }
     }
-}
-
-/// The first bytes of another protocol as a reader can take them.
-fn legible(bytes: &[u8]) -> String {
-    let text: String =
-        bytes.iter().take(8).map(|&b| if b.is_ascii_graphic() { b as char } else { '.' }).collect();
-    format!("'{text}'")
 }

@@ -19,6 +19,7 @@ mod iperf3;
 pub mod logins;
 mod places;
 mod session;
+mod strangers;
 mod waiting;
 
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ use bdp_wire::session::{Key, Limits, Probe};
 
 use crate::EngineError;
 use access::{AccessRules, PlaceLimits};
+pub use bdp_wire::stranger::Stranger;
 use counters::Counters;
 pub use counters::{Counted, Reason};
 use echo::Echoes;

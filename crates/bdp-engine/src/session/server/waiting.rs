@@ -33,8 +33,11 @@ pub(super) trait Doorkeeper {
     /// Takes one in that has said what it is for. `order` counts connections as they were let in.
     fn take(&self, connection: Arrived, order: u64);
 
-    /// One is dropped that has not said it in time.
-    fn drop_silent(&self, peer: SocketAddr);
+    /// One is dropped that has not said it in time; `arrived` is as far as it came.
+    fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]);
+
+    /// One ended before it had said it.
+    fn note_end(&self, peer: SocketAddr, arrived: &[u8]);
 
     /// So many have not said it; called some times a second.
     fn note_waiting(&self, connections: usize);
@@ -135,7 +138,12 @@ impl<K: Doorkeeper> List<'_, K> {
                 Ok(length @ 1..) => waiting.bytes.extend_from_slice(&room[..length]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => return drop(self.remove(token)),
+                Ok(_) | Err(_) => {
+                    if let Some(arrived) = self.remove(token) {
+                        self.keeper.note_end(arrived.peer, &arrived.bytes);
+                    }
+                    return;
+                }
             }
         }
     }
@@ -159,9 +167,9 @@ impl<K: Doorkeeper> List<'_, K> {
     /// Drops one, unless what it is for came meanwhile.
     fn drop_silent(&mut self, token: u64) {
         self.read(token);
-        if let Some(Arrived { stream, peer, .. }) = self.remove(token) {
+        if let Some(Arrived { stream, peer, bytes }) = self.remove(token) {
             socket::close_hard(stream);
-            self.keeper.drop_silent(peer);
+            self.keeper.drop_silent(peer, &bytes);
         }
     }
 

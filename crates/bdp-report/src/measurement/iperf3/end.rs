@@ -167,6 +167,7 @@ impl<'a> Ends<'a> {
         let sender = with(
             sender,
             &[
+                ("reorder", json!(of(|r| r.reorder_seen).max().unwrap_or(0))),
                 ("max_snd_cwnd", json!(of(|r| r.cwnd_bytes).max().unwrap_or(0))),
                 ("max_snd_wnd", json!(of(|r| r.window_bytes).max().unwrap_or(0))),
                 ("max_rtt", json!(of(rtt).max().unwrap_or(0))),

@@ -20,6 +20,8 @@ pub struct SenderReading {
     pub rtt_variation_ns: u64,
     /// Path MTU.
     pub path_mtu: u64,
+    /// Times that segments were seen to have been reordered so far.
+    pub reorder_seen: u64,
 }
 
 /// A direction's part of a piece.
@@ -82,12 +84,14 @@ pub struct Intervals {
     moved_ns: u64,
     done: Vec<Piece>,
     open: Piece,
+    /// The last readings of each stream of a direction, taken when it was over.
+    last: Vec<(Way, Vec<SenderReading>)>,
 }
 
 impl Intervals {
     /// Of this length, or one for all where it is 0; one ends where the omit does, with the first piece that reaches so far.
     pub fn new(length_ns: u64, omit_ns: u64) -> Self {
-        Self { length_ns, omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default() }
+        Self { length_ns, omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default(), last: Vec::new() }
     }
 
     /// How long one is; 0 where there is one for all.
@@ -110,6 +114,11 @@ impl Intervals {
         if reached >= due {
             self.close();
         }
+    }
+
+    /// Takes the readings of when all was over: a short transfer has no others.
+    pub fn note_last(&mut self, readings: Vec<(Way, Vec<SenderReading>)>) {
+        self.last = readings;
     }
 
     fn close(&mut self) {
@@ -140,6 +149,7 @@ impl Intervals {
             _ => self.done.push(self.open),
         }
         self.done.iter_mut().for_each(Piece::round);
+        end_with_last(&mut self.done, self.last);
         if let [d] = m.directions.as_slice()
             && d.direction == Way::From
         {
@@ -170,6 +180,19 @@ impl Intervals {
         let shares = share(left, &d.stream_goodput_bps);
         let stream_bytes = shares.into_iter().map(|bytes| bytes as f64).collect();
         Some(Part { way: d.direction, stream_bytes, senders: Vec::new() })
+    }
+}
+
+/// Has the last interval of each direction end with what was read when it was over.
+fn end_with_last(pieces: &mut [Piece], last: Vec<(Way, Vec<SenderReading>)>) {
+    for (way, readings) in last {
+        let mut parts = pieces.iter_mut().rev().flat_map(|piece| &mut piece.parts);
+        let Some(part) = parts.find(|part| part.way == way) else { continue };
+        // A kernel that tells nothing any more of a connection tells zeros.
+        let is_told = readings.iter().all(|reading| reading.cwnd_bytes > 0);
+        if is_told && readings.len() == part.stream_bytes.len() {
+            part.senders = readings;
+        }
     }
 }
 

@@ -24,6 +24,12 @@ pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
     let listed: Vec<Value> = (0..pieces.len()).map(|at| interval(m, &streams, &pieces, at)).collect();
     document.insert("intervals".to_owned(), Value::Array(listed));
     document.insert("end".to_owned(), end::end(m, &streams, &pieces));
+    // It measures one direction, or both at once: there is one test to tell of.
+    match m.server_output.first() {
+        Some(Value::String(text)) => drop(document.insert("server_output_text".to_owned(), json!(text))),
+        Some(output) => drop(document.insert("server_output_json".to_owned(), output.clone())),
+        None => {}
+    }
     if let Some(error) = &m.error {
         document.insert("error".to_owned(), json!(error));
     }
@@ -89,7 +95,9 @@ fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
     put("version", json!(version()));
     put("system_info", json!(format!("{} {} {} {}", m.near.system, m.near.name, m.near.kernel, m.near.arch)));
     let unix_s = m.started_unix_ms / 1000;
-    put("timestamp", json!({ "time": date::http(unix_s), "timesecs": unix_s }));
+    let timestamp =
+        json!({ "time": date::http(unix_s), "timesecs": unix_s, "timemillisecs": m.started_unix_ms });
+    put("timestamp", timestamp);
     put("connecting_to", json!({ "host": r.host, "port": r.port }));
     // Whoever knows it can join a test that goes on; this one is over, and it was another's.
     put("cookie", json!(""));
@@ -134,6 +142,9 @@ fn test_start(m: &Measurement, interval_ns: u64) -> Value {
         "bidir": u8::from(r.bidirectional),
         "fqrate": 0,
         "interval": seconds(interval_ns),
+        // Options of its own for how datagrams get to its kernel.
+        "gso": 0,
+        "gro": 0,
     })
 }
 
@@ -203,6 +214,7 @@ fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> 
                         ("rtt", json!(reading.rtt_ns / 1000)),
                         ("rttvar", json!(reading.rtt_variation_ns / 1000)),
                         ("pmtu", json!(reading.path_mtu)),
+                        ("reorder", json!(reading.reorder_seen)),
                     ],
                 );
             }

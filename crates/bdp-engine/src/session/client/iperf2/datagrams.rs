@@ -247,7 +247,8 @@ impl<'a> Flow<'a> {
                 return Err(SessionError::Cancelled);
             }
             if since.elapsed() > PATIENCE {
-                return Err(SessionError::NoDatagrams { address: self.address });
+                let waited = since.elapsed().into();
+                return Err(SessionError::NoDatagrams { address: self.address, waited });
             }
             if said.is_none_or(|said| said.elapsed() >= AGAIN) {
                 said = Some(Instant::now());
@@ -342,7 +343,7 @@ impl<'a> Flow<'a> {
             return Err(SessionError::Cancelled);
         }
         if since.elapsed() > PATIENCE {
-            return Err(SessionError::NoReverse { address: self.address });
+            return Err(SessionError::NoReverse { address: self.address, waited: since.elapsed().into() });
         }
         Ok(())
     }

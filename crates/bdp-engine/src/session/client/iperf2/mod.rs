@@ -13,6 +13,7 @@ use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measure
 use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
+use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Mark, Received, Sent};
 use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 
@@ -340,7 +341,8 @@ fn carry_out(
                     let more = meter.bytes().saturating_sub(std::mem::replace(shown, meter.bytes()));
                     (*way, more as f64 * 8.0 / elapsed.as_secs_f64())
                 });
-                let goodput = Goodput { ways: ways.collect(), ..Default::default() };
+                let goodput =
+                    Goodput { ways: ways.collect(), senders: senders(&meters), ..Default::default() };
                 reporter.show(stage, since, request.duration, goodput, None);
             }
             if watched.is_ok() {
@@ -351,6 +353,7 @@ fn carry_out(
                 stop.store(true, Ordering::Relaxed);
             }
         }
+        reporter.show(stage, since, request.duration, Goodput::last(senders(&meters)), None);
         let mut outcomes = Vec::new();
         for (way, work) in running {
             let done = work.join().unwrap_or_else(|_| {
@@ -366,6 +369,11 @@ fn carry_out(
         watched?;
         if outcomes.is_empty() { Err(SessionError::Cancelled) } else { Ok(outcomes) }
     })
+}
+
+/// What the kernel tells of what is sent, where it is one stream: of several the bytes are not told apart.
+fn senders(meters: &[(Way, Meter)]) -> Vec<(Way, Vec<TcpInfo>)> {
+    meters.iter().map(|(way, meter)| (*way, meter.infos())).filter(|(_, infos)| infos.len() == 1).collect()
 }
 
 fn send_all(

@@ -122,7 +122,8 @@ impl Driver<'_, '_> {
             }
             self.reporter.check_cancel()?;
             if since.elapsed() > STEP {
-                return Err(SessionError::NoDatagrams { address: test.address });
+                let waited = since.elapsed().into();
+                return Err(SessionError::NoDatagrams { address: test.address, waited });
             }
         }
     }

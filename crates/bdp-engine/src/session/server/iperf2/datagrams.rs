@@ -19,7 +19,7 @@ use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 use super::super::access::origin;
 use super::super::{Event, Reason, Shared};
 use super::flow::{Came, Flow};
-use super::{check_rate, join, turn_away};
+use super::{check_rate, join, turn_away, turn_away_unserved};
 use crate::EngineError;
 
 /// Whose datagrams were turned away may begin again after so long a silence.
@@ -148,6 +148,10 @@ impl Post<'_> {
             );
             self.note_refused(peer);
             return self.shared.tell(&Event::TurnedAway { peer, why });
+        }
+        if let Some(unserved) = header.and_then(|header| header.unserved) {
+            self.note_refused(peer);
+            return turn_away_unserved(self.shared, peer, unserved);
         }
         let announced = header.map_or(Ok(()), |header| check_rate(self.shared, peer, &header));
         let member = match announced.and_then(|()| join(self.shared, peer, None)) {

@@ -2,6 +2,7 @@
 //!
 //! A client says nothing of which streams belong together: those of one address at one time are one session.
 
+mod bounceback;
 mod bursts;
 mod datagrams;
 mod door;
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::echo::EchoSocket;
-use bdp_wire::iperf2::TestHeader;
+use bdp_wire::iperf2::{TestHeader, Unserved};
 
 use super::access::{Denied, Protocol};
 use super::places::{GAVE_WAY, Place, Standing, StreamPlaces};
@@ -165,6 +166,18 @@ fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader) -> Result<
 fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
     shared.counters.give_reason(Reason::of_denied(denied));
     shared.tell(&Event::TurnedAway { peer, why: denied.to_string() });
+}
+
+/// Tells of a client with an option that changes what a server does, and that is not served here: serving a plain test in its
+/// place would make its figures those of something else.
+fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Unserved) {
+    let way_out = match unserved {
+        Unserved::PermitKey => "--allow names the addresses that may come in",
+        Unserved::Isochronous => "--isochronous is served where the client alone sends",
+        Unserved::PeriodicBursts => "--burst-period is served where the client alone sends",
+    };
+    let why = format!("it asked for iperf2's {}, which is not served; {way_out}", unserved.option());
+    shared.tell(&Event::TurnedAway { peer, why });
 }
 
 impl Membership {

@@ -28,9 +28,9 @@ const TURN: usize = 8;
 /// How long before a departure a sharing driver stops sleeping and spins.
 const SPIN_NS: u64 = 60_000;
 /// From one look for other programs to the next.
-const RIVALS_EVERY_NS: u64 = 20_000_000;
-/// Of that time, what a driver may have waited for its processor without there being any.
-const RIVALS_SHARE: f64 = 0.01;
+const RIVALS_EVERY_NS: u64 = 100_000_000;
+/// Of that time, what a driver may have waited for its processor without there being any: one turn of another thread.
+const RIVALS_SHARE: f64 = 0.04;
 /// Token of the waker; links take even and odd numbers below it.
 const WAKE: u64 = u64::MAX;
 
@@ -170,7 +170,7 @@ impl Rivals {
         Self { wait, looked_ns: clock::monotonic_ns(), waited_ns, present: false }
     }
 
-    /// Looks every 20 ms; they stay until forgotten.
+    /// Looks every 100 ms; they stay until forgotten.
     fn present(&mut self) -> bool {
         let now = clock::monotonic_ns();
         let passed = now.saturating_sub(self.looked_ns);

@@ -36,6 +36,8 @@ const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)
 const EASY_RATE: Rate = Rate::mbps(33);
 /// From one probe to the next before the flows start.
 pub(crate) const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
+/// How often idle links are probed until the round trip is what it should be.
+const IDLE_TRIES: u32 = 3;
 /// How long connections and first bytes are waited for, beside what the path itself needs.
 const PATIENCE: Nanos = Nanos::secs(20);
 /// UDP header and payload of a probe.
@@ -378,9 +380,22 @@ impl Session<'_> {
         Ok(probed)
     }
 
+    /// Probes the idle links, once more where the machine was disturbed meanwhile: that costs less than the case would.
     fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
+        let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
+        for _ in 1..IDLE_TRIES {
+            let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+            let probed = self.fetch_probes(probing, deadline)?;
+            if echoes
+                .iter()
+                .zip(&probed)
+                .all(|(echo, probed)| observe::idle_is_plausible(self.case, &echo.pair, probed))
+            {
+                return Ok(probed);
+            }
+        }
         let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
-        self.fetch_probes(probing, (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration())
+        self.fetch_probes(probing, deadline)
     }
 
     fn run_flows(

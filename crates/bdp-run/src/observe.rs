@@ -1,10 +1,11 @@
 //! What the judge of a case's fidelity is told: each loop, each flow and each link, on one clock.
 
 use bdp_lab::LinkOutcome;
-use bdp_lab::fidelity::{DatagramsSeen, FlowSeen, Loop, Observation};
+use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
 use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
+use bdp_wire::control::Probed;
 
 use crate::conduct::{
     Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
@@ -38,6 +39,25 @@ pub(crate) fn seen(
     seen
 }
 
+/// Whether the median idle round trip of a pair is within the bounds; of links with jitter, and where nothing was answered, that is
+/// not known here, and left to the judge.
+pub(crate) fn idle_is_plausible(case: &CaseSpec, pair: &Pair, probed: &Probed) -> bool {
+    let Some(way) = Way::between(case, &pair.from, &pair.to).filter(|way| !way.jitters()) else {
+        return true;
+    };
+    let (Some((_, median)), Some(configured)) = (least_and_median(probed), configured_rtt(case, pair)) else {
+        return true;
+    };
+    let one = Loop { links: way.length(), rtt_configured: configured, ..Default::default() };
+    median <= configured + one.idle_bound(&Bounds::default())
+}
+
+fn least_and_median(probed: &Probed) -> Option<(Nanos, Nanos)> {
+    let mut idle: Vec<u64> = probed.round_trips_ns().collect();
+    idle.sort_unstable();
+    idle.first().map(|&least| (Nanos(least), Nanos(idle[(idle.len() - 1) / 2])))
+}
+
 fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Crossed) -> Option<Loop> {
     let pair = &probed.pair;
     let way = Way::between(case, &pair.from, &pair.to)?;
@@ -48,8 +68,6 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
         .filter(|(flow, _)| pair.joins(flow))
         .filter_map(|(_, (received, _))| received.counted_within())
         .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
-    let mut idle: Vec<u64> = probed.idle.round_trips_ns().collect();
-    idle.sort_unstable();
     let rtt_configured = configured_rtt(case, pair)?;
     let seen = Loop {
         ends: format!("{} and {}", pair.from, pair.to),
@@ -57,7 +75,7 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
         rtt_configured,
         rtt_least: least_rtt(case, pair)?,
         jitter: way.jitters(),
-        rtt_idle: idle.first().map(|&least| (Nanos(least), Nanos(idle[(idle.len() - 1) / 2]))),
+        rtt_idle: least_and_median(&probed.idle),
         probed_idle: probed.idle.sent() > 0,
         ..Default::default()
     };

@@ -149,6 +149,11 @@ impl Loop {
         }
     }
 
+    /// What half of the idle probes may take beyond its links.
+    pub fn idle_bound(&self, bounds: &Bounds) -> Nanos {
+        self.allowance().idle + part(self.rtt_configured, bounds.idle)
+    }
+
     /// What hosts and wake-ups usually take of its round trip.
     pub fn allowance(&self) -> Allowance {
         Allowance::of(self.links, self.rtt_configured)
@@ -173,7 +178,7 @@ fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Strin
         None if one.jitter => return,
         None => median.saturating_sub(configured),
     };
-    let bound = Nanos(one.allowance().idle.as_ns() + part(configured, bounds.idle).as_ns());
+    let bound = one.idle_bound(bounds);
     if excess > bound {
         broken.push(format!(
             "{between}half of the idle probes took {excess} or more beyond the links' {configured} (bound {bound})"

@@ -17,11 +17,14 @@ const WORTH_NAMING: f64 = 0.02;
 /// No more programs are named.
 const MOST_NAMED: usize = 4;
 
+/// First and last reading of each thread, by the index of its host and its number.
+type Readings = BTreeMap<(usize, u32), [ThreadTime; 2]>;
+
 /// A watch over the hosts of a case.
 #[derive(Debug)]
 pub struct Watch {
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<BTreeMap<(usize, u32), [ThreadTime; 2]>>>,
+    thread: Option<JoinHandle<Readings>>,
     hosts: Vec<(String, u32)>,
     before: Vec<ProcessTime>,
     begun_ns: u64,
@@ -43,7 +46,7 @@ impl Watch {
         let processes: Vec<u32> = hosts.iter().map(|(_, process)| *process).collect();
         let stop = Arc::clone(&over);
         let read = move || {
-            let mut seen = BTreeMap::new();
+            let mut seen = Readings::new();
             loop {
                 let last = stop.load(Ordering::Relaxed);
                 for (host, &process) in processes.iter().enumerate() {

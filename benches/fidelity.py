@@ -46,7 +46,7 @@ CELLS = {
     "41ms-30K": cell('rate = "1G"\ndelay = "20.5ms"', 'window = "30K"'),
     "41ms-1M": cell('rate = "1G"\ndelay = "20.5ms"', 'window = "1M"', 4, 1.5),
     "20ms-queue": cell('rate = "50M"\ndelay = "10ms"\nlimit = "100p"', "", 4, 1, "cubic"),
-    "20ms-loss": cell('rate = "100M"\ndelay = "10ms"\nforward.loss = { every = 150 }', "", 13, 3),
+    "20ms-loss": cell('rate = "100M"\ndelay = "10ms"\nforward.loss = { every = 1500 }', "", 13, 3),
     "20ms-udp": ('rate = "100M"\ndelay = "10ms"', 'duration = "2.5s"\nomit = "0.5s"\nprotocol = "udp"\nrate = "50M"'),
 }
 

@@ -58,9 +58,8 @@ fn step_of(steps: &mut Vec<u64>, begun_ns: u64, at_ns: u64) -> Option<&mut u64> 
 /// Packets that left the wire back to back.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
+    first_due: u64,
     last_due: u64,
-    first_release: u64,
-    last_release: u64,
     wire_bytes: u64,
 }
 
@@ -152,24 +151,18 @@ impl Meter {
             // Back to back: this one's serialisation began when the last one's ended (to the rounding).
             Some(s) if due.abs_diff(s.last_due + serialisation) <= 2 => {
                 s.last_due = due;
-                s.last_release = released;
                 s.wire_bytes += wire_bytes;
             }
             _ => {
                 self.close_stretch();
-                self.stretch = Some(Stretch {
-                    last_due: due,
-                    first_release: released,
-                    last_release: released,
-                    wire_bytes: 0,
-                });
+                self.stretch = Some(Stretch { first_due: due, last_due: due, wire_bytes: 0 });
             }
         }
     }
 
     fn close_stretch(&mut self) {
         if let Some(s) = self.stretch.take() {
-            let span = s.last_release.saturating_sub(s.first_release);
+            let span = s.last_due.saturating_sub(s.first_due);
             if span >= SHORTEST_STRETCH_NS && self.best.is_none_or(|(longest, _)| span > longest) {
                 self.best = Some((span, s.wire_bytes as f64 * 8e9 / span as f64));
             }
@@ -188,7 +181,7 @@ impl Meter {
         Some((busy as f64 / (steps as u64 * STEP_NS) as f64).min(1.0))
     }
 
-    /// Wire rate by actual releases over the longest stretch without a gap; `None` below a tenth of a second.
+    /// Wire rate of what was released, by when it was due, over the longest stretch without a gap; `None` below a tenth of a second.
     pub(crate) fn achieved_bps(&mut self) -> Option<f64> {
         self.close_stretch();
         self.best.map(|(_, bps)| bps)

@@ -9,6 +9,7 @@ use bdp_engine::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::link::Loss;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
@@ -29,8 +30,8 @@ use crate::{RunError, observe, verdict};
 
 /// From one sample to the next.
 const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
-/// From one probe to the next while the flows run: a hundred a second where the links carry them with ease, and no fewer than
-/// twenty.
+/// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
+/// elsewhere.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
 /// Links with this rate or more carry a hundred probes a second, 82 bytes each on Ethernet, in 0.2 % of their time.
 const EASY_RATE: Rate = Rate::mbps(33);
@@ -625,8 +626,10 @@ fn window_report(
 
 /// From one probe to the next while the flows of a case run.
 pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
-    let directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
-    let easy = directions.filter_map(|d| d.rate).all(|rate| rate >= EASY_RATE);
+    let mut directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
+    // Losses that count packets would hit probes in place of segments.
+    let easy =
+        directions.all(|d| d.rate.is_none_or(|rate| rate >= EASY_RATE) && matches!(d.loss, Loss::None));
     // A connection costs both hosts more than a datagram.
     LOADED_PROBE_INTERVALS[usize::from(!easy || case.probe != ProbeKind::Udp)]
 }

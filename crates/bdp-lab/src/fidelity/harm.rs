@@ -5,8 +5,8 @@
 //!
 //! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By Little's law
 //!   (Operations Research 9, 1961) the mean over packets is what counts.
-//! - by **probes**: what each took beyond its links, in either host or on a driver, how late it was sent included. Probes come
-//!   evenly in time, so each says what part of its rate the flow had at that moment: R / (R + x).
+//! - by **probes**: what each took beyond its links until it was read, in the host that answers and on a driver, or how late it was sent.
+//!   Probes come evenly in time, so each says what part of its rate the flow had at that moment: R / (R + x).
 //!
 //! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link holds what it waits for. So the harm is at
 //! most the share of the time in which its busiest link was idle.
@@ -19,9 +19,9 @@ use super::{FlowSeen, Observation, part};
 /// What hosts and wake-ups take of a round trip on a machine that nobody disturbs, which is no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Two stacks, the threads of the probe and of its echo, and the wake-ups of a driver.
+    /// Two stacks, the thread of the echo, and the wake-ups of a driver.
     pub round_trip: Nanos,
-    /// The same between idle processors, which take longer to wake.
+    /// The same, and the thread that waits for the answer, between idle processors, which take longer to wake.
     pub idle: Nanos,
     /// How late a timer wakes the thread that sends a probe.
     pub sending: Nanos,
@@ -33,21 +33,20 @@ impl Allowance {
     /// Of a round trip over so many links.
     pub(super) fn of(links: usize, rtt_configured: Nanos) -> Self {
         let further = links.max(1) as u64 - 1;
-        let usual = 150 + 50 * further;
-        let of_rtt = part(rtt_configured, 0.01);
+        let of_rtt = part(rtt_configured, 0.005);
         Self {
-            round_trip: Nanos::micros(usual) + of_rtt,
-            idle: Nanos::micros(usual + 50) + of_rtt,
+            round_trip: Nanos::micros(90 + 50 * further) + of_rtt,
+            idle: Nanos::micros(300 + 50 * further) + of_rtt,
             sending: Nanos::micros(100),
             packets: Nanos::micros(40 * (1 + further)),
         }
     }
 
-    /// Part of a flow's goodput that is lost at a moment at which a probe, sent so late, took so much beyond its links' time.
-    pub fn harm(&self, emulated_ns: u64, beyond_ns: u64, sent_late_ns: u64) -> f64 {
-        let beyond = beyond_ns.saturating_sub(self.round_trip.as_ns())
-            + sent_late_ns.saturating_sub(self.sending.as_ns());
-        let usual = emulated_ns + beyond_ns.min(self.round_trip.as_ns());
+    /// Part of a flow's goodput that is lost at a moment at which a probe took so much beyond its links' time, so much of which
+    /// is allowed.
+    pub fn harm(&self, emulated_ns: u64, beyond_ns: u64, allowed: Nanos) -> f64 {
+        let usual = emulated_ns + beyond_ns.min(allowed.as_ns());
+        let beyond = beyond_ns.saturating_sub(allowed.as_ns());
         beyond as f64 / (usual + beyond).max(1) as f64
     }
 }
@@ -94,15 +93,17 @@ pub(super) fn explain(flow: &FlowSeen, report: &FlowFidelity, seen: &Observation
     if flow.datagrams.is_some() {
         return "packets were late where counting began or ended".to_owned();
     }
-    let probed = seen.loops.get(flow.on_loop).and_then(|l| l.loaded);
+    let on_loop = seen.loops.get(flow.on_loop);
+    let probed = on_loop.and_then(|l| l.loaded);
     let (unread, late) = delays(flow, seen);
     let (mut parts, of, whole) = match probed.filter(|p| p.harm >= report.harm_by_packets) {
         Some(p) => {
-            let (near, far) = flow.name.split_once("->").unwrap_or(("near", "far"));
+            let (near, far) =
+                on_loop.map_or(("near", "far"), |l| l.ends.split_once(" and ").unwrap_or(("near", "far")));
             let parts = vec![
                 (p.sent_late_ns, "before they were sent".to_owned()),
-                (p.near_ns, format!("in {near}")),
-                (p.far_ns, format!("in {far}")),
+                (p.near_ns, format!("in {near} and unread")),
+                (p.far_ns, format!("in {far} and unread")),
                 (p.routers_ns, "in routers".to_owned()),
                 (p.late_ns, "released late".to_owned()),
             ];

@@ -31,7 +31,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { harm: 0.04, idle: 0.04, sent: 0.02, rate: 0.005 }
+        Self { harm: 0.04, idle: 0.045, sent: 0.02, rate: 0.005 }
     }
 }
 

@@ -213,7 +213,7 @@ mod tests {
         let probed = Probed { probes, ..Default::default() };
         let excess = crossed.excess(&way, &probed, 50_000_000, 0..u64::MAX, &allowance).unwrap();
         assert_eq!((excess.probes, excess.mean_ns, excess.sent_late_ns), (10, 0, 2_000_000));
-        // One tenth of the time at 2 / (2 + 19.9) of the rate.
-        assert!((excess.harm - 0.1 * 19.9 / 21.9).abs() < 1e-9, "{}", excess.harm);
+        // One tenth of the time at 2.1 / 22 of the rate.
+        assert!((excess.harm - 0.1 * 19.9 / 22.0).abs() < 1e-9, "{}", excess.harm);
     }
 }

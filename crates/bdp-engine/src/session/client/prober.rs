@@ -4,6 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
 use bdp_model::record::{ProbeOutcome, RttSummary};
+use bdp_sys::poll::wait_readable;
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
@@ -215,7 +217,16 @@ impl Carrier {
 
     /// The next probe that comes back within the time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
-        let wait = Duration::from_nanos(wait_ns.max(1_000));
+        let descriptor = match &*self {
+            Self::Udp(socket) => AsFd::as_fd(socket),
+            Self::Tcp(stream) => AsFd::as_fd(stream),
+        };
+        // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: the next probe would be sent so late.
+        if !wait_readable(descriptor, wait_ns.max(1_000)).unwrap_or(true) {
+            return None;
+        }
+        // What woke this thread may be gone already.
+        let wait = Duration::from_millis(5);
         let mut room = [0; ECHO_BYTES + 1];
         match self {
             Self::Udp(socket) => {

@@ -75,6 +75,8 @@ pub(crate) struct Driven {
     pub(crate) fault: Option<String>,
     /// Its devices, which live until this is dropped.
     pub(crate) devices: [Tun; 2],
+    /// Whether a driver that was not to sleep did, because others wanted its processor.
+    pub(crate) slept: bool,
 }
 
 impl Driver {
@@ -96,6 +98,7 @@ impl Driver {
             inbox,
             links: Vec::new(),
             rooms: Rooms::new(),
+            rivals: Rivals::none(),
         };
         let thread = std::thread::Builder::new()
             .name("bdp-link".to_owned())
@@ -203,6 +206,7 @@ struct Motion {
     inbox: Receiver<Order>,
     links: Vec<Active>,
     rooms: Rooms,
+    rivals: Rivals,
 }
 
 struct Active {
@@ -227,7 +231,7 @@ impl Motion {
             let _ = process::pin(0, &[cpu]);
         }
         let mut ready = Vec::new();
-        let mut rivals = Rivals::none();
+        self.rivals = Rivals::none();
         let wait = OwnWait::of_this_thread();
         let mut waited_ns = wait.waiting_ns().unwrap_or(0);
         loop {
@@ -235,9 +239,9 @@ impl Motion {
                 return;
             }
             if self.pace == Pace::Spin && self.links.is_empty() {
-                rivals.forget();
+                self.rivals.forget();
             }
-            if self.pace == Pace::Spin && !self.links.is_empty() && !rivals.present() {
+            if self.pace == Pace::Spin && !self.links.is_empty() && !self.rivals.present() {
                 // Orders are looked for now and then only: a look costs as much as a packet.
                 for _ in 0..256 {
                     for i in 0..self.links.len() {
@@ -292,7 +296,8 @@ impl Motion {
                             let _ = self.poll.remove(device);
                         }
                         let Active { link, meters, fault, devices, .. } = active;
-                        let driven = Driven { link, meters, fault, devices };
+                        let slept = self.rivals.present;
+                        let driven = Driven { link, meters, fault, devices, slept };
                         let _ = outcome.send(driven);
                     }
                 }

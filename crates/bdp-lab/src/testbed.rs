@@ -54,6 +54,8 @@ pub struct LinkOutcome {
     pub lateness: Histogram,
     /// Why the driver gave the link up, where it did.
     pub fault: Option<String>,
+    /// Whether a driver that was not to sleep did, because others wanted its processor.
+    pub slept: bool,
     /// Probes that crossed it, forward and in reverse.
     pub crossings: [Vec<Crossing>; 2],
     ports: [(String, String); 2],
@@ -247,11 +249,12 @@ fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcom
         let name = if i == 0 { format!("{a}->{b}") } else { format!("{b}->{a}") };
         direction(name, configs[i], &mut driven, i, ends[i])
     });
-    let Driven { mut meters, fault, devices, .. } = driven;
+    let Driven { mut meters, fault, devices, slept, .. } = driven;
     LinkOutcome {
         directions,
         lateness,
         fault,
+        slept,
         crossings: meters.each_mut().map(|meter| std::mem::take(&mut meter.crossings).into_through()),
         meters,
         ports: [0, 1].map(|i| (ports[i].host.clone(), ports[i].device.clone())),

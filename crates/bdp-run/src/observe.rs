@@ -35,6 +35,7 @@ pub(crate) fn seen(
         seen.lateness.merge(&outcome.lateness);
         seen.directions.extend(outcome.directions.iter().cloned());
         seen.faults.extend(outcome.fault.clone());
+        seen.slept |= outcome.slept;
     }
     seen
 }

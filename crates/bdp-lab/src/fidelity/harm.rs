@@ -6,7 +6,8 @@
 //! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By Little's law
 //!   (Operations Research 9, 1961) the mean over packets is what counts.
 //! - by **probes**: what each took beyond its links until it was read, in the host that answers and on a driver, or how late it was sent.
-//!   Probes come evenly in time, so each says what part of its rate the flow had at that moment: R / (R + x).
+//!   By the same law x / R of the goodput is lost while round trips take x more than R; and all of it, not more, while a host stands
+//!   still for longer than a round trip. Probes come evenly in time, so the mean of their x / R, each at most 1, is the estimate.
 //!
 //! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link holds what it waits for. So the harm is at
 //! most the share of the time in which its busiest link was idle.
@@ -47,7 +48,7 @@ impl Allowance {
     pub fn harm(&self, emulated_ns: u64, beyond_ns: u64, allowed: Nanos) -> f64 {
         let usual = emulated_ns + beyond_ns.min(allowed.as_ns());
         let beyond = beyond_ns.saturating_sub(allowed.as_ns());
-        beyond as f64 / (usual + beyond).max(1) as f64
+        (beyond as f64 / usual.max(1) as f64).min(1.0)
     }
 }
 

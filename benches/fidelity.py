@@ -2,10 +2,10 @@
 """How often the lab's verdict is wrong: cases with injected stalls of known size, each beside undisturbed ones.
 
     benches/fidelity.py [--bdp PROGRAM] [--rounds N] [--seed N] [--only NAME,...] --output FILE
-    benches/fidelity.py --table FILE...
+    benches/fidelity.py --table FILE... [--quiet-file FILE]
 
 A case is disturbed by real-time processes that take a processor away for a known time at a known interval, by ordinary
-busy loops, or not at all. Its true error is its goodput against the median of the undisturbed cases of the same cell. `missed` are
+busy loops, or not at all. Its true error is its goodput against the median of the undisturbed cases of the same cell, those of --quiet-file where it is given. `missed` are
 accepted cases that are off by more than 5 %; `false alarms` are refused ones that are off by less. Needs root.
 """
 
@@ -170,12 +170,13 @@ def collect(options):
                 print(name, label(disturbance), row["goodput_bps"], row["valid"], row["fidelity"].get("broken"), row["error"] or "", flush=True)
 
 
-def table(paths):
-    rows = [json.loads(line) for path in paths for line in open(path)]
-    rows = [row for row in rows if row["goodput_bps"] is not None]
+def table(paths, quiet):
+    read = lambda path: [row for row in map(json.loads, open(path)) if row["goodput_bps"] is not None]
+    rows = [row for path in paths for row in read(path)]
+    undisturbed = [row for row in (read(quiet) if quiet else rows) if row["disturbance"] == "none"]
     cells = {row["cell"] for row in rows}
     truth = {
-        name: statistics.median(r["goodput_bps"] for r in rows if r["cell"] == name and r["disturbance"] == "none")
+        name: statistics.median(r["goodput_bps"] for r in undisturbed if r["cell"] == name)
         for name in cells
     }
     print(f"{'cell':14} {'cases':>5} {'accepted':>8} {'missed':>6} {'good':>5} {'false alarms':>12}")
@@ -209,9 +210,10 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--output")
     parser.add_argument("--table", nargs="+")
+    parser.add_argument("--quiet-file")
     options = parser.parse_args()
     if options.table:
-        return table(options.table)
+        return table(options.table, options.quiet_file)
     if not options.output:
         parser.error("--output or --table")
     collect(options)

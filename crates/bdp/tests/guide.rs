@@ -49,8 +49,8 @@ const MAY_END: [(&str, &[i32], &str); 4] = [
 const UNITS: [&str; 13] =
     ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "%"];
 
-/// Lines of a layout that depend on the figures: what can't be recommended or resolved has none.
-const NOT_ALWAYS: [&str; 4] = ["below:", "throughput", "latency", "memory"];
+/// Lines of a layout that depend on the figures: what can't be recommended or resolved has none, nor slow start over loopback.
+const NOT_ALWAYS: [&str; 5] = ["below:", "throughput", "latency", "memory", "start"];
 
 /// The whole guide may take so long, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);

@@ -209,7 +209,9 @@ fn judge_flow(
         ));
         return;
     }
-    let bound = if seen.slept { bounds.harm_bunched } else { bounds.harm };
+    // Of a link that was busy but for so little, the rest is all that can have been lost.
+    let busy = flow.busy.is_some_and(|busy| 1.0 - busy <= bounds.harm);
+    let bound = if seen.slept && !busy { bounds.harm_bunched } else { bounds.harm };
     if report.harm > bound {
         let why = harm::explain(flow, report, seen);
         broken.push(format!(

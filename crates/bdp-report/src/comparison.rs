@@ -195,6 +195,12 @@ impl Compared {
         Self { rows, only_a: only(a, b), only_b: only(b, a) }
     }
 
+    /// Whether something that is judged had too few runs, and nothing regressed that had enough.
+    pub fn unknown(&self) -> bool {
+        let few = |r: &Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
+        !self.regressed() && self.rows.iter().any(few)
+    }
+
     /// Whether anything that is judged regressed.
     pub fn regressed(&self) -> bool {
         self.rows.iter().any(|r| r.regressed)
@@ -261,6 +267,9 @@ impl Compared {
         let mut lines = Vec::new();
         let worse: Vec<&Row> = self.rows.iter().filter(|r| r.regressed).collect();
         match worse.len() {
+            0 if self.unknown() => {
+                lines.push(format!("whether anything regressed beyond {} is unknown", share(threshold)));
+            }
             0 => lines.push(format!("no regression beyond {}", share(threshold))),
             1 => lines.push(format!(
                 "REGRESSED beyond {}: {}, {}",
@@ -295,7 +304,7 @@ impl Compared {
             "a": a,
             "b": b,
             "threshold": threshold,
-            "regressed": self.regressed(),
+            "regressed": (!self.unknown()).then(|| self.regressed()),
             "comparisons": self.rows,
             "only_a": self.only_a,
             "only_b": self.only_b,

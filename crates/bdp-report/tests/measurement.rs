@@ -164,7 +164,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     let mut m = both_ways();
     m.request = MeasureRequest::to("ams1");
-    assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 5");
+    assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 6");
     let plain = m.request.clone();
     m.request = MeasureRequest {
         port: 5999,
@@ -182,7 +182,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     assert_eq!(
         commands(&m, Some("/tmp/a b.sqlite")),
         "next     bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
-         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | --runs 5"
+         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | --runs 6"
     );
     m.request = MeasureRequest {
         bidirectional: true,
@@ -193,7 +193,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 5"
+        "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 6"
     );
     m.request = MeasureRequest {
         peer: Some(PeerProtocol::Iperf3),
@@ -203,13 +203,13 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | --runs 5"
+        "next     bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | --runs 6"
     );
     let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
     m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 5"
+        "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 6"
     );
 }
 
@@ -218,7 +218,7 @@ fn what_a_server_printed_comes_last_and_tells_the_terminal_nothing() {
     let mut m = both_ways();
     m.server_output = vec!["[ ID]  Interval\n\x1b[31mred".into(), serde_json::json!({"end": {}})];
     let text = measurements_text(&[m], Some("7f3a"), None, &narrow(80));
-    let printed = text.split_once("| --runs 5\n").unwrap().1;
+    let printed = text.split_once("| --runs 6\n").unwrap().1;
     assert_eq!(
         printed,
         "\nthe server's output\n  [ ID]  Interval\n   [31mred\n\nthe server's output\n  {\n    \"end\": {}\n  }\n"

@@ -78,7 +78,7 @@ impl Stranger {
         let is_header = TestHeader::length_of(arrived).is_some_and(|length| length > 0);
         match arrived {
             [] => Self::Silent,
-            _ if begins(&METHODS) => Self::Http,
+            _ if is_http(arrived) => Self::Http,
             // A record of a handshake: its type, and the version that the record has.
             [0x16, 0x03, 0x00..=0x04, ..] => Self::Tls,
             _ if begins(&[b"SSH-"]) => Self::Ssh,
@@ -92,9 +92,29 @@ impl Stranger {
     }
 }
 
-/// What requests of HTTP begin with (RFC 9110, section 9, and RFC 5789), and a connection of HTTP/2 (RFC 9113, section 3.4).
-const METHODS: [&[u8]; 10] =
-    [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"CONN", b"OPTI", b"TRAC", b"PATC", b"PRI "];
+/// Methods of HTTP's requests (RFC 9110, section 9, and RFC 5789), and what a connection of HTTP/2 begins with (RFC 9113, section
+/// 3.4), each with its blank.
+const METHODS: [&[u8]; 10] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"CONNECT ",
+    b"OPTIONS ",
+    b"TRACE ",
+    b"PATCH ",
+    b"PRI ",
+];
+
+/// A method, or as much of one as has arrived, before a path, `*`, or a URI of HTTP: SIP and RTSP have some of the same methods.
+fn is_http(arrived: &[u8]) -> bool {
+    METHODS.iter().any(|method| match arrived.strip_prefix(*method) {
+        Some([b'/' | b'*' | b'h', ..] | []) => true,
+        Some(_) => *method == b"CONNECT ",
+        None => arrived.len() >= 3 && method.starts_with(arrived),
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -106,6 +126,9 @@ mod tests {
         for (bytes, stranger) in [
             (b"GET / HT".as_slice(), Stranger::Http),
             (b"POST", Stranger::Http),
+            (b"CONNECT example.org:443", Stranger::Http),
+            (b"OPTIONS *", Stranger::Http),
+            (b"OPTIONS sip:x SIP/2.0", Stranger::Unknown),
             (b"PRI * HTTP/2.0", Stranger::Http),
             (&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01], Stranger::Tls),
             (b"SSH-2.0-", Stranger::Ssh),

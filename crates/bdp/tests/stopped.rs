@@ -142,7 +142,7 @@ fn who_begins_a_test_and_sends_nothing_loses_its_place() {
     let _test = begun(never.port, b'n');
     let (mut little, iperf2) = serve_one(&bench);
     let mut stream = TcpStream::connect(("127.0.0.1", iperf2)).unwrap();
-    stream.write_all(&[b'x'; 100]).unwrap();
+    stream.write_all("0123456789".repeat(10).as_bytes()).unwrap();
     let since = Instant::now();
     // Whoever has all places and has sent nothing over any stream gives way at once.
     let mut all = serve(&bench, "");

@@ -5,7 +5,7 @@ use bdp_model::finding::{Confidence, Finding, Limit};
 use crate::seen::{Seen, percent, rate};
 
 /// Goodput / rate that was asked for, over all: slow start takes its part.
-const REACHED: f64 = 0.9;
+const REACHED: f64 = 0.95;
 /// The same of the median interval.
 const REACHED_MOSTLY: f64 = 0.97;
 /// What is above by more was not held to that rate.

@@ -159,6 +159,11 @@ impl Loop {
         self.allowance().idle + part(self.rtt_configured, bounds.idle)
     }
 
+    /// What the quickest idle probe may take beyond its links: models take the round trip from it.
+    fn least_bound(&self) -> Nanos {
+        Nanos::micros(100 + 50 * self.links.max(1) as u64) + part(self.rtt_configured, 0.01)
+    }
+
     /// What hosts and wake-ups usually take of its round trip.
     pub fn allowance(&self) -> Allowance {
         Allowance::of(self.links, self.rtt_configured)
@@ -176,6 +181,14 @@ fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Strin
     };
     if least < one.rtt_least.saturating_sub(Nanos::micros(1)) {
         broken.push(format!("{between}idle RTT {least} below the configured {}", one.rtt_least));
+    }
+    let most = configured + one.least_bound();
+    if !one.jitter && least > most {
+        let (excess, bound) = (least - configured, one.least_bound());
+        broken.push(format!(
+            "{between}idle RTT {excess} above the configured {configured} at least (bound {bound})"
+        ));
+        return;
     }
     // Where the links were not seen, as by connections, it is the whole round trip that tells.
     let excess = match one.idle {

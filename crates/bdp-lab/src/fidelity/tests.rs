@@ -159,6 +159,20 @@ fn without_an_answer_nothing_is_ok() {
 }
 
 #[test]
+fn an_idle_round_trip_that_is_never_right_is_not_ok() {
+    let mut seen = good();
+    seen.loops[0].rtt_idle = Some((Nanos::micros(40_500), Nanos::micros(40_500)));
+    assert_eq!(broken(seen.clone()), [""; 0]);
+    seen.loops[0].rtt_idle = Some((Nanos::micros(40_600), Nanos::micros(40_600)));
+    assert!(
+        broken(seen.clone())[0]
+            .contains("idle RTT 600 us above the configured 40 ms at least (bound 550 us)")
+    );
+    seen.loops[0].jitter = true;
+    assert_eq!(broken(seen), [""; 0]);
+}
+
+#[test]
 fn idle_connections_are_judged_by_their_whole_round_trip() {
     let mut seen = good();
     let connects = |median_us: u64, jitter| Loop {

@@ -107,7 +107,7 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
         let counting: Vec<f64> = row.values_bps.iter().filter(|v| v.1).map(|v| v.0).collect();
         let interval = Interval::of_median(&counting)?;
         Some(format!(
-            "{}: the median lies between {} and {} {} with {:.0} % confidence ({} runs).",
+            "{}: the median lies between {} and {} {} with {} % confidence ({} runs).",
             row.name,
             unit.format(interval.low),
             unit.format(interval.high),

@@ -315,7 +315,7 @@ fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, st
     let Some(run) = run else { return String::new() };
     let mut commands = vec![in_store(&format!("bdp report {run}"), store), against(m, run, store)];
     if runs == 1 {
-        commands.push("--runs 5".to_owned());
+        commands.push("--runs 6".to_owned());
     }
     wrap("next     ", Tint::Faint, &commands.join(" | "), style)
 }

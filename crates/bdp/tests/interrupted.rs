@@ -202,8 +202,12 @@ fn a_search_within_a_trial_has_the_best_before_it() {
     let server = serve(&bench, "");
     // As fast as it goes, loopback loses: the second trial, or the rate held after the first.
     let line = format!("127.0.0.1:{} -u -b auto --trial-time 1 --forward", server.port);
-    let a_trial_is_over =
-        |out: &str| out.matches("\"stage\":\"trial\"").count() >= 14 || out.contains("\"stage\":\"to\"");
+    let a_trial_is_over = |out: &str| {
+        ["trial", "to"]
+            .iter()
+            .zip([14, 4])
+            .any(|(stage, least)| out.matches(&format!("\"stage\":\"{stage}\"")).count() >= least)
+    };
     let ended = interrupt_once(a_trial_is_over, &bench, &line, INT);
     let measurement = concluded(&bench, &ended, &["to"]);
     let udp = &measurement["directions"][0]["udp"];

@@ -161,7 +161,7 @@ impl Loop {
 
     /// What the quickest idle probe may take beyond its links: models take the round trip from it.
     fn least_bound(&self) -> Nanos {
-        Nanos::micros(100 + 50 * self.links.max(1) as u64) + part(self.rtt_configured, 0.01)
+        Nanos::micros(200 + 50 * self.links.max(1) as u64) + part(self.rtt_configured, 0.01)
     }
 
     /// What hosts and wake-ups usually take of its round trip.

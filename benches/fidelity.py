@@ -10,6 +10,7 @@ accepted cases that are off by more than 5 %; `false alarms` are refused ones th
 """
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -171,7 +172,8 @@ def collect(options):
 
 
 def table(paths, quiet):
-    read = lambda path: [row for row in map(json.loads, open(path)) if row["goodput_bps"] is not None]
+    lines = lambda path: gzip.open(path, "rt") if path.endswith(".gz") else open(path)
+    read = lambda path: [row for row in map(json.loads, lines(path)) if row["goodput_bps"] is not None]
     rows = [row for path in paths for row in read(path)]
     undisturbed = [row for row in (read(quiet) if quiet else rows) if row["disturbance"] == "none"]
     cells = {row["cell"] for row in rows}

@@ -5,13 +5,19 @@ use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
 use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
-use bdp_wire::control::Probed;
+use bdp_wire::control::{Probed, Received, Sent};
 
 use crate::conduct::{
     Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
 };
 use crate::passage::Crossed;
 use crate::way::{Pair, Way};
+
+/// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
+fn segments_per_round_trip(received: &Received, sent: &Sent, way: &Way<'_>) -> f64 {
+    let bytes_per_ns = received.counted_bytes() as f64 / received.counted_ns().max(1) as f64;
+    sent.mss.map_or(0.0, |mss| bytes_per_ns * way.delay().as_ns() as f64 / mss.max(1) as f64)
+}
 
 /// All but who had the processors. The links' directions are in the order of the links, the forward one of each first.
 pub(crate) fn seen(
@@ -123,6 +129,7 @@ fn of_flow(
         on_loop,
         way: way.there.iter().chain(&way.back).map(|hop| 2 * hop.link + direction(hop)).collect(),
         busy,
+        segments: segments_per_round_trip(received, sent, &way),
         datagrams,
     })
 }

@@ -16,6 +16,9 @@ use crate::watch::Watched;
 pub use harm::Allowance;
 pub(crate) use loss::tolerance as loss_tolerance;
 
+/// Segments in a round trip from which bunches of them matter.
+const MANY_SEGMENTS: f64 = 100.0;
+
 /// Bounds of a valid case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
@@ -97,6 +100,8 @@ pub struct FlowSeen {
     pub way: Vec<usize>,
     /// Share of its counted time during which the busiest link of its data was busy.
     pub busy: Option<f64>,
+    /// Segments that it sent in each round trip, on average.
+    pub segments: f64,
     /// Of a flow of datagrams; `None` of TCP.
     pub datagrams: Option<DatagramsSeen>,
 }
@@ -224,7 +229,8 @@ fn judge_flow(
     }
     // Of a link that was busy but for so little, the rest is all that can have been lost.
     let busy = flow.busy.is_some_and(|busy| 1.0 - busy <= bounds.harm);
-    let bound = if seen.slept && !busy { bounds.harm_bunched } else { bounds.harm };
+    let bunched = seen.slept && flow.segments >= MANY_SEGMENTS && !busy;
+    let bound = if bunched { bounds.harm_bunched } else { bounds.harm };
     if report.harm > bound {
         let why = harm::explain(flow, report, seen);
         broken.push(format!(

@@ -138,11 +138,13 @@ fn a_queue_that_never_empties_hides_what_round_trips_lose() {
 }
 
 #[test]
-fn a_driver_that_had_to_sleep_is_held_to_half_of_the_bound() {
+fn many_segments_from_a_driver_that_had_to_sleep_have_half_of_the_bound() {
     let mut seen = good();
     seen.loops[0].loaded = Some(excess(40_000 * US, 1_500 * US));
     assert_eq!(broken(seen.clone()), [""; 0]);
     seen.slept = true;
+    assert_eq!(broken(seen.clone()), [""; 0]);
+    seen.flows[0].segments = 220.0;
     assert!(broken(seen.clone())[0].contains("about 3.0 % of its goodput (bound 2.0 %)"));
     seen.flows[0].busy = Some(0.97);
     assert_eq!(broken(seen), [""; 0]);

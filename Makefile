@@ -108,10 +108,10 @@ smoke: build ## Try the built binary
 	$(BDP) lab check scenarios/*.toml
 
 # Those of another release of the peers: .ci/debian-peers SUITE FOLDER, then PEERS=FOLDER/bin.
+INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test iperf3 --test iperf3_udp --test logins \
-		--test iperf2 --test iperf_figures
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace $(addprefix --test ,$(INTEROP))
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

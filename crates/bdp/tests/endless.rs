@@ -92,13 +92,15 @@ fn a_test_without_an_end_ends_when_the_granted_time_is_over() {
     }
     let bench = Bench::new();
     let mut counting = Counting::start(&bench, "--max-duration 1s");
-    let since = Instant::now();
-    let ended = counting.client("iperf3", "-t 0 -b 20M").wait();
-    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     // The releases before 3.21 have no word for the time that is over.
     let word = if release() < 21 { "the server has terminated" } else { "server test duration expired" };
-    assert!(format!("{}{}", ended.out, ended.err).contains(word), "{ended:?}");
-    counting.await_ended(1);
+    for (tests, options) in (1..).zip(["-b 20M", "", "-P 2", "-R", "--bidir", "-u -b 20M"]) {
+        let since = Instant::now();
+        let ended = counting.client("iperf3", &format!("-t 0 {options}")).wait();
+        assert!(since.elapsed() < Duration::from_secs(5), "{options}: {:?}", since.elapsed());
+        assert!(format!("{}{}", ended.out, ended.err).contains(word), "{options}: {ended:?}");
+        counting.await_ended(tests);
+    }
     let told = counting.server.process.err();
     assert!(told.contains("it ran for 1 s, as long as is granted (--max-duration)"), "{told}");
     assert!(counting.bytes().0 > SOME);

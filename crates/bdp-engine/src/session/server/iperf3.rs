@@ -165,6 +165,9 @@ struct Ending {
     why: String,
 }
 
+/// How long the streams of a test that the server ends go on, so that its client reads the reason before they close.
+const LEAVE: Duration = Duration::from_millis(500);
+
 /// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
 const GAVE_UP: &str = "the client left while its streams were awaited";
 
@@ -183,6 +186,18 @@ impl Ending {
     /// There is nobody to tell.
     fn silent(why: impl Into<String>) -> Self {
         Self { failure: None, why: why.into() }
+    }
+
+    /// Sends the reason while the streams still run, and waits a moment for the client to leave: a client whose stream closes
+    /// first reports a broken pipe in its place.
+    fn announce(self, control: &Control, client_version: Option<&str>) -> Self {
+        let Some(failure) = self.failure else { return self };
+        control.refuse(failure.known_to(client_version));
+        let until = Instant::now() + LEAVE;
+        while let Some(left) = until.checked_duration_since(Instant::now())
+            && matches!(control.hear(left), Ok(Some(_)))
+        {}
+        Self::silent(self.why)
     }
 
     fn of(error: &FrameError, doing: &str) -> Self {
@@ -283,6 +298,7 @@ impl Test {
         let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
         let went =
             begun.and_then(|()| running.attend(control, parameters, longest, place.standing().as_ref()));
+        let went = went.map_err(|ending| ending.announce(control, parameters.client_version.as_deref()));
         let outcomes = running.finish(went.is_ok(), &shared.counters);
         went?;
         exchange(control, &running.results(&outcomes?, parameters))

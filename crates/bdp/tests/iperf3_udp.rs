@@ -394,9 +394,16 @@ fn datagrams_of_a_header_alone_are_sent_and_received() {
     let bench = Bench::new();
     let theirs = Theirs::start();
     let ours = serve(&bench, "");
-    // 12 bytes hold a counter of 32 bits, 16 one of 64.
+    // 12 bytes hold a counter of 32 bits, 16 one of 64. Newer servers insist on the latter.
+    let least = if release() < 20 { 12 } else { 16 };
     for length in [12, 16] {
         for port in [theirs.port, ours.port] {
+            if port == theirs.port && length < least {
+                let line = format!("measure --iperf3 127.0.0.1:{port} -u -b 500K -l {length} -t 1");
+                let refused = bench.run(&line);
+                assert!(refused.refusal(3).contains("16 bytes or more"), "{}", refused.err);
+                continue;
+            }
             row(&format!("-l {length} with {port}"), || {
                 let line = format!("measure --iperf3 127.0.0.1:{port} -u -b 500K -l {length} -t 1 --json");
                 let ended = bench.run(&line);

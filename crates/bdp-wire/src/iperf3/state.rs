@@ -164,7 +164,7 @@ impl fmt::Display for Failure {
             12 => "it does not accept that omit",
             15 => "it does not accept that burst",
             18 => "it has no SCTP",
-            20 => "it does not accept datagrams of that length",
+            20 => "it does not accept datagrams of that length (-l); newer servers want 16 bytes or more",
             21 => "it does not accept that type of service",
             27 => "the total rate is above its limit",
             37 => "the test is longer than it allows, or has no duration; give a shorter -t",

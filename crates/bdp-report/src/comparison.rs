@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bdp_model::comparison::{Better, Comparison, Interval, LEAST_RUNS, Verdict};
 use bdp_model::measurement::Measurement;
-use bdp_model::record::Record;
+use bdp_model::record::{Record, RttReport};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -57,6 +57,9 @@ impl Metric {
     }
 }
 
+/// Stands between the name of a point and that of one of its paths.
+const OF_PATH: &str = ": ";
+
 /// The values of one run: by point and metric, one value for each repetition that counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcomes {
@@ -71,12 +74,13 @@ impl Outcomes {
         for record in records.into_iter().filter(|r| r.valid) {
             let point = named(&record.scenario, &record.params);
             all.add(&point, Metric::GoodputBps, record.goodput_bps);
-            all.add(&point, Metric::RttIdleNs, record.rtt_ns.idle.as_ref().map(|s| s.p50 as f64));
-            all.add(
-                &point,
-                Metric::RttLoadedP95Ns,
-                record.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64)),
-            );
+            let paths = paths(record);
+            for (path, rtt_ns) in &paths {
+                let point = if paths.len() > 1 { format!("{point}{OF_PATH}{path}") } else { point.clone() };
+                all.add(&point, Metric::RttIdleNs, rtt_ns.idle.as_ref().map(|s| s.p50 as f64));
+                let loaded = rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
+                all.add(&point, Metric::RttLoadedP95Ns, loaded);
+            }
             let retransmits: Option<u64> = record.flows.iter().map(|f| f.retransmits).sum();
             all.add(&point, Metric::Retransmits, retransmits.map(|n| n as f64));
         }
@@ -107,14 +111,21 @@ impl Outcomes {
         &self.order
     }
 
-    /// Names its only point anew, so that two runs of one point each can be compared whatever they are called.
+    /// Names its only point anew, with the paths of that point, so that two runs of one point each can be compared whatever they
+    /// are called.
     pub fn rename_only(&mut self, name: &str) {
-        if let [only] = self.order.as_mut_slice() {
-            *only = name.to_owned();
-            let taken = std::mem::take(&mut self.by_point);
-            self.by_point =
-                taken.into_iter().map(|((_, metric), values)| ((name.to_owned(), metric), values)).collect();
-        }
+        let Some(only) = self.order.first().cloned() else { return };
+        let path = |point: &str| {
+            let rest = point.strip_prefix(&only)?;
+            (rest.is_empty() || rest.starts_with(OF_PATH)).then(|| format!("{name}{rest}"))
+        };
+        let Some(order) = self.order.iter().map(|point| path(point)).collect() else { return };
+        self.order = order;
+        let taken = std::mem::take(&mut self.by_point);
+        self.by_point = taken
+            .into_iter()
+            .filter_map(|((point, metric), values)| Some(((path(&point)?, metric), values)))
+            .collect();
     }
 
     fn add(&mut self, point: &str, metric: Metric, value: Option<f64>) {
@@ -125,6 +136,24 @@ impl Outcomes {
             self.by_point.entry((point.to_owned(), metric)).or_default().push(value);
         }
     }
+}
+
+/// The round trips of a record, by the hosts between which they were measured: those of its flows, once for each pair of hosts.
+fn paths(record: &Record) -> Vec<(String, &RttReport)> {
+    let mut pairs: Vec<[&str; 2]> = Vec::new();
+    let mut paths = Vec::new();
+    for flow in &record.flows {
+        let mut pair = [flow.from.as_str(), flow.to.as_str()];
+        pair.sort_unstable();
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+            paths.push((tame(&format!("{}->{}", flow.from, flow.to)), &flow.rtt_ns));
+        }
+    }
+    if paths.is_empty() {
+        paths.push((String::new(), &record.rtt_ns));
+    }
+    paths
 }
 
 fn named(first: &str, params: &BTreeMap<String, Value>) -> String {

@@ -392,8 +392,8 @@ fn outline() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-#[test]
-fn each_flow_stands_beside_its_own_round_trip() {
+/// A record of two flows to two hosts: 173 ms and 42 ms away.
+fn of_two_paths() -> Record {
     let mut two = sampled(record(&Recipe::default()), 10);
     let (mut flow, mut spec) = (two.flows[0].clone(), two.case.flows[0].clone());
     (flow.to, spec.to) = ("other".to_owned(), "other".to_owned());
@@ -404,7 +404,30 @@ fn each_flow_stands_beside_its_own_round_trip() {
     flow.rtt_ns.idle.iter_mut().chain(&mut flow.rtt_ns.loaded).for_each(shorter);
     two.flows.push(flow);
     two.case.flows.push(spec);
+    two
+}
 
+#[test]
+fn a_comparison_has_the_round_trip_of_each_path() {
+    let mut outcomes = bdp_report::Outcomes::of_records([&of_two_paths()]);
+    let name = outcomes.points()[0].clone();
+    let paths = [format!("{name}: near->far"), format!("{name}: near->other")];
+    assert_eq!(outcomes.points(), [name, paths[0].clone(), paths[1].clone()]);
+    let compared = bdp_report::Compared::of(&outcomes, &outcomes, &[], 0.05);
+    let idle: Vec<(&str, f64)> = compared
+        .rows
+        .iter()
+        .filter(|row| row.metric == bdp_report::Metric::RttIdleNs)
+        .map(|row| (row.point.as_str(), (row.comparison.a.p50 / 1e6).round()))
+        .collect();
+    assert_eq!(idle, [(paths[0].as_str(), 173.0), (paths[1].as_str(), 42.0)]);
+    outcomes.rename_only("A");
+    assert_eq!(outcomes.points(), ["A", "A: near->far", "A: near->other"]);
+}
+
+#[test]
+fn each_flow_stands_beside_its_own_round_trip() {
+    let two = of_two_paths();
     let page = html(std::slice::from_ref(&two), &ABOUT);
     let document = parse(&page);
     let said: Vec<String> = all(&document, "text").into_iter().map(text).collect();

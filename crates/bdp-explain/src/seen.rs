@@ -4,7 +4,7 @@ use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
 use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::stats::{median, percentile};
-use bdp_model::units::{Nanos, format_bps};
+use bdp_model::units::{Nanos, format_bps, in_binary_unit};
 
 pub use bdp_model::units::format_percent as percent;
 
@@ -339,15 +339,7 @@ fn names(measurement: &Measurement) -> (String, String) {
 
 /// A size as sentences have it: `2.72 MiB`, `78.6 KiB`; three digits, or as many as it has before its point.
 pub fn size(bytes: f64) -> String {
-    let mut value = bytes.round().max(0.0);
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1023.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
+    let (value, unit) = in_binary_unit(bytes.round().max(0.0));
     let decimals = if unit == "B" || value >= 99.95 { 0 } else { usize::from(value < 9.995) + 1 };
     let digits = format!("{value:.decimals$}");
     let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };

@@ -50,7 +50,6 @@ pub struct Driver {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     host_cpus: Option<Vec<usize>>,
-    pace: Pace,
 }
 
 enum Order {
@@ -104,12 +103,7 @@ impl Driver {
             .name("bdp-link".to_owned())
             .spawn(move || motion.run())
             .map_err(|e| LabError::Driver(e.to_string()))?;
-        Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus), pace })
-    }
-
-    /// How it waits: as was asked for, where the machine has processors enough.
-    pub fn pace(&self) -> Pace {
-        self.pace
+        Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus) })
     }
 
     /// The processors that hosts shall keep to, where the driver has one for itself.

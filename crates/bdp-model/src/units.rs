@@ -195,6 +195,20 @@ pub fn format_percent(share: f64) -> String {
     }
 }
 
+/// A size in the largest binary unit in which it is 1 or more once rounded: 65,160 bytes are 63.6 `KiB`.
+pub fn in_binary_unit(bytes: f64) -> (f64, &'static str) {
+    let mut value = bytes;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1023.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    (value, unit)
+}
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteCount(u64);

@@ -1,7 +1,7 @@
 //! Numbers in the form the tables use.
 
 use bdp_model::ByteCount;
-use bdp_model::units::format_percent;
+use bdp_model::units::{format_percent, in_binary_unit};
 
 /// Three significant digits, never in exponents, trailing zeros kept so that decimals stand under each other: `941`,
 /// `10.0`, `5.57`, `0.0500`. A dash for what is not a number.
@@ -26,15 +26,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A size with three significant digits: `63.6 KiB`.
 pub(crate) fn size(bytes: f64) -> String {
-    let mut value = bytes;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1023.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
+    let (value, unit) = in_binary_unit(bytes);
     if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
 }
 

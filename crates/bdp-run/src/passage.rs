@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use bdp_lab::fidelity::Allowance;
+use bdp_lab::fidelity::{Allowance, harm_at};
 use bdp_lab::{Crossing, LinkOutcome};
 use bdp_model::record::Excess;
 use bdp_model::scenario::route::Hop;
@@ -105,8 +105,8 @@ fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
     // The thread that waits for answers is no part of a flow's way, and a probe that a host sends late meets the same pause in
     // which the other host would have kept an earlier one.
     let on_the_way = |p: &Passage| p.late + p.near[0] + p.far + p.routers;
-    let harm = harm(&|p| allowance.harm(p.emulated, on_the_way(p), allowance.round_trip))
-        .max(harm(&|p| allowance.harm(p.emulated, p.sent_late, allowance.sending)));
+    let harm = harm(&|p| harm_at(p.emulated, on_the_way(p), allowance.round_trip))
+        .max(harm(&|p| harm_at(p.emulated, p.sent_late, allowance.sending)));
     let mut beyond: Vec<u64> = passages.iter().map(Passage::beyond).collect();
     beyond.sort_unstable();
     let percentile = |p: u64| beyond[((count * p).div_ceil(100).max(1) - 1) as usize];

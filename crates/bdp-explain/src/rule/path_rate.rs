@@ -26,6 +26,15 @@ pub fn judge_shallow(seen: &Seen<'_>) -> Option<Finding> {
     seen.window.as_ref().is_none_or(|w| w.receive_full < WINDOW_FREE).then_some(finding)
 }
 
+fn remedy(seen: &Seen<'_>) -> &'static str {
+    if seen.both_at_once() {
+        // One window is asked for, and the other direction may need a larger one.
+        "a smaller window (-w) for this direction alone keeps the goodput and empties the queue; with --bidir it binds both"
+    } else {
+        "a smaller window (-w) keeps the goodput and empties the queue"
+    }
+}
+
 fn claim(seen: &Seen<'_>, queue: Queue, steady_from: f64) -> Option<Finding> {
     if seen.busy_thread().is_some() {
         return None;
@@ -55,7 +64,7 @@ fn claim(seen: &Seen<'_>, queue: Queue, steady_from: f64) -> Option<Finding> {
             time(added)
         ),
         evidence,
-        remedy: Some("a smaller window (-w) keeps the goodput and empties the queue".to_owned()),
+        remedy: Some(remedy(seen).to_owned()),
         missing: match &seen.measurement.ceiling {
             None => vec!["the speed of the NICs, which might be that rate".to_owned()],
             Some(_) => Vec::new(),

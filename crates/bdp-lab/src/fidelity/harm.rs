@@ -42,14 +42,14 @@ impl Allowance {
             packets: Nanos::micros(40 * (1 + further)),
         }
     }
+}
 
-    /// Part of a flow's goodput that is lost at a moment at which a probe took so much beyond its links' time, so much of which
-    /// is allowed.
-    pub fn harm(&self, emulated_ns: u64, beyond_ns: u64, allowed: Nanos) -> f64 {
-        let usual = emulated_ns + beyond_ns.min(allowed.as_ns());
-        let beyond = beyond_ns.saturating_sub(allowed.as_ns());
-        (beyond as f64 / usual.max(1) as f64).min(1.0)
-    }
+/// The part of a flow's goodput that is lost at a moment at which a probe took `beyond_ns` beyond its links' `emulated_ns`, of which
+/// `allowed` is no harm.
+pub fn harm_at(emulated_ns: u64, beyond_ns: u64, allowed: Nanos) -> f64 {
+    let usual = emulated_ns + beyond_ns.min(allowed.as_ns());
+    let beyond = beyond_ns.saturating_sub(allowed.as_ns());
+    (beyond as f64 / usual.max(1) as f64).min(1.0)
 }
 
 /// The estimate for a flow.

@@ -13,7 +13,7 @@ use bdp_model::units::Nanos;
 
 use crate::watch::Watched;
 
-pub use harm::Allowance;
+pub use harm::{Allowance, harm_at};
 pub(crate) use loss::tolerance as loss_tolerance;
 
 /// Segments in a round trip from which bunches of them matter.

@@ -46,7 +46,7 @@ fn on_loop(ends: &str, ms: u64, links: usize) -> Loop {
 /// A hundred probes that all took so much beyond their links.
 fn excess(emulated_ns: u64, beyond_ns: u64) -> Excess {
     let allowance = Allowance::of(1, Nanos(emulated_ns));
-    let harm = allowance.harm(emulated_ns, beyond_ns, allowance.round_trip);
+    let harm = harm_at(emulated_ns, beyond_ns, allowance.round_trip);
     Excess {
         probes: 100,
         emulated_mean_ns: emulated_ns,
@@ -271,7 +271,7 @@ fn each_bound_breaks_by_itself() {
 #[test]
 fn a_long_pause_costs_the_time_it_takes() {
     let allowance = Allowance::of(1, Nanos::millis(2));
-    let harm = |beyond_us: u64| allowance.harm(2_000 * US, beyond_us * US, allowance.round_trip);
+    let harm = |beyond_us: u64| harm_at(2_000 * US, beyond_us * US, allowance.round_trip);
     assert_eq!(harm(100), 0.0);
     assert!((harm(300) - 200.0 / 2_100.0).abs() < 1e-6, "{}", harm(300));
     assert_eq!(harm(100_000), 1.0);

@@ -21,6 +21,8 @@ const PLATEAU_SHARE: f64 = 0.9;
 const LEAST_PLATEAU: usize = 3;
 /// Confidence of the knee's interval.
 pub const KNEE_CONFIDENCE: f64 = 0.9;
+/// Headers of a segment over IPv4, with timestamps.
+const IPV4_AND_TCP_BYTES: f64 = 52.0;
 /// Student's t that 5 % exceed, for 2 degrees of freedom and more; 1.645 in the limit.
 const STUDENT_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
 /// A window that holds "a few packets" holds this many full segments: fast retransmit needs three duplicates, delayed
@@ -88,6 +90,20 @@ pub struct Curve {
     pub rate_bps: Option<u64>,
     /// In ascending order of [`Point::x`]; only points with a goodput.
     pub points: Vec<Point>,
+    /// What was tried and has no run that counts.
+    #[serde(default)]
+    pub unmeasured: Vec<Unmeasured>,
+}
+
+/// A place on a curve whose runs were all INVALID or FAILED.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// What was asked for, as text.
+    pub asked: String,
+    /// The same as a number on the axis; of a window, what was asked for.
+    pub x: f64,
+    /// Runs, none of which counts.
+    pub runs: usize,
 }
 
 /// One place on a curve.
@@ -185,7 +201,7 @@ pub enum Knee {
     At(usize),
     /// The smallest measured value is large enough.
     Below,
-    /// Only the largest measured value gets there, so a larger one may give more.
+    /// Only the largest measured value gets there and the path carries more, so a larger one may give more.
     Above,
 }
 
@@ -230,7 +246,34 @@ impl Curve {
         if axis != Axis::Congestion {
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
-        Self { name, path, axis, rate_bps, points }
+        Self { name, path, axis, rate_bps, points, unmeasured: Vec::new() }
+    }
+
+    /// The same with what was tried in vain.
+    pub fn with_unmeasured(self, unmeasured: Vec<Unmeasured>) -> Self {
+        Self { unmeasured, ..self }
+    }
+
+    /// What was tried in vain beyond the largest point: the curve may go on there.
+    pub fn unmeasured_beyond(&self) -> impl Iterator<Item = &Unmeasured> {
+        let asked = |p: &Point| match self.axis {
+            Axis::WindowOnTheWire => p.window_asked_bytes.map_or(p.x, |asked| asked as f64),
+            _ => p.x,
+        };
+        let largest = self.points.iter().map(asked).fold(0.0, f64::max);
+        self.unmeasured.iter().filter(move |one| self.axis != Axis::Congestion && one.x > largest)
+    }
+
+    /// What of its rate can be goodput of TCP over IPv4, the link's own overhead not counted; `None` where the rate is not known.
+    fn ceiling_bps(&self) -> Option<f64> {
+        let mss = self.points.iter().filter_map(|p| p.mss_bytes).max()? as f64;
+        Some(self.rate_bps? as f64 * mss / (mss + IPV4_AND_TCP_BYTES))
+    }
+
+    /// Whether a point has all that its path can carry, so that nothing beyond it gains.
+    pub fn is_full(&self, index: usize) -> bool {
+        let goodput = self.points.get(index).map(|p| p.goodput_bps.p50);
+        goodput.zip(self.ceiling_bps()).is_some_and(|(goodput, ceiling)| goodput >= KNEE_SHARE * ceiling)
     }
 
     /// The best median goodput, bit/s; 0 of no points.
@@ -281,14 +324,14 @@ impl Curve {
     }
 
     /// The first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` where there are too few
-    /// points, or no order among them.
+    /// points, or no order among them. The largest point can be it where it [fills](Self::is_full) the path.
     pub fn knee(&self) -> Option<Knee> {
         if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
             return None;
         }
         Some(match self.first_with(KNEE_SHARE) {
             Some(0) => Knee::Below,
-            Some(index) if index + 1 < self.points.len() => Knee::At(index),
+            Some(index) if index + 1 < self.points.len() || self.is_full(index) => Knee::At(index),
             _ => Knee::Above,
         })
     }
@@ -330,6 +373,14 @@ impl Curve {
         let (before, at) = (self.points.get(at.checked_sub(1)?)?.x, self.points[at].x);
         let middle = (before * at).sqrt().round();
         (at / before > closest && middle > before && middle < at).then_some(middle)
+    }
+
+    /// Whether larger values were tried in vain, and what was reached below leaves room.
+    pub fn may_go_on(&self) -> bool {
+        let reached = (0..self.points.len()).any(|index| self.is_full(index));
+        !reached
+            && !matches!(self.knee(), Some(Knee::At(_) | Knee::Below))
+            && self.unmeasured_beyond().next().is_some()
     }
 
     fn first_with(&self, share: f64) -> Option<usize> {
@@ -390,9 +441,13 @@ impl Memory {
     /// Of all curves over one path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
     /// highest plateau of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
     /// window, of those asked for, that holds a few packets as make up the one that fits. `None` where the windows are not
-    /// known.
+    /// known, or the highest curve may rise further.
     pub fn of(curves: &[Curve]) -> Option<Self> {
-        let best = curves.iter().map(|curve| curve.plateau().bps).fold(0.0, f64::max);
+        let highest = curves.iter().max_by(|a, b| a.plateau().bps.total_cmp(&b.plateau().bps))?;
+        if highest.knee() == Some(Knee::Above) || highest.may_go_on() {
+            return None;
+        }
+        let best = highest.plateau().bps;
         let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.on_the_wire_bytes.is_some());
         let fitting = || all().filter(|p| best > 0.0 && p.goodput_bps.p50 >= KNEE_SHARE * best);
         let least = |several: bool| {

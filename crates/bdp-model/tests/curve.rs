@@ -2,7 +2,7 @@
 
 use bdp_model::comparison::Values;
 use bdp_model::curve::{
-    Axis, Curve, DeliveryDelay, Knee, Memory, Need, Point, Range, log_spaced, usual_points,
+    Axis, Curve, DeliveryDelay, Knee, Memory, Need, Point, Range, Unmeasured, log_spaced, usual_points,
 };
 
 const RTT_NS: u64 = 2_550_000;
@@ -87,6 +87,41 @@ fn the_delivery_delay_is_high_below_a_packet_and_rises_beyond_the_knee() {
     let mut silent = point(8192, 1);
     silent.goodput_bps = Values::of(&[0.0]).unwrap();
     assert_eq!(silent.delivery_delay(), None);
+}
+
+/// The published path at 8, 64 and 256 KiB and 1 MiB, as far as these have a valid run.
+fn four_windows(valid: impl Fn(u64) -> bool) -> Curve {
+    let windows = [8 << 10, 64 << 10, 256 << 10, 1 << 20];
+    let (valid, vain): (Vec<u64>, Vec<u64>) = windows.into_iter().partition(|&w| valid(w));
+    let vain = vain.into_iter().map(|w| Unmeasured { asked: w.to_string(), x: w as f64, runs: 4 });
+    let points = valid.into_iter().map(|w| point(w, 1)).collect();
+    Curve::new(String::new(), String::new(), Axis::WindowOnTheWire, Some(1_000_000_000), points)
+        .with_unmeasured(vain.collect())
+}
+
+#[test]
+fn the_largest_value_is_the_knee_where_it_fills_the_path() {
+    let mut curve = four_windows(|_| true);
+    assert_eq!(curve.knee(), Some(Knee::At(3)), "941 Mbit/s of 1 Gbit/s: nothing rises any more");
+    assert_eq!(curve.for_throughput(), Some(Range { from: 3, to: 3 }));
+    assert!(Memory::of(std::slice::from_ref(&curve)).is_some());
+    // Of ten times the rate, or of one that nobody knows, it is not.
+    for rate in [Some(10_000_000_000), None] {
+        curve.rate_bps = rate;
+        assert_eq!(curve.knee(), Some(Knee::Above));
+        assert_eq!(Memory::of(std::slice::from_ref(&curve)), None, "there is no plateau");
+    }
+}
+
+#[test]
+fn a_curve_whose_larger_values_were_tried_in_vain_may_go_on() {
+    let curve = four_windows(|w| w < 1 << 20);
+    assert!(curve.may_go_on());
+    assert_eq!(Memory::of(std::slice::from_ref(&curve)), None);
+    // What is missing below the largest changes nothing there.
+    let curve = four_windows(|w| w != 64 << 10);
+    assert!(!curve.may_go_on() && curve.unmeasured.len() == 1);
+    assert!(Memory::of(std::slice::from_ref(&curve)).is_some());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bdp_model::ByteCount;
 use bdp_model::comparison::Values;
-use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place};
+use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place, Unmeasured};
 use bdp_model::record::{Record, RttSummary};
 use bdp_model::stats::median;
 use serde_json::Value;
@@ -94,10 +94,19 @@ pub(crate) fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]
         .filter_map(|(i, p)| place(p, path, axis, i))
         .filter(|p| p.x > 0.0)
         .collect();
+    let unmeasured = members
+        .iter()
+        .enumerate()
+        .filter(|(i, p)| !p.records.is_empty() && place(p, path, axis, *i).is_none())
+        .filter_map(|(i, p)| {
+            let (x, asked) = on_axis(p.params.get(path)?, axis, i)?;
+            Some(Unmeasured { asked, x, runs: p.records.len() })
+        })
+        .collect();
     let axis = by_the_wire(axis, &mut places);
     let rate = members.iter().find_map(|p| p.valid().next()).and_then(configured_bps);
     let path = members.first().map(|p| over(p)).unwrap_or_default();
-    Curve::new(name, path, axis, rate, places)
+    Curve::new(name, path, axis, rate, places).with_unmeasured(unmeasured)
 }
 
 /// Puts points of windows where they were seen on the wire, if all were; otherwise they stay where they were asked.

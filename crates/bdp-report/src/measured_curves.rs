@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::comparison::Values;
-use bdp_model::curve::{Axis, Curve, Point};
+use bdp_model::curve::{Axis, Curve, Point, Unmeasured};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
 use bdp_model::record::RttSummary;
 use bdp_model::stats::median;
@@ -93,19 +93,20 @@ fn curve(title: String, name: &str, axis: Axis, way: Way, members: &[Varied<'_>]
             asked.push(value);
         }
     }
-    let mut points: Vec<Point> = asked
-        .iter()
-        .enumerate()
-        .filter_map(|(index, value)| {
-            let these: Vec<&Measurement> =
-                members.iter().filter(|(p, _)| p.get(name) == Some(value)).map(|&(_, m)| m).collect();
-            point(value, axis, index, way, &these)
-        })
-        .collect();
+    let (mut points, mut unmeasured) = (Vec::new(), Vec::new());
+    for (index, &value) in asked.iter().enumerate() {
+        let these: Vec<&Measurement> =
+            members.iter().filter(|(p, _)| p.get(name) == Some(value)).map(|&(_, m)| m).collect();
+        if let Some(point) = point(value, axis, index, way, &these) {
+            points.push(point);
+        } else if let Some((x, asked)) = on_axis(value, axis, index) {
+            unmeasured.push(Unmeasured { asked, x, runs: these.len() });
+        }
+    }
     let axis = by_the_wire(axis, &mut points);
     let rate = members.iter().find_map(|(_, m)| slower_device_bps(m));
     let path = members.first().map(|(_, m)| toward(way, m)).unwrap_or_default();
-    Curve::new(title, path, axis, rate, points)
+    Curve::new(title, path, axis, rate, points).with_unmeasured(unmeasured)
 }
 
 fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measurement]) -> Option<Point> {

@@ -92,6 +92,12 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
             share(0),
             format_bps(level)
         ),
+        Knee::Above if curve.may_go_on() => format!(
+            "unknown: {}, and goodput still rises up to {}{kind}, {}",
+            unmeasured_words(curve),
+            place(curve, last),
+            format_bps(goodput(last))
+        ),
         Knee::Above => format!(
             "not in the sweep: goodput still rises at the largest {what}, {}{kind}, {}",
             place(curve, last),
@@ -100,7 +106,9 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
         Knee::At(at) => {
             let asked =
                 if kind.is_empty() { String::new() } else { format!(" (asked {})", curve.points[at].asked) };
-            let gain = if goodput(at) < level {
+            let gain = if let Some(rate) = curve.rate_bps.filter(|_| at == last) {
+                format!("{} fills the path's {}", format_bps(goodput(at)), bdp_model::Rate::bps(rate))
+            } else if goodput(at) < level {
                 format!("{}, {} of the plateau, {}", format_bps(goodput(at)), share(at), format_bps(level))
             } else {
                 format!("{}, more {what} gains nothing", format_bps(goodput(at)))
@@ -118,6 +126,12 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
             text
         }
     }
+}
+
+/// What was tried in vain: `1 MiB has no valid run`.
+pub(crate) fn unmeasured_words(curve: &Curve) -> String {
+    let asked: Vec<&str> = curve.unmeasured.iter().map(|one| one.asked.as_str()).collect();
+    format!("{} {} no valid run", asked.join(", "), if asked.len() == 1 { "has" } else { "have" })
 }
 
 /// Where else the knee may lie, as far as the points tell; nothing where it is as sure as the points are close.

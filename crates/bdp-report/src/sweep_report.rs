@@ -13,7 +13,7 @@ use crate::grid::{Align, Cell, Column, render, total_width, wrap};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::in_order;
-use crate::sweep::{place, quantity, text as chart};
+use crate::sweep::{place, quantity, text as chart, unmeasured_words};
 
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const SWEEP_SCHEMA: &str = "bdp.sweep/1";
@@ -92,6 +92,7 @@ fn curve_json(curve: &Curve) -> Value {
         "best_bps": curve.best_bps(),
         "plateau": curve.plateau(),
         "points": points.collect::<Vec<_>>(),
+        "unmeasured": curve.unmeasured,
         "knee": curve.knee().map(|found| match found {
             Knee::At(index) => knee("at", Some(&curve.points[index])),
             Knee::Below => knee("below", None),
@@ -172,7 +173,11 @@ fn table(curve: &Curve, style: &Style) -> String {
             format!("below: under {} of the idle RTT, which is below resolution", percent(DELAY_RESOLUTION));
         text.push_str(&wrap("", Tint::Faint, &line, style));
     }
-    let left_out: usize = points.iter().map(|p| p.not_counted).sum();
+    if !curve.unmeasured.is_empty() {
+        text.push_str(&wrap("", Tint::Strong, &unmeasured_words(curve), style));
+    }
+    let in_vain = curve.unmeasured.iter().map(|one| one.runs);
+    let left_out: usize = points.iter().map(|p| p.not_counted).chain(in_vain).sum();
     if left_out > 0 {
         text.push_str(&wrap(
             "",
@@ -201,12 +206,17 @@ fn advice(curve: &Curve, style: &Style) -> String {
             .points
             .iter()
             .max_by(|a, b| a.goodput_bps.p50.total_cmp(&b.goodput_bps.p50))
-            .map(|best| format!("most with {what} {}: {}", best.asked, format_bps(best.goodput_bps.p50))),
+            .map(|best| format!("most with {what} {}: {}", best.asked, format_bps(best.goodput_bps.p50)))
+            .map(|most| match curve.unmeasured.is_empty() {
+                true => most,
+                false => format!("{most}; {}", unmeasured_words(curve)),
+            }),
         (Some(_), Some(range)) => Some(format!(
             "{}: {} of the plateau and more; beyond it nothing is gained",
             span(range),
             percent(KNEE_SHARE)
         )),
+        (Some(_), None) if curve.may_go_on() => Some(format!("unknown: {}", unmeasured_words(curve))),
         (Some(_), None) => Some(format!("more {what} than was swept: goodput still rises at the largest")),
     };
     if let Some(line) = throughput {

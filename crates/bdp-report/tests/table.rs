@@ -239,3 +239,18 @@ fn datagrams_that_were_lost_have_a_column_and_tcp_has_none() {
     let without = table(&[record(&Recipe::default())], &Style::plain());
     assert!(!without.contains(" lost"), "{without}");
 }
+
+#[test]
+fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
+    let mut records: Vec<Record> = sweep();
+    for record in &mut records {
+        record.valid &= record.window.asked_bytes < Some(262_144);
+    }
+    let curves = bdp_report::curves(&records);
+    let text = bdp_report::sweep(&curves, &Style::plain());
+    assert!(text.contains("256 KiB, 319 kB, 512 KiB, 1 MiB, 4 MiB, 100 MB have no valid run"), "{text}");
+    assert!(text.contains("knee  unknown: ") && !text.contains("largest"), "{text}");
+    assert!(!text.contains("memory"), "{text}");
+    let curve = &bdp_report::sweep_json(None, &curves, &records, &[])["curves"][0];
+    assert_eq!(curve["unmeasured"].as_array().unwrap().len(), 6);
+}

@@ -343,6 +343,12 @@ impl Curve<'_, '_> {
                 percent(goodput(0) / level),
                 format_bps(level)
             ),
+            Knee::Above if known.may_go_on() => format!(
+                "It rises up to {}, {}; {}.",
+                place(known, last),
+                format_bps(goodput(last)),
+                crate::sweep::unmeasured_words(known)
+            ),
             Knee::Above => format!(
                 "It still rises at the largest {what}, {}: {}.",
                 place(known, last),

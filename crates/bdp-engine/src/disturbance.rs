@@ -111,7 +111,7 @@ fn describe_device(
         lost.iter().filter(|l| l.0).map(|(_, count, what)| format!("{count} {what}")).collect();
     if !lost.is_empty() {
         caveats.push(format!(
-            "{end} end: {device} lost packets of this host: {}; the loss is not the path's",
+            "{end} end: {device} lost packets of this host: {}; they are no loss of the path",
             lost.join(", ")
         ));
     }

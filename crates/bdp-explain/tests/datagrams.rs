@@ -61,14 +61,17 @@ fn all_that_was_asked_for_is_no_limit_of_the_path() {
 
 #[test]
 fn loss_of_the_path_is_told_from_drops_of_the_receiving_host() {
+    // Without a queue it may be random loss, or a policer: what came is not what the path carries.
     let path = finding(measurement(100.0, 40_000, Some(0)));
     assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::Medium));
-    assert!(path.summary.contains("carried 52.9 Mbit/s of the 100 Mbit/s"), "{}", path.summary);
+    assert_eq!(path.summary, "the path lost 47 % of what was sent at 100 Mbit/s");
+    assert!(path.remedy.unwrap().contains("loss that stays is not for the rate"));
     assert!(path.evidence.iter().any(|e| e.contains("never full")), "{:?}", path.evidence);
     let mut queued = measurement(100.0, 40_000, Some(0));
     udp(&mut queued).delay_variation_ns =
         Some(Distribution { p50: 19_000_000, p95: Some(20_000_000), ..Default::default() });
     let queued = finding(queued);
+    assert!(queued.summary.contains("carried 52.9 Mbit/s of the 100 Mbit/s"), "{}", queued.summary);
     assert_eq!((queued.limit, queued.confidence), (Limit::PathLoss, Confidence::High));
     assert!(queued.evidence.iter().any(|e| e.contains("19 ms or more after")), "{:?}", queued.evidence);
     // Some that were held up, or overtaken, tell of no queue.
@@ -102,9 +105,58 @@ fn a_sender_that_is_late_or_drops_its_own_is_named() {
     let mut own = measurement(100.0, 10_000, Some(0));
     let device = Some(DeviceCounters { tx_dropped: 9_900, ..Default::default() });
     own.near.counters = Some(HostCounters { device, ..Default::default() });
-    let own = finding(own);
-    assert_eq!(own.limit, Limit::SendingHost);
-    assert!(own.summary.contains("never left the host"), "{}", own.summary);
+    let said = finding(own.clone());
+    assert_eq!(said.limit, Limit::SendingHost);
+    assert!(said.summary.contains("never left the host"), "{}", said.summary);
+    // The counter is of the whole measurement: of one trial among others, and of more than was sent, it tells nothing.
+    let mut searched = own.clone();
+    udp(&mut searched).trials = vec![trial(100.0, 10, false)];
+    assert_eq!(finding(searched).limit, Limit::PathLoss);
+    own.near.counters.as_mut().unwrap().device.as_mut().unwrap().tx_dropped = 336_377;
+    assert_eq!(finding(own).limit, Limit::PathLoss);
+}
+
+fn trial(mbps: f64, lost: u64, held: bool) -> Trial {
+    Trial {
+        rate_bps: Some(mbps * 1e6),
+        sent_bps: mbps * 1e6,
+        received_bps: mbps * 1e6,
+        sent: 8_000,
+        lost,
+        loss_ratio: lost as f64 / 8_000.0,
+        dropped_by_receiver: Some(0),
+        held,
+        passed: lost == 0,
+    }
+}
+
+#[test]
+fn what_was_allowed_to_be_lost_is_not_called_whole() {
+    let mut m = measurement(100.0, 2_760, Some(0));
+    m.request.udp.as_mut().unwrap().search = Some(RateSearch { loss_ratio: 0.05, trial: Nanos::secs(1) });
+    let said = finding(m.clone());
+    assert!(said.evidence[0].contains("3.3 %, where 5.0 % was allowed"), "{:?}", said.evidence);
+    udp(&mut m).trials = vec![trial(200.0, 4_000, false), trial(100.0, 0, true)];
+    udp(&mut m).search = Some(SearchEnd::Held);
+    let said = finding(m);
+    assert_eq!(said.summary, "100 Mbit/s is the most that the path carries with 5.0 % lost at most");
+    assert!(!said.evidence[0].contains("whole"), "{:?}", said.evidence);
+}
+
+#[test]
+fn a_queue_that_grows_is_a_full_path_though_nothing_is_lost_yet() {
+    let mut m = measurement(100.0, 0, Some(0));
+    m.directions[0].goodput_bps = 98.5e6;
+    let slow = Some(Distribution { p50: 36_000_000, p95: Some(70_000_000), ..Default::default() });
+    udp(&mut m).delay_variation_ns = slow;
+    let said = finding(m.clone());
+    assert_eq!((said.limit, said.confidence), (Limit::Ceiling, Confidence::Medium), "{said:?}");
+    assert!(said.summary.contains("98.5 Mbit/s of 100 Mbit/s came"), "{}", said.summary);
+    // All of it came: the rate was reached, and the queue is evidence.
+    m.directions[0].goodput_bps = 100e6;
+    let said = finding(m);
+    assert_eq!(said.limit, Limit::AskedRate);
+    assert!(said.evidence.iter().any(|e| e.contains("36 ms or more after")), "{:?}", said.evidence);
 }
 
 #[test]
@@ -113,16 +165,9 @@ fn a_search_is_explained_by_what_the_next_rate_lost() {
         let mut m = measurement(100.0, 0, Some(0));
         let search = RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) };
         m.request.udp.as_mut().unwrap().search = Some(search);
-        let trial = |mbps: f64, lost: u64, held: bool| Trial {
-            rate_bps: Some(mbps * 1e6),
-            sent_bps: mbps * 1e6,
-            received_bps: mbps * 1e6,
-            sent: 8_000,
-            lost,
-            loss_ratio: lost as f64 / 8_000.0,
+        let trial = |mbps, lost, held| Trial {
             dropped_by_receiver: Some(dropped.min(lost)),
-            held,
-            passed: lost == 0,
+            ..trial(mbps, lost, held)
         };
         let report = udp(&mut m);
         report.trials = vec![

@@ -504,6 +504,21 @@ fn asked_rate_that_is_reached_is_the_limit() {
 }
 
 #[test]
+fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
+    let queued = |goodput_mbps| {
+        let shape = Shape { goodput_mbps, share: 0.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
+        let mut m = shape.measurement();
+        m.request.pacing_bps = Some(200_000_000);
+        explain(Way::To, &m).remove(0)
+    };
+    let full = queued(196.0);
+    assert_eq!((full.limit, full.subject.as_str()), (Limit::Ceiling, "the path's bottleneck"), "{full:#?}");
+    let reached = queued(200.0);
+    assert_eq!(reached.limit, Limit::AskedRate);
+    assert_eq!(reached.summary, "asked rate reached: 200 Mbit/s; a queue stands on the path");
+}
+
+#[test]
 fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
     m.request.window = Some(bdp_model::units::ByteCount::kib(1024));

@@ -256,12 +256,23 @@ impl Curve {
 
     /// What was tried in vain beyond the largest point: the curve may go on there.
     pub fn unmeasured_beyond(&self) -> impl Iterator<Item = &Unmeasured> {
-        let asked = |p: &Point| match self.axis {
-            Axis::WindowOnTheWire => p.window_asked_bytes.map_or(p.x, |asked| asked as f64),
-            _ => p.x,
-        };
-        let largest = self.points.iter().map(asked).fold(0.0, f64::max);
+        let largest = self.points.iter().map(|p| self.asked(p)).fold(0.0, f64::max);
         self.unmeasured.iter().filter(move |one| self.axis != Axis::Congestion && one.x > largest)
+    }
+
+    /// What was tried in vain between the point before this one and this one: a knee here may lie there.
+    pub fn unmeasured_below(&self, index: usize) -> impl Iterator<Item = &Unmeasured> {
+        let asked = |index: usize| self.points.get(index).map(|p| self.asked(p));
+        let (from, to) = (index.checked_sub(1).and_then(asked).unwrap_or(0.0), asked(index).unwrap_or(0.0));
+        self.unmeasured.iter().filter(move |one| one.x > from && one.x < to)
+    }
+
+    /// A point's place by what was asked for.
+    fn asked(&self, point: &Point) -> f64 {
+        match self.axis {
+            Axis::WindowOnTheWire => point.window_asked_bytes.map_or(point.x, |asked| asked as f64),
+            _ => point.x,
+        }
     }
 
     /// What of its rate can be goodput of TCP over IPv4, the link's own overhead not counted; `None` where the rate is not known.

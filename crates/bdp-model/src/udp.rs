@@ -56,12 +56,13 @@ pub struct UdpReport {
     pub loss_ratio: f64,
     /// Of those lost, such as the receiving host dropped because its socket was full; null where its kernel does not tell.
     pub dropped_by_receiver: Option<u64>,
-    /// Copies of datagrams that had come.
-    pub duplicated: u64,
-    /// Datagrams that came after one with a higher number (RFC 4737, section 3.3).
-    pub reordered: u64,
-    /// Most numbers that one was behind the highest when it came.
-    pub reorder_displacement_max: u64,
+    /// Copies of datagrams that had come; null where a server of another protocol received them, which does not tell.
+    pub duplicated: Option<u64>,
+    /// Datagrams that came after one with a higher number (RFC 4737, section 3.3); copies among them where `duplicated` is null.
+    /// Null where the receiver does not tell.
+    pub reordered: Option<u64>,
+    /// Most numbers that one was behind the highest when it came; null where the receiver does not tell.
+    pub reorder_displacement_max: Option<u64>,
     /// Interarrival jitter at the end (RFC 3550, section 6.4.1), the largest of the streams.
     pub jitter_ns: Option<u64>,
     /// Delay above the smallest (RFC 5481, section 4.2).

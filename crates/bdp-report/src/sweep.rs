@@ -123,6 +123,10 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
                 text.push_str(&format!(", {} falls back to {}", place(curve, last), share(last)));
             }
             text.push_str(&doubt(curve, at));
+            let between: Vec<&str> = curve.unmeasured_below(at).map(|one| one.asked.as_str()).collect();
+            if !between.is_empty() {
+                text.push_str(&format!("; it may lie lower: {} without a valid run", between.join(", ")));
+            }
             text
         }
     }

@@ -7,6 +7,9 @@ use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, Ud
 use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
 use roxmltree::{Document, ParsingOptions};
 
+const ABOUT: About<'static> =
+    About { run: Some("7f3a"), label: None, command: None, started: None, planned: None, store: None };
+
 /// A search that found 96.6 Mbit/s.
 fn searched() -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
@@ -103,9 +106,7 @@ fn a_search_that_was_cut_short_tells_what_had_passed() {
 #[test]
 fn the_page_has_every_trial() {
     let (params, m) = (BTreeMap::new(), searched());
-    let about =
-        About { run: Some("7f3a"), label: None, command: None, started: None, planned: None, store: None };
-    let page = html_of_measurements(&[(&params, &m)], &about);
+    let page = html_of_measurements(&[(&params, &m)], &ABOUT);
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&page, options).unwrap_or_else(|e| panic!("{e}"));
     let text: String = document.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
@@ -141,4 +142,24 @@ fn the_csv_has_their_columns_and_tcp_leaves_them_empty() {
     ] {
         assert_eq!((lines[1][column(name)], lines[2][column(name)]), (value, ""), "{name}");
     }
+}
+
+#[test]
+fn what_a_server_does_not_tell_is_not_printed_as_none() {
+    let of = |duplicated: Option<u64>, reordered: Option<u64>| {
+        let mut m = searched();
+        let direction = &mut m.directions[0];
+        (direction.send_method, direction.receive_method) = (String::new(), String::new());
+        let udp = direction.udp.as_mut().unwrap();
+        (udp.duplicated, udp.reordered) = (duplicated, reordered);
+        let style = Style { width: 400, ..Style::plain() };
+        let text = whole(&measurements_text(std::slice::from_ref(&m), None, None, &style));
+        (text, html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT))
+    };
+    let (text, page) = of(None, None);
+    assert!(text.contains("duplicates and reordering not known") && !text.contains("0 reordered"), "{text}");
+    assert!(text.contains("(96.6 Mbit/s asked for) 0 lost"), "{text}");
+    assert!(page.contains("not known: the server does not tell") && !page.contains("sent by ,"));
+    assert!(of(None, Some(41)).0.contains("41 out of order or copies"));
+    assert!(of(Some(39), Some(0)).0.contains("39 duplicated, 0 reordered"));
 }

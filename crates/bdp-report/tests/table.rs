@@ -241,6 +241,16 @@ fn datagrams_that_were_lost_have_a_column_and_tcp_has_none() {
 }
 
 #[test]
+fn a_window_without_a_valid_run_below_the_knee_is_named_with_it() {
+    let mut records: Vec<Record> = sweep();
+    for record in &mut records {
+        record.valid &= record.window.asked_bytes != Some(319_000);
+    }
+    let text = bdp_report::sweep(&bdp_report::curves(&records), &Style::plain());
+    assert!(text.replace("\n      ", " ").contains("it may lie lower: 319 kB without a valid run"), "{text}");
+}
+
+#[test]
 fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     let mut records: Vec<Record> = sweep();
     for record in &mut records {

@@ -284,7 +284,10 @@ fn drive(bench: &Bench, mode: &str, options: &str, ways: &[&str]) {
 fn judge_datagrams(mode: &str, options: &str, direction: &Value) {
     let udp = &direction["udp"];
     let count = |name: &str| udp[name].as_u64().unwrap_or_else(|| panic!("{mode}: no {name} in {udp}"));
-    assert_eq!((count("lost"), count("duplicated")), (0, 0), "{mode}: {udp}");
+    assert_eq!(count("lost"), 0, "{mode}: {udp}");
+    // Its server does not tell copies from what came out of order.
+    let told = (direction["direction"] != "to").then_some(0);
+    assert_eq!(udp["duplicated"].as_u64(), told, "{mode}: {udp}");
     assert_eq!(count("sent"), count("received"), "{mode}: {udp}");
     assert!(udp["jitter_ns"].is_u64(), "{mode}: {udp}");
     let streams = if options.contains("-P 3") { 3.0 } else { 1.0 };

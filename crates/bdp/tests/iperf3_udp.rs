@@ -411,6 +411,8 @@ fn datagrams_of_a_header_alone_are_sent_and_received() {
                 for direction in ended.json()["directions"].as_array().unwrap() {
                     assert_eq!(direction["udp"]["datagram_bytes"], length, "{line}: {direction:#}");
                     assert!(direction["udp"]["received"].as_u64() > Some(1000), "{line}: {direction:#}");
+                    let told = (direction["direction"] != "to").then_some(0);
+                    assert_eq!(direction["udp"]["duplicated"].as_u64(), told, "{line}: {direction:#}");
                 }
             });
         }

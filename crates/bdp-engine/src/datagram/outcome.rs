@@ -27,9 +27,9 @@ pub fn report(
         lost,
         loss_ratio: lost as f64 / gave.sent.max(1) as f64,
         dropped_by_receiver: got.dropped.map(|dropped| (dropped + at_end).min(lost)),
-        duplicated: got.counts.duplicated,
-        reordered: got.counts.reordered,
-        reorder_displacement_max: got.counts.displacement_max,
+        duplicated: Some(got.counts.duplicated),
+        reordered: Some(got.counts.reordered),
+        reorder_displacement_max: Some(got.counts.displacement_max),
         jitter_ns: got.jitter_ns,
         delay_variation_ns: got.transits.map(|t| Distribution {
             count: t.count,

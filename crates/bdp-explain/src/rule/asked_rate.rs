@@ -8,6 +8,8 @@ use crate::seen::{Seen, percent, rate};
 const REACHED: f64 = 0.95;
 /// The same of the median interval.
 const REACHED_MOSTLY: f64 = 0.97;
+/// The same where a queue stands on the path: less is what the path carries, and not what was asked for.
+const REACHED_BESIDE_A_QUEUE: f64 = 0.99;
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
 
@@ -19,6 +21,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     if usual < REACHED_MOSTLY * asked || !(REACHED..=ABOVE).contains(&(d.goodput_bps / asked)) {
         return None;
     }
+    // A queue that stands tells that the path is full, or all but.
+    let queue = seen.standing_queue();
+    if queue.is_some() && usual < REACHED_BESIDE_A_QUEUE * asked {
+        return None;
+    }
+    let beyond = if queue.is_some() { "a queue stands on the path" } else { "the path may carry more" };
     let reached = rate(d.goodput_bps);
     let mut evidence = vec![format!(
         "{reached} is {} of the {} that -b asks for",
@@ -35,7 +43,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
         limit: Limit::AskedRate,
         subject: "the rate that was asked for".to_owned(),
         confidence: Confidence::High,
-        summary: format!("asked rate reached: {reached}; the path may carry more"),
+        summary: format!("asked rate reached: {reached}; {beyond}"),
         evidence,
         remedy: Some("leave -b out to measure what the path carries".to_owned()),
         missing: Vec::new(),

@@ -13,6 +13,8 @@ const SENT: f64 = 0.98;
 const EXPLAINED: f64 = 0.5;
 /// Loss beyond this tells what the path carries, by what came through.
 const OVERLOAD: f64 = 0.02;
+/// Less than this of what was sent in the same time still waits somewhere.
+const ARRIVED: f64 = 0.99;
 /// Delay above the smallest at the 95th percentile from which a queue stands.
 const STANDING: Nanos = Nanos::millis(2);
 
@@ -36,8 +38,28 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
 
 /// Datagrams that may be lost: what a search was allowed.
 fn allowed(seen: &Seen<'_>, udp: &UdpReport) -> u64 {
+    (loss_ratio(seen) * udp.sent as f64) as u64
+}
+
+/// The share of them.
+fn loss_ratio(seen: &Seen<'_>) -> f64 {
     let search = seen.measurement.request.udp.as_ref().and_then(|udp| udp.search);
-    (search.map_or(0.0, |search| search.loss_ratio) * udp.sent as f64) as u64
+    search.map_or(0.0, |search| search.loss_ratio)
+}
+
+fn lost_as_allowed(seen: &Seen<'_>, udp: &UdpReport) -> String {
+    format!(
+        "{} of {} datagrams were lost, {}, where {} was allowed",
+        udp.lost,
+        udp.sent,
+        percent(udp.loss_ratio),
+        percent(loss_ratio(seen))
+    )
+}
+
+/// The delay above the least that half of the datagrams had, where that is a queue.
+fn queue(udp: &UdpReport) -> Option<Nanos> {
+    udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| added >= STANDING)
 }
 
 /// Of a search that found a rate, the lowest above it that lost.
@@ -61,8 +83,12 @@ fn dropped_by_device(seen: &Seen<'_>) -> Option<u64> {
     Some(seen.sender.counters.as_ref()?.device.as_ref()?.tx_dropped)
 }
 
+/// Whether the sending device dropped most of what was lost. Its counter is of the whole measurement, so that it says nothing of
+/// one trial among others, nor where it counts more than was sent.
 fn lost_by_sender(seen: &Seen<'_>, udp: &UdpReport) -> bool {
-    dropped_by_device(seen).is_some_and(|dropped| dropped as f64 >= EXPLAINED * udp.lost as f64)
+    udp.trials.is_empty()
+        && dropped_by_device(seen)
+            .is_some_and(|dropped| dropped <= udp.sent && dropped as f64 >= EXPLAINED * udp.lost as f64)
 }
 
 /// What the next rate above the one found met.
@@ -70,8 +96,12 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
     let held = rate(udp.asked_bps.unwrap_or(udp.sent_bps));
     let above = rate(next.rate_bps.unwrap_or(next.sent_bps));
     let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
+    let span = time(Nanos(seen.direction.duration_ns));
     let mut evidence = vec![
-        format!("{held} came through whole for {}", time(Nanos(seen.direction.duration_ns))),
+        match udp.lost {
+            0 => format!("{held} came through whole for {span}"),
+            _ => format!("{held} for {span}: {}", lost_as_allowed(seen, udp)),
+        },
         format!(
             "at {above} {} of {} datagrams were lost, {}",
             next.lost,
@@ -81,6 +111,10 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
     ];
     evidence.extend(dropped(next.dropped_by_receiver, next.lost, &seen.receiver_name));
     evidence.extend(of_ceiling(seen));
+    let measure = match loss_ratio(seen) {
+        0.0 => "without loss".to_owned(),
+        allowed => format!("with {} lost at most", percent(allowed)),
+    };
     Finding {
         limit: if by_receiver { Limit::ReceivingHost } else { Limit::PathLoss },
         subject: if by_receiver {
@@ -90,12 +124,9 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
         },
         confidence: sure(next.dropped_by_receiver),
         summary: if by_receiver {
-            format!(
-                "{held} is the most that {} takes without loss; the path may carry more",
-                seen.receiver_name
-            )
+            format!("{held} is the most that {} takes {measure}; the path may carry more", seen.receiver_name)
         } else {
-            format!("{held} is the most that the path carries without loss")
+            format!("{held} is the most that the path carries {measure}")
         },
         evidence,
         remedy: by_receiver.then(|| receiver_remedy(seen, udp)),
@@ -105,15 +136,23 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
 
 /// All that was asked for came through.
 fn carried(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let all = format!(
-        "all {} datagrams came through, {} of payload in {} B each",
-        udp.sent - udp.lost.min(udp.sent),
-        rate(seen.direction.goodput_bps),
-        udp.datagram_bytes
-    );
+    let goodput = rate(seen.direction.goodput_bps);
+    let all = match udp.lost {
+        0 => format!(
+            "all {} datagrams came through, {goodput} of payload in {} B each",
+            udp.sent, udp.datagram_bytes
+        ),
+        _ => lost_as_allowed(seen, udp),
+    };
+    if let Some(queue) = queue(udp).filter(|_| seen.direction.goodput_bps < ARRIVED * udp.sent_bps) {
+        return fuller_and_fuller(seen, udp, queue);
+    }
     let at_ceiling = seen.of_ceiling().is_some_and(|share| share >= AT_CEILING);
     let mut evidence = vec![all];
     evidence.extend(of_ceiling(seen));
+    evidence.extend(queue(udp).map(|added| {
+        format!("half of them came {} or more after the quickest: a queue stands on the way", time(added))
+    }));
     evidence.extend(seen.load_adds());
     Finding {
         limit: if at_ceiling { Limit::Ceiling } else { Limit::AskedRate },
@@ -123,13 +162,37 @@ fn carried(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
         },
         confidence: Confidence::High,
         summary: if at_ceiling {
-            "at the ceiling, and nothing was lost".to_owned()
+            let lost = if udp.lost == 0 { "nothing was lost".to_owned() } else { lost_as_allowed(seen, udp) };
+            format!("at the ceiling, and {lost}")
         } else {
             "what was asked for came through; nothing is known of what the path carries beyond it".to_owned()
         },
         evidence,
         remedy: (!at_ceiling && udp.search.is_none())
             .then(|| "-b auto searches the highest rate without loss".to_owned()),
+        missing: Vec::new(),
+    }
+}
+
+/// Nothing was lost, and less came than was sent: what is missing waits in a queue that grows.
+fn fuller_and_fuller(seen: &Seen<'_>, udp: &UdpReport, queue: Nanos) -> Finding {
+    let came = rate(seen.direction.goodput_bps);
+    let mut evidence = vec![
+        format!("{} were sent, {came} came, and nothing was lost", rate(udp.sent_bps)),
+        format!("half of them came {} or more after the quickest: a queue stands on the way", time(queue)),
+    ];
+    evidence.extend(of_ceiling(seen));
+    evidence.extend(seen.load_adds());
+    Finding {
+        limit: Limit::Ceiling,
+        subject: "the path's bottleneck".to_owned(),
+        confidence: Confidence::Medium,
+        summary: format!(
+            "the path's bottleneck is full: {came} of {} came, and its queue grows",
+            rate(udp.sent_bps)
+        ),
+        evidence,
+        remedy: Some(format!("a rate below {came} (-b), or -b auto, which searches it")),
         missing: Vec::new(),
     }
 }
@@ -218,13 +281,12 @@ fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
 /// Lost between the two hosts.
 fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     let came = rate(seen.direction.goodput_bps);
-    let overload = udp.loss_ratio >= OVERLOAD;
+    // Loss alone may be of a policer, or have nothing to do with the rate: a queue that stands tells that the path was full.
+    let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD);
+    let overload = standing.is_some();
     let mut evidence =
         vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];
     evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &seen.receiver_name));
-    // Half of the datagrams, and not some that were held up or overtaken.
-    let standing =
-        udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| overload && added >= STANDING);
     let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= STANDING);
     if overload {
         evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
@@ -251,9 +313,9 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     Finding {
         limit: Limit::PathLoss,
         subject: "the path".to_owned(),
-        confidence: match (overload, standing) {
-            (true, Some(_)) => sure(udp.dropped_by_receiver),
-            _ => sure(udp.dropped_by_receiver).min(Confidence::Medium),
+        confidence: match overload {
+            true => sure(udp.dropped_by_receiver),
+            false => sure(udp.dropped_by_receiver).min(Confidence::Medium),
         },
         summary: if overload {
             format!("the path carried {came} of the {} that were sent, and lost the rest", rate(udp.sent_bps))
@@ -292,19 +354,16 @@ fn of_ceiling(seen: &Seen<'_>) -> Option<String> {
 }
 
 fn sender_effort(seen: &Seen<'_>) -> String {
-    format!(
-        "its busiest thread used {} of a processor, by {}",
-        percent(seen.sender_thread()),
-        seen.direction.send_method
-    )
+    effort(seen.sender_thread(), &seen.direction.send_method)
 }
 
 fn receiver_effort(seen: &Seen<'_>) -> String {
-    format!(
-        "its busiest thread used {} of a processor, by {}",
-        percent(seen.receiver_thread()),
-        seen.direction.receive_method
-    )
+    effort(seen.receiver_thread(), &seen.direction.receive_method)
+}
+
+fn effort(thread: f64, method: &str) -> String {
+    let by = if method.is_empty() { String::new() } else { format!(", by {method}") };
+    format!("its busiest thread used {} of a processor{by}", percent(thread))
 }
 
 fn receiver_remedy(seen: &Seen<'_>, udp: &UdpReport) -> String {

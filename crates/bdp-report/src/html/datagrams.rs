@@ -18,8 +18,10 @@ pub(super) fn of_direction(
 ) {
     let Some(udp) = &direction.udp else { return };
     let mut rows = rows(udp);
-    let methods = format!("sent by {}, received by {}", direction.send_method, direction.receive_method);
-    rows.push(("methods".to_owned(), methods));
+    let methods = [("sent by", &direction.send_method), ("received by", &direction.receive_method)];
+    let known = methods.into_iter().filter(|(_, method)| !method.is_empty());
+    let methods: Vec<String> = known.map(|(what, method)| format!("{what} {method}")).collect();
+    rows.push(("methods".to_owned(), methods.join(", ")));
     rows.extend(search_conclusion(measurement, udp).map(|said| ("search".to_owned(), said)));
     facts(m, &format!("Datagrams, {title}"), &rows);
     trials(m, &udp.trials);
@@ -33,9 +35,13 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
         Some(0) => String::new(),
         Some(dropped) => format!("; {dropped} of them dropped by the receiving host, whose socket was full"),
     };
-    let reordered = match udp.reordered {
-        0 => "0".to_owned(),
-        n => format!("{n}, by {} places at most", udp.reorder_displacement_max),
+    let unknown = || "not known: the server does not tell".to_owned();
+    let duplicated = udp.duplicated.map_or_else(unknown, |n| n.to_string());
+    let reordered = match (udp.reordered, udp.reorder_displacement_max) {
+        (None, _) => unknown(),
+        (Some(n), _) if udp.duplicated.is_none() => format!("{n}, copies among them"),
+        (Some(n @ 1..), Some(places)) => format!("{n}, by {places} places at most"),
+        (Some(n), _) => n.to_string(),
     };
     let one_way = udp.one_way_delay_ns.map(|d| {
         let ms = |ns: i64| three_digits(ns as f64 / 1e6);
@@ -57,7 +63,7 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
         row("sent", format!("{}, {} of {} B", format_bps(udp.sent_bps), udp.sent, udp.datagram_bytes)),
         row("not sent in time", if udp.left_out > 0 { udp.left_out.to_string() } else { String::new() }),
         row("lost", format!("{} ({}){by_receiver}", udp.lost, loss(udp.loss_ratio))),
-        row("duplicated", udp.duplicated.to_string()),
+        row("duplicated", duplicated),
         row("reordered", reordered),
         row(
             "jitter (RFC 3550)",

@@ -78,7 +78,7 @@ fn quantiles(summary: &RttSummary) -> Vec<(f64, f64)> {
 fn words(summary: &RttSummary, name: &str) -> String {
     let ms = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns as f64 / 1e6));
     let mut text = format!(
-        "{name}: {} / {} / {} ms at p50 / p95 / p99 of {} probes",
+        "{name}: {} / {} / {} ms at p50 / p95 / p99 of {} round trips",
         ms(Some(summary.p50)),
         ms(summary.p95),
         ms(summary.p99),

@@ -39,13 +39,12 @@ fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
     let asked = udp
         .asked_bps
         .map_or_else(|| "as fast as it went".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
-    format!(
-        "{} datagrams of {} B sent, {} ({asked}), by {}",
-        udp.sent,
-        udp.datagram_bytes,
-        rate(udp.sent_bps),
-        tame(&direction.send_method)
-    )
+    // A server of another protocol does not tell how it sent them.
+    let by = match direction.send_method.as_str() {
+        "" => String::new(),
+        method => format!(", by {}", tame(method)),
+    };
+    format!("{} datagrams of {} B sent, {} ({asked}){by}", udp.sent, udp.datagram_bytes, rate(udp.sent_bps))
 }
 
 fn lost(udp: &UdpReport) -> String {
@@ -55,10 +54,15 @@ fn lost(udp: &UdpReport) -> String {
         (Some(0), 0) => String::new(),
         (Some(dropped), _) => format!("{dropped} of them in the receiving host"),
     });
-    parts.push(format!("{} duplicated", udp.duplicated));
-    parts.push(match udp.reordered {
-        0 => "0 reordered".to_owned(),
-        n => format!("{n} reordered (by {} at most)", udp.reorder_displacement_max),
+    parts.push(match (udp.duplicated, udp.reordered) {
+        (None, None) => "duplicates and reordering not known".to_owned(),
+        (None, Some(n)) => format!("{n} out of order or copies"),
+        (Some(copies), None) => format!("{copies} duplicated, reordering not known"),
+        (Some(copies), Some(0)) => format!("{copies} duplicated, 0 reordered"),
+        (Some(copies), Some(n)) => match udp.reorder_displacement_max {
+            Some(places) => format!("{copies} duplicated, {n} reordered (by {places} at most)"),
+            None => format!("{copies} duplicated, {n} reordered"),
+        },
     });
     if udp.left_out > 0 {
         parts.push(format!("{} not sent in time", udp.left_out));

@@ -10,8 +10,8 @@ use super::{Answer, mss, positive};
 pub const AFTER_HELP: &str = "\
 Formulas, with p the loss probability of data segments, for one stream:
   Mathis  MSS / RTT x C / sqrt(p)                         Mathis et al., CCR 27(3), 1997, eq. 3
-          C = 1 as a rule of thumb; sqrt(3/2) = 1.22 for periodic loss, 1.31 for independent loss, where each
-          acknowledged segment counts, as in Linux
+          C = 1 as a rule of thumb; where each acknowledged segment counts, as in Linux,
+          sqrt(3/2) = 1.22 for periodic loss and 1.31 for independent loss
   PFTK    MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2))
                                                           Padhye et al., SIGCOMM 1998
   TFRC    the same without the minimum, b = 1, T0 = 4 RTT RFC 5348, section 3.1

@@ -146,7 +146,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) runs: u32,
 
-    /// Compare with this stored run; exit 1 where goodput is less beyond the noise, which takes 3 runs at least of each
+    /// Compare with this stored run; exit 1 where goodput is less beyond the noise, which takes 6 runs at least of each
     #[arg(long, value_name = "RUN")]
     pub(super) baseline: Option<String>,
 

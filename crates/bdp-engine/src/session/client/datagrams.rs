@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
@@ -138,7 +138,16 @@ pub(super) fn report(
         (ahead_ns, clocks.error_within(&carried))
     });
     let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.streams));
-    outcome::report(asked_bps, received, sent, ahead)
+    let report = outcome::report(asked_bps, received, sent, ahead)?;
+    Some(match request.peer.filter(|_| way == Way::To) {
+        None => report,
+        Some(PeerProtocol::Iperf3) => {
+            UdpReport { duplicated: None, reordered: None, reorder_displacement_max: None, ..report }
+        }
+        Some(PeerProtocol::Iperf2) => {
+            UdpReport { duplicated: None, reorder_displacement_max: None, ..report }
+        }
+    })
 }
 
 /// What a reader should know of it.

@@ -137,7 +137,8 @@ impl<'a> Ends<'a> {
         let own = packets(seen.streams.get(stream).copied().unwrap_or(0) as f64, udp);
         let lost = if alone { self.lost(udp) } else { 0 };
         let entry = with(seen.amount_of(stream), &datagrams(jitter_ms(udp), lost, own, &near_sends));
-        let entry = with(entry, &[("out_of_order", json!(if alone { udp.reordered } else { 0 }))]);
+        let entry =
+            with(entry, &[("out_of_order", json!(if alone { udp.reordered.unwrap_or(0) } else { 0 }))]);
         json!({ "udp": on_socket(streams.socket(m, self.direction.direction, stream), entry) })
     }
 

@@ -131,7 +131,10 @@ fn datagrams_received_there(
     let omit_ns = request.omit.as_ns();
     let highest: u64 = theirs.iter().map(|s| s.packets).sum();
     let received = theirs.iter().map(|s| s.packets.saturating_sub(s.errors)).sum::<u64>();
-    let counted: u64 = theirs.iter().map(|s| s.bytes).sum();
+    // Its bytes count copies too, its packets do not. What it left out of the bytes, for -O, is in the packets.
+    let different = |s: &StreamResults| s.bytes.min(s.packets.saturating_sub(s.errors) * gave.payload_bytes);
+    let stream_bytes: Vec<u64> = theirs.iter().map(different).collect();
+    let counted: u64 = stream_bytes.iter().sum();
     let all = (received * gave.payload_bytes).max(counted);
     let before = if omit_ns == 0 { 0 } else { all - counted };
     let jitter_s = theirs.iter().map(|s| s.jitter_s).fold(0.0, f64::max);
@@ -143,7 +146,7 @@ fn datagrams_received_there(
         // It goes on to count for a while after the last one.
         duration_ns: gave.duration_ns,
         counted_from: Mark { at_ns: omit_ns, bytes: before },
-        stream_bytes: theirs.iter().map(|s| s.bytes).collect(),
+        stream_bytes,
         cpu: far.cpu.total / 100.0,
         ended: ended.to_owned(),
         datagrams: Some(DatagramsReceived {

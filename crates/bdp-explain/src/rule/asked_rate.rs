@@ -1,6 +1,7 @@
 //! Connections that were held to a rate, and reached it.
 
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::ramp_up::RampUp;
 
 use crate::seen::{Seen, percent, rate};
 
@@ -8,7 +9,7 @@ use crate::seen::{Seen, percent, rate};
 const REACHED: f64 = 0.95;
 /// The same of the median interval.
 const REACHED_MOSTLY: f64 = 0.97;
-/// The same where a queue stands on the path: less is what the path carries, and not what was asked for.
+/// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
 const REACHED_BESIDE_A_QUEUE: f64 = 0.99;
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
@@ -23,7 +24,9 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     }
     // A queue that stands tells that the path is full, or all but.
     let queue = seen.standing_queue();
-    if queue.is_some() && usual < REACHED_BESIDE_A_QUEUE * asked {
+    let ramp_up = RampUp::of(&d.received, d.omit_ns);
+    let steady = ramp_up.map_or(d.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);
+    if queue.is_some() && steady < REACHED_BESIDE_A_QUEUE * asked {
         return None;
     }
     let beyond = if queue.is_some() { "a queue stands on the path" } else { "the path may carry more" };

@@ -113,7 +113,7 @@ fn small(share: f64) -> String {
 fn missing(seen: &Seen<'_>) -> Vec<String> {
     let mut all = Vec::new();
     if seen.direction.mss_bytes.is_none() {
-        all.push("the segment size".to_owned());
+        all.push(format!("the segment size of {}", seen.sender_name));
     }
     if seen.window.is_none() {
         let after_omit = seen.direction.sent.iter().filter(|s| s.at_ns >= seen.direction.omit_ns);

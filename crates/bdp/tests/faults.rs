@@ -449,7 +449,9 @@ fn a_machine_that_cannot_keep_up_makes_every_attempt_invalid() {
         assert_eq!(attempt["valid"], false);
         assert!(attempt["goodput_bps"].as_f64() > Some(0.0), "it ran, and says what it would have been");
         let broken = attempt["fidelity"]["broken"].to_string();
-        assert!(broken.contains("beyond the links"), "{broken}");
+        // Which bound it breaks first is chance: both are of the time that it could not keep.
+        let late = broken.contains("beyond the links") || broken.contains("above the configured");
+        assert!(late, "{broken}");
     }
     // The second came a second after the first had ended, and differs in its draws.
     let moment = |attempt: &Value, key: &str| attempt["environment"][key].as_u64().unwrap();

@@ -9,8 +9,8 @@ const STOLEN: f64 = 0.02;
 /// Programs that together took so much of a processor are worth a word.
 const TAKEN: f64 = 0.05;
 
-/// What was seen, in the order of what one can do about it; `None` where nothing was.
-pub(super) fn of(seen: &Observation) -> Option<String> {
+/// What was seen, in the order of what one can do about it.
+pub(super) fn of(seen: &Observation) -> String {
     let mut found = Vec::new();
     let taken: f64 = seen.watched.others.iter().map(|other| other.processors).sum();
     if taken >= TAKEN {
@@ -47,5 +47,10 @@ pub(super) fn of(seen: &Observation) -> Option<String> {
     if found.is_empty() && busy >= 0.95 {
         found.push("the processors were busy throughout: run when the machine is quieter".to_owned());
     }
-    (!found.is_empty()).then(|| found.join("; "))
+    if found.is_empty() {
+        found.push(
+            "unknown; neither another program nor a hypervisor was seen to take the processors".to_owned(),
+        );
+    }
+    found.join("; ")
 }

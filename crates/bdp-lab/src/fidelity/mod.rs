@@ -134,7 +134,7 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
     let (host_cpu_busy, host_cpu_steal) = seen.host_cpu;
     Fidelity {
         valid: broken.is_empty(),
-        cause: (!broken.is_empty()).then(|| cause::of(&seen)).flatten(),
+        cause: (!broken.is_empty()).then(|| cause::of(&seen)),
         broken,
         release_lateness_ns: Lateness::of(&seen.lateness),
         rtt_idle_configured_ns: seen.loops.first().map(|l| l.rtt_configured.as_ns()),

@@ -108,6 +108,17 @@ fn a_sender_that_is_late_or_drops_its_own_is_named() {
     let said = finding(own.clone());
     assert_eq!(said.limit, Limit::SendingHost);
     assert!(said.summary.contains("never left the host"), "{}", said.summary);
+    // Less than half of what was lost: the path lost the rest, and the drops are named.
+    let mut some = own.clone();
+    some.near.counters.as_mut().unwrap().device.as_mut().unwrap().tx_dropped = 4_000;
+    udp(&mut some).delay_variation_ns = Some(Distribution { p50: 19_000_000, ..Default::default() });
+    let some = finding(some);
+    assert_eq!((some.limit, some.confidence), (Limit::PathLoss, Confidence::Medium));
+    assert!(
+        some.evidence.iter().any(|e| e.contains("dropped 4000 packets on the way out")),
+        "{:?}",
+        some.evidence
+    );
     // The counter is of the whole measurement: of one trial among others, and of more than was sent, it tells nothing.
     let mut searched = own.clone();
     udp(&mut searched).trials = vec![trial(100.0, 10, false)];

@@ -305,6 +305,14 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
             seen.receiver_name
         )
     }));
+    let of_device = dropped_by_device(seen).filter(|&n| n > 0 && udp.trials.is_empty());
+    evidence.extend(of_device.map(|n| {
+        let device = seen.sender.device.as_ref().map_or("its device", |device| device.name.as_str());
+        format!(
+            "{device} on {} dropped {n} packets on the way out, which may be some of them",
+            seen.sender_name
+        )
+    }));
     if udp.left_out > 0 {
         evidence.push(format!("{} more were not sent in time by {}", udp.left_out, seen.sender_name));
     }
@@ -313,7 +321,7 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     Finding {
         limit: Limit::PathLoss,
         subject: "the path".to_owned(),
-        confidence: match overload {
+        confidence: match overload && of_device.is_none() {
             true => sure(udp.dropped_by_receiver),
             false => sure(udp.dropped_by_receiver).min(Confidence::Medium),
         },

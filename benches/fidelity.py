@@ -5,8 +5,9 @@
     benches/fidelity.py --table FILE... [--quiet-file FILE]
 
 A case is disturbed by real-time processes that take a processor away for a known time at a known interval, by ordinary
-busy loops, or not at all. Its true error is its goodput against the median of the undisturbed cases of the same cell, those of --quiet-file where it is given. `missed` are
-accepted cases that are off by more than 5 %; `false alarms` are refused ones that are off by less. Needs root.
+busy loops, or not at all. Its true error is its goodput against the median of the undisturbed cases of the same cell,
+those of --quiet-file where it is given. `missed` are accepted cases that are off by more than 5 %; `false alarms` are
+refused ones that are off by less. Needs root.
 """
 
 import argparse

@@ -128,17 +128,16 @@ fn a_sender_that_is_late_or_drops_its_own_is_named() {
 }
 
 fn trial(mbps: f64, lost: u64, held: bool) -> Trial {
-    Trial {
-        rate_bps: Some(mbps * 1e6),
+    let udp = UdpReport {
+        asked_bps: Some(mbps * 1e6),
         sent_bps: mbps * 1e6,
-        received_bps: mbps * 1e6,
         sent: 8_000,
         lost,
         loss_ratio: lost as f64 / 8_000.0,
         dropped_by_receiver: Some(0),
-        held,
-        passed: lost == 0,
-    }
+        ..Default::default()
+    };
+    Trial::of(&RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) }, &udp, mbps * 1e6, held)
 }
 
 #[test]

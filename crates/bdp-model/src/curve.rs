@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Values;
+use crate::path::overhead::{Transport, header_bytes};
+use crate::scenario::Family;
 use crate::stats::median;
 use crate::units::Nanos;
 
@@ -21,8 +23,6 @@ const PLATEAU_SHARE: f64 = 0.9;
 const LEAST_PLATEAU: usize = 3;
 /// Confidence of the knee's interval.
 pub const KNEE_CONFIDENCE: f64 = 0.9;
-/// Headers of a segment over IPv4, with timestamps.
-const IPV4_AND_TCP_BYTES: f64 = 52.0;
 /// Student's t that 5 % exceed, for 2 degrees of freedom and more; 1.645 in the limit.
 const STUDENT_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
 /// A window that holds "a few packets" holds this many full segments: fast retransmit needs three duplicates, delayed
@@ -277,8 +277,9 @@ impl Curve {
 
     /// What of its rate can be goodput of TCP over IPv4, the link's own overhead not counted; `None` where the rate is not known.
     fn ceiling_bps(&self) -> Option<f64> {
-        let mss = self.points.iter().filter_map(|p| p.mss_bytes).max()? as f64;
-        Some(self.rate_bps? as f64 * mss / (mss + IPV4_AND_TCP_BYTES))
+        let mss = self.points.iter().filter_map(|p| p.mss_bytes).max()?;
+        let packet = mss + header_bytes(Family::Ipv4, Transport::TcpTimestamps);
+        Some(self.rate_bps? as f64 * mss as f64 / packet as f64)
     }
 
     /// Whether a point has all that its path can carry, so that nothing beyond it gains.

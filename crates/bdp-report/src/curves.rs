@@ -88,21 +88,16 @@ fn along(points: &[&Point<'_>], path: &str, axis: Axis) -> Vec<Curve> {
 
 /// The curve of these points along the parameter at `path`.
 pub(crate) fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Curve {
-    let mut places: Vec<Place> = members
-        .iter()
-        .enumerate()
-        .filter_map(|(i, p)| place(p, path, axis, i))
-        .filter(|p| p.x > 0.0)
-        .collect();
-    let unmeasured = members
-        .iter()
-        .enumerate()
-        .filter(|(i, p)| !p.records.is_empty() && place(p, path, axis, *i).is_none())
-        .filter_map(|(i, p)| {
-            let (x, asked) = on_axis(p.params.get(path)?, axis, i)?;
-            Some(Unmeasured { asked, x, runs: p.records.len() })
-        })
-        .collect();
+    let (mut places, mut unmeasured) = (Vec::new(), Vec::new());
+    for (index, &member) in members.iter().enumerate() {
+        if let Some(place) = place(member, path, axis, index) {
+            places.push(place);
+        } else if let Some((x, asked)) = member.params.get(path).and_then(|asked| on_axis(asked, axis, index))
+        {
+            unmeasured.push(Unmeasured { asked, x, runs: member.records.len() });
+        }
+    }
+    places.retain(|place: &Place| place.x > 0.0);
     let axis = by_the_wire(axis, &mut places);
     let rate = members.iter().find_map(|p| p.valid().next()).and_then(configured_bps);
     let path = members.first().map(|p| over(p)).unwrap_or_default();

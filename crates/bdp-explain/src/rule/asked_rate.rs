@@ -22,7 +22,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     if usual < REACHED_MOSTLY * asked || !(REACHED..=ABOVE).contains(&(d.goodput_bps / asked)) {
         return None;
     }
-    // A queue that stands tells that the path is full, or all but.
+    // A standing queue means that the path is full, or all but.
     let queue = seen.standing_queue();
     let ramp_up = RampUp::of(&d.received, d.omit_ns);
     let steady = ramp_up.map_or(d.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);

@@ -83,7 +83,7 @@ fn dropped_by_device(seen: &Seen<'_>) -> Option<u64> {
     Some(seen.sender.counters.as_ref()?.device.as_ref()?.tx_dropped)
 }
 
-/// Whether the sending device dropped most of what was lost. Its counter is of the whole measurement, so that it says nothing of
+/// Whether the sending device dropped most of what was lost. Its counter is of the whole measurement, so it says nothing of
 /// one trial among others, nor where it counts more than was sent.
 fn lost_by_sender(seen: &Seen<'_>, udp: &UdpReport) -> bool {
     udp.trials.is_empty()
@@ -281,7 +281,7 @@ fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
 /// Lost between the two hosts.
 fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
     let came = rate(seen.direction.goodput_bps);
-    // Loss alone may be of a policer, or have nothing to do with the rate: a queue that stands tells that the path was full.
+    // Loss alone may be of a policer, or have nothing to do with the rate: a standing queue means that the path was full.
     let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD);
     let overload = standing.is_some();
     let mut evidence =

@@ -39,7 +39,7 @@ fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
     let asked = udp
         .asked_bps
         .map_or_else(|| "as fast as it went".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
-    // A server of another protocol does not tell how it sent them.
+    // A server of another protocol does not report how it sent them.
     let by = match direction.send_method.as_str() {
         "" => String::new(),
         method => format!(", by {}", tame(method)),

@@ -424,3 +424,31 @@ fn what_a_receiver_drops_that_halts_until_after_the_end_is_no_loss_of_the_path()
     assert!(count("lost") > count("sent") / 10, "{udp}");
     assert!(count("dropped_by_receiver") >= count("lost") - count("lost") / 50, "{udp}");
 }
+
+#[test]
+fn intervals_scroll_on_standard_output_where_they_are_asked_for() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let run = |options: &str| {
+        let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0.1 {options}", server.port));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        ended.out
+    };
+    let text = run("-t 0.6 -O 0.2 -i 0.2 -P 2");
+    for heading in ["to 127.0.0.1\n", "\nfrom 127.0.0.1\n"] {
+        assert_eq!(text.matches(heading).count(), 1, "no {heading:?} in\n{text}");
+    }
+    let rows = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert!(rows("[ ID] Interval") == 2 && rows("[  1]") >= 4 && rows("[  1]") == rows("[SUM]"), "{text}");
+    let of_sender = text.lines().find(|line| line.starts_with("[ ID]")).unwrap();
+    assert!(of_sender.contains("Transfer") && of_sender.contains("Retr") && of_sender.contains("Cwnd"));
+    assert!(text.contains("(omitted)\n"), "{text}");
+    // The result follows the lines.
+    assert!(text.find("[SUM]") < text.find("goodput"), "{text}");
+    let text = run("-t 0.4 -i 0.2 -u -b 8M -l 1000 --bidir -f K");
+    for part in ["to and from 127.0.0.1", "[  1][TX]", "[  1][RX]", "Datagrams", "KiB/s"] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert!(!run("-t 0.3").contains("Interval"));
+    assert!(run("-t 0.3 -i 0.2 --json").starts_with('{'));
+}

@@ -169,7 +169,7 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
     for records in [demo(), sweep(), troubles(), repetitions(), long] {
         for width in 40..=160 {
             for unicode in [false, true] {
-                let text = table(&records, &Style { colour: false, unicode, width });
+                let text = table(&records, &Style { unicode, width, ..Style::plain() });
                 for line in text.lines() {
                     assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());

@@ -17,6 +17,7 @@ use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
+pub use crate::meter::ArrivalReading;
 pub use error::SessionError;
 
 /// What a server may want to know before it serves.
@@ -55,6 +56,8 @@ pub struct Progress {
     pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
     /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
     pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
+    /// What came so far of each stream of datagrams that this end receives.
+    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
     /// The stage is over: nothing is told but `sender_infos`, as they were last.
     pub is_last: bool,
     /// The last round trip of the probe flow.

@@ -30,7 +30,7 @@ use bdp_wire::control::{Answer, Request};
 use bdp_wire::session::{Kind, MOST_SAMPLES, Preamble, Ticket};
 
 use super::login::ClientLogin;
-use super::{Credentials, Progress, SessionError, Stage, dial};
+use super::{ArrivalReading, Credentials, Progress, SessionError, Stage, dial};
 use crate::background::Passed;
 use crate::disturbance::{self, Moved};
 use crate::host::Baseline;
@@ -248,6 +248,7 @@ pub(super) struct Goodput {
     ways: Vec<(Way, f64)>,
     streams: Vec<(Way, Vec<f64>)>,
     senders: Vec<(Way, Vec<TcpInfo>)>,
+    arrivals: Vec<(Way, Vec<ArrivalReading>)>,
     is_last: bool,
 }
 
@@ -271,6 +272,11 @@ impl Goodput {
             ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
             streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
             senders,
+            arrivals: moved
+                .into_iter()
+                .filter(|(_, m)| !m.arrivals.is_empty())
+                .map(|(way, m)| (way, m.arrivals))
+                .collect(),
             is_last: false,
         }
     }
@@ -296,6 +302,7 @@ impl Goodput {
             goodput_bps: self.ways,
             stream_goodput_bps: self.streams,
             sender_infos: self.senders,
+            arrivals: self.arrivals,
             is_last: self.is_last,
             rtt_ns,
         }

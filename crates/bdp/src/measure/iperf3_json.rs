@@ -1,6 +1,6 @@
 //! `--format iperf3-json`: what went by while it ran, for the document at the end.
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Measurement;
 use bdp_model::units::Nanos;
 use bdp_report::{Intervals, Part, Piece, SenderReading, iperf3_error, iperf3_json};

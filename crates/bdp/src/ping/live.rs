@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use bdp_engine::ping::PingProgress;
+use bdp_agent::ping::PingProgress;
 use bdp_model::ping::PingRequest;
 use bdp_model::units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -9,9 +9,10 @@ use bdp_agent::client::{self, Greeted};
 use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Event, Server, ServerOptions, Stopper};
 use bdp_flow::session::error::SessionError;
-use bdp_flow::session::progress::Progress;
-use bdp_flow::session::reporter::Reporter;
+use bdp_flow::session::progress::{Progress, Stage};
+use bdp_flow::session::reporter::{Goodput, Reporter};
 use bdp_flow::session::request;
+use bdp_flow::session::timing::Started;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_wire::session::Limits;
@@ -111,9 +112,11 @@ pub fn measure(
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
     request::check(request)?;
-    let reporter = Reporter::new(request, progress, cancel);
+    let started = Started::now();
+    let mut reporter = Reporter::new(request, progress, cancel);
+    reporter.tell(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     match client::greet(request, token, cancel)? {
-        Greeted::Admitted(admitted) => client::measure(request, admitted, reporter),
+        Greeted::Admitted(admitted) => Ok(started.note(client::measure(request, admitted, reporter)?)),
         Greeted::Silent { error, .. } => Err(error),
     }
 }

@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod answers;
 pub mod client;
 pub mod ping;
 pub mod remote;
+mod requester;
 pub mod server;
+mod streams;
 
 pub use bdp_flow::error::EngineError;

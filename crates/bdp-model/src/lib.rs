@@ -7,8 +7,10 @@ pub mod arrivals;
 pub mod comparison;
 pub mod curve;
 pub mod expectation;
+pub mod facts;
 pub mod figure;
 pub mod finding;
+pub mod flow;
 pub mod histogram;
 pub mod host_counters;
 pub mod instrument;
@@ -26,6 +28,7 @@ pub mod rate_search;
 pub mod record;
 pub mod scenario;
 pub mod stats;
+pub mod threshold;
 pub mod udp;
 pub mod units;
 

@@ -18,7 +18,8 @@ use bdp_model::record::RttReport;
 use bdp_model::units::format_bps;
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
-use bdp_wire::session::{Answer, Kind, Preamble, Request, Ticket};
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::session::{Kind, Preamble, Ticket};
 
 use bdp_flow::disturbance::{self, Moved};
 use bdp_flow::host::Baseline;
@@ -376,7 +377,7 @@ impl Session<'_, '_> {
         if let Some(datagrams) = &mut order.datagrams {
             datagrams.path_mtu = self.path_mtu.mtu();
         }
-        match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
+        match self.control.call(Request::Prepare(Box::new(order)), PATIENCE, "a flow is prepared")? {
             Answer::Done => {}
             _ => return Err(self.control.out_of_turn()),
         }

@@ -10,7 +10,7 @@ pub mod counters;
 mod datagrams;
 mod door;
 mod echo;
-mod flow;
+pub(crate) mod flow;
 pub mod foreign;
 pub mod guests;
 mod hush;

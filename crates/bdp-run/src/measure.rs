@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_engine::session::{self, Credentials, Progress, SessionError};
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
 
@@ -88,11 +89,7 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
-        measurement.caveats.push(
-            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
-             retransmissions and path MTU are those between bdp and ssh on the same machine"
-                .to_owned(),
-        );
+        measurement.caveats.push(Caveat::SshTunnel);
     }
     let findings: Vec<_> =
         measurement.directions.iter().map(|d| bdp_explain::explain(d.direction, measurement)).collect();

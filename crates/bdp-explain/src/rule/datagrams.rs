@@ -362,11 +362,11 @@ fn of_ceiling(seen: &Seen<'_>) -> Option<String> {
 }
 
 fn sender_effort(seen: &Seen<'_>) -> String {
-    effort(seen.sender_thread(), &seen.direction.send_method)
+    effort(seen.sender_thread(), &seen.direction.send_method.to_string())
 }
 
 fn receiver_effort(seen: &Seen<'_>) -> String {
-    effort(seen.receiver_thread(), &seen.direction.receive_method)
+    effort(seen.receiver_thread(), seen.direction.receive_method.name())
 }
 
 fn effort(thread: f64, method: &str) -> String {

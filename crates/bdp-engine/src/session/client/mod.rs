@@ -17,9 +17,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{
     DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, PeerProtocol, Way,
 };
+use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::record::RttReport;
 use bdp_model::units::{Nanos, format_bps};
@@ -143,9 +145,7 @@ fn recognise(
     let measured = driver.and_then(|driver| driver.go_on(opened).measure());
     match measured {
         Ok(mut measurement) => {
-            measurement
-                .caveats
-                .insert(0, "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned());
+            measurement.caveats.insert(0, Caveat::RecognisedIperf3);
             Ok(measurement)
         }
         Err(
@@ -350,7 +350,7 @@ struct Session<'a> {
     next_flow: u32,
     /// Before flows of datagrams, as far as it was found.
     path_mtu: path_mtu::Found,
-    caveats: Vec<String>,
+    caveats: Vec<Caveat>,
     moved: Moved,
 }
 
@@ -409,11 +409,7 @@ impl Session<'_> {
         });
         sent.map_err(crate::EngineError::io("open a probe connection"))?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
-        self.caveats.push(format!(
-            "no UDP datagram came back from port {}, so round trips are those of small messages on a TCP connection: \
-             a lost one shows as a slow one",
-            address.port()
-        ));
+        self.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
         Ok(())
     }
 
@@ -475,7 +471,7 @@ impl Session<'_> {
             let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(loaded));
             let Outcome { way, mut received, sent, clocks, .. } = outcome;
             if was_cut_short {
-                received.ended = "stopped".to_owned();
+                received.ended = EndReason::Stopped;
             }
             outcome::note_path(path, way, &received, &sent);
             self.path_mtu.note(path);

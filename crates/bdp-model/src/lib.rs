@@ -9,8 +9,10 @@ pub mod comparison;
 pub mod curve;
 pub mod ends;
 pub mod expectation;
+pub mod facts;
 pub mod figure;
 pub mod finding;
+pub mod flow;
 pub mod histogram;
 pub mod host_counters;
 pub mod instrument;
@@ -29,6 +31,7 @@ pub mod rate_search;
 pub mod record;
 pub mod scenario;
 pub mod stats;
+pub mod threshold;
 pub mod udp;
 pub mod units;
 

@@ -34,10 +34,10 @@ pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json, measurements_json,
-    measurements_text, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
+    measurements_json, measurements_text, quote,
 };
-pub use number::typed_size;
+pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text};
 pub use plain::plain;
 pub use spark::spark;

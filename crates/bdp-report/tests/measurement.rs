@@ -2,6 +2,7 @@
 
 use bdp_explain::explain;
 use bdp_model::caveat::{Caveat, WindowShortfall};
+use bdp_model::facts::Facts;
 use bdp_model::measurement::{
     DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
 };
@@ -123,7 +124,8 @@ fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
 fn explained(mut m: Measurement) -> Measurement {
     m.ceiling = bdp_explain::ceiling(&m);
     for i in 0..m.directions.len() {
-        m.directions[i].findings = explain(m.directions[i].direction, &m);
+        let facts = Facts::measured(&m, m.directions[i].direction).unwrap();
+        m.directions[i].findings = explain(&facts);
     }
     m
 }

@@ -9,8 +9,10 @@ use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, W
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::measure::MeasurePlan;
+use bdp_wire::session::MOST_SAMPLES;
 use bdp_wire::{iperf2, iperf3};
 
+use super::lines::Layout;
 use super::login::LoginArgs;
 use super::payload::PayloadArgs;
 use super::ssh::SshArgs;
@@ -93,7 +95,7 @@ pub struct MeasureArgs {
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds)]
     omit: Nanos,
 
-    /// From one sample to the next [default: 100ms]; 0 has --json-stream and --format iperf3-json tell of none on the way
+    /// Print a line for each interval of this length, as -i 1; its samples are no longer [default: none, samples of 100ms]
     #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds)]
     interval: Option<Nanos>,
 
@@ -204,6 +206,13 @@ impl MeasureArgs {
     /// Whether nothing is to be told while it goes on.
     pub(super) fn tells_no_intervals(&self) -> bool {
         self.interval == Some(Nanos::ZERO)
+    }
+
+    /// How the lines of its intervals are laid out; `None` where none are asked for, or others are.
+    pub(super) fn interval_layout(&self) -> Option<Layout> {
+        let length = self.interval.filter(|&length| length > Nanos::ZERO)?;
+        let is_text = !(self.json || self.json_stream || self.csv || self.format.is_some());
+        is_text.then_some(Layout { length, unit: None, every_stream: false })
     }
 
     /// Length of the intervals in that; zero is one for all.
@@ -324,7 +333,7 @@ impl MeasureArgs {
             omit: self.omit,
             // Its intervals are made of whole samples.
             interval: match interval.as_ns() / SAMPLING.as_ns() {
-                pieces if pieces > 0 && self.is_iperf3_json() => Nanos(interval.as_ns() / pieces),
+                pieces if pieces > 0 && self.samples_are_pieces(time) => Nanos(interval.as_ns() / pieces),
                 _ => interval,
             },
             idle: self.idle,
@@ -345,6 +354,12 @@ impl MeasureArgs {
             ));
         }
         self.payload.apply(self.socket.apply(request)?)
+    }
+
+    /// Whether an interval is put together from several samples, where they are not too many.
+    fn samples_are_pieces(&self, time: Nanos) -> bool {
+        let fits = (time + self.omit).as_ns() / SAMPLING.as_ns() <= MOST_SAMPLES;
+        self.is_iperf3_json() || (self.interval_layout().is_some() && fits)
     }
 
     /// Payload of the shortest datagram that the protocol of the server has room in for what it says of it.

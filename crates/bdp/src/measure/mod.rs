@@ -5,9 +5,11 @@ mod baseline;
 mod care;
 mod iperf3_json;
 mod judgement;
+mod lines;
 mod live;
 mod login;
 mod payload;
+mod pieces;
 mod socket;
 mod ssh;
 mod stream;
@@ -27,6 +29,7 @@ use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 pub use arguments::{MeasureArgs, seconds};
 use baseline::Baseline;
 use iperf3_json::Log;
+use lines::ScrollingLines;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
@@ -56,9 +59,12 @@ impl MeasureArgs {
             care::check(&plan.request, &store, cancel).inspect_err(ended)?;
         }
         let lines = self.json_stream.then(|| Lines::new(&plan, !self.tells_no_intervals()));
+        let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
+        let scrolling =
+            self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
         let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
         let Carried { run, measured, outcome, moved } =
-            carry_out(&plan, &mut store, lines, log.as_mut(), cancel);
+            carry_out(&plan, &mut store, lines, log.as_mut(), scrolling, cancel);
         drop(far_end);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
@@ -153,10 +159,12 @@ fn carry_out(
     store: &mut SqliteStore,
     mut lines: Option<Lines<'_>>,
     mut log: Option<&mut Log>,
+    mut scrolling: Option<ScrollingLines<'_>>,
     cancel: &AtomicBool,
 ) -> Carried {
     let entered: RefCell<Option<String>> = RefCell::default();
-    let mut live = Live::new(plan.runs);
+    // Two that show how far it is would be one too many.
+    let mut live = scrolling.is_none().then(|| Live::new(plan.runs));
     // A run is entered with its first measurement: one that could not even begin is nothing to list.
     let mut keep = |kept: &StoredMeasurement| {
         let known = entered.borrow().clone();
@@ -170,7 +178,12 @@ fn carry_out(
     let mut moved = false;
     let mut watch = |event: MeasureEvent<'_>| {
         moved |= matches!(&event, MeasureEvent::Progress(_, progress) if !progress.goodput_bps.is_empty());
-        live.show(&event);
+        if let Some(live) = &mut live {
+            live.show(&event);
+        }
+        if let Some(scrolling) = &mut scrolling {
+            scrolling.write(&event);
+        }
         if let Some(log) = &mut log {
             log.note(&event);
         }
@@ -179,7 +192,12 @@ fn carry_out(
         }
     };
     let (measured, outcome) = measure(plan, &mut keep, &mut watch, cancel);
-    live.end();
+    if let Some(live) = &mut live {
+        live.end();
+    }
+    if let Some(scrolling) = &mut scrolling {
+        scrolling.end();
+    }
     if let (Some(lines), Err(error)) = (&mut lines, &outcome) {
         lines.fail(&error.to_string());
     }

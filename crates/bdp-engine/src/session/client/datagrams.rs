@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
 use bdp_model::one_way::ClockOffset;
+use bdp_model::threshold::SENT_AS_ASKED;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
@@ -148,13 +149,11 @@ pub(super) fn report(
 
 /// What a reader should know of it.
 pub(super) fn caveats(request: &MeasureRequest, direction: Way, udp: &UdpReport) -> Vec<Caveat> {
-    /// Less of it is the granularity of bursts and of the end.
-    const ALMOST: f64 = 0.98;
     let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
     // Where the user asked for no rate it is only what the server grants.
     let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
-    if let Some(asked_bps) = asked.filter(|asked| sent_bps < ALMOST * asked) {
+    if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
         caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });
     }
     caveats.extend(match udp.search {

@@ -21,7 +21,7 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&found)?)
+            format!("{:#}\n", bdp_report::instrument_json(&found))
         } else {
             bdp_report::instrument_text(&found, &output::style())
         };

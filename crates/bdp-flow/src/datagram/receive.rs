@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bdp_model::arrivals::{Arrival, Arrivals, Jitter, Transits};
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, Train, TrainReceiver};
@@ -87,7 +88,7 @@ pub fn each_over(
     });
     let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };
     let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
-    let (mut end, mut method, mut ended) = (0, "", "duration");
+    let (mut end, mut method, mut ended) = (0, ReceiveMethod::Unknown, EndReason::Duration);
     let (mut tallies, mut end_of_all, mut any_open) = (Vec::new(), OpenEnd::default(), false);
     for stream in done {
         let stream = stream?;
@@ -104,7 +105,7 @@ pub fn each_over(
         transits.merge(stream.transits);
         end = end.max(stream.ended_at_ns);
         method = stream.method;
-        ended = if stream.ended == "duration" { ended } else { stream.ended };
+        ended = if stream.ended == EndReason::Duration { ended } else { stream.ended };
     }
     let first = shared.first_at_ns.load(Ordering::Relaxed);
     if first == 0 {
@@ -142,8 +143,8 @@ pub fn each_over(
         receive_buffer_bytes: receive_buffer.map(|b| b as u64),
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
         thread_cpu: Some(busiest.share()),
-        method: method.to_owned(),
-        ended: ended.to_owned(),
+        method,
+        ended,
         path_mtu,
         datagrams: Some(all),
         ..Default::default()
@@ -243,8 +244,8 @@ struct StreamReceived {
     dropped_at_end: Option<u64>,
     stamped: bool,
     ended_at_ns: u64,
-    ended: &'static str,
-    method: &'static str,
+    ended: EndReason,
+    method: ReceiveMethod,
 }
 
 impl StreamReceived {
@@ -355,10 +356,10 @@ impl<'a> Reader<'a> {
                 Err(e) => return Err(EngineError::io("receive a datagram")(e)),
             };
             if stop.load(Ordering::Relaxed) {
-                break "stopped";
+                break EndReason::Stopped;
             }
             if counted.is_over(now) {
-                break "duration";
+                break EndReason::Duration;
             }
         };
         let drops = self.receiver.drops();
@@ -375,7 +376,10 @@ impl<'a> Reader<'a> {
             stamped: self.receiver.is_stamped(),
             ended_at_ns: last_mark.map_or(last_data_ns, |(_, at)| at.max(last_data_ns)),
             ended,
-            method: if self.receiver.is_coalesced() { "recvmmsg+gro" } else { "recvmmsg" },
+            method: match self.receiver.is_coalesced() {
+                true => ReceiveMethod::RecvmmsgGro,
+                false => ReceiveMethod::Recvmmsg,
+            },
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
@@ -164,7 +165,7 @@ impl Reporter<'_> {
         &self,
         request: &MeasureRequest,
         directions: &[DirectionResult],
-        caveats: &mut Vec<String>,
+        caveats: &mut Vec<Caveat>,
     ) {
         if self.concludes {
             caveats.insert(0, caveat(request, directions));
@@ -173,12 +174,7 @@ impl Reporter<'_> {
 }
 
 /// What a reader should know of a measurement that was interrupted.
-pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> String {
-    let mut text = "interrupted before its end: what is here was measured until then".to_owned();
-    for way in &request.directions {
-        if !directions.iter().any(|result| result.direction == *way) {
-            text += &format!("; direction '{}' was not measured", way.name());
-        }
-    }
-    text
+pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> Caveat {
+    let is_missing = |way: &&Way| !directions.iter().any(|result| result.direction == **way);
+    Caveat::Interrupted { not_measured: request.directions.iter().filter(is_missing).copied().collect() }
 }

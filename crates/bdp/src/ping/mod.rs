@@ -42,7 +42,7 @@ impl PingArgs {
             }
         };
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&pinged)?)
+            format!("{:#}\n", bdp_report::ping_json(&pinged))
         } else if self.csv {
             csv_of_ping(&pinged)
         } else {

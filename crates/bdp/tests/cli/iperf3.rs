@@ -327,7 +327,11 @@ fn its_server_is_recognised() {
         assert_eq!(ended.code(), 0, "'{options}': {}", ended.err);
         let document = ended.json();
         assert_eq!(document["request"]["peer"], "iperf3");
-        assert!(document["caveats"][0].as_str().unwrap().contains("recognised"), "{}", document["caveats"]);
+        assert!(
+            document["caveats"][0]["text"].as_str().unwrap().contains("recognised"),
+            "{}",
+            document["caveats"]
+        );
     }
 }
 

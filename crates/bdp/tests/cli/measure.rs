@@ -224,16 +224,16 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("--expect from.goodput>=1M --forward", 2, "from"),
         ("--baseline nosuch", 2, "nosuch"),
         ("-u", 2, "give a rate"),
-        ("-u -b 1M --check-payload", 2, "--check-payload is of TCP"),
-        ("-u -b 1M --zerocopy splice", 2, "--zerocopy is of TCP"),
-        ("-u -b 1M -w 64K", 2, "-w is of TCP"),
-        ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio is of a search"),
+        ("-u -b 1M --check-payload", 2, "--check-payload applies to TCP"),
+        ("-u -b 1M --zerocopy splice", 2, "--zerocopy applies to TCP"),
+        ("-u -b 1M -w 64K", 2, "-w applies to TCP"),
+        ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio needs -b auto"),
         ("-u -b auto --bidir", 2, "leave out --bidir"),
         ("-u -b auto -n 1M", 2, "-t instead of -n"),
         ("-u -b auto --loss-ratio 100%", 2, "loss ratio"),
-        ("-b auto", 2, "-b auto is of UDP"),
-        ("--flood", 2, "--flood is of UDP"),
-        ("--trial-time 1", 2, "--trial-time is of UDP"),
+        ("-b auto", 2, "-b auto needs -u"),
+        ("--flood", 2, "--flood needs -u"),
+        ("--trial-time 1", 2, "--trial-time needs -u"),
     ] {
         let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0 {options}", server.port));
         let line = ended.refusal(code);
@@ -261,7 +261,7 @@ fn datagrams_beyond_what_a_path_is_known_to_carry_need_the_word() {
         assert!(line.contains(word) && line.contains("--flood"), "{options}: {line}");
     }
     let url = bench.run("measure -u -b 1M http://192.0.2.1/x");
-    assert!(url.refusal(2).contains("a URL is of TCP"), "{}", url.err);
+    assert!(url.refusal(2).contains("a URL applies to TCP"), "{}", url.err);
     // To this machine itself any rate goes, by whatever address.
     let server = serve(&bench, "");
     let own = bench.run(&format!(
@@ -401,4 +401,32 @@ fn what_a_receiver_drops_that_halts_until_after_the_end_is_no_loss_of_the_path()
     let count = |name: &str| udp[name].as_u64().unwrap();
     assert!(count("lost") > count("sent") / 10, "{udp}");
     assert!(count("dropped_by_receiver") >= count("lost") - count("lost") / 50, "{udp}");
+}
+
+#[test]
+fn intervals_scroll_on_standard_output_where_they_are_asked_for() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let run = |options: &str| {
+        let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0.1 {options}", server.port));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        ended.out
+    };
+    let text = run("-t 0.6 -O 0.2 -i 0.2 -P 2");
+    for heading in ["to 127.0.0.1\n", "\nfrom 127.0.0.1\n"] {
+        assert_eq!(text.matches(heading).count(), 1, "no {heading:?} in\n{text}");
+    }
+    let rows = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert!(rows("[ ID] Interval") == 2 && rows("[  1]") >= 4 && rows("[  1]") == rows("[SUM]"), "{text}");
+    let of_sender = text.lines().find(|line| line.starts_with("[ ID]")).unwrap();
+    assert!(of_sender.contains("Transfer") && of_sender.contains("Retr") && of_sender.contains("Cwnd"));
+    assert!(text.contains("(omitted)\n"), "{text}");
+    // The result follows the lines.
+    assert!(text.find("[SUM]") < text.find("goodput"), "{text}");
+    let text = run("-t 0.4 -i 0.2 -u -b 8M -l 1000 --bidir -f K");
+    for part in ["to and from 127.0.0.1", "[  1][TX]", "[  1][RX]", "Datagrams", "KiB/s"] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert!(!run("-t 0.3").contains("Interval"));
+    assert!(run("-t 0.3 -i 0.2 --json").starts_with('{'));
 }

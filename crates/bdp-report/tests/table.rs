@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::record::{Published, Record};
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -30,7 +31,8 @@ fn troubles() -> Vec<Record> {
     let mut short = record(&Recipe { window: Some(30_720), ..at("s3-30k", 1, 1, 1.4e6) });
     short.window.on_the_wire_bytes = Some(20 * MSS);
     short.window.reached = Some(false);
-    short.window.note = Some("calibration ended 1 segment short after 12 steps".to_owned());
+    short.window.note =
+        Some(WindowShortfall::Text("calibration ended 1 segment short after 12 steps".to_owned()));
     vec![
         record(&at("s1-64k", 1, 1, 3.004e6)),
         invalid(&at("s1-64k", 2, 1, 0.7e6), "5.2 % released over 1 ms late (bound 1 %)"),

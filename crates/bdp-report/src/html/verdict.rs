@@ -194,6 +194,7 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::method::WindowMechanism;
     use bdp_model::record::WindowReport;
 
     fn judge(
@@ -205,7 +206,7 @@ mod tests {
         let window = WindowReport {
             on_the_wire_bytes: window,
             on_the_wire_max_bytes: window,
-            method: "tcp_rmem".to_owned(),
+            method: WindowMechanism::TcpRmem,
             ..WindowReport::default()
         };
         let transfer = Transfer {

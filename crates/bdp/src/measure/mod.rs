@@ -116,8 +116,7 @@ impl MeasureArgs {
         } else if self.runs > 1 {
             format!("{:#}\n", bdp_report::measurements_json(measured, run))
         } else {
-            let document = measured.first().map(serde_json::to_value).transpose()?;
-            format!("{:#}\n", document.unwrap_or_default())
+            format!("{:#}\n", measured.first().map(bdp_report::measurement_json).unwrap_or_default())
         };
         output::print(&text)?;
         if (self.json || self.csv)

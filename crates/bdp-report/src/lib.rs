@@ -34,7 +34,7 @@ pub use json::{CASES_SCHEMA, json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
     Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json, measurements_json,
-    measurements_text, quote,
+    measurements_text, prometheus, quote,
 };
 pub use number::typed_size;
 pub use ping::{csv_of_ping, ping_text};

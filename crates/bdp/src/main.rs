@@ -5,10 +5,12 @@ mod agent;
 mod arguments;
 mod calc;
 mod compare;
+mod complete;
 mod completions;
 mod demo;
 mod exit;
 mod far;
+mod found;
 mod interrupt;
 mod lab;
 mod manual;
@@ -25,6 +27,7 @@ mod show;
 mod store;
 mod sweep;
 mod token;
+mod topics;
 mod users;
 
 use std::ffi::OsStr;
@@ -60,7 +63,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// How exact this machine can be: its clock, timers, processors and stack, in five seconds
     Selftest(selftest::SelftestArgs),
-    /// List stored runs
+    /// List stored runs; export, import and remove them
     Runs(runs::RunsArgs),
     /// Make an HTML page or CSV of a stored run
     Report(report::ReportArgs),
@@ -83,6 +86,9 @@ fn main() -> ExitCode {
     }
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
+    }
+    if name.as_deref().is_some_and(|name| name == complete::NAME) {
+        return complete::run(arguments.map(|word| word.to_string_lossy().into_owned()));
     }
     bdp_sys::signal::survive_file_size_limit();
     // What a panic has to say was said by the hook.

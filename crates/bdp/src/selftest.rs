@@ -21,7 +21,10 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&found)?)
+            let mut document = serde_json::to_value(&found)?;
+            // Nothing of it is stored.
+            document["run"] = serde_json::Value::Null;
+            format!("{document:#}\n")
         } else {
             bdp_report::instrument_text(&found, &output::style())
         };

@@ -28,8 +28,8 @@ Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow 
 the same here, but for -w: here it is the window on the wire, and --sockbuf is what iperf3 calls -w.
 
 For CI: --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms' --baseline RUN. Figures: to.goodput, \
-to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of from, and rtt.idle.p95; with \
---runs N their medians. Exit 1 when missed.
+to.retransmits, to.window, to.rpm, to.rtt.loaded.p95 (min, p50, p95, p99, max), of -u to.loss and to.jitter, the same of \
+from, and rtt.idle.p95; with --runs N their medians. Exit 1 when missed.
 
 Ctrl-C or SIGTERM ends the flow that runs, and what was measured until then is printed and stored; the exit code is 130 \
 or 143. A second one ends it at once.")]
@@ -146,7 +146,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) runs: u32,
 
-    /// Compare with this stored run; exit 1 where goodput is less beyond the noise, which takes 6 runs at least of each
+    /// Compare with this run, by its id or label, or a file that --json wrote; exit 1 where goodput is less beyond the noise, which takes 6 runs at least of each
     #[arg(long, value_name = "RUN")]
     pub(super) baseline: Option<String>,
 
@@ -174,6 +174,10 @@ pub struct MeasureArgs {
     /// Write an HTML page about it to this file, too
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<std::path::PathBuf>,
+
+    /// Write the figures to this file, too, for the textfile collector of Prometheus ('bdp help metrics')
+    #[arg(long, value_name = "FILE")]
+    pub(super) prometheus: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) store: StoreArgs,

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use bdp_engine::session::Credentials;
+use bdp_model::expectation::Expectation;
+use bdp_model::figure::PingFigure;
 use bdp_model::measurement::PORT;
 use bdp_model::ping::{PingMode, PingRequest};
 use bdp_model::scenario::Family;
@@ -27,7 +29,7 @@ SIGTERM 143. Explained in docs/ping.md.
 
 Examples:
   bdp ping example.com:443
-  bdp ping 192.0.2.7 --icmp -c 100 -i 10ms
+  bdp ping 192.0.2.7 --icmp -c 100 -i 10ms --expect 'rtt.p95<=30ms' --expect 'loss<1%'
   bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips one after the other, with 'bdp serve' there")]
 pub struct PingArgs {
     /// A name or an address, [::1]:443 where IPv6 has a port
@@ -106,6 +108,11 @@ pub struct PingArgs {
     #[arg(long, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
+    /// What must come out: rtt.p95<=30ms, loss<1%, jitter<=2ms (rtt.min, p50, p95, p99, max); may be given several times,
+    /// exit 1 when missed
+    #[arg(long, value_name = "EXPR")]
+    expect: Vec<Expectation<PingFigure>>,
+
     /// Print JSON (docs/ping.md)
     #[arg(long)]
     pub(super) json: bool,
@@ -162,6 +169,11 @@ impl PingArgs {
             bind_device: self.bind_dev.clone(),
             dscp: self.dscp,
         })
+    }
+
+    /// What must come out.
+    pub(super) fn expectations(&self) -> &[Expectation<PingFigure>] {
+        &self.expect
     }
 
     /// What a server may want to know.

@@ -192,7 +192,7 @@ fn next(run: Option<&str>, again: Option<&str>) -> String {
         (Some(run), Some(again)) => {
             // The store's option, where it was given.
             let store = again.strip_prefix(&format!("bdp show {run}")).unwrap_or_default();
-            format!("next  {again} | {again} --json | bdp compare {run} OTHER{store}\n")
+            format!("next  {again}\n      bdp report {run}{store}\n      bdp show {run} --json{store}\n")
         }
         _ => String::new(),
     }

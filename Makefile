@@ -115,7 +115,7 @@ smoke: build ## Try the built binary
 INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace $(addprefix --test ,$(INTEROP))
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test cli -- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

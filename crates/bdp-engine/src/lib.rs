@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod answers;
 mod background;
 mod coalesce;
 pub mod crew;
@@ -24,10 +25,12 @@ pub mod ping;
 pub mod probe;
 pub mod receive;
 pub mod remote;
+mod requester;
 pub mod send;
 pub mod session;
 mod spin;
 mod stall;
+mod streams;
 mod worker;
 
 /// Why a workload could not be carried out.

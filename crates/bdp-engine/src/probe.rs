@@ -153,6 +153,7 @@ mod tests {
 
     fn order(kind: ProbeKind, to: SocketAddr) -> ProbeOrder {
         ProbeOrder {
+            flow: 1,
             kind,
             to,
             offset: Nanos::millis(2),

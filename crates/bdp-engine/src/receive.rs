@@ -2,7 +2,7 @@
 //! the application takes them out of the kernel, which it does without having them copied, unless each is to be checked.
 
 use std::io::{ErrorKind, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::{clock, process, socket, tcp_info, window};
-use bdp_wire::control::{ListenOrder, Mark, Received};
+use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
 use crate::EngineError;
@@ -36,93 +36,6 @@ const WAKE: u64 = u64::MAX;
 /// From one look at the windows to the next, for each stream; and the longest time for all of them.
 const HOLD_NS: u64 = 2_000_000;
 const LONGEST_HOLD_NS: u64 = 200_000_000;
-
-/// A listening socket, ready for the streams of one flow.
-#[derive(Debug)]
-pub struct Receiver {
-    listener: TcpListener,
-    port: u16,
-    order: ListenOrder,
-}
-
-impl Receiver {
-    /// Listens as ordered.
-    pub fn listen(order: ListenOrder) -> Result<Self, EngineError> {
-        let options = socket::TcpOptions { mss: order.mss, ..Default::default() };
-        let backlog = i32::try_from(order.streams).unwrap_or(i32::MAX).clamp(16, 4096);
-        let listener = socket::listen(order.address, &options, backlog)?;
-        let port = listener.local_addr().map_err(EngineError::io("listen"))?.port();
-        Ok(Self { listener, port, order })
-    }
-
-    /// Where it listens.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Accepts the streams, reads them until `duration` has passed since the first byte (since the last connection, where
-    /// no byte comes), until all have closed, or until `stop`. Ending closes the connections, with a reset where the sender still sends.
-    pub fn run(self, stop: &AtomicBool) -> Result<Received, EngineError> {
-        process::sharpen_timers();
-        let streams = self.accept(stop)?;
-        let plan = ReceivePlan {
-            duration: self.order.duration,
-            omit: self.order.omit,
-            interval: self.order.interval,
-            patience: self.order.duration,
-            window_bytes: None,
-            coalesce: false,
-            check: false,
-            crew: Crew::alone(),
-        };
-        match over(streams, &plan, stop, &Meter::default()) {
-            // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
-            Err(EngineError::Silence { within }) => Ok(nothing_within(within, &self.order)),
-            outcome => outcome,
-        }
-    }
-
-    fn accept(&self, stop: &AtomicBool) -> Result<Vec<TcpStream>, EngineError> {
-        self.listener.set_nonblocking(true).map_err(EngineError::io("accept"))?;
-        let poll = Poll::new()?;
-        poll.add(&self.listener, 0, Interest::Read)?;
-        let deadline = clock::monotonic_ns() + self.order.patience.as_ns();
-        let mut ready = Vec::new();
-        let mut streams = Vec::new();
-        while streams.len() < self.order.streams as usize {
-            match self.listener.accept() {
-                Ok((stream, _)) => streams.push(stream),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    let now = clock::monotonic_ns();
-                    if now >= deadline || stop.load(Ordering::Relaxed) {
-                        return Err(EngineError::Deadline(format!(
-                            "{} of {} connections came within {}",
-                            streams.len(),
-                            self.order.streams,
-                            self.order.patience
-                        )));
-                    }
-                    poll.wait(&mut ready, Some((deadline - now).min(STOP_CHECK_NS)))?;
-                }
-                Err(e) => return Err(EngineError::io("accept")(e)),
-            }
-        }
-        Ok(streams)
-    }
-}
-
-/// The outcome of a flow of which no byte came.
-fn nothing_within(duration: Nanos, order: &ListenOrder) -> Received {
-    let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
-    Received {
-        duration_ns: duration.as_ns(),
-        counted_from: Mark { at_ns: order.omit.as_ns(), bytes: 0 },
-        stream_bytes: vec![0; order.streams as usize],
-        samples: vec![ends(0), ends(duration.as_ns())],
-        ended: "silence".to_owned(),
-        ..Default::default()
-    }
-}
 
 /// What a receiver does with its streams.
 #[derive(Debug, Clone, PartialEq)]

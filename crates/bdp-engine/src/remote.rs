@@ -1,38 +1,49 @@
 //! The asking end of agents' control streams.
 
-use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use bdp_sys::poll::{Interest, Poll};
-use bdp_wire::control::{Answer, Numbered, Request};
-use bdp_wire::frame::{self, FrameError};
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::frame::FrameError;
 
 use crate::EngineError;
+use crate::requester::Requester;
 
-/// Bytes of one read.
-const READ_BYTES: usize = 64 << 10;
 /// How long an agent may leave a request unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A control stream whose writes have a deadline.
+/// A control stream: its writes can have a deadline, and it can be ended while another thread reads it.
 pub trait ControlStream: Read + Write + Send + AsFd {
     /// Bounds the next writes.
     fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()>;
+
+    /// Ends it both ways.
+    fn hang_up(&self);
 }
 
 impl ControlStream for UnixStream {
     fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()> {
         self.set_write_timeout(Some(deadline))
     }
+
+    fn hang_up(&self) {
+        // One that is gone is as good.
+        let _ = self.shutdown(Shutdown::Both);
+    }
 }
 
 impl ControlStream for TcpStream {
     fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()> {
         self.set_write_timeout(Some(deadline))
+    }
+
+    fn hang_up(&self) {
+        // One that is gone is as good.
+        let _ = self.shutdown(Shutdown::Both);
     }
 }
 
@@ -56,10 +67,7 @@ pub struct Pending {
 /// One agent.
 struct Remote {
     name: String,
-    stream: Box<dyn ControlStream>,
-    next_id: u64,
-    arrived: Vec<u8>,
-    answers: HashMap<u64, Answer>,
+    requests: Requester<Box<dyn ControlStream>>,
 }
 
 impl Agents {
@@ -72,13 +80,7 @@ impl Agents {
         for (token, (name, stream)) in (0..).zip(agents) {
             poll.add(&stream, token, Interest::Read)?;
             stream.set_write_deadline(WRITE_DEADLINE).map_err(EngineError::io("set deadline"))?;
-            remotes.push(Remote {
-                name,
-                stream: Box::new(stream),
-                next_id: 1,
-                arrived: Vec::new(),
-                answers: HashMap::new(),
-            });
+            remotes.push(Remote { name, requests: Requester::new(Box::new(stream)) });
         }
         Ok(Self { poll, remotes })
     }
@@ -89,9 +91,7 @@ impl Agents {
             return Err(EngineError::Refused(format!("there is no host '{host}'")));
         };
         let agent = &mut self.remotes[remote];
-        let id = agent.next_id;
-        agent.next_id += 1;
-        frame::write(&mut agent.stream, &Numbered { id, body: request }).map_err(|e| agent.lost(e))?;
+        let id = agent.requests.ask(request).map_err(|e| agent.lost(e))?;
         Ok(Pending { remote, id })
     }
 
@@ -101,7 +101,7 @@ impl Agents {
         let until = Instant::now() + deadline;
         let mut ready = Vec::new();
         loop {
-            if let Some(answer) = self.remotes[remote].answers.remove(&id) {
+            if let Some(answer) = self.remotes[remote].requests.take(id) {
                 return Ok(answer);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -111,7 +111,7 @@ impl Agents {
             self.poll.wait(&mut ready, Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)))?;
             for &token in &ready {
                 if let Some(agent) = self.remotes.get_mut(token as usize) {
-                    agent.take_in()?;
+                    agent.read_ready()?;
                 }
             }
         }
@@ -125,27 +125,13 @@ impl Agents {
 }
 
 impl Remote {
-    /// Reads once from a stream that is ready, and sorts the answers that are whole.
-    fn take_in(&mut self) -> Result<(), EngineError> {
-        let mut room = [0; READ_BYTES];
-        match self.stream.read(&mut room) {
-            Ok(0) => return Err(self.lost(FrameError::Closed)),
-            Ok(length) => self.arrived.extend_from_slice(&room[..length]),
-            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return Ok(()),
-            Err(e) => return Err(self.lost(e.into())),
+    /// Reads once from a stream that is ready.
+    fn read_ready(&mut self) -> Result<(), EngineError> {
+        self.requests.read_ready().map_err(|e| self.lost(e))?;
+        match self.requests.take_refusal() {
+            Some(error) => Err(EngineError::Refused(format!("{}: {error}", self.name))),
+            None => Ok(()),
         }
-        let mut taken = 0;
-        while let Some((Numbered { id, body }, length)) =
-            frame::decode::<Numbered<Answer>>(&self.arrived[taken..]).map_err(|e| self.lost(e))?
-        {
-            taken += length;
-            if let Answer::Failed { error } = body {
-                return Err(EngineError::Refused(format!("{}: {error}", self.name)));
-            }
-            self.answers.insert(id, body);
-        }
-        self.arrived.drain(..taken);
-        Ok(())
     }
 
     fn lost(&self, error: FrameError) -> EngineError {
@@ -178,6 +164,9 @@ macro_rules! expect_answer {
 
 #[cfg(test)]
 mod tests {
+    use bdp_wire::control::Numbered;
+    use bdp_wire::frame;
+
     use super::*;
 
     fn pair() -> (Agents, UnixStream, UnixStream) {
@@ -197,9 +186,9 @@ mod tests {
     #[test]
     fn answers_find_their_requests_in_any_order() {
         let (mut agents, near, far) = pair();
-        let first = agents.ask("near", Request::Stop).unwrap();
-        let second = agents.ask("near", Request::Collect { port: 7 }).unwrap();
-        let third = agents.ask("far", Request::Stop).unwrap();
+        let first = agents.ask("near", Request::Facts).unwrap();
+        let second = agents.ask("near", Request::Collect { flow: 7 }).unwrap();
+        let third = agents.ask("far", Request::Facts).unwrap();
         let ids: Vec<u64> =
             (0..2).map(|_| frame::read::<Numbered<Request>>(&mut &near).unwrap().id).collect();
         for (id, port) in [(ids[1], 2), (ids[0], 1)] {
@@ -214,7 +203,7 @@ mod tests {
     #[test]
     fn the_end_of_any_agent_ends_every_wait() {
         let (mut agents, near, far) = pair();
-        let pending = agents.ask("far", Request::Stop).unwrap();
+        let pending = agents.ask("far", Request::Facts).unwrap();
         drop(near);
         let started = Instant::now();
         let error = agents.fetch(pending, LONG).unwrap_err();
@@ -226,8 +215,8 @@ mod tests {
     #[test]
     fn a_refusal_of_one_is_the_cause_for_all() {
         let (mut agents, near, _far) = pair();
-        let collecting = agents.ask("far", Request::Collect { port: 1 }).unwrap();
-        let sending = agents.ask("near", Request::Stop).unwrap();
+        let collecting = agents.ask("far", Request::Collect { flow: 1 }).unwrap();
+        let sending = agents.ask("near", Request::Facts).unwrap();
         answer(&near, Answer::Failed { error: "set TCP_CONGESTION".to_owned() });
         let error = agents.fetch(collecting, LONG).unwrap_err();
         assert_eq!(error.to_string(), "near: set TCP_CONGESTION");
@@ -237,12 +226,12 @@ mod tests {
     #[test]
     fn silence_and_nonsense_are_errors() {
         let (mut agents, near, _far) = pair();
-        let pending = agents.ask("near", Request::Stop).unwrap();
+        let pending = agents.ask("near", Request::Facts).unwrap();
         let error = agents.fetch(pending, Duration::from_millis(5)).unwrap_err();
         assert!(error.to_string().contains("did not answer in time"), "{error}");
-        let pending = agents.ask("near", Request::Stop).unwrap();
+        let pending = agents.ask("near", Request::Facts).unwrap();
         (&near).write_all(&[0, 0, 0, 2, b'{', b'}']).unwrap();
         assert!(matches!(agents.fetch(pending, LONG), Err(EngineError::Refused(_))));
-        assert!(matches!(agents.ask("mid", Request::Stop), Err(EngineError::Refused(_))));
+        assert!(matches!(agents.ask("mid", Request::Facts), Err(EngineError::Refused(_))));
     }
 }

@@ -13,7 +13,7 @@ use bdp_sys::payload::{Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
-use bdp_wire::control::{SendOrder, Sent};
+use bdp_wire::control::Sent;
 
 use crate::EngineError;
 use crate::crew::Crew;
@@ -21,7 +21,7 @@ use crate::effort::Busiest;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
-use crate::pause::{STOP_CHECK_NS, wait_until};
+use crate::pause::STOP_CHECK_NS;
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
@@ -52,36 +52,6 @@ pub struct SendPlan {
     pub patterned: bool,
     /// Who sends.
     pub crew: Crew,
-}
-
-/// Connects when it is time, then sends as [`over`] does.
-pub fn run(order: &SendOrder, stop: &AtomicBool) -> Result<Sent, EngineError> {
-    process::sharpen_timers();
-    if !wait_until(clock::monotonic_ns() + order.start.as_ns(), stop) {
-        return Ok(Sent::default());
-    }
-    let options = socket::TcpOptions {
-        congestion: Some(order.congestion.clone()),
-        mss: order.mss,
-        nodelay: order.nodelay,
-        ..Default::default()
-    };
-    let mut streams = Vec::new();
-    for _ in 0..order.streams {
-        streams.push(socket::connect(order.to, &options, order.patience.to_duration())?);
-    }
-    let plan = SendPlan {
-        length_bytes: order.length_bytes,
-        longest: order.duration + order.patience,
-        bytes: order.bytes,
-        rate_bps: None,
-        whole_writes: false,
-        interval: order.interval,
-        zerocopy: Zerocopy::Off,
-        patterned: false,
-        crew: Crew::alone(),
-    };
-    over(streams, &plan, stop, &Meter::default())
 }
 
 /// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.

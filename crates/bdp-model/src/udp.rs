@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::threshold::SENT_AS_ASKED;
 use crate::units::Nanos;
 
 /// A UDP flow as it was asked for.
@@ -127,12 +128,9 @@ impl Trial {
 
     /// Whether the sender did not reach what was asked of it.
     pub fn fell_short(&self) -> bool {
-        self.rate_bps.is_some_and(|asked| self.sent_bps < ENOUGH * asked)
+        self.rate_bps.is_some_and(|asked| self.sent_bps < SENT_AS_ASKED * asked)
     }
 }
-
-/// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
-const ENOUGH: f64 = 0.98;
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ mod chart;
 mod comparison;
 mod csv;
 mod curves;
+mod flows;
 mod grid;
 mod html;
 mod instrument;
@@ -33,11 +34,11 @@ pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json, measurements_json,
-    measurements_text, prometheus, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
+    measurements_json, measurements_text, prometheus, quote,
 };
-pub use number::typed_size;
-pub use ping::{csv_of_ping, ping_text};
+pub use number::{RateUnit, typed_size};
+pub use ping::{csv_of_ping, ping_text, probe_line};
 pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;

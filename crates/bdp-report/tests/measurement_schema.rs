@@ -2,6 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::expectation::{Expectation, Judgement};
+use bdp_model::facts::Facts;
 use bdp_model::measurement::{Measurement, MtuBlackHole, Way};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
@@ -37,7 +38,7 @@ fn full() -> Measurement {
     let mut back = m.directions[0].clone();
     back.direction = Way::From;
     m.directions.push(back);
-    m.directions[1].findings = explain(Way::From, &m);
+    m.directions[1].findings = explain(&Facts::measured(&m, Way::From).unwrap());
     m.request.udp = Some(UdpRequest {
         rate_bps: Some(100_000_000),
         search: Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() }),
@@ -96,7 +97,7 @@ fn bare() -> Measurement {
     d.mss_bytes = None;
     d.send_buffer_bytes = None;
     d.sent.clear();
-    m.directions[0].findings = explain(Way::To, &m);
+    m.directions[0].findings = explain(&Facts::measured(&m, Way::To).unwrap());
     m
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_engine::session::{self, Credentials, Progress, SessionError};
-use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_explain::explain;
+use bdp_model::facts::Facts;
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
 
 use crate::RunError;
@@ -94,8 +96,9 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
                 .to_owned(),
         );
     }
+    let facts = |d: &DirectionResult| Facts::measured(measurement, d.direction);
     let findings: Vec<_> =
-        measurement.directions.iter().map(|d| bdp_explain::explain(d.direction, measurement)).collect();
+        measurement.directions.iter().map(|d| facts(d).as_ref().map_or_else(Vec::new, explain)).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
         direction.findings = findings;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_store::{Error, SqliteStore};
 
-use crate::{exit, output};
+use crate::{exit, help, output};
 
 /// What `--store` takes for none.
 const NONE: &str = "none";
@@ -12,8 +12,8 @@ const NONE: &str = "none";
 /// `--store`.
 #[derive(clap::Args, Default)]
 pub struct StoreArgs {
-    /// The store, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
-    #[arg(long, value_name = "PATH")]
+    /// Store of runs, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "PATH", help_heading = help::OUTPUT, hide_short_help = true)]
     store: Option<PathBuf>,
 }
 

@@ -15,7 +15,7 @@ macro_rules! topics {
     };
 }
 
-static TOPICS: [Topic; 29] = topics! {
+static TOPICS: [Topic; 30] = topics! {
     "guide" "guide.md" "from the first measurement to a report",
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",
@@ -44,6 +44,7 @@ static TOPICS: [Topic; 29] = topics! {
     "sweep.schema" "sweep.schema.json" "JSON Schema of 'bdp sweep --json'",
     "comparison.schema" "comparison.schema.json" "JSON Schema of 'bdp compare --json'",
     "ping.schema" "ping.schema.json" "JSON Schema of 'bdp ping --json'",
+    "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };
 
@@ -55,12 +56,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Prints the topic of this name; `None` where there is none.
 pub fn print(name: &str) -> Option<Outcome> {
     let name = name.to_ascii_lowercase();
+    if name == "topics" {
+        return Some(output::print(&list()));
+    }
     let is_it = |topic: &&Topic| topic.name == name || topic.name.trim_end_matches('s') == name;
     TOPICS.iter().find(is_it).map(|topic| output::print(topic.text))
 }
 
 /// What there is, a line each.
-pub fn list() -> String {
+fn list() -> String {
     TOPICS.iter().map(|topic| format!("  {:<26}{}\n", topic.name, topic.about)).collect()
 }
 

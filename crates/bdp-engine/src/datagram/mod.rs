@@ -3,7 +3,6 @@
 //! [`send`] paces trains of datagrams, [`receive`] tells what became of them, `layout` is what they begin with, `opening` is
 //! how a client of a session gets the server to send to it, and to know its address.
 
-pub mod lab;
 mod layout;
 pub(crate) mod opening;
 pub mod outcome;

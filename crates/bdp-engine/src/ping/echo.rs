@@ -10,8 +10,9 @@ use bdp_model::ping::PingRequest;
 use bdp_sys::poll;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::stamp::{Stamp, StampedSocket};
+use bdp_wire::control::Request;
 use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
-use bdp_wire::session::{Key, Kind, Request, Ticket};
+use bdp_wire::session::{Key, Kind, Ticket};
 
 use super::exchange::{Arrival, Carrier, Took};
 use crate::EngineError;

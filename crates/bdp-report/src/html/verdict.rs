@@ -1,6 +1,6 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
-use bdp_explain::AT_CEILING;
+use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
 use super::sentence::sentence;
@@ -8,11 +8,6 @@ use super::transfer::Transfer;
 use crate::markup::Markup;
 use crate::number::{percent, size, three_digits};
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
-
-/// At or above this share a bound is what rules.
-const REACHED: f64 = 0.9;
-/// Above this share it was no bound.
-const EXCEEDED: f64 = 1.1;
 
 /// What the mark of a window's bound begins with.
 const WINDOW_MARK: &str = "window / RTT";

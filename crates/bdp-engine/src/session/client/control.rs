@@ -1,20 +1,20 @@
 //! The asking end of a session's control connection.
 
-use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::{random, socket};
-use bdp_wire::control::Numbered;
+use bdp_wire::control::{Answer, Request};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use bdp_wire::session::{
-    Admission, Answer, Greeting, Hello, Key, Kind, LONGEST_GREETING, Limits, PREAMBLE_BYTES, Preamble,
-    Refusal, Request, VERSION,
+    Admission, Greeting, Hello, Key, Kind, LONGEST_GREETING, Limits, PREAMBLE_BYTES, Preamble, Refusal,
+    VERSION,
 };
 
+use crate::requester::Requester;
 use crate::session::deadline::Until;
 use crate::session::{Credentials, SessionError};
 
@@ -24,19 +24,14 @@ const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the server may be gone before the session ends.
 const PEER_PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of one read.
-const READ_BYTES: usize = 64 << 10;
 
 /// An admitted session.
 pub(crate) struct Control {
-    stream: TcpStream,
+    requests: Requester<TcpStream>,
     pub(crate) address: SocketAddr,
     pub(crate) key: Key,
     pub(crate) limits: Limits,
     poll: Poll,
-    arrived: Vec<u8>,
-    answers: HashMap<u64, Answer>,
-    next_id: u64,
 }
 
 /// A request whose answer has yet to come.
@@ -60,29 +55,18 @@ impl Control {
         let (key, limits) = greeting.exchange(credentials)?;
         let poll = Poll::new()?;
         poll.add(&stream, 0, Interest::Read)?;
-        Ok(Self {
-            stream,
-            address,
-            key,
-            limits,
-            poll,
-            arrived: Vec::new(),
-            answers: HashMap::new(),
-            next_id: 1,
-        })
+        Ok(Self { requests: Requester::new(stream), address, key, limits, poll })
     }
 
     /// This end's address.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
-        self.stream.local_addr().ok()
+        self.requests.stream().local_addr().ok()
     }
 
     /// Sends a request.
     pub(crate) fn ask(&mut self, body: Request) -> Result<Pending, SessionError> {
-        let id = self.next_id;
-        self.next_id += 1;
-        frame::write(&mut &self.stream, &Numbered { id, body }).map_err(|e| self.lost(e, "it was asked"))?;
-        Ok(Pending(id))
+        let asked = self.requests.ask(body);
+        asked.map(Pending).map_err(|e| self.lost(e, "it was asked"))
     }
 
     /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
@@ -94,7 +78,7 @@ impl Control {
         let until = Instant::now() + patience;
         let mut ready = Vec::new();
         loop {
-            if let Some(answer) = self.answers.remove(&pending.0) {
+            if let Some(answer) = self.requests.take(pending.0) {
                 return match answer {
                     Answer::Failed { error } => Err(SessionError::Far { address: self.address, error }),
                     answer => Ok(Some(answer)),
@@ -103,7 +87,7 @@ impl Control {
             let left = until.saturating_duration_since(Instant::now());
             self.poll.wait(&mut ready, Some(left.as_nanos() as u64))?;
             if !ready.is_empty() {
-                self.take_in()?;
+                self.requests.read_ready().map_err(|e| self.lost(e, "a measurement runs"))?;
             } else if left.is_zero() {
                 return Ok(None);
             }
@@ -137,27 +121,6 @@ impl Control {
             address: self.address,
             what: "it answered something else than was asked".to_owned(),
         }
-    }
-
-    fn take_in(&mut self) -> Result<(), SessionError> {
-        let doing = "a measurement runs";
-        let mut room = [0; READ_BYTES];
-        match (&self.stream).read(&mut room) {
-            Ok(0) => return Err(self.lost(FrameError::Closed, doing)),
-            Ok(length) => self.arrived.extend_from_slice(&room[..length]),
-            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return Ok(()),
-            Err(e) if e.kind() == ErrorKind::TimedOut => return Err(self.lost(FrameError::Closed, doing)),
-            Err(e) => return Err(self.lost(e.into(), doing)),
-        }
-        let mut taken = 0;
-        while let Some((Numbered { id, body }, length)) =
-            frame::decode::<Numbered<Answer>>(&self.arrived[taken..]).map_err(|e| self.lost(e, doing))?
-        {
-            taken += length;
-            self.answers.insert(id, body);
-        }
-        self.arrived.drain(..taken);
-        Ok(())
     }
 
     fn lost(&self, error: FrameError, doing: &'static str) -> SessionError {

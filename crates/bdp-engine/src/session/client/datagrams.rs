@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
 use bdp_model::one_way::ClockOffset;
+use bdp_model::threshold::SENT_AS_ASKED;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
@@ -152,12 +153,10 @@ pub(super) fn report(
 
 /// What a reader should know of it.
 pub(super) fn caveats(request: &MeasureRequest, way: &str, udp: &UdpReport) -> Vec<String> {
-    /// Less of it is the granularity of bursts and of the end.
-    const ALMOST: f64 = 0.98;
     let mut caveats = Vec::new();
     // Where the user asked for no rate it is only what the server grants.
     let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
-    if let Some(asked) = asked.filter(|asked| udp.sent_bps < ALMOST * asked) {
+    if let Some(asked) = asked.filter(|asked| udp.sent_bps < SENT_AS_ASKED * asked) {
         caveats.push(format!(
             "direction '{way}': the sender reached {} of the {} that were asked for{}",
             bdp_model::units::format_bps(udp.sent_bps),

@@ -9,8 +9,7 @@ use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
-use bdp_wire::control::{Received, Sent};
-use bdp_wire::session::{Answer, FlowOrder, Role};
+use bdp_wire::control::{Answer, FlowOrder, Received, Role, Sent, StreamSource};
 
 use super::{PATIENCE, datagrams};
 use crate::EngineError;
@@ -89,6 +88,7 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
     FlowOrder {
         flow,
         role,
+        source: StreamSource::Session,
         streams: request.streams,
         duration: request.duration,
         omit: request.omit,
@@ -97,6 +97,8 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
         length_bytes: request.length.as_bytes(),
         window_bytes: window.map(|w| w.as_bytes()),
         socket_buffer_bytes: request.socket_buffer.map(|b| b.as_bytes()),
+        // The client makes the connections, and has set it.
+        mss: None,
         congestion,
         nodelay: request.nodelay,
         dscp: request.dscp,

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
-use bdp_wire::session::Request;
+use bdp_wire::control::Request;
 
 use super::flow::Flow;
 use super::{Reporter, Session};

@@ -26,7 +26,8 @@ use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::tcp_info::TcpInfo;
-use bdp_wire::session::{Answer, Kind, MOST_SAMPLES, Preamble, Request, Ticket};
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::session::{Kind, MOST_SAMPLES, Preamble, Ticket};
 
 use super::login::ClientLogin;
 use super::{Credentials, Progress, SessionError, Stage, dial};
@@ -540,7 +541,7 @@ impl Session<'_> {
         if let Some(datagrams) = &mut order.datagrams {
             datagrams.path_mtu = self.path_mtu.mtu();
         }
-        match self.control.call(Request::Prepare(order), PATIENCE, "a flow is prepared")? {
+        match self.control.call(Request::Prepare(Box::new(order)), PATIENCE, "a flow is prepared")? {
             Answer::Done => {}
             _ => return Err(self.control.out_of_turn()),
         }

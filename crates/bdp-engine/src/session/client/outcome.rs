@@ -4,15 +4,11 @@ use bdp_model::comparison::Values;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
+use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
 use crate::EngineError;
-
-/// Fraction of a processor from which a thread may be what limits.
-const BUSY: f64 = 0.95;
-/// A flow that was shorter tells nothing of it: it has not waited for anything yet.
-const LONG_ENOUGH_NS: u64 = 100_000_000;
 
 /// One direction's result; findings are for others to add.
 pub(in crate::session) fn result(
@@ -217,7 +213,7 @@ pub(in crate::session) fn add_caveats(
             ("receiving", result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
         ];
         for (end, cpu) in ends {
-            if cpu >= BUSY && result.duration_ns >= LONG_ENOUGH_NS {
+            if cpu >= BUSY_THREAD && result.duration_ns >= LONG_ENOUGH.as_ns() {
                 caveats.push(format!(
                     "direction '{way}': a {end} thread used {:.0} % of a processor; the path may carry more",
                     cpu * 100.0

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process, tcp_info};
@@ -34,8 +35,6 @@ pub use url::Url;
 const MOST_REDIRECTIONS: u32 = 5;
 /// A file that is shorter is fetched once: asking for it again and again would measure the asking.
 const WORTH_REPEATING: u64 = 1 << 20;
-/// Of what came whole in less time no rate can be told: it has not waited for anything yet.
-const LONG_ENOUGH_NS: u64 = 100_000_000;
 /// How a flow ends all of whose connections have read the file to its end.
 const WHOLE: &str = "bytes";
 /// Bytes of one read.
@@ -100,7 +99,7 @@ pub fn measure(
     let flow = Flow::start(connections.drain(..), &url)?;
     let received = flow.attend(request, &url, &prober, &mut tell)?;
     let is_whole = received.ended == WHOLE;
-    if is_whole && received.duration_ns < LONG_ENOUGH_NS {
+    if is_whole && received.duration_ns < LONG_ENOUGH.as_ns() {
         return Err(failed(
             &url,
             format!(

@@ -105,7 +105,7 @@ pub struct Counted {
 
 /// The counters of a running server.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     sessions_begun: AtomicU64,
     sessions_ended: AtomicU64,
     flows: AtomicU64,

@@ -6,8 +6,8 @@ use bdp_model::units::Rate;
 use bdp_sys::clock;
 use bdp_sys::echo::{EchoSocket, Way};
 use bdp_sys::udp::{self, UdpOptions};
+use bdp_wire::control::{FlowOrder, Role};
 use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening, Step};
-use bdp_wire::session::{FlowOrder, Role};
 
 use super::{Event, Shared};
 use crate::datagram::{

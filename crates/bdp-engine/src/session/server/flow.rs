@@ -1,27 +1,30 @@
-//! The server's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
+//! An agent's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bdp_model::record::ReceiverSample;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::TcpOptions;
-use bdp_wire::control::Sent;
+use bdp_sys::{clock, process};
+use bdp_wire::control::{Answer, FlowOrder, Mark, Received, Role, Sent, StreamSource};
 use bdp_wire::datagram::Opening;
-use bdp_wire::session::{Answer, FlowOrder, Role};
 
 use super::counters::Counters;
 use super::datagrams;
 use super::places::StreamPlaces;
-use super::session::Answers;
 use crate::EngineError;
+use crate::answers::Answers;
 use crate::crew::{self, Crew};
 use crate::datagram::{self, Layout, Stream};
 use crate::meter::Meter;
+use crate::pause::wait_until;
 use crate::receive::{self, ReceivePlan};
 use crate::send::{self, SendPlan};
 use crate::stall;
+use crate::streams::{self, Listening, Streams};
 
 /// How long streams may take to come, and the client to say the word.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
@@ -30,10 +33,20 @@ const PATIENCE: Nanos = Nanos::secs(15);
 /// How long the outcome waits for the client, which asks for it as soon as the flow has begun.
 const COLLECT_DEADLINE: Duration = Duration::from_secs(15);
 
+/// What a flow is held to beside its order; by default nothing, as between hosts of one owner.
+#[derive(Default)]
+pub(crate) struct Terms {
+    /// The most that this end sends, all streams together.
+    pub(crate) rate: Option<Rate>,
+    /// What its bytes are added to.
+    pub(crate) counters: Arc<Counters>,
+    /// Given back when the flow is over.
+    pub(crate) places: Option<StreamPlaces>,
+}
+
 /// One flow.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     order: FlowOrder,
-    /// The most that the server sends, all streams together.
     rate: Option<Rate>,
     state: Mutex<State>,
     changed: Condvar,
@@ -57,14 +70,20 @@ struct State {
 }
 
 impl Flow {
-    /// Starts the flow's thread.
-    pub(super) fn prepare(
+    /// Starts the flow's thread; gives what to answer.
+    pub(crate) fn prepare(
         order: FlowOrder,
         answers: Arc<Answers>,
-        rate: Option<Rate>,
-        places: StreamPlaces,
-        counters: Arc<Counters>,
-    ) -> Result<Arc<Self>, EngineError> {
+        terms: Terms,
+    ) -> Result<(Arc<Self>, Answer), EngineError> {
+        let Terms { rate, counters, places } = terms;
+        let listening = match order.source {
+            StreamSource::Listen { address, patience, tcp_rmem_bytes } => {
+                Some(Listening::open(&order, address, patience, tcp_rmem_bytes)?)
+            }
+            _ => None,
+        };
+        let answer = listening.as_ref().map_or(Answer::Done, |at| Answer::Listening { port: at.port() });
         let count = order.streams as usize;
         let state = State {
             streams: std::iter::repeat_with(|| None).take(count).collect(),
@@ -86,7 +105,7 @@ impl Flow {
         });
         let on_thread = Arc::clone(&flow);
         crate::agent::start(move || {
-            let outcome = on_thread.live(&answers);
+            let outcome = on_thread.live(listening, &answers);
             // Before the client has the outcome and leaves: that is no flight from a running flow.
             on_thread.over.store(true, Ordering::Relaxed);
             on_thread.state().streams.clear();
@@ -102,19 +121,19 @@ impl Flow {
                 }
             }
         })?;
-        Ok(flow)
+        Ok((flow, answer))
     }
 
-    pub(super) fn duration(&self) -> Nanos {
+    pub(crate) fn duration(&self) -> Nanos {
         self.order.duration
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Puts a stream in its place, with the flow's options.
-    pub(super) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
+    pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
         let options = TcpOptions {
             congestion: self.order.congestion.clone().filter(|_| self.order.role == Role::Send),
             nodelay: self.order.nodelay,
@@ -143,7 +162,7 @@ impl Flow {
     }
 
     /// Puts a stream of datagrams in its place; one that has it already keeps it.
-    pub(super) fn take_datagrams(
+    pub(crate) fn take_datagrams(
         &self,
         opening: &Opening,
         local: SocketAddr,
@@ -170,24 +189,24 @@ impl Flow {
     }
 
     /// Answers `id` when the flow has begun.
-    pub(super) fn begin(&self, id: u64) {
+    pub(crate) fn begin(&self, id: u64) {
         self.state().begin = Some(id);
         self.changed.notify_all();
     }
 
     /// Answers `id` with the outcome.
-    pub(super) fn collect(&self, id: u64) {
+    pub(crate) fn collect(&self, id: u64) {
         self.state().collect = Some(id);
         self.changed.notify_all();
     }
 
     /// Ends the flow now.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Ends the flow and lets its outcome go.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.stop();
         self.state().abandoned = true;
         self.changed.notify_all();
@@ -199,28 +218,26 @@ impl Flow {
     }
 
     /// The flow from its streams' arrival to its outcome, with the request that waits for that.
-    fn live(&self, answers: &Answers) -> Option<(u64, Result<Answer, EngineError>)> {
-        let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
-            (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
-        });
-        let (begin, missing, failure) = (state.begin, state.missing, state.failure.take());
-        drop(state);
-        if missing > 0 || begin.is_none() {
-            if let Some(id) = begin {
-                let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
-                answers.give(id, Err(why));
+    fn live(
+        &self,
+        listening: Option<Listening>,
+        answers: &Answers,
+    ) -> Option<(u64, Result<Answer, EngineError>)> {
+        let streams = match (listening, &self.order.source) {
+            // It begins by itself when they have come.
+            (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
+            (None, &StreamSource::Connect { to, start, patience }) => {
+                let begin = self.wait(patience.to_duration(), |state| state.begin.is_some()).begin?;
+                answers.give(begin, Ok(Answer::Done));
+                self.connect(to, start, patience)
             }
-            return None;
-        }
-        let streams: Vec<TcpStream> = self.state().streams.drain(..).flatten().collect();
-        if let Some(id) = begin {
-            answers.give(id, Ok(Answer::Done));
-        }
-        let meter = Meter::default();
-        let outcome = match self.order.datagrams {
-            Some(_) => self.run_datagrams(&meter),
-            None => self.run(streams, &meter),
+            _ => Ok(Some(self.streams_of_session(answers)?)),
         };
+        let meter = Meter::default();
+        let outcome = streams.and_then(|streams| match streams {
+            Some(streams) => self.run(streams, &meter),
+            None => Ok(Answer::Sent(Sent::default())),
+        });
         match (&outcome, self.order.role) {
             (Ok(Answer::Received(received)), _) => self.counters.add_received(received.bytes),
             (Ok(Answer::Sent(sent)), _) => self.counters.add_sent(sent.bytes),
@@ -232,6 +249,36 @@ impl Flow {
         Some((collect, outcome))
     }
 
+    /// Those that the client brings, once it has said the word; it is answered.
+    fn streams_of_session(&self, answers: &Answers) -> Option<Streams> {
+        let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
+            (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
+        });
+        let (begin, missing, failure) = (state.begin?, state.missing, state.failure.take());
+        if missing > 0 {
+            drop(state);
+            let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
+            answers.give(begin, Err(why));
+            return None;
+        }
+        let streams = match self.order.datagrams {
+            Some(_) => Streams::Datagrams(state.datagrams.drain(..).flatten().collect()),
+            None => Streams::Connections(state.streams.drain(..).flatten().collect()),
+        };
+        drop(state);
+        answers.give(begin, Ok(Answer::Done));
+        Some(streams)
+    }
+
+    /// Those that connect when it is time; none where the flow was stopped before.
+    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>, EngineError> {
+        process::sharpen_timers();
+        match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
+            true => streams::connect(&self.order, to, patience).map(Some),
+            false => Ok(None),
+        }
+    }
+
     fn incomplete(&self, missing: usize) -> EngineError {
         let count = self.order.streams as usize;
         EngineError::Deadline(format!(
@@ -241,44 +288,104 @@ impl Flow {
         ))
     }
 
-    fn run(&self, streams: Vec<TcpStream>, meter: &Meter) -> Result<Answer, EngineError> {
-        let crew = Crew::listed(streams.len(), self.order.cpus.as_ref());
-        match self.order.role {
-            Role::Receive => {
-                let plan = ReceivePlan {
-                    duration: self.order.duration,
-                    omit: self.order.omit,
-                    interval: self.order.interval,
-                    patience: PATIENCE,
-                    window_bytes: self.window(),
-                    coalesce: self.order.window_bytes.is_none() && self.order.socket_buffer_bytes.is_none(),
-                    check: self.order.check_payload,
-                    crew,
-                };
+    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer, EngineError> {
+        match (streams, self.order.role) {
+            (Streams::Connections(streams), Role::Receive) => {
+                let plan = self.receive_plan(streams.len());
                 let patience = stall::patience(plan.interval, self.order.pacing_bps);
-                stall::guard(meter, &self.stop, patience, |stop| receive::over(streams, &plan, stop, meter))
-                    .map(Answer::Received)
+                let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
+                match received {
+                    // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
+                    Err(EngineError::Silence { within }) if !self.is_session() => {
+                        Ok(Answer::Received(nothing_within(within, &self.order)))
+                    }
+                    received => received.map(Answer::Received),
+                }
             }
-            Role::Send => {
-                let rate_bps = self.stream_rate(streams.len());
-                let pacing_bps = rate_bps.filter(|_| self.order.pacing_bps.is_some());
-                let plan = SendPlan {
-                    length_bytes: self.order.length_bytes,
-                    longest: self.order.duration + PATIENCE,
-                    bytes: self.order.bytes,
-                    rate_bps,
-                    whole_writes: false,
-                    interval: self.order.interval,
-                    zerocopy: self.order.zerocopy,
-                    patterned: self.order.check_payload,
-                    crew,
-                };
+            (Streams::Connections(streams), Role::Send) => {
+                let plan = self.send_plan(streams.len());
+                let pacing_bps = plan.rate_bps.filter(|_| self.order.pacing_bps.is_some());
                 let patience = stall::patience(plan.interval, pacing_bps);
-                let sent = stall::guard(meter, &self.stop, patience, |stop| {
-                    send::over(streams, &plan, stop, meter)
-                })?;
+                let sent = self.guard(meter, patience, |stop| send::over(streams, &plan, stop, meter))?;
                 Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
             }
+            (Streams::Datagrams(streams), Role::Receive) => {
+                crew::keep_to_listed(self.order.cpus.as_ref())?;
+                let first = match self.order.source {
+                    StreamSource::Listen { patience, .. } => patience,
+                    _ => PATIENCE,
+                };
+                let plan = datagrams::receive_plan(&self.order, first);
+                let rate_bps = self.order.datagrams.as_ref().and_then(|datagrams| datagrams.rate_bps);
+                let patience = stall::patience(plan.interval, rate_bps);
+                let received =
+                    self.guard(meter, patience, |stop| datagram::receive::over(streams, &plan, stop, meter));
+                received.map(Answer::Received)
+            }
+            (Streams::Datagrams(streams), Role::Send) => {
+                crew::keep_to_listed(self.order.cpus.as_ref())?;
+                let plan = datagrams::send_plan(&self.order, &streams);
+                datagram::send::over(streams, &plan, &self.stop, meter).map(Answer::Sent)
+            }
+        }
+    }
+
+    /// Ends the work of a client's flow that stands still. Between hosts of one owner a path may be as bad as it likes.
+    fn guard<T>(
+        &self,
+        meter: &Meter,
+        longest: Nanos,
+        work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        match self.is_session() {
+            true => stall::guard(meter, &self.stop, longest, work),
+            false => work(&self.stop),
+        }
+    }
+
+    fn is_session(&self) -> bool {
+        self.order.source.is_session()
+    }
+
+    fn receive_plan(&self, streams: usize) -> ReceivePlan {
+        let order = &self.order;
+        let is_autotuned = order.window_bytes.is_none() && order.socket_buffer_bytes.is_none();
+        ReceivePlan {
+            duration: order.duration,
+            omit: order.omit,
+            interval: order.interval,
+            patience: if self.is_session() { PATIENCE } else { order.duration },
+            window_bytes: self.window(),
+            coalesce: self.is_session() && is_autotuned,
+            check: order.check_payload,
+            crew: self.crew(streams),
+        }
+    }
+
+    fn send_plan(&self, streams: usize) -> SendPlan {
+        let order = &self.order;
+        let patience = match order.source {
+            StreamSource::Connect { patience, .. } => patience,
+            _ => PATIENCE,
+        };
+        SendPlan {
+            length_bytes: order.length_bytes,
+            longest: order.duration + patience,
+            bytes: order.bytes,
+            rate_bps: self.stream_rate(streams),
+            whole_writes: false,
+            interval: order.interval,
+            zerocopy: order.zerocopy,
+            patterned: order.check_payload,
+            crew: self.crew(streams),
+        }
+    }
+
+    /// A thread for each stream of a client; one where hosts share the machine.
+    fn crew(&self, streams: usize) -> Crew {
+        match self.is_session() {
+            true => Crew::listed(streams, self.order.cpus.as_ref()),
+            false => Crew::alone(),
         }
     }
 
@@ -286,26 +393,6 @@ impl Flow {
     fn stream_rate(&self, streams: usize) -> Option<u64> {
         let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
         self.order.pacing_bps.into_iter().chain(granted).min()
-    }
-
-    fn run_datagrams(&self, meter: &Meter) -> Result<Answer, EngineError> {
-        crew::keep_to_listed(self.order.cpus.as_ref())?;
-        let streams: Vec<Stream> = self.state().datagrams.drain(..).flatten().collect();
-        match self.order.role {
-            Role::Receive => {
-                let plan = datagrams::receive_plan(&self.order, PATIENCE);
-                let rate_bps = self.order.datagrams.as_ref().and_then(|datagrams| datagrams.rate_bps);
-                let patience = stall::patience(plan.interval, rate_bps);
-                stall::guard(meter, &self.stop, patience, |stop| {
-                    datagram::receive::over(streams, &plan, stop, meter)
-                })
-                .map(Answer::Received)
-            }
-            Role::Send => {
-                let plan = datagrams::send_plan(&self.order, &streams);
-                datagram::send::over(streams, &plan, &self.stop, meter).map(Answer::Sent)
-            }
-        }
     }
 
     /// Waits for a condition, the deadline, or the session's end, whichever is first.
@@ -324,5 +411,18 @@ impl Flow {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome of a flow of which no byte came.
+fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
+    let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
+    Received {
+        duration_ns: duration.as_ns(),
+        counted_from: Mark { at_ns: order.omit.as_ns(), bytes: 0 },
+        stream_bytes: vec![0; order.streams as usize],
+        samples: vec![ends(0), ends(duration.as_ns())],
+        ended: "silence".to_owned(),
+        ..Default::default()
     }
 }

@@ -11,7 +11,7 @@ mod counters;
 mod datagrams;
 mod door;
 mod echo;
-mod flow;
+pub(crate) mod flow;
 mod guests;
 mod hush;
 mod iperf2;

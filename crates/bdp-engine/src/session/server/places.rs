@@ -54,7 +54,7 @@ pub(super) struct Place {
 }
 
 /// The places of some streams; given back when this is dropped.
-pub(super) struct StreamPlaces {
+pub(crate) struct StreamPlaces {
     places: Arc<Places>,
     peer: IpAddr,
     streams: u32,

@@ -1,6 +1,5 @@
 //! One client's session: reads its requests until it leaves.
 
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +8,20 @@ use std::time::{Duration, Instant};
 
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::socket;
-use bdp_wire::control::Numbered;
+use bdp_wire::control::{Answer, FlowOrder, Numbered, Request, Role};
 use bdp_wire::datagram::Opening;
 use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
 use bdp_wire::frame::{self, FrameError};
-use bdp_wire::session::{
-    Answer, FlowOrder, Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Request,
-    Role, Ticket,
-};
+use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Ticket};
 
 use super::access::Denied;
 use super::counters::Counters;
-use super::flow::Flow;
+use super::flow::Terms;
 use super::places::{GAVE_WAY, Place, Standing};
 use super::{Event, Shared, admission, datagrams};
 use crate::EngineError;
-use crate::host::Baseline;
+use crate::agent::{Agent, Rights};
+use crate::answers::Answers;
 use crate::session::deadline::Until;
 
 /// How long a client may ask nothing, beyond the time that its flows take.
@@ -48,45 +45,12 @@ pub(super) struct Session {
     began: Instant,
     /// For hanging up.
     control: TcpStream,
-    answers: Arc<Answers>,
-    flows: Mutex<HashMap<u32, Arc<Flow>>>,
+    agent: Agent,
     probes: Mutex<Vec<TcpStream>>,
     over: AtomicBool,
     /// Given back when the session is over.
     place: Mutex<Option<Place>>,
     standing: Arc<Standing>,
-}
-
-/// The way back to the client.
-pub(super) struct Answers {
-    stream: Mutex<TcpStream>,
-    /// Why the session was given up.
-    gave_up: Mutex<Option<String>>,
-}
-
-impl Answers {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream: Mutex::new(stream), gave_up: Mutex::default() }
-    }
-
-    /// Ends the session, whose client is there no more.
-    pub(super) fn give_up(&self, why: String) {
-        *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
-    }
-
-    fn why_given_up(&self) -> Option<String> {
-        self.gave_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn give(&self, id: u64, answer: Result<Answer, EngineError>) {
-        let body = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if frame::write(&mut *stream, &Numbered { id, body }).is_err() {
-            // Half a frame can't be followed by another; the reading side ends the session.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
 }
 
 impl Session {
@@ -112,8 +76,11 @@ impl Session {
             counters: Arc::clone(&shared.counters),
             began: Instant::now(),
             control: control.try_clone().map_err(other)?,
-            answers: Arc::new(Answers::new(control.try_clone().map_err(other)?)),
-            flows: Mutex::default(),
+            agent: Agent::new(
+                Rights::Session,
+                Answers::new(control.try_clone().map_err(other)?),
+                control.local_addr().map_or(shared.options.listen.ip(), |local| local.ip()),
+            ),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
             standing: Arc::clone(place.standing()),
@@ -129,21 +96,21 @@ impl Session {
 
     /// Answers the client until it leaves, falls silent, or the server ends.
     pub(super) fn serve(&self, shared: &Shared, stream: TcpStream) {
-        let local = stream.local_addr().map_or(shared.options.listen.ip(), |a| a.ip());
-        let baseline = Baseline::take(local);
         let mut flows = 0;
         let why = loop {
-            let patience = SILENCE + self.longest_flow().to_duration();
+            let patience = SILENCE + self.agent.longest_flow().to_duration();
             let mut reader = Until::new(&stream, patience);
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
                 Ok(Numbered { id, body }) => {
                     self.standing.note_heard();
-                    self.carry_out(id, body, &baseline, &mut flows);
+                    self.carry_out(id, body, &mut flows);
                 }
                 Err(_) if self.standing.gave_way() => break Some(GAVE_WAY.to_owned()),
-                Err(_) if self.answers.why_given_up().is_some() => break self.answers.why_given_up(),
+                Err(_) if self.agent.answers().why_given_up().is_some() => {
+                    break self.agent.answers().why_given_up();
+                }
                 Err(FrameError::Closed) if shared.is_ending() => break Some("the server ends".to_owned()),
-                Err(FrameError::Closed) if self.has_running_flow() => {
+                Err(FrameError::Closed) if self.agent.flows_under_way() > 0 => {
                     break Some("the client left while a flow ran".to_owned());
                 }
                 Err(FrameError::Closed) => break None,
@@ -166,58 +133,26 @@ impl Session {
         }
     }
 
-    fn carry_out(&self, id: u64, request: Request, baseline: &Baseline, flows: &mut u32) {
-        match request {
-            Request::Facts => self.answers.give(id, Ok(Answer::Facts(Box::new(baseline.facts())))),
-            Request::Prepare(order) => {
-                let answer = self.prepare(order).map(|()| Answer::Done);
-                *flows += u32::from(answer.is_ok());
-                self.answers.give(id, answer);
-            }
-            Request::Begin { flow } => self.with_flow(id, flow, |flow| flow.begin(id)),
-            Request::Collect { flow } => self.with_flow(id, flow, |flow| flow.collect(id)),
-            Request::Stop { flow } => self.with_flow(id, flow, |flow| {
-                flow.stop();
-                self.answers.give(id, Ok(Answer::Done));
-            }),
-        }
+    fn carry_out(&self, id: u64, request: Request, flows: &mut u32) {
+        let Request::Prepare(order) = request else { return self.agent.carry_out(id, request) };
+        let answer = self.prepare(*order);
+        *flows += u32::from(answer.is_ok());
+        self.agent.answers().give(id, answer);
     }
 
-    fn with_flow(&self, id: u64, number: u32, work: impl FnOnce(&Flow)) {
-        let flow = self.flows().get(&number).cloned();
-        match flow {
-            Some(flow) => work(&flow),
-            None => self.answers.give(id, Err(EngineError::Refused(format!("there is no flow {number}")))),
-        }
-    }
-
-    fn prepare(&self, mut order: FlowOrder) -> Result<(), EngineError> {
+    fn prepare(&self, mut order: FlowOrder) -> Result<Answer, EngineError> {
         self.check(&order).map_err(EngineError::Refused)?;
         datagrams::grant(&mut order, self.limits.rate).map_err(EngineError::Refused)?;
-        let mut flows = self.flows();
-        flows.retain(|_, flow| !flow.is_over());
-        if flows.len() >= MOST_FLOWS {
+        if self.agent.flows_under_way() >= MOST_FLOWS {
             return Err(EngineError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
-        }
-        if flows.contains_key(&order.flow) {
-            return Err(EngineError::Refused(format!("there is a flow {} already", order.flow)));
         }
         let refused = |denied: Denied| EngineError::Refused(denied.to_string());
         let places = match &*self.place() {
             Some(place) => place.take_streams(order.streams).map_err(refused)?,
             None => return Err(EngineError::Refused("the session is over".to_owned())),
         };
-        flows.insert(
-            order.flow,
-            Flow::prepare(
-                order,
-                Arc::clone(&self.answers),
-                self.limits.rate,
-                places,
-                Arc::clone(&self.counters),
-            )?,
-        );
-        Ok(())
+        let counters = Arc::clone(&self.counters);
+        self.agent.prepare(order, Terms { rate: self.limits.rate, counters, places: Some(places) })
     }
 
     /// Holds an order against what the server grants and what can be done at all.
@@ -260,7 +195,7 @@ impl Session {
 
     /// Takes a stream in for its flow.
     pub(super) fn take_stream(&self, ticket: &Ticket, stream: TcpStream) -> Result<(), String> {
-        let flow = self.flows().get(&ticket.flow).cloned();
+        let flow = self.agent.flow(ticket.flow);
         flow.ok_or_else(|| format!("session {} has no flow {}", self.number, ticket.flow))?
             .take_stream(ticket.stream, stream)
     }
@@ -272,7 +207,7 @@ impl Session {
         local: SocketAddr,
         peer: SocketAddr,
     ) -> Result<(), String> {
-        let flow = self.flows().get(&opening.flow).cloned();
+        let flow = self.agent.flow(opening.flow);
         flow.ok_or_else(|| format!("session {} has no flow {}", self.number, opening.flow))?
             .take_datagrams(opening, local, peer)
     }
@@ -322,28 +257,14 @@ impl Session {
     fn close(&self) {
         self.over.store(true, Ordering::Relaxed);
         self.hang_up();
-        for (_, flow) in self.flows().drain() {
-            flow.abandon();
-        }
+        self.agent.abandon();
         for probe in self.probes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = probe.shutdown(Shutdown::Both);
         }
     }
 
-    fn longest_flow(&self) -> Nanos {
-        self.flows().values().filter(|f| !f.is_over()).map(|f| f.duration()).max().unwrap_or_default()
-    }
-
-    fn has_running_flow(&self) -> bool {
-        self.flows().values().any(|flow| !flow.is_over())
-    }
-
     fn place(&self) -> MutexGuard<'_, Option<Place>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn flows(&self) -> MutexGuard<'_, HashMap<u32, Arc<Flow>>> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,45 @@
+//! The command line as people run it: one program of all black-box tests, which links once and runs them side by side.
+//! Those of behaviour in real time are `../live`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access;
+mod attacks;
+mod calc;
+mod capture;
+mod compare;
+mod documents;
+mod download;
+mod endless;
+mod faults;
+mod forged;
+mod guide;
+mod interrupted;
+mod iperf2;
+mod iperf3;
+mod iperf3_json;
+mod iperf3_udp;
+mod iperf_figures;
+mod lab;
+mod logins;
+mod machines;
+mod manual;
+mod measure;
+mod metrics;
+mod package;
+mod path_mtu;
+mod ping;
+mod processors;
+mod protocol;
+mod report;
+mod requests;
+mod resume;
+mod runs;
+mod serve;
+mod ssh;
+mod stopped;
+mod strangers;
+mod stream;
+mod sweep;
+mod unprivileged;

@@ -37,7 +37,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "goodput")]
     judge: Vec<Judged>,
 
-    /// Print JSON (docs/compare.md)
+    /// Print JSON ('bdp help comparisons')
     #[arg(long)]
     json: bool,
 

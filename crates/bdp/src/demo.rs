@@ -18,7 +18,7 @@ const DEFAULT_PAGE: &str = "bdp-demo.html";
 /// Arguments of `bdp demo`.
 #[derive(clap::Args)]
 pub struct DemoArgs {
-    /// Print JSON (docs/record.md)
+    /// Print JSON ('bdp help record')
     #[arg(long)]
     json: bool,
 

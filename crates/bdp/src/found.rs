@@ -187,7 +187,7 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
     let text =
         fs::read_to_string(path).map_err(|e| exit::environment(format!("cannot read {operand}: {e}")))?;
     let wrong = |error: serde_json::Error| {
-        exit::usage(format!("{operand} is not what --json writes: {error}; see docs/record.md"))
+        exit::usage(format!("{operand} is not what --json writes: {error}; see 'bdp help record'"))
     };
     #[derive(serde::Deserialize)]
     struct Named {

@@ -29,7 +29,7 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write comma-separated values instead (docs/report.md), to standard output where no --output is given
+    /// Write comma-separated values instead ('bdp help reports'), to standard output where no --output is given
     #[arg(long)]
     csv: bool,
 

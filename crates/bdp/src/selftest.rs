@@ -11,7 +11,7 @@ use crate::{Outcome, output};
 The clock, the timers, the processors and the stack of this machine, in five seconds, with nothing but loopback: what \
 no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.")]
 pub struct SelftestArgs {
-    /// Print JSON (docs/selftest.schema.json)
+    /// Print JSON ('bdp help selftest.schema')
     #[arg(long)]
     json: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::{Outcome, exit, output};
 
-/// What a topic is called, what it is about, and its text.
+/// What a topic is called, which is no subcommand's name; what it is about, and its text.
 struct Topic {
     name: &'static str,
     about: &'static str,
@@ -20,17 +20,17 @@ static TOPICS: [Topic; 30] = topics! {
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",
     "exit-codes" "exit-codes.md" "what the exit code says, and errors as JSON",
-    "runs" "runs.md" "the store: labels, export, import, files in the place of runs",
+    "store" "runs.md" "the store: labels, export, import, files in the place of runs",
     "measurement" "measurement.md" "what 'bdp measure' reports, member by member",
     "measurement-stream" "measurement-stream.md" "'bdp measure --json-stream'",
     "metrics" "metrics.md" "metrics for Prometheus",
-    "ping" "ping.md" "round trips, and what their time is from and to",
-    "sweep" "sweep.md" "curves, knees and what to choose",
-    "compare" "compare.md" "two runs with intervals of confidence",
-    "report" "report.md" "pages and CSV",
+    "round-trips" "ping.md" "round trips, and what their time is from and to",
+    "sweeps" "sweep.md" "curves, knees and what to choose",
+    "comparisons" "compare.md" "two runs with intervals of confidence",
+    "reports" "report.md" "pages and CSV",
     "download" "download.md" "servers of the web as the other end",
     "interop" "interop.md" "iperf3 and iperf2",
-    "serve" "serve.md" "the server: who may use it and how much",
+    "server" "serve.md" "the server: who may use it and how much",
     "ssh" "ssh.md" "a server for one measurement, by ssh",
     "speed" "speed.md" "how fast bdp itself can be",
     "scenario" "scenario.md" "the file of a scenario",

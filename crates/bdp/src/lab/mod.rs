@@ -111,7 +111,7 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
     5 every repetition of a case was INVALID."
 )]
 struct RunArgs {
-    /// Names from 'bdp lab list', or TOML files (docs/scenario.md)
+    /// Names from 'bdp lab list', or TOML files ('bdp help scenario')
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<String>,
 
@@ -134,7 +134,7 @@ struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
-    /// Print JSON (docs/record.md)
+    /// Print JSON ('bdp help record')
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 

@@ -131,19 +131,19 @@ pub struct MeasureArgs {
     #[arg(short = 'V', long, help_heading = help::OUTPUT, hide_short_help = true)]
     verbose: bool,
 
-    /// Print JSON (docs/measurement.md)
+    /// Print JSON ('bdp help measurement')
     #[arg(short = 'J', long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Print a JSON object a line while the test runs, and the measurement at its end (docs/measurement-stream.md)
+    /// Print a JSON object a line while the test runs, and the measurement at its end ('bdp help measurement-stream')
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) json_stream: bool,
 
-    /// Print CSV: a line for each run and direction (docs/measurement.md)
+    /// Print CSV: a line for each run and direction ('bdp help measurement')
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
 
-    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s (docs/interop.md)
+    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s ('bdp help interop')
     #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"], help_heading = help::OUTPUT, hide_short_help = true)]
     format: Option<Format>,
 

@@ -30,7 +30,7 @@ Examples:
   bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips back to back, with 'bdp serve' there
 
 -c 0 and -t 0 run until Ctrl-C, which prints the summary and is no failure; before another end the exit code is 130, of \
-SIGTERM 143. Details in docs/ping.md.")]
+SIGTERM 143. Details: 'bdp help round-trips'.")]
 pub struct PingArgs {
     /// Name or address, [::1]:443 for IPv6 with a port
     #[arg(value_name = "HOST[:PORT]")]
@@ -117,7 +117,7 @@ pub struct PingArgs {
     #[arg(short, long, help_heading = help::OUTPUT)]
     pub(super) quiet: bool,
 
-    /// Print JSON (docs/ping.md)
+    /// Print JSON ('bdp help round-trips')
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 

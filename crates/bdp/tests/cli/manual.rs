@@ -192,4 +192,18 @@ fn every_document_is_a_topic_of_help() {
     assert!(printed.is_empty(), "{printed:?}");
     assert_eq!(bench.run("help Windows").out, bench.run("help window").out);
     assert!(bench.run("help nonsense").refusal(2).contains("bdp help topics"));
+    // What a text of help points to is there, and no subcommand's help hides it.
+    let mut commands = BTreeSet::new();
+    subcommands(&bench, "", &mut commands);
+    let mut named = 0;
+    for command in &commands {
+        let help = bench.run(&format!("{} --help", command.trim_start_matches("bdp").trim())).out;
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for topic in words.split("'bdp help ").skip(1).filter_map(|rest| rest.split('\'').next()) {
+            assert!(list.contains(&format!("  {topic} ")), "{command}: {topic}");
+            assert!(!commands.contains(&format!("bdp {topic}")), "{command}: {topic}");
+            named += 1;
+        }
+    }
+    assert!(named > 8, "{named}");
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-use bdp_engine::session::dial;
+use bdp_flow::session::dial;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::format_bps;
 use bdp_store::{Page, RunKind, SqliteStore, Store};

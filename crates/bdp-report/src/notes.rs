@@ -1,9 +1,11 @@
 //! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
 
+use bdp_model::finding::{Finding, Limit};
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 
 use crate::grid::{tame, wrap};
+use crate::measurement::conclusion::word;
 use crate::number::{asked_size, percent, size};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, Spread, ending};
@@ -34,6 +36,58 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
     }
     for line in windows(points) {
         text.push_str(&wrap("WINDOW   ", Tint::Doubtful, &line, style));
+    }
+    text
+}
+
+/// What limits each flow, one line for those of a scenario of which the same is said.
+pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
+    struct Group<'a> {
+        scenario: &'a str,
+        flow: Option<String>,
+        finding: &'a Finding,
+        /// The first of its points by name.
+        point: String,
+        count: usize,
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for point in points {
+        let Some(record) = point.representative() else { continue };
+        for flow in &record.flows {
+            let Some(finding) = flow.findings.first() else { continue };
+            let ends = (record.flows.len() > 1).then(|| format!("{}->{}", tame(&flow.from), tame(&flow.to)));
+            let same = |g: &Group<'_>| {
+                g.scenario == point.scenario
+                    && g.flow == ends
+                    && (g.finding.limit, &g.finding.subject) == (finding.limit, &finding.subject)
+            };
+            match groups.iter_mut().find(|g| same(g)) {
+                Some(group) => group.count += 1,
+                None => groups.push(Group {
+                    scenario: point.scenario,
+                    flow: ends,
+                    finding,
+                    point: name(point, None),
+                    count: 1,
+                }),
+            }
+        }
+    }
+    let mut text = String::new();
+    for Group { scenario, flow, finding, point, count } in groups {
+        let (word, tint) = word(finding);
+        let flow = flow.map_or_else(String::new, |flow| format!(" {flow}"));
+        let what = match count {
+            1 => format!("{point}{flow}: {}", tame(&finding.summary)),
+            n => {
+                let subject = match finding.limit {
+                    Limit::Unknown => "what limits it is not known".to_owned(),
+                    _ => tame(&finding.subject),
+                };
+                format!("{}{flow}: {subject}, in {n} points", tame(scenario))
+            }
+        };
+        text.push_str(&wrap(&format!("{word:<7}  "), tint, &what, style));
     }
     text
 }

@@ -7,7 +7,7 @@ use bdp_model::record::{Published, Record};
 
 use crate::curves::window_curves;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
-use crate::notes::notes;
+use crate::notes::{limits, notes};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points};
@@ -25,7 +25,7 @@ pub fn table(records: &[Record], style: &Style) -> String {
     let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
     text.push('\n');
     text.push_str(&body(&points, style));
-    for part in [notes(&points, style), sweeps(&window_curves(&points), style)] {
+    for part in [notes(&points, style), limits(&points, style), sweeps(&window_curves(&points), style)] {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);

@@ -40,56 +40,58 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
     text
 }
 
-/// What limits each flow, one line for those of a scenario of which the same is said.
+/// What limits the flows, one line for those of a scenario of which the same is said.
 pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
-    struct Group<'a> {
-        scenario: &'a str,
-        flow: Option<String>,
-        finding: &'a Finding,
-        /// The first of its points by name.
-        point: String,
-        count: usize,
-    }
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<Limited<'_>> = Vec::new();
     for point in points {
         let Some(record) = point.representative() else { continue };
         for flow in &record.flows {
             let Some(finding) = flow.findings.first() else { continue };
-            let ends = (record.flows.len() > 1).then(|| format!("{}->{}", tame(&flow.from), tame(&flow.to)));
-            let same = |g: &Group<'_>| {
-                g.scenario == point.scenario
-                    && g.flow == ends
-                    && (g.finding.limit, &g.finding.subject) == (finding.limit, &finding.subject)
-            };
-            match groups.iter_mut().find(|g| same(g)) {
+            let ends = || format!(" {}->{}", tame(&flow.from), tame(&flow.to));
+            let several = record.flows.len() > 1;
+            match groups.iter_mut().find(|group| group.scenario == point.scenario && group.says(finding)) {
                 Some(group) => group.count += 1,
-                None => groups.push(Group {
+                None => groups.push(Limited {
                     scenario: point.scenario,
-                    flow: ends,
+                    what: name(point, None) + &if several { ends() } else { String::new() },
+                    counted: if several { "flows" } else { "points" },
                     finding,
-                    point: name(point, None),
                     count: 1,
                 }),
             }
         }
     }
-    let mut text = String::new();
-    for Group { scenario, flow, finding, point, count } in groups {
-        let (word, tint) = word(finding);
-        let flow = flow.map_or_else(String::new, |flow| format!(" {flow}"));
-        let what = match count {
-            1 => format!("{point}{flow}: {}", tame(&finding.summary)),
-            n => {
-                let subject = match finding.limit {
-                    Limit::Unknown => "what limits it is not known".to_owned(),
-                    _ => tame(&finding.subject),
-                };
-                format!("{}{flow}: {subject}, in {n} points", tame(scenario))
-            }
-        };
-        text.push_str(&wrap(&format!("{word:<7}  "), tint, &what, style));
+    groups.iter().map(|group| group.line(style)).collect()
+}
+
+/// Flows of a scenario with the same limit.
+struct Limited<'a> {
+    scenario: &'a str,
+    /// The first of them by name.
+    what: String,
+    /// What they are.
+    counted: &'static str,
+    finding: &'a Finding,
+    count: usize,
+}
+
+impl Limited<'_> {
+    fn says(&self, finding: &Finding) -> bool {
+        (self.finding.limit, &self.finding.subject) == (finding.limit, &finding.subject)
     }
-    text
+
+    fn line(&self, style: &Style) -> String {
+        let Self { scenario, what, counted, finding, count } = self;
+        let (word, tint) = word(finding);
+        let text = match (count, finding.limit) {
+            (1, _) => format!("{what}: {}", tame(&finding.summary)),
+            (n, Limit::Unknown) => {
+                format!("{}: what limits it is not known, in {n} {counted}", tame(scenario))
+            }
+            (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&finding.subject)),
+        };
+        wrap(&format!("{word:<7}  "), tint, &text, style)
+    }
 }
 
 /// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one.

@@ -2,7 +2,9 @@
 
 mod fixture;
 
+use bdp_explain::explain;
 use bdp_model::caveat::WindowShortfall;
+use bdp_model::facts::Facts;
 use bdp_model::link::Loss;
 use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
@@ -51,6 +53,18 @@ fn everything() -> Vec<Record> {
     });
     udp.case.flows[0].udp =
         Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
+    let mut explained = record(&Recipe { scenario: "explained", ..Recipe::default() });
+    explained.flows[0].needless_retransmits = Some(0);
+    explained.flows[0].send_buffer_bytes = Some(4 << 20);
+    explained.flows[0].sender_thread_cpu = Some(0.01);
+    explained.flows[0].receiver_thread_cpu = Some(0.02);
+    explained.flows[0].sender_window_scaling = Some(true);
+    explained.flows[0].receiver_window_scaling = Some(true);
+    explained.flows[0].findings = explain(&Facts::emulated(&explained, 0).unwrap());
+    let mut limited = explained.clone();
+    limited.scenario = "limited".to_owned();
+    limited.flows[0].findings[0].remedy = Some("a larger window".to_owned());
+    limited.flows[0].findings[0].missing = vec!["the idle round trip".to_owned()];
     vec![
         record(&Recipe::default()),
         invalid(
@@ -65,6 +79,8 @@ fn everything() -> Vec<Record> {
         short,
         elaborate(),
         udp,
+        explained,
+        limited,
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Measurements between two machines: as text for a terminal, and as JSON.
 
 mod command;
-mod conclusion;
+pub(crate) mod conclusion;
 mod datagrams;
 mod heading;
 mod interval_lines;

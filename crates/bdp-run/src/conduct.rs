@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bdp_engine::expect_answer;
-use bdp_engine::remote::{Agents, Pending};
+use bdp_agent::expect_answer;
+use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
@@ -584,7 +584,7 @@ fn flow_record(
     };
     let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
     // All hosts of the lab have one clock.
-    let udp = bdp_engine::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
+    let udp = bdp_flow::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),

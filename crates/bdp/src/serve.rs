@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::thread;
 
 use anyhow::Context;
-use bdp_engine::EngineError;
-use bdp_engine::session::server::access::{AccessRules, Network, PlaceLimits};
-use bdp_engine::session::server::{Event, Server, ServerOptions};
+use bdp_agent::server::access::{AccessRules, Network, PlaceLimits};
+use bdp_agent::server::foreign::ForeignProtocol;
+use bdp_agent::server::{Event, Server, ServerOptions};
+use bdp_flow::error::EngineError;
+use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
+use bdp_interop::iperf3::server::Iperf3;
 use bdp_model::measurement::PORT;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::{random, signal};
@@ -128,8 +131,13 @@ impl ServeArgs {
             // Both directions at once are twice the streams.
             streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
         };
-        let access =
-            AccessRules { allow: self.allow.clone(), deny: self.deny.clone(), open: self.open, users: false };
+        let logins = self.users.find()?;
+        let access = AccessRules {
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            open: self.open,
+            users: logins.is_some(),
+        };
         let options = ServerOptions {
             listen: match self.port {
                 Some(port) => (IpAddr::from([0u16; 8]), port).into(),
@@ -139,20 +147,21 @@ impl ServeArgs {
             limits,
             access,
             places,
-            iperf2_port: self.iperf2_port,
-            iperf2_udp_reverse: self.iperf2_udp_reverse,
-            logins: self.users.find()?,
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
         // Before the first thread, so that none of them is interrupted.
         let held = signal::hold();
-        let server = Server::bind(options, |event| output::note(&describe(event))).map_err(refused)?;
+        let iperf2 = iperf2::Options { port: self.iperf2_port, udp_reverse: self.iperf2_udp_reverse };
+        let foreign: Vec<Box<dyn ForeignProtocol>> =
+            vec![Box::new(Iperf3::new(logins)), Box::new(Iperf2::new(iperf2))];
+        let server =
+            Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
         if let Some(listener) = metrics_listener {
             metrics::serve(listener, server.watcher())?;
         }
         introduce(server.address(), secret.as_deref());
-        if let Some(address) = server.iperf2_address() {
+        for address in server.foreign_addresses() {
             output::note(&format!("bdp serve: listening on {address} for iperf2's clients, TCP and UDP"));
         }
         let stopper = server.stopper();

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bdp_engine::session::login::PrivateKey;
-use bdp_engine::session::server::logins::LoginRules;
+use bdp_interop::iperf3::login::PrivateKey;
+use bdp_interop::iperf3::server::logins::LoginRules;
 use bdp_wire::iperf3::auth::{SKEW_SECONDS, Users};
 
 use crate::arguments::seconds;

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::Credentials;
-use bdp_engine::session::download::Url;
+use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
+use bdp_run::session::Credentials;
 use bdp_wire::session::MOST_SAMPLES;
 use bdp_wire::{iperf2, iperf3};
 use clap::ArgAction;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::login::{ClientLogin, Padding, PublicKey};
+use bdp_interop::iperf3::login::{ClientLogin, Padding, PublicKey};
 use bdp_sys::terminal::{self, Typed};
 
 use crate::{exit, help};

@@ -1,6 +1,6 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_lab::machine;
 use bdp_run::measure::{MeasureEvent, MeasurePlan};
 use serde_json::{Value, json};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::Credentials;
 use bdp_model::measurement::PORT;
 use bdp_model::ping::{PingMode, PingRequest};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_run::session::Credentials;
 
 use crate::arguments::seconds;
 use crate::measure::{dscp, target};

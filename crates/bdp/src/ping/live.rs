@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use bdp_engine::ping::{PingProgress, SHORTEST_SHOWN};
+use bdp_agent::ping::{PingProgress, SHORTEST_SHOWN};
 use bdp_model::ping::PingRequest;
 use bdp_model::units::Nanos;
 use bdp_report::probe_line;

@@ -5,7 +5,7 @@ mod live;
 
 use std::sync::atomic::Ordering;
 
-use bdp_engine::ping::ping;
+use bdp_agent::ping::ping;
 use bdp_model::ping::{Ping, PingMode, Tally};
 use bdp_report::{csv_of_ping, ping_text};
 
@@ -22,7 +22,13 @@ impl PingArgs {
         let credentials = self.credentials()?;
         let cancel = interrupt::cancel_instead();
         let mut live = Live::new(&request, !(self.quiet || self.json || self.csv));
-        let pinged = ping(&request, &credentials, self.csv, &mut |progress| live.show(progress), cancel);
+        let pinged = ping(
+            &request,
+            credentials.token.as_deref(),
+            self.csv,
+            &mut |progress| live.show(progress),
+            cancel,
+        );
         live.end();
         let pinged = match pinged {
             Ok(pinged) => pinged,

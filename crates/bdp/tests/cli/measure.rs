@@ -124,6 +124,8 @@ fn each_flag_is_seen_in_what_is_measured() {
         ),
         ("-R --check-payload", &[("/directions/0/payload_check/wrong_bytes", json!(0))]),
         ("--forward --zerocopy off", &[("/directions/0/send_method", json!("write"))]),
+        ("--forward -Z", &[("/directions/0/send_method", json!("sendfile"))]),
+        ("--forward -S 0x88", &[("/request/dscp", json!(34))]),
         ("-R --zerocopy splice", &[("/directions/0/send_method", json!("splice"))]),
         (
             "--forward --zerocopy msg",
@@ -170,6 +172,9 @@ fn bytes_end_a_direction() {
     for d in document["directions"].as_array().unwrap() {
         assert_eq!((&d["bytes"], &d["ended"]), (&json!(3_000_000), &json!("bytes")));
     }
+    // As so many writes, of which iperf3 speaks as blocks.
+    let blocks = bench.run(&format!("measure 127.0.0.1:{} -k 3 -l 1M --forward --idle 0.1 -J", server.port));
+    assert_eq!(blocks.json()["directions"][0]["bytes"], 3 << 20);
 }
 
 #[test]
@@ -553,7 +558,7 @@ fn intervals_scroll_on_standard_output_where_they_are_asked_for() {
     // The result follows the lines.
     assert!(text.find("[SUM]") < text.find("goodput"), "{text}");
     let text = run("-t 0.4 -i 0.2 -u -b 8M -l 1000 --bidir -f K");
-    for part in ["to and from 127.0.0.1", "[  1][TX]", "[  1][RX]", "Datagrams", "KiB/s"] {
+    for part in ["to and from 127.0.0.1", "[  1][TX]", "[  1][RX]", "Jitter", "Lost/Total", "KiB/s"] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     assert!(!run("-t 0.3").contains("Interval"));

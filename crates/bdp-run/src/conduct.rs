@@ -9,12 +9,15 @@ use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
+use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
+use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 
@@ -24,12 +27,10 @@ use bdp_wire::datagram::DatagramOrder;
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
-use crate::way::{Pair, Way};
+use crate::pair::Pair;
 use crate::window::{self, Means};
 use crate::{RunError, observe, verdict};
 
-/// From one sample to the next.
-const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
 /// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
 /// elsewhere.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
@@ -142,14 +143,15 @@ impl Conductor {
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
-        let way = Way::of(plan.case, spec);
-        let delivery = way.as_ref().and_then(Way::delivered).unwrap_or(Delivered::Segments);
+        let route = Route::of(plan.case, spec);
+        let last = route.as_ref().and_then(Route::last);
+        let delivery = last.map_or(Delivered::Segments, |(link, direction)| Delivered::over(link, direction));
         let conditions = Conditions {
             target_bytes,
             delivery,
-            mss_bytes: window::planned_mss(plan.case, spec),
+            mss_bytes: segment::planned_mss(plan.case, spec),
             mss_option: spec.mss,
-            mtu: way.map_or(1500, |way| way.mtu()),
+            mtu: route.map_or(1500, |route| route.mtu()),
             family: plan.case.family,
             receiver_sysctls: sysctls(&spec.to),
             sender_sysctls: sysctls(&spec.from),
@@ -245,7 +247,7 @@ impl Conductor {
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {
             e.met = None;
         }
-        Record {
+        let mut record = Record {
             valid: fidelity.valid,
             fidelity,
             goodput_bps: goodput,
@@ -257,7 +259,9 @@ impl Conductor {
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             ..blank(case, attempt, environment)
-        }
+        };
+        verdict::explain_flows(&mut record);
+        record
     }
 }
 
@@ -503,7 +507,7 @@ fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> Flow
         duration: spec.duration,
         // Only the receiver knows when the first byte came.
         omit: if sends { Nanos::ZERO } else { spec.omit },
-        interval: SAMPLE_INTERVAL,
+        interval: LAB_SAMPLE_INTERVAL,
         bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
         length_bytes: spec.length.as_bytes(),
         window_bytes: None,
@@ -600,6 +604,13 @@ fn flow_record(
         received: received.samples,
         sent: sent.samples,
         udp,
+        needless_retransmits: sent.needless_retransmits,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
+        findings: Vec::new(),
     }
 }
 
@@ -614,7 +625,7 @@ fn window_report(
     let mut seen = sent.windows_seen(spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     // Of a full segment: below one, senders shrink theirs.
-    let mss = window::planned_mss(case, spec);
+    let mss = segment::planned_mss(case, spec);
     let target = match means {
         Means::Autotuned => None,
         Means::Receiver { target_bytes } => Some(target_bytes),
@@ -664,19 +675,19 @@ pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
 pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.round_trip(there, back))
 }
 
 /// The least that jitter can make of it.
 pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
 }
 
 /// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
 pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
-    let ip = window::ip_header_bytes(case.family);
+    let ip = segment::ip_header_bytes(case.family);
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
     }
@@ -688,7 +699,7 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
             + if on("tcp_window_scaling") { 4 } else { 0 }
             + if sack { 4 } else { 0 }
     };
-    let both = ip + 20 + options(&|extension| window::both_use(case, flow, extension));
+    let both = ip + 20 + options(&|extension| segment::both_use(case, flow, extension));
     (both, both)
 }
 

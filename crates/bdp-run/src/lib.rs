@@ -10,6 +10,7 @@ mod capture;
 pub mod conduct;
 pub mod measure;
 mod observe;
+mod pair;
 mod passage;
 pub mod refine;
 pub mod schedule;
@@ -18,7 +19,6 @@ mod share;
 pub mod ssh;
 mod stage;
 mod verdict;
-mod way;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};

@@ -1,7 +1,7 @@
 //! What became of each probe, added up as it goes: nothing is allocated while probes are under way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bdp_model::histogram::Histogram;
 use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
@@ -13,13 +13,43 @@ const SAMPLES_AT_FIRST: u64 = 100_000;
 /// Above any time that is counted, so that a histogram has all its buckets before the first probe.
 const LONGEST_NS: u64 = 1 << 42;
 
+/// Probes that wait to be looked at, at most: those of a tenth of a second, and far more.
+const MOST_SETTLED: usize = 4096;
+
 /// What another thread may look at while probes are under way.
 #[derive(Debug, Default)]
 pub(super) struct Live {
+    /// Probes that were settled since the last look, where each is to be shown.
+    settled: Option<Mutex<Vec<Sample>>>,
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
     /// Of the last answer; 0 before the first.
     pub(super) rtt_ns: AtomicU64,
+}
+
+impl Live {
+    /// Where each probe is to be shown by itself, or only how many there are.
+    pub(super) fn showing(each: bool) -> Self {
+        let settled = each.then(|| Mutex::new(Vec::with_capacity(MOST_SETTLED)));
+        Self { settled, ..Self::default() }
+    }
+
+    /// The probes that were settled since this was asked last.
+    pub(super) fn take_settled(&self) -> Vec<Sample> {
+        let Some(settled) = &self.settled else { return Vec::new() };
+        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = settled.clone();
+        settled.clear();
+        taken
+    }
+
+    fn settle(&self, sample: Sample) {
+        let Some(settled) = &self.settled else { return };
+        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        if settled.len() < MOST_SETTLED {
+            settled.push(sample);
+        }
+    }
 }
 
 /// The books.
@@ -122,10 +152,11 @@ impl Ledger {
             Fate::Unreachable => self.tally.unreachable += 1,
         }
         self.ended_ns = self.ended_ns.max(now_ns);
+        let since = |moment: u64| moment.saturating_sub(self.began_ns);
+        let sample = Sample { number, due_ns: since(due_ns), sent_ns: since(sent_ns), outcome: fate };
+        self.live.settle(sample);
         if self.keep && self.samples.len() < MOST_SAMPLES {
-            let since = |moment: u64| moment.saturating_sub(self.began_ns);
-            let (due_ns, sent_ns) = (since(due_ns), since(sent_ns));
-            self.samples.push(Sample { number, due_ns, sent_ns, outcome: fate });
+            self.samples.push(sample);
         }
     }
 

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::MeasureRequest;
-use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Tally};
+use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
@@ -35,8 +35,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// Shortest interval that is no closed loop.
 pub const SHORTEST_INTERVAL: Nanos = Nanos::micros(1);
 
+/// Probes at a shorter interval are not shown by themselves: nobody could read so many.
+pub const SHORTEST_SHOWN: Nanos = Nanos::millis(1);
+
 /// How far it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PingProgress {
     /// Probes sent that count.
     pub sent: u64,
@@ -46,12 +49,15 @@ pub struct PingProgress {
     pub rtt_ns: Option<u64>,
     /// Since the first.
     pub elapsed: Nanos,
+    /// What became of probes since the report before, in the order in which that was seen; empty below
+    /// [`SHORTEST_SHOWN`].
+    pub settled: Vec<Sample>,
 }
 
 /// Sends probes as requested, and gives what became of them, also where none was answered. `keep` keeps each probe by
 /// itself.
 ///
-/// Blocks until the end; `progress` is called from this thread, ten times a second. `cancel` ends it, and what there is
+/// Blocks until the end; `progress` is called from this thread, ten times a second and at the end. `cancel` ends it, and what there is
 /// by then is the result.
 pub fn ping(
     request: &PingRequest,
@@ -63,7 +69,7 @@ pub fn ping(
     check(request)?;
     let addresses = dial::resolve(&dialling(request), cancel)?;
     let started_unix_ms = clock::unix_ms();
-    let live = Arc::new(Live::default());
+    let live = Arc::new(Live::showing(request.interval >= SHORTEST_SHOWN));
     let ledger = Ledger::new(Arc::clone(&live), request.interval > Nanos::ZERO, keep, request.count);
     let mut session = None;
     let (address, method, run) = match request.mode {
@@ -160,6 +166,16 @@ impl Run {
     ) -> Result<Ledger, SessionError> {
         let began = Instant::now();
         let mut told = began;
+        let report = || {
+            let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+            PingProgress {
+                sent: read(&live.sent),
+                received: read(&live.received),
+                rtt_ns: Some(read(&live.rtt_ns)).filter(|&rtt| rtt > 0),
+                elapsed: Nanos::from(began.elapsed()),
+                settled: live.take_settled(),
+            }
+        };
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             std::thread::sleep(Duration::from_millis(10));
             if cancel.load(Ordering::Relaxed) {
@@ -168,15 +184,10 @@ impl Run {
             if told.elapsed() >= TICK {
                 told = Instant::now();
                 tend()?;
-                let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-                progress(&PingProgress {
-                    sent: read(&live.sent),
-                    received: read(&live.received),
-                    rtt_ns: Some(read(&live.rtt_ns)).filter(|&rtt| rtt > 0),
-                    elapsed: Nanos::from(began.elapsed()),
-                });
+                progress(&report());
             }
         }
+        progress(&report());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -275,7 +286,7 @@ fn add_caveats(ping: &mut Ping, keep: bool) {
     }
     if retransmitted > 0 {
         ping.caveats.push(format!(
-            "{retransmitted} of the handshakes had their SYN sent again: their round trip holds the second that Linux \
+            "{retransmitted} of the handshakes had their SYN retransmitted: their round trip holds the second that Linux \
              waits before"
         ));
     }

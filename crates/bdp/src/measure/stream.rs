@@ -51,7 +51,7 @@ impl<'a> Lines<'a> {
 
     /// Tells why there is no more to come.
     pub fn fail(&mut self, error: &str) {
-        let error = output::tame(error);
+        let error = output::tame(&crate::exit::without_number(error));
         self.line(&json!({ "event": "error", "repetition": self.started.max(1), "error": error }));
     }
 

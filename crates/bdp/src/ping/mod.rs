@@ -21,7 +21,7 @@ impl PingArgs {
         let request = self.request()?;
         let credentials = self.credentials()?;
         let cancel = interrupt::cancel_instead();
-        let mut live = Live::new(&request);
+        let mut live = Live::new(&request, !(self.quiet || self.json || self.csv));
         let pinged = ping(
             &request,
             credentials.token.as_deref(),
@@ -72,7 +72,7 @@ fn failure(ping: &Ping) -> Option<String> {
         return Some(format!("ping {address}: no probe was sent; give a larger count or time"));
     }
     let text = if refused > 0 {
-        "refused, the host is there and nothing listens on the port; name one that is open, as HOST:443"
+        "refused: the host is up and nothing listens on the port; give one that is open, as HOST:443"
             .to_owned()
     } else if unreachable > 0 {
         "unreachable; check the address, and this machine's routes and firewall".to_owned()

@@ -1,33 +1,30 @@
-//! The way of a flow through the links of its case: there, and back for what is acknowledged.
+//! The route of a flow through the links of its case: there, and back for what is acknowledged.
 
-use bdp_model::link::{DirectionConfig, Medium};
-use bdp_model::path::loss::SegmentLoss;
-use bdp_model::path::{turns, udp};
-use bdp_model::record::RttSummary;
-use bdp_model::scenario::route::{Hop, Network};
-use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec};
-use bdp_model::units::{Nanos, Rate};
-
-use crate::calibrate::Delivered;
+use crate::link::{DirectionConfig, LinkConfig, Medium};
+use crate::path::loss::SegmentLoss;
+use crate::path::{turns, udp};
+use crate::scenario::route::{Hop, Network};
+use crate::scenario::{CaseSpec, FlowSpec, LinkSpec};
+use crate::units::{Nanos, Rate};
 
 /// Two paths between the same hosts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Way<'a> {
+pub struct Route<'a> {
     links: &'a [LinkSpec],
     /// Hops of the data.
-    pub(crate) there: Vec<Hop>,
+    pub there: Vec<Hop>,
     /// Hops of the acknowledgements.
-    pub(crate) back: Vec<Hop>,
+    pub back: Vec<Hop>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Route<'a> {
     /// Of a flow; `None` where no links and routers join its hosts, which a scenario that was read excludes.
-    pub(crate) fn of(case: &'a CaseSpec, flow: &FlowSpec) -> Option<Self> {
+    pub fn of(case: &'a CaseSpec, flow: &FlowSpec) -> Option<Self> {
         Self::between(case, &flow.from, &flow.to)
     }
 
     /// From one host to another and back.
-    pub(crate) fn between(case: &'a CaseSpec, from: &str, to: &str) -> Option<Self> {
+    pub fn between(case: &'a CaseSpec, from: &str, to: &str) -> Option<Self> {
         let network = Network::new(&case.hosts, &case.links);
         Some(Self {
             links: &case.links,
@@ -37,38 +34,38 @@ impl<'a> Way<'a> {
     }
 
     /// Largest IP packet that every device on the way there takes.
-    pub(crate) fn mtu(&self) -> u32 {
+    pub fn mtu(&self) -> u32 {
         self.there.iter().map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
     }
 
-    /// How its last link delivers data to the receiver.
-    pub(crate) fn delivered(&self) -> Option<Delivered> {
+    /// The link that delivers data to the receiver, and what it does in that direction.
+    pub fn last(&self) -> Option<(&'a LinkConfig, &'a DirectionConfig)> {
         let last = *self.there.last()?;
-        Some(Delivered::over(&self.links[last.link].config, last.direction(self.links)))
+        Some((&self.links[last.link].config, last.direction(self.links)))
     }
 
     /// Propagation there and back.
-    pub(crate) fn delay(&self) -> Nanos {
+    pub fn delay(&self) -> Nanos {
         self.hops().fold(Nanos::ZERO, |sum, hop| sum + hop.direction(self.links).delay)
     }
 
     /// Whether any of its links varies its delay.
-    pub(crate) fn jitters(&self) -> bool {
+    pub fn jitters(&self) -> bool {
         self.hops().any(|hop| hop.direction(self.links).jitter.is_some())
     }
 
     /// Links that a packet crosses on the longer of the two paths.
-    pub(crate) fn length(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.there.len().max(self.back.len())
     }
 
     /// What the links do to data, in order.
-    pub(crate) fn data(&self) -> impl Iterator<Item = &'a DirectionConfig> + '_ {
+    pub fn data(&self) -> impl Iterator<Item = &'a DirectionConfig> + '_ {
         self.there.iter().map(|hop| hop.direction(self.links))
     }
 
     /// The hop that lets the fewest packets of so many bytes through, with its rate; `None` where no hop has one.
-    pub(crate) fn slowest(&self, ip_bytes: u64) -> Option<(Hop, Rate)> {
+    pub fn slowest(&self, ip_bytes: u64) -> Option<(Hop, Rate)> {
         let time = |hop: Hop| serialisation(hop.direction(self.links), ip_bytes);
         let rated = self.there.iter().filter_map(|&hop| Some((hop, hop.direction(self.links).rate?)));
         // The first of equals: behind it nothing queues.
@@ -76,13 +73,13 @@ impl<'a> Way<'a> {
     }
 
     /// How the links lose data segments, or corrupt them.
-    pub(crate) fn segment_loss(&self) -> SegmentLoss {
+    pub fn segment_loss(&self) -> SegmentLoss {
         SegmentLoss::of(self.data())
     }
 
     /// What each hop does to datagrams of so many bytes of payload and of headers, of which `offered` are sent. Nothing
     /// acknowledges them, so that a half-duplex medium is theirs alone.
-    pub(crate) fn datagram_hops(&self, payload: u64, headers: u64, offered: u64) -> Vec<udp::Hop> {
+    pub fn datagram_hops(&self, payload: u64, headers: u64, offered: u64) -> Vec<udp::Hop> {
         let ip_bytes = payload + headers;
         let per_second = |rate: Rate, bytes: u64| rate.as_bps() as f64 / (8 * bytes) as f64;
         self.data()
@@ -98,11 +95,7 @@ impl<'a> Way<'a> {
 
     /// What each hop leaves of its rate to full segments of `mss` and `headers` bytes: the hop, payload bits a second, and
     /// what bounds them there. Hops without a rate and without a policer are not in it.
-    pub(crate) fn rooms(
-        &self,
-        mss: u64,
-        headers: u64,
-    ) -> impl Iterator<Item = (Hop, f64, &'static str)> + '_ {
+    pub fn rooms(&self, mss: u64, headers: u64) -> impl Iterator<Item = (Hop, f64, &'static str)> + '_ {
         self.there.iter().flat_map(move |&hop| {
             let direction = hop.direction(self.links);
             let wire = self.wire_room(hop, mss, headers).map(|(bps, by)| (hop, bps, by));
@@ -112,6 +105,18 @@ impl<'a> Way<'a> {
             });
             wire.into_iter().chain(policed)
         })
+    }
+
+    /// The same of datagrams, which nothing acknowledges: a half-duplex medium is theirs alone.
+    pub fn one_way_rooms(&self, payload: u64, headers: u64) -> Vec<(Hop, f64, &'static str)> {
+        let bits = (8 * payload) as f64;
+        let hops = self.there.iter().zip(self.datagram_hops(payload, headers, 1));
+        hops.flat_map(|(&hop, of)| {
+            let wire = of.wire_pps.map(|pps| (hop, pps * bits, "ceiling"));
+            let policed = of.policer_pps.map(|pps| (hop, pps * bits, "policer"));
+            wire.into_iter().chain(policed)
+        })
+        .collect()
     }
 
     /// What the wire of a hop leaves, its medium's turns and the copies that the link makes considered.
@@ -135,7 +140,7 @@ impl<'a> Way<'a> {
     }
 
     /// The first hop that swallows IP packets of so many bytes, and what it lets through.
-    pub(crate) fn black_hole(&self, ip_bytes: u64) -> Option<(Hop, u32)> {
+    pub fn black_hole(&self, ip_bytes: u64) -> Option<(Hop, u32)> {
         let above =
             |hop: &Hop| hop.direction(self.links).drop_above.filter(|&most| ip_bytes > u64::from(most));
         self.there.iter().find_map(|hop| above(hop).map(|most| (*hop, most)))
@@ -143,7 +148,7 @@ impl<'a> Way<'a> {
 
     /// Both delays and every serialisation of an IP packet of `there` bytes and of its answer, the median of the jitter, and
     /// what an answer waits where it comes back over a half-duplex medium sooner than its guard ends.
-    pub(crate) fn round_trip(&self, there: u64, back: u64) -> Nanos {
+    pub fn round_trip(&self, there: u64, back: u64) -> Nanos {
         let plain =
             one_way(self.links, &self.there, there, usual) + one_way(self.links, &self.back, back, usual);
         self.there.iter().enumerate().fold(plain, |sum, (i, hop)| {
@@ -157,12 +162,12 @@ impl<'a> Way<'a> {
     }
 
     /// The same where all jitter is the least that there is.
-    pub(crate) fn least_round_trip(&self, there: u64, back: u64) -> Nanos {
+    pub fn least_round_trip(&self, there: u64, back: u64) -> Nanos {
         one_way(self.links, &self.there, there, least) + one_way(self.links, &self.back, back, least)
     }
 
     /// What a full segment takes longer than a probe on all links there but the slowest, which a model counts by itself.
-    pub(crate) fn store_and_forward(&self, segment_ip_bytes: u64, probe_ip_bytes: u64) -> Nanos {
+    pub fn store_and_forward(&self, segment_ip_bytes: u64, probe_ip_bytes: u64) -> Nanos {
         let slowest = self.slowest(segment_ip_bytes).map(|(hop, _)| hop);
         self.there.iter().filter(|&&hop| Some(hop) != slowest).fold(Nanos::ZERO, |sum, hop| {
             let d = hop.direction(self.links);
@@ -171,7 +176,7 @@ impl<'a> Way<'a> {
     }
 
     /// The names of a hop's hosts: `r1->r2`.
-    pub(crate) fn name(&self, hop: Hop) -> String {
+    pub fn name(&self, hop: Hop) -> String {
         format!("{}->{}", hop.from(self.links), hop.to(self.links))
     }
 
@@ -207,45 +212,13 @@ fn shifted(delay: Nanos, by_ns: i64) -> Nanos {
 }
 
 /// Time that an IP packet takes on the wire of a direction; none where it has no rate.
-pub(crate) fn serialisation(direction: &DirectionConfig, ip_bytes: u64) -> Nanos {
+pub fn serialisation(direction: &DirectionConfig, ip_bytes: u64) -> Nanos {
     direction.rate.map_or(Nanos::ZERO, |r| r.serialisation(ip_bytes + u64::from(direction.overhead_bytes)))
-}
-
-/// Two hosts that flows run between, in either direction: what one probe flow measures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pair {
-    /// Where the probes come from: the sender of the first of the flows.
-    pub(crate) from: String,
-    /// Where they are answered.
-    pub(crate) to: String,
-}
-
-impl Pair {
-    /// Every pair of a case once, in the order of its flows.
-    pub(crate) fn all(case: &CaseSpec) -> Vec<Self> {
-        let mut pairs: Vec<Self> = Vec::new();
-        for flow in &case.flows {
-            if !pairs.iter().any(|pair| pair.joins(flow)) {
-                pairs.push(Self { from: flow.from.clone(), to: flow.to.clone() });
-            }
-        }
-        pairs
-    }
-
-    /// Whether a flow runs between the two. A round trip is the same from either end: it takes both paths.
-    pub(crate) fn joins(&self, flow: &FlowSpec) -> bool {
-        (&self.from, &self.to) == (&flow.from, &flow.to) || (&self.from, &self.to) == (&flow.to, &flow.from)
-    }
-}
-
-/// Smallest round trip of a summary.
-pub(crate) fn smallest(summary: Option<RttSummary>) -> Option<Nanos> {
-    summary.map(|s| Nanos(s.min))
 }
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::scenario::Scenario;
+    use crate::scenario::Scenario;
 
     use super::*;
 
@@ -257,8 +230,8 @@ mod tests {
     fn rooms(link: &str) -> Vec<(String, f64, &'static str)> {
         let text = format!("title = 't'\n[link]\nbetween = ['near', 'far']\n{link}\n[flow]\n");
         let case = case(&text);
-        let way = Way::of(&case, &case.flows[0]).unwrap();
-        way.rooms(1448, 52).map(|(hop, bps, by)| (way.name(hop), (bps / 1e3).round() / 1e3, by)).collect()
+        let route = Route::of(&case, &case.flows[0]).unwrap();
+        route.rooms(1448, 52).map(|(hop, bps, by)| (route.name(hop), (bps / 1e3).round() / 1e3, by)).collect()
     }
 
     #[test]
@@ -285,7 +258,7 @@ mod tests {
     fn what_is_corrupted_is_lost_too() {
         let text = "title = 't'\n[link]\nbetween = ['a', 'b']\nloss = '10%'\ncorrupt = '10%'\n[flow]\n";
         let case = case(text);
-        let loss = Way::of(&case, &case.flows[0]).unwrap().segment_loss();
+        let loss = Route::of(&case, &case.flows[0]).unwrap().segment_loss();
         let SegmentLoss::Independent(p) = loss else { panic!("{loss:?}") };
         assert!((p - 0.19).abs() < 1e-12, "{p}");
     }

@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use crate::{Cli, Outcome, exit, output};
+use crate::{Cli, Outcome, exit, output, topics};
 
 /// Groups of options, in this order.
 pub const TEST: &str = "Test";
@@ -18,10 +18,12 @@ const WIDEST: u16 = 120;
 
 /// Arguments of `bdp help`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp help measure\n  bdp help lab run")]
+#[command(
+    after_help = "Examples:\n  bdp help measure\n  bdp help lab run\n  bdp help topics\n  bdp help windows"
+)]
 pub struct HelpArgs {
-    /// The subcommand, as 'measure' or 'lab run' [default: bdp itself]
-    #[arg(value_name = "SUBCOMMAND")]
+    /// The subcommand, as 'measure' or 'lab run', or a topic; 'topics' lists them [default: bdp itself]
+    #[arg(value_name = "SUBCOMMAND|TOPIC")]
     path: Vec<String>,
 }
 
@@ -31,6 +33,11 @@ impl HelpArgs {
         let mut root = Cli::command();
         root.build();
         let mut command = &root;
+        if let [name] = &self.path[..]
+            && command.find_subcommand(name).is_none()
+        {
+            return topics::print(name).unwrap_or_else(|| Err(topics::unknown(name)));
+        }
         for name in &self.path {
             command = command.find_subcommand(name).ok_or_else(|| {
                 let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));

@@ -131,25 +131,29 @@ pub struct MeasureArgs {
     #[arg(short = 'V', long, help_heading = help::OUTPUT, hide_short_help = true)]
     verbose: bool,
 
-    /// Print JSON (docs/measurement.md)
+    /// Print JSON ('bdp help measurement')
     #[arg(short = 'J', long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Print a JSON object a line while the test runs, and the measurement at its end (docs/measurement-stream.md)
+    /// Print a JSON object a line while the test runs, and the measurement at its end ('bdp help measurement-stream')
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) json_stream: bool,
 
-    /// Print CSV: a line for each run and direction (docs/measurement.md)
+    /// Print CSV: a line for each run and direction ('bdp help measurement')
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
 
-    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s (docs/interop.md)
+    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s ('bdp help interop')
     #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"], help_heading = help::OUTPUT, hide_short_help = true)]
     format: Option<Format>,
 
     /// Write an HTML page to this file, too
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) report: Option<std::path::PathBuf>,
+
+    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) prometheus: Option<PathBuf>,
 
     /// Name of the run for 'bdp show' and --baseline
     #[arg(long, value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
@@ -208,8 +212,8 @@ fn concat_help() -> String {
 Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags of iperf3 mean the same \
 here, but for -w: here it is the window on the wire.
 
-Figures of --expect: to.goodput, to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of \
-from, and rtt.idle.p95; with --runs N their medians.
+Figures of --expect: to.goodput, to.retransmits, to.window, to.rpm, to.rtt.loaded.p95 (min, p50, p95, p99, max), with -u \
+to.loss and to.jitter, the same of from, and rtt.idle.p95; with --runs N their medians.
 
 Ctrl-C or SIGTERM ends the flow that runs; what was measured is printed and stored, and the exit code is 130 or 143. A \
 second one ends bdp at once."

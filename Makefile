@@ -95,10 +95,6 @@ doc: ## Build the documentation of the code: target/doc
 rules:
 	$(CARGO) test --locked --workspace --test architecture
 
-.PHONY: without-features
-without-features:
-	$(CARGO) check --locked --package bdp --no-default-features
-
 # Beside what tests cover: the static binary as it is installed.
 .PHONY: smoke
 smoke: build ## Try the built binary

@@ -56,7 +56,7 @@ fn configure() -> Result<Arc<ClientConfig>, String> {
             "this machine has no root certificates; install ca-certificates, or name a file of them in {ROOTS_FILE}"
         ));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?

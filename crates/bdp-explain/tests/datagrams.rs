@@ -1,6 +1,7 @@
 //! What is said of datagrams: where they were lost, or what kept more from being sent.
 
 use bdp_explain::{ceiling, explain};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::host_counters::{DeviceCounters, HostCounters};
 use bdp_model::measurement::{Measurement, Way};
@@ -37,7 +38,7 @@ fn measurement(sent_mbps: f64, lost: u64, dropped: Option<u64>) -> Measurement {
 
 fn finding(mut m: Measurement) -> Finding {
     m.ceiling = ceiling(&m);
-    let mut findings = explain(Way::To, &m);
+    let mut findings = explain(&Facts::measured(&m, Way::To).unwrap());
     assert_eq!(findings.len(), 1, "{findings:?}");
     findings.remove(0)
 }

@@ -1,6 +1,7 @@
 //! The rules on hand-made measurements: each shape of samples, and what must be said of it.
 
-use bdp_explain::{ceiling, explain};
+use bdp_explain::ceiling;
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Measurement, Spread, Way};
 use bdp_model::one_way::{EachWay, EachWayReport};
@@ -10,6 +11,11 @@ use bdp_model::udp::OneWayDelay;
 const MSS: u64 = 1448;
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
+
+/// What is found of one direction; nothing where it was not measured.
+fn explain(way: Way, m: &Measurement) -> Vec<Finding> {
+    Facts::measured(m, way).as_ref().map_or_else(Vec::new, bdp_explain::explain)
+}
 
 /// A measurement of ten seconds towards ams1, 24.2 ms away, as the parts of it say.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ use crate::comparison::Values;
 use crate::path::overhead::{Transport, header_bytes};
 use crate::scenario::Family;
 use crate::stats::median;
+use crate::threshold::AT_CEILING;
 use crate::units::Nanos;
 
 /// A knee needs this many points.
@@ -285,7 +286,7 @@ impl Curve {
     /// Whether a point has all that its path can carry, so that nothing beyond it gains.
     pub fn is_full(&self, index: usize) -> bool {
         let goodput = self.points.get(index).map(|p| p.goodput_bps.p50);
-        goodput.zip(self.ceiling_bps()).is_some_and(|(goodput, ceiling)| goodput >= KNEE_SHARE * ceiling)
+        goodput.zip(self.ceiling_bps()).is_some_and(|(goodput, ceiling)| goodput >= AT_CEILING * ceiling)
     }
 
     /// The best median goodput, bit/s; 0 of no points.

@@ -4,16 +4,21 @@
 #![forbid(unsafe_code)]
 
 pub mod arrivals;
+pub mod caveat;
 pub mod comparison;
 pub mod curve;
+pub mod ends;
 pub mod expectation;
+pub mod facts;
 pub mod figure;
 pub mod finding;
+pub mod flow;
 pub mod histogram;
 pub mod host_counters;
 pub mod instrument;
 pub mod link;
 pub mod measurement;
+pub mod method;
 pub mod mtu_search;
 pub mod one_way;
 pub mod order;
@@ -24,8 +29,11 @@ pub mod ramp_up;
 mod random;
 pub mod rate_search;
 pub mod record;
+pub mod route;
 pub mod scenario;
+pub mod segment;
 pub mod stats;
+pub mod threshold;
 pub mod udp;
 pub mod units;
 

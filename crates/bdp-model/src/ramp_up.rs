@@ -1,10 +1,9 @@
 //! The beginning of a flow, told apart from the rest: slow start, by its effect on the goodput.
 
 use crate::record::ReceiverSample;
+use crate::threshold::REACHED;
 use crate::units::Nanos;
 
-/// Part of its later rate that a flow has to reach.
-const REACHED: f64 = 0.9;
 /// Fewer intervals tell no later rate.
 const LEAST_INTERVALS: usize = 10;
 

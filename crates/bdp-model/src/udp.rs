@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::method::TimestampSource;
+use crate::threshold::SENT_AS_ASKED;
 use crate::units::Nanos;
 
 /// A UDP flow as it was asked for.
@@ -73,8 +75,8 @@ pub struct UdpReport {
     pub send_gap_ns: Option<Distribution>,
     /// Most datagrams given to the kernel by one call.
     pub burst_max: u64,
-    /// Where the receiver's times come from: `kernel` (`SO_TIMESTAMPNS`) or `read`.
-    pub timestamps: String,
+    /// Where the receiver's times come from.
+    pub timestamps: TimestampSource,
     /// `SO_RCVBUF` of the receiving socket.
     pub receive_buffer_bytes: Option<u64>,
     /// The trials of a search, in order; empty where none was asked for.
@@ -127,12 +129,9 @@ impl Trial {
 
     /// Whether the sender did not reach what was asked of it.
     pub fn fell_short(&self) -> bool {
-        self.rate_bps.is_some_and(|asked| self.sent_bps < ENOUGH * asked)
+        self.rate_bps.is_some_and(|asked| self.sent_bps < SENT_AS_ASKED * asked)
     }
 }
-
-/// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
-const ENOUGH: f64 = 0.98;
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

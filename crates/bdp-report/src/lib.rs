@@ -1,11 +1,13 @@
 //! Tables, charts and JSON from records and measurements. Nothing here measures, asks for the time or touches a file.
 #![forbid(unsafe_code)]
 
+mod caveat;
 mod chart;
 mod comparison;
 mod csv;
 mod curves;
 mod date;
+mod flows;
 mod grid;
 mod html;
 mod instrument;
@@ -32,14 +34,14 @@ pub use curves::curves;
 pub use date::utc;
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
-pub use json::{CASES_SCHEMA, json};
+pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json, measurements_json,
-    measurements_text, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
+    measurements_json, measurements_text, quote,
 };
-pub use number::typed_size;
-pub use ping::{csv_of_ping, ping_text};
+pub use number::{RateUnit, typed_size};
+pub use ping::{csv_of_ping, ping_text, probe_line};
 pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;

@@ -1,8 +1,10 @@
 //! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
 
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 
+use crate::caveat::window_shortfall;
 use crate::grid::{tame, wrap};
 use crate::number::{asked_size, percent, size};
 use crate::style::{Style, Tint};
@@ -94,13 +96,13 @@ fn missed(point: &Point<'_>) -> Vec<String> {
 fn windows(points: &[Point<'_>]) -> Vec<String> {
     struct Group<'a> {
         scenario: &'a str,
-        note: Option<&'a str>,
+        note: Option<&'a WindowShortfall>,
         pairs: Vec<String>,
     }
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in points {
         for record in point.valid().filter(|r| r.window.reached == Some(false)) {
-            let note = record.window.note.as_deref();
+            let note = record.window.note.as_ref();
             let bytes = |b: Option<u64>, how: fn(u64) -> String| b.map_or_else(|| "?".to_owned(), how);
             let pair = format!(
                 "{} of {}",
@@ -122,7 +124,8 @@ fn windows(points: &[Point<'_>]) -> Vec<String> {
     groups
         .into_iter()
         .map(|g| {
-            let why = g.note.map_or_else(|| "no reason recorded".to_owned(), tame);
+            let why =
+                g.note.map_or_else(|| "no reason recorded".to_owned(), |note| tame(&window_shortfall(note)));
             format!("{}: {} on the wire; {why}", tame(g.scenario), g.pairs.join(", "))
         })
         .collect()

@@ -49,7 +49,7 @@ pub(crate) fn asked_size(bytes: u64) -> String {
 
 /// The unit in which a table's rates are printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct RateUnit {
+pub struct RateUnit {
     /// As in the heading.
     pub name: &'static str,
     /// In bit/s.
@@ -57,6 +57,23 @@ pub(crate) struct RateUnit {
 }
 
 impl RateUnit {
+    /// By the letter of iperf3's `-f`: bits by a small one, SI prefixes; bytes by a large one, IEC prefixes.
+    pub fn of_letter(letter: char) -> Option<Self> {
+        const KIB: f64 = 8.0 * 1024.0;
+        let (name, bps) = match letter {
+            'k' => ("kbit/s", 1e3),
+            'm' => ("Mbit/s", 1e6),
+            'g' => ("Gbit/s", 1e9),
+            't' => ("Tbit/s", 1e12),
+            'K' => ("KiB/s", KIB),
+            'M' => ("MiB/s", KIB * 1024.0),
+            'G' => ("GiB/s", KIB * 1024.0 * 1024.0),
+            'T' => ("TiB/s", KIB * 1024.0 * 1024.0 * 1024.0),
+            _ => return None,
+        };
+        Some(Self { name, bps })
+    }
+
     /// Mbit/s, or kbit/s where no rate reaches 1 Mbit/s.
     pub fn fitting(rates_bps: impl IntoIterator<Item = f64>) -> Self {
         let largest = rates_bps.into_iter().filter(|r| r.is_finite()).fold(0.0, f64::max);

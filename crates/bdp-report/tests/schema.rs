@@ -2,7 +2,9 @@
 
 mod fixture;
 
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::link::Loss;
+use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
 use bdp_report::json;
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -33,7 +35,8 @@ fn everything() -> Vec<Record> {
     };
     let mut short = record(&swept);
     short.window.reached = Some(false);
-    short.window.note = Some("tcp_rmem ends at 128 KiB".to_owned());
+    short.window.note =
+        Some(WindowShortfall::NotCalibrated { seen_bytes: 1, best_bytes: 2, buffer_bytes: 3 });
     let mut udp = record(&Recipe { scenario: "s1-udp", ..Recipe::default() });
     let times = bdp_model::udp::Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     udp.flows[0].udp = Some(bdp_model::udp::UdpReport {
@@ -43,7 +46,7 @@ fn everything() -> Vec<Record> {
         delay_variation_ns: Some(times),
         one_way_delay_ns: Some(Default::default()),
         send_gap_ns: Some(times),
-        timestamps: "kernel".to_owned(),
+        timestamps: TimestampSource::Kernel,
         ..Default::default()
     });
     udp.case.flows[0].udp =

@@ -2,11 +2,12 @@
 
 mod fixture;
 
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::record::{Published, Record};
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 
-const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
+const UNICODE: Style = Style { unicode: true, ..Style::plain() };
 
 fn narrow(width: u16) -> Style {
     Style { width, ..Style::plain() }
@@ -30,7 +31,8 @@ fn troubles() -> Vec<Record> {
     let mut short = record(&Recipe { window: Some(30_720), ..at("s3-30k", 1, 1, 1.4e6) });
     short.window.on_the_wire_bytes = Some(20 * MSS);
     short.window.reached = Some(false);
-    short.window.note = Some("calibration ended 1 segment short after 12 steps".to_owned());
+    short.window.note =
+        Some(WindowShortfall::Text("calibration ended 1 segment short after 12 steps".to_owned()));
     vec![
         record(&at("s1-64k", 1, 1, 3.004e6)),
         invalid(&at("s1-64k", 2, 1, 0.7e6), "5.2 % released over 1 ms late (bound 1 %)"),
@@ -263,4 +265,33 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     assert!(!text.contains("memory"), "{text}");
     let curve = &bdp_report::sweep_json(None, &curves, &records, &[])["curves"][0];
     assert_eq!(curve["unmeasured"].as_array().unwrap().len(), 6);
+}
+
+/// A record of this many flows from near to far, the next one always 1 Mbit/s faster.
+fn of_flows(count: u32) -> Record {
+    let mut record = record(&Recipe::default());
+    let (flow, spec) = (record.flows[0].clone(), record.case.flows[0].clone());
+    record.flows.clear();
+    record.case.flows.clear();
+    for number in 1..=count {
+        let mut flow = flow.clone();
+        flow.goodput_bps = f64::from(number) * 1e6;
+        flow.retransmits = Some(u64::from(number));
+        record.flows.push(flow);
+        record.case.flows.push(spec.clone());
+    }
+    record
+}
+
+#[test]
+fn flows_have_a_row_each_where_a_case_has_several() {
+    let text = |count, style: &Style| table(&[of_flows(count)], style);
+    insta::assert_snapshot!(text(3, &Style::plain()));
+    let narrow = text(3, &narrow(40));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+    let many = text(17, &Style::plain());
+    for row in ["slowest of 17", "median", "fastest"] {
+        assert_eq!(many.matches(row).count(), 1, "{row} in\n{many}");
+    }
+    assert!(!text(1, &Style::plain()).contains("flows of"));
 }

@@ -7,13 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
-use bdp_engine::remote::Agents;
-use bdp_engine::{EngineError, expect_answer};
+use bdp_agent::expect_answer;
+use bdp_agent::remote::Agents;
+use bdp_flow::error::EngineError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
+use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
-use bdp_wire::control::{Answer, ListenOrder, Request, SendOrder, Sent};
+use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
 
 use crate::RunError;
 
@@ -211,35 +213,48 @@ impl Twin {
             .route("near", "far")
             .ok_or_else(|| RunError::Case("the twin's hosts are not joined".to_owned()))?;
         let deadline = (duration + patience + patience).to_duration();
-        let listen = Request::Listen(ListenOrder {
-            address: (to, 0).into(),
+        let receive = FlowOrder {
+            flow: 0,
+            role: Role::Receive,
+            source: StreamSource::Listen {
+                address: (to, 0).into(),
+                patience,
+                tcp_rmem_bytes: Some(buffer_bytes),
+            },
             streams: 1,
-            tcp_rmem_bytes: Some(buffer_bytes),
-            mss: self.conditions.mss_option,
             duration: duration + patience,
             omit: Nanos::ZERO,
             interval: Nanos::millis(100),
-            patience,
-            datagrams: false,
-        });
-        let port =
-            expect_answer!(self.agents.call("far", listen, deadline)?, Answer::Listening { port } => port)?;
-        let send = Request::Send(SendOrder {
-            to: (to, port).into(),
-            start: Nanos::ZERO,
-            streams: 1,
+            bytes: None,
             length_bytes: 64 << 10,
+            window_bytes: None,
+            socket_buffer_bytes: None,
             mss: self.conditions.mss_option,
-            congestion: "reno".to_owned(),
+            congestion: None,
             nodelay: false,
-            duration,
-            bytes: Some(bytes),
-            interval: Nanos::millis(2),
-            patience,
+            dscp: None,
+            zerocopy: Zerocopy::Off,
+            check_payload: false,
+            cpus: None,
+            pacing_bps: None,
             datagrams: None,
-        });
-        let sent = expect_answer!(self.agents.call("near", send, deadline)?, Answer::Sent(sent) => sent)?;
-        self.agents.call("far", Request::Collect { port }, deadline)?;
+        };
+        let listening = self.agents.call("far", Request::Prepare(Box::new(receive.clone())), deadline)?;
+        let port = expect_answer!(listening, Answer::Listening { port } => port)?;
+        let send = FlowOrder {
+            role: Role::Send,
+            source: StreamSource::Connect { to: (to, port).into(), start: Nanos::ZERO, patience },
+            duration,
+            interval: Nanos::millis(2),
+            bytes: Some(bytes),
+            congestion: Some("reno".to_owned()),
+            ..receive
+        };
+        self.agents.call("near", Request::Prepare(Box::new(send)), deadline)?;
+        self.agents.call("near", Request::Begin { flow: 0 }, deadline)?;
+        let sent = self.agents.call("near", Request::Collect { flow: 0 }, deadline)?;
+        let sent = expect_answer!(sent, Answer::Sent(sent) => sent)?;
+        self.agents.call("far", Request::Collect { flow: 0 }, deadline)?;
         settled_window(&sent).ok_or_else(|| {
             RunError::Engine(EngineError::Refused(
                 "this kernel does not tell the sender's view of the window (Linux 5.4 does)".to_owned(),

@@ -4,32 +4,35 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bdp_engine::expect_answer;
-use bdp_engine::remote::{Agents, Pending};
+use bdp_agent::expect_answer;
+use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
+use bdp_model::method::WindowMechanism;
+use bdp_model::payload::Zerocopy;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
+use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
+use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 
 use bdp_lab::machine::{self, HostCpu};
-use bdp_wire::control::{
-    Answer, DatagramFlow, ListenOrder, ProbeOrder, Probed, Received, Request, SendOrder, Sent,
-};
+use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
+use bdp_wire::datagram::DatagramOrder;
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
-use crate::way::{Pair, Way};
+use crate::pair::Pair;
 use crate::window::{self, Means};
 use crate::{RunError, observe, verdict};
 
-/// From one sample to the next.
-const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
 /// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
 /// elsewhere.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
@@ -142,14 +145,15 @@ impl Conductor {
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
-        let way = Way::of(plan.case, spec);
-        let delivery = way.as_ref().and_then(Way::delivered).unwrap_or(Delivered::Segments);
+        let route = Route::of(plan.case, spec);
+        let last = route.as_ref().and_then(Route::last);
+        let delivery = last.map_or(Delivered::Segments, |(link, direction)| Delivered::over(link, direction));
         let conditions = Conditions {
             target_bytes,
             delivery,
-            mss_bytes: window::planned_mss(plan.case, spec),
+            mss_bytes: segment::planned_mss(plan.case, spec),
             mss_option: spec.mss,
-            mtu: way.map_or(1500, |way| way.mtu()),
+            mtu: route.map_or(1500, |route| route.mtu()),
             family: plan.case.family,
             receiver_sysctls: sysctls(&spec.to),
             sender_sysctls: sysctls(&spec.from),
@@ -245,7 +249,7 @@ impl Conductor {
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {
             e.met = None;
         }
-        Record {
+        let mut record = Record {
             valid: fidelity.valid,
             fidelity,
             goodput_bps: goodput,
@@ -257,7 +261,9 @@ impl Conductor {
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             ..blank(case, attempt, environment)
-        }
+        };
+        verdict::explain_flows(&mut record);
+        record
     }
 }
 
@@ -334,6 +340,11 @@ impl PairProbed {
 }
 
 impl Session<'_> {
+    /// Of the probes between a pair of hosts: behind those of the flows.
+    fn probe_number(&self, pair: u32) -> u32 {
+        self.case.flows.len() as u32 + pair
+    }
+
     fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
         let mut echoes = Vec::new();
         for pair in Pair::all(self.case) {
@@ -354,11 +365,12 @@ impl Session<'_> {
         duration: Nanos,
     ) -> Result<Vec<Pending>, RunError> {
         let mut probing = Vec::new();
-        for (echo, i) in echoes.iter().zip(0u64..) {
+        for (echo, i) in echoes.iter().zip(0u32..) {
             let order = Request::Probe(ProbeOrder {
+                flow: self.probe_number(i),
                 kind: self.case.probe,
                 to: echo.to,
-                offset: Nanos(interval.as_ns() * i / echoes.len() as u64),
+                offset: Nanos(interval.as_ns() * u64::from(i) / echoes.len() as u64),
                 interval,
                 duration,
                 patience: probe_patience(self.case),
@@ -409,45 +421,27 @@ impl Session<'_> {
         let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
         let deadline = (last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
-        let mut ports = Vec::new();
-        for (flow, calibration) in flows.iter().zip(calibrations) {
+        let mut listening = Vec::new();
+        for ((flow, calibration), number) in flows.iter().zip(calibrations).zip(0..) {
             let address = route(testbed, &flow.from, &flow.to)?.1;
-            let order = Request::Listen(ListenOrder {
+            let source = StreamSource::Listen {
                 address: (address, 0).into(),
-                streams: flow.streams,
-                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
-                mss: flow.mss,
-                duration: flow.duration,
-                omit: flow.omit,
-                interval: SAMPLE_INTERVAL,
                 patience: flow.start + PATIENCE,
-                datagrams: flow.udp.is_some(),
-            });
+                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
+            };
+            let order = Request::Prepare(Box::new(order(flow, number, Role::Receive, source)));
             let answer = self.agents.call(&flow.to, order, deadline)?;
-            ports.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
+            listening.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
         }
         let mut collecting: Vec<Pending> = Vec::new();
         let mut sending: Vec<Pending> = Vec::new();
-        for (flow, &(address, port)) in flows.iter().zip(&ports) {
-            collecting.push(self.agents.ask(&flow.to, Request::Collect { port })?);
-            let order = Request::Send(SendOrder {
-                to: (address, port).into(),
-                start: flow.start,
-                streams: flow.streams,
-                length_bytes: flow.length.as_bytes(),
-                mss: flow.mss,
-                congestion: flow.congestion.clone(),
-                nodelay: flow.nodelay,
-                duration: flow.duration,
-                bytes: flow.bytes.map(|b| b.as_bytes()),
-                interval: SAMPLE_INTERVAL,
-                patience: PATIENCE,
-                datagrams: flow.udp.map(|udp| DatagramFlow {
-                    payload_bytes: udp.datagram_bytes,
-                    rate_bps: udp.rate.as_bps(),
-                }),
-            });
-            sending.push(self.agents.ask(&flow.from, order)?);
+        for ((flow, &to), number) in flows.iter().zip(&listening).zip(0..) {
+            collecting.push(self.agents.ask(&flow.to, Request::Collect { flow: number })?);
+            let source = StreamSource::Connect { to: to.into(), start: flow.start, patience: PATIENCE };
+            let order = Request::Prepare(Box::new(order(flow, number, Role::Send, source)));
+            let _prepared = self.agents.ask(&flow.from, order)?;
+            let _begun = self.agents.ask(&flow.from, Request::Begin { flow: number })?;
+            sending.push(self.agents.ask(&flow.from, Request::Collect { flow: number })?);
         }
         // Until they are stopped: a flow's time begins with its first byte, however late that comes.
         let probing = self.start_probes(echoes, loaded_probe_interval(self.case), last_end + PATIENCE)?;
@@ -456,12 +450,16 @@ impl Session<'_> {
             let answer = self.agents.fetch(pending, deadline)?;
             received.push(expect_answer!(answer, Answer::Received(r) => r)?);
         }
-        let mut stopped: Vec<&str> = Vec::new();
-        for flow in flows {
-            if !stopped.contains(&flow.from.as_str()) {
-                self.agents.call(&flow.from, Request::Stop, deadline)?;
-                stopped.push(&flow.from);
-            }
+        let mut stopping = Vec::new();
+        for (flow, number) in flows.iter().zip(0..) {
+            stopping.push(self.agents.ask(&flow.from, Request::Stop { flow: number })?);
+        }
+        for (echo, i) in echoes.iter().zip(0..) {
+            let stop = Request::Stop { flow: self.probe_number(i) };
+            stopping.push(self.agents.ask(&echo.pair.from, stop)?);
+        }
+        for pending in stopping {
+            self.agents.fetch(pending, deadline)?;
         }
         let mut outcome = Vec::new();
         for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
@@ -497,6 +495,40 @@ impl Session<'_> {
             Answer::Counters { rx_packets, tx_packets, tx_dropped, .. } =>
                 DeviceReading { rx_packets, tx_packets, tx_dropped }
         )?)
+    }
+}
+
+/// What the agent at one end of a flow is to do.
+fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> FlowOrder {
+    let sends = role == Role::Send;
+    FlowOrder {
+        flow: number,
+        role,
+        source,
+        streams: spec.streams,
+        duration: spec.duration,
+        // Only the receiver knows when the first byte came.
+        omit: if sends { Nanos::ZERO } else { spec.omit },
+        interval: LAB_SAMPLE_INTERVAL,
+        bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
+        length_bytes: spec.length.as_bytes(),
+        window_bytes: None,
+        socket_buffer_bytes: None,
+        mss: spec.mss,
+        congestion: Some(spec.congestion.clone()).filter(|_| sends),
+        nodelay: spec.nodelay,
+        dscp: None,
+        // Copies keep what a case costs the same on every kernel.
+        zerocopy: Zerocopy::Off,
+        check_payload: false,
+        cpus: None,
+        pacing_bps: None,
+        datagrams: spec.udp.map(|udp| DatagramOrder {
+            payload_bytes: Some(udp.datagram_bytes),
+            rate_bps: Some(udp.rate.as_bps()),
+            dont_fragment: false,
+            path_mtu: None,
+        }),
     }
 }
 
@@ -549,12 +581,12 @@ fn flow_record(
 ) -> FlowRecord {
     let window = match spec.udp {
         // Datagrams have no window.
-        Some(_) => WindowReport { method: "none".to_owned(), ..Default::default() },
+        Some(_) => WindowReport { method: WindowMechanism::None, ..Default::default() },
         None => window_report(case, spec, means, calibration, &received, &sent),
     };
     let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
     // All hosts of the lab have one clock.
-    let udp = bdp_engine::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
+    let udp = bdp_flow::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),
@@ -574,6 +606,13 @@ fn flow_record(
         received: received.samples,
         sent: sent.samples,
         udp,
+        needless_retransmits: sent.needless_retransmits,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
+        findings: Vec::new(),
     }
 }
 
@@ -588,7 +627,7 @@ fn window_report(
     let mut seen = sent.windows_seen(spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     // Of a full segment: below one, senders shrink theirs.
-    let mss = window::planned_mss(case, spec);
+    let mss = segment::planned_mss(case, spec);
     let target = match means {
         Means::Autotuned => None,
         Means::Receiver { target_bytes } => Some(target_bytes),
@@ -596,17 +635,13 @@ fn window_report(
     };
     let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
     let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
-        (None, _) => "the sender never saw a window after omit".to_owned(),
-        (Some(seen), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => format!(
-            "this kernel gave {} bytes at best, with a buffer of {}; {seen} were on the wire",
-            c.window_bytes, c.buffer_bytes
-        ),
-        (Some(seen), Some(c)) => format!(
-            "{seen} bytes on the wire where the twin without delay had {}: the receiver did not keep up, \
-             or the flow was too short for its window to open",
-            c.window_bytes
-        ),
-        (Some(seen), None) => format!("the sender saw {seen} bytes behind the clamp"),
+        (None, _) => WindowShortfall::NoneSeen,
+        (Some(seen_bytes), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => {
+            let (best_bytes, buffer_bytes) = (c.window_bytes, c.buffer_bytes);
+            WindowShortfall::NotCalibrated { seen_bytes, best_bytes, buffer_bytes }
+        }
+        (Some(seen_bytes), Some(c)) => WindowShortfall::BelowTwin { seen_bytes, twin_bytes: c.window_bytes },
+        (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
     });
     WindowReport {
         asked_bytes: spec.window.map(|w| w.as_bytes()),
@@ -614,11 +649,10 @@ fn window_report(
         on_the_wire_bytes: on_the_wire,
         on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
         method: match means {
-            Means::Autotuned => "autotuned",
-            Means::Receiver { .. } => "tcp_rmem",
-            Means::Path { .. } => "path clamp",
-        }
-        .to_owned(),
+            Means::Autotuned => WindowMechanism::Autotuned,
+            Means::Receiver { .. } => WindowMechanism::TcpRmem,
+            Means::Path { .. } => WindowMechanism::PathClamp,
+        },
         reached,
         note,
     }
@@ -638,19 +672,19 @@ pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
 pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.round_trip(there, back))
 }
 
 /// The least that jitter can make of it.
 pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
 }
 
 /// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
 pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
-    let ip = window::ip_header_bytes(case.family);
+    let ip = segment::ip_header_bytes(case.family);
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
     }
@@ -662,7 +696,7 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
             + if on("tcp_window_scaling") { 4 } else { 0 }
             + if sack { 4 } else { 0 }
     };
-    let both = ip + 20 + options(&|extension| window::both_use(case, flow, extension));
+    let both = ip + 20 + options(&|extension| segment::both_use(case, flow, extension));
     (both, both)
 }
 

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_engine::session::{self, Credentials, Progress, SessionError};
-use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_explain::explain;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::progress::Progress;
+use bdp_model::caveat::Caveat;
+use bdp_model::facts::Facts;
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
 
 use crate::RunError;
+use crate::session::{self, Credentials};
 
 /// What is measured, and how often.
 #[derive(Debug, Clone)]
@@ -74,10 +79,7 @@ pub fn measure_once(
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    let mut measurement = match request.url {
-        Some(_) => session::download::measure(request, progress, cancel)?,
-        None => session::measure(request, credentials, progress, cancel)?,
-    };
+    let mut measurement = session::measure(request, credentials, progress, cancel)?;
     complete(&mut measurement, label, repetition);
     Ok(measurement)
 }
@@ -88,14 +90,11 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
-        measurement.caveats.push(
-            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
-             retransmissions and path MTU are those between bdp and ssh on the same machine"
-                .to_owned(),
-        );
+        measurement.caveats.push(Caveat::SshTunnel);
     }
+    let facts = |d: &DirectionResult| Facts::measured(measurement, d.direction);
     let findings: Vec<_> =
-        measurement.directions.iter().map(|d| bdp_explain::explain(d.direction, measurement)).collect();
+        measurement.directions.iter().map(|d| facts(d).as_ref().map_or_else(Vec::new, explain)).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
         direction.findings = findings;
     }

@@ -1,11 +1,19 @@
-//! A question at the terminal whose answer is not shown.
+//! The terminal: how wide it is, and a question at it whose answer is not shown.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
 
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 use crate::{Result, SysError};
+
+/// Columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
+pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
+    tcgetwinsize(descriptor).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
+}
 
 /// The longest answer that is taken.
 const LONGEST: usize = 1024;

@@ -1,17 +1,21 @@
-//! What a session says to an agent. Every request has a number; its answer carries the same one, and answers may
-//! come in any order, because long work goes on while others are asked.
+//! What an agent is asked and answers, on a machine (`docs/protocol.md`) and on a host of the lab. Every request has a number; its
+//! answer carries the same one, and answers may come in any order, because long work goes on while others are asked.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
-use bdp_model::payload::PayloadCheck;
+use bdp_model::measurement::HostFacts;
+use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
+use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::udp::Distribution;
 use bdp_model::units::Nanos;
 use serde::{Deserialize, Serialize};
+
+use crate::datagram::DatagramOrder;
 
 /// A request with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,11 +26,31 @@ pub struct Numbered<T> {
     pub body: T,
 }
 
-/// What an agent can be asked.
+/// What an agent can be asked. Whoever has been admitted to a session may send the first five, which name no address to connect
+/// or send to, no file and no setting of the machine; the rest, and the orders that say so, are for the owner of the host alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Answer probes on this address until the agent ends: datagrams with themselves, connections by taking them.
+    /// What the agent's machine is, and what it did since the session began. -> [`Answer::Facts`]
+    Facts,
+    /// Expect a flow's streams. -> [`Answer::Done`], or [`Answer::Listening`] where they come to a port of the flow's own
+    Prepare(Box<FlowOrder>),
+    /// Begin the flow once its streams have come. -> [`Answer::Done`]
+    Begin {
+        /// The flow.
+        flow: u32,
+    },
+    /// The flow's outcome, when it has ended. -> [`Answer::Received`] or [`Answer::Sent`]
+    Collect {
+        /// The flow.
+        flow: u32,
+    },
+    /// End the flow, or the probes of this number, now. -> [`Answer::Done`]
+    Stop {
+        /// The flow.
+        flow: u32,
+    },
+    /// Owner: answer probes on this address until the agent ends: datagrams with themselves, connections by taking them.
     /// -> [`Answer::Listening`]
     Echo {
         /// Where; port 0 lets the kernel choose.
@@ -34,25 +58,14 @@ pub enum Request {
         /// What the probes are made of.
         kind: ProbeKind,
     },
-    /// Send probes to an echo and time them. -> [`Answer::Probed`]
+    /// Owner: send probes to an echo and time them. -> [`Answer::Probed`]
     Probe(ProbeOrder),
-    /// Prepare to receive a flow. -> [`Answer::Listening`]
-    Listen(ListenOrder),
-    /// Wait for the end of the flow received on this port. -> [`Answer::Received`]
-    Collect {
-        /// The port that [`Answer::Listening`] named.
-        port: u16,
-    },
-    /// Send a flow. -> [`Answer::Sent`]
-    Send(SendOrder),
-    /// End the flows being sent and the probes, now. -> [`Answer::Done`]
-    Stop,
-    /// Read sysctls. -> [`Answer::Sysctls`]
+    /// Owner: read sysctls. -> [`Answer::Sysctls`]
     ReadSysctls {
         /// Dotted names.
         names: Vec<String>,
     },
-    /// Read the counters of a device. -> [`Answer::Counters`]
+    /// Owner: read the counters of a device. -> [`Answer::Counters`]
     ReadCounters {
         /// Its name.
         device: String,
@@ -62,6 +75,8 @@ pub enum Request {
 /// Probes at a steady rate, each answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeOrder {
+    /// Their number, by which they are stopped; flows have others.
+    pub flow: u32,
     /// What they are made of.
     pub kind: ProbeKind,
     /// The echo.
@@ -76,67 +91,100 @@ pub struct ProbeOrder {
     pub patience: Nanos,
 }
 
-/// How to receive a flow.
+/// A flow as an agent is to carry it out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ListenOrder {
-    /// Where; port 0 lets the kernel choose.
-    pub address: SocketAddr,
-    /// Connections to accept.
+pub struct FlowOrder {
+    /// Its number within the session; each is used once.
+    pub flow: u32,
+    /// What the agent does.
+    pub role: Role,
+    /// Where its streams come from.
+    #[serde(default, skip_serializing_if = "StreamSource::is_session")]
+    pub source: StreamSource,
+    /// Connections.
     pub streams: u32,
-    /// Fixes the receive buffer through the namespace's `tcp_rmem`, autotuning off.
-    pub tcp_rmem_bytes: Option<u64>,
-    /// `TCP_MAXSEG`.
-    pub mss: Option<u32>,
-    /// End after this time since the first byte, or since the connections were made where none comes.
+    /// How long, omit included.
     pub duration: Nanos,
     /// Beginning that does not count.
     pub omit: Nanos,
     /// From one sample to the next.
     pub interval: Nanos,
-    /// How long to wait for the connections.
-    pub patience: Nanos,
-    /// Whether its streams are of datagrams, each on a port of its own.
-    #[serde(default)]
-    pub datagrams: bool,
-}
-
-/// Datagrams of a flow of the lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DatagramFlow {
-    /// Payload of each.
-    pub payload_bytes: u32,
-    /// Payload of each stream, bit/s.
-    pub rate_bps: u64,
-}
-
-/// How to send a flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SendOrder {
-    /// The receiver.
-    pub to: SocketAddr,
-    /// When to connect, since the order came.
-    pub start: Nanos,
-    /// Connections.
-    pub streams: u32,
+    /// A sender ends after so many bytes, if sooner.
+    pub bytes: Option<u64>,
     /// Bytes of one write.
     pub length_bytes: u64,
+    /// A receiver's window on the wire, each stream.
+    pub window_bytes: Option<u64>,
+    /// `SO_SNDBUF` and `SO_RCVBUF`.
+    pub socket_buffer_bytes: Option<u64>,
     /// `TCP_MAXSEG`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss: Option<u32>,
-    /// `TCP_CONGESTION`.
-    pub congestion: String,
+    /// A sender's `TCP_CONGESTION`.
+    pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// Least time to send.
-    pub duration: Nanos,
-    /// Send so many bytes in total and close.
-    pub bytes: Option<u64>,
-    /// From one sample to the next.
-    pub interval: Nanos,
-    /// Deadline of each connect, and how long past `duration` the receiver may take to end the flow.
-    pub patience: Nanos,
-    /// Its streams are of datagrams.
+    /// Differentiated services code point.
+    pub dscp: Option<u8>,
+    /// How a sender gives its bytes to the kernel.
     #[serde(default)]
-    pub datagrams: Option<DatagramFlow>,
+    pub zerocopy: Zerocopy,
+    /// Whether the payload is [`crate::pattern`], and a receiver checks every byte.
+    #[serde(default)]
+    pub check_payload: bool,
+    /// Processors that the flow's threads are kept to, in turn.
+    #[serde(default)]
+    pub cpus: Option<CpuList>,
+    /// Rate that a sender's connections are held to, each, bit/s.
+    #[serde(default)]
+    pub pacing_bps: Option<u64>,
+    /// Its streams are of datagrams, as these are ordered; null where they are connections.
+    #[serde(default)]
+    pub datagrams: Option<DatagramOrder>,
+}
+
+/// What an end does in a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads.
+    Receive,
+    /// Writes.
+    Send,
+}
+
+/// Where an agent gets the streams of a flow from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamSource {
+    /// From the session's client, each with a [`crate::session::Ticket`] or opened as [`crate::datagram`] says.
+    #[default]
+    Session,
+    /// Owner: from whoever connects to a port of the flow's own; streams of datagrams have one each, this one and those behind it.
+    Listen {
+        /// Where; port 0 lets the kernel choose.
+        address: SocketAddr,
+        /// How long the streams are awaited.
+        patience: Nanos,
+        /// Fixes the receive buffer through the namespace's `tcp_rmem`, autotuning off.
+        tcp_rmem_bytes: Option<u64>,
+    },
+    /// Owner: connects to an agent that listens.
+    Connect {
+        /// The receiver.
+        to: SocketAddr,
+        /// When, since the flow was begun.
+        start: Nanos,
+        /// Deadline of each connect, and how long past the duration the receiver may take to end the flow.
+        patience: Nanos,
+    },
+}
+
+impl StreamSource {
+    /// Whether any client of a session may order it.
+    pub fn is_session(&self) -> bool {
+        *self == Self::Session
+    }
 }
 
 /// What an agent answers.
@@ -145,6 +193,8 @@ pub struct SendOrder {
 pub enum Answer {
     /// Done.
     Done,
+    /// Of the agent's machine.
+    Facts(Box<HostFacts>),
     /// Ready on this port.
     Listening {
         /// The port.
@@ -247,17 +297,17 @@ pub struct Received {
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     #[serde(default)]
     pub window_scaling: Option<bool>,
-    /// How bytes were read: `MSG_TRUNC` counts them without copying.
+    /// How bytes were read.
     #[serde(default)]
-    pub method: String,
+    pub method: ReceiveMethod,
     /// Threads that read.
     #[serde(default)]
     pub threads: Option<u32>,
     /// What came of holding every byte against [`crate::pattern`]; null where that was not asked for.
     #[serde(default)]
     pub check: Option<PayloadCheck>,
-    /// Why the flow ended: `duration`, `closed`, `reset`, `stopped`.
-    pub ended: String,
+    /// Why the flow ended.
+    pub ended: EndReason,
     /// MTU of the first stream's path as this end's kernel knows it.
     #[serde(default)]
     pub path_mtu: Option<u32>,
@@ -388,9 +438,9 @@ pub struct Sent {
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     #[serde(default)]
     pub window_scaling: Option<bool>,
-    /// How bytes were given to the kernel: `write` copies them, `splice` and `sendfile` do not.
+    /// How bytes were given to the kernel.
     #[serde(default)]
-    pub method: String,
+    pub method: SendMethod,
     /// Threads that sent.
     #[serde(default)]
     pub threads: Option<u32>,

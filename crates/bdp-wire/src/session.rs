@@ -1,18 +1,10 @@
-//! bdp's own protocol between two machines, specified in `docs/protocol.md`: what opens a connection, who may use a
-//! server, and what a client may ask of one.
-//!
-//! A server gets its own narrow set of requests, [`Request`]: none of them names an address to connect or send to, a
-//! file, or a setting of the machine.
+//! bdp's own protocol between two machines, specified in `docs/protocol.md`: what opens a connection and who may use a
+//! server. What an admitted client may ask is [`crate::control`].
 
 use std::fmt;
 
-use bdp_model::measurement::HostFacts;
-use bdp_model::payload::{CpuList, Zerocopy};
 use bdp_model::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
-
-use crate::control::{Received, Sent};
-use crate::datagram::DatagramOrder;
 
 /// Version of the protocol: a change that an older end would misunderstand gets a new one.
 pub const VERSION: u8 = 1;
@@ -282,106 +274,6 @@ impl fmt::Display for Refusal {
             Self::Other { text } => f.write_str(text),
         }
     }
-}
-
-/// What a client can ask of a server, each in a [`crate::control::Numbered`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// What the server's machine is, and what it did since the session began. -> [`Answer::Facts`]
-    Facts,
-    /// Expect a flow's streams. -> [`Answer::Done`]
-    Prepare(FlowOrder),
-    /// Begin the flow once its streams have come. -> [`Answer::Done`]
-    Begin {
-        /// The flow.
-        flow: u32,
-    },
-    /// The flow's outcome, when it has ended. -> [`Answer::Received`] or [`Answer::Sent`]
-    Collect {
-        /// The flow.
-        flow: u32,
-    },
-    /// End the flow now. -> [`Answer::Done`]
-    Stop {
-        /// The flow.
-        flow: u32,
-    },
-}
-
-/// A flow as the server is to carry it out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FlowOrder {
-    /// Its number within the session; each is used once.
-    pub flow: u32,
-    /// What the server does.
-    pub role: Role,
-    /// Connections.
-    pub streams: u32,
-    /// How long, omit included.
-    pub duration: Nanos,
-    /// Beginning that does not count.
-    pub omit: Nanos,
-    /// From one sample to the next.
-    pub interval: Nanos,
-    /// A sender ends after so many bytes, if sooner.
-    pub bytes: Option<u64>,
-    /// Bytes of one write.
-    pub length_bytes: u64,
-    /// A receiver's window on the wire, each stream.
-    pub window_bytes: Option<u64>,
-    /// `SO_SNDBUF` and `SO_RCVBUF`.
-    pub socket_buffer_bytes: Option<u64>,
-    /// A sender's `TCP_CONGESTION`.
-    pub congestion: Option<String>,
-    /// `TCP_NODELAY`.
-    pub nodelay: bool,
-    /// Differentiated services code point.
-    pub dscp: Option<u8>,
-    /// How a sender gives its bytes to the kernel.
-    #[serde(default)]
-    pub zerocopy: Zerocopy,
-    /// Whether the payload is [`crate::pattern`], and a receiver checks every byte.
-    #[serde(default)]
-    pub check_payload: bool,
-    /// Processors that the flow's threads are kept to, in turn.
-    #[serde(default)]
-    pub cpus: Option<CpuList>,
-    /// Rate that a sender's connections are held to, each, bit/s.
-    #[serde(default)]
-    pub pacing_bps: Option<u64>,
-    /// Its streams are of datagrams, as these are ordered; null where they are connections.
-    #[serde(default)]
-    pub datagrams: Option<DatagramOrder>,
-}
-
-/// What an end does in a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Reads.
-    Receive,
-    /// Writes.
-    Send,
-}
-
-/// What a server answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Done.
-    Done,
-    /// Of the server's machine.
-    Facts(Box<HostFacts>),
-    /// Outcome of a flow that the server received.
-    Received(Received),
-    /// Outcome of a flow that the server sent.
-    Sent(Sent),
-    /// It could not be done.
-    Failed {
-        /// The operation, its operand and the system's answer.
-        error: String,
-    },
 }
 
 #[cfg(test)]

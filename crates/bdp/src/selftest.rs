@@ -1,6 +1,6 @@
 //! `bdp selftest`: the machine as an instrument, in five seconds.
 
-use bdp_engine::instrument::examine;
+use bdp_flow::instrument::examine;
 
 use crate::exit::{self, Exit};
 use crate::{Outcome, output};
@@ -21,7 +21,7 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&found)?)
+            format!("{:#}\n", bdp_report::instrument_json(&found))
         } else {
             bdp_report::instrument_text(&found, &output::style())
         };

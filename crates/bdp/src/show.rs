@@ -75,7 +75,9 @@ impl ShowArgs {
         let measurements = || all.iter().map(|kept| kept.measurement.clone()).collect::<Vec<_>>();
         if self.json {
             return print(&match &all[..] {
-                [one] if run.planned == 1 => format!("{:#}\n", serde_json::to_value(&one.measurement)?),
+                [one] if run.planned == 1 => {
+                    format!("{:#}\n", bdp_report::measurement_json(&one.measurement))
+                }
                 _ => format!("{:#}\n", bdp_report::measurements_json(&measurements(), Some(&run.id))),
             });
         }

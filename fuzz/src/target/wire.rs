@@ -1,12 +1,10 @@
 //! What a server reads from whoever connects, and a client from a server.
 
-use bdp_wire::control::{self, Numbered};
+use bdp_wire::control::{Answer, FlowOrder, Numbered, Request};
 use bdp_wire::datagram::{HEADER_BYTES, Header, Opening, Step};
 use bdp_wire::echo::Echo;
 use bdp_wire::pattern::Checker;
-use bdp_wire::session::{
-    Admission, Answer, FlowOrder, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Request, Ticket,
-};
+use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Ticket};
 use bdp_wire::{frame, proof, setup};
 
 use super::{comes_back, text};
@@ -88,8 +86,8 @@ fn request_seeds() -> Vec<Vec<u8>> {
 }
 
 fn controls(bytes: &[u8]) {
-    comes_back::<Numbered<control::Request>>(bytes);
-    comes_back::<Numbered<control::Answer>>(bytes);
+    comes_back::<Numbered<Request>>(bytes);
+    comes_back::<Numbered<Answer>>(bytes);
     comes_back::<setup::HostSetup>(bytes);
     comes_back::<setup::SetupAnswer>(bytes);
 }

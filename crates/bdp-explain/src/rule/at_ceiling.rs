@@ -1,35 +1,30 @@
 //! The devices give all that they can.
 
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::threshold::{ABOVE_CEILING, AT_CEILING};
 use bdp_model::units::format_bps;
 
-use crate::seen::{Seen, percent, rate};
-
-/// From this share of the ceiling on nothing is left to tune: what is missing are acknowledgements of the other
-/// direction, and slow start.
-pub const AT_CEILING: f64 = 0.94;
-
-/// Above this the device tells a speed that is not its own.
-const ABOVE: f64 = 1.01;
+use crate::text::{load_adds, percent, rate};
 
 /// Claims the limit where the goodput is the ceiling's.
-pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let share = seen.of_ceiling().filter(|&share| share >= AT_CEILING)?;
-    let ceiling = seen.measurement.ceiling.as_ref()?;
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let share = facts.of_ceiling().filter(|&share| share >= AT_CEILING)?;
+    let ceiling = facts.ceiling.as_ref()?;
     let mut evidence = vec![format!(
         "{} is {} of {}, what {} leaves to TCP",
-        rate(seen.direction.goodput_bps),
+        rate(facts.goodput_bps),
         percent(share),
         format_bps(ceiling.goodput_bps),
         ceiling.by
     )];
-    let load = seen.load_adds();
+    let load = load_adds(facts);
     let summary = match &load {
         Some(load) => format!("at the ceiling, stop tuning; but {load}"),
         None => "at the ceiling, stop tuning".to_owned(),
     };
     evidence.extend(load);
-    if share > ABOVE {
+    if share > ABOVE_CEILING {
         evidence.push(
             "more than the device says it can: its driver tells a speed that is not its own".to_owned(),
         );
@@ -37,7 +32,7 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     Some(Finding {
         limit: Limit::Ceiling,
         subject: ceiling.by.clone(),
-        confidence: if share > ABOVE { Confidence::Low } else { Confidence::High },
+        confidence: if share > ABOVE_CEILING { Confidence::Low } else { Confidence::High },
         summary,
         evidence,
         remedy: None,

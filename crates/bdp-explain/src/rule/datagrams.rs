@@ -1,65 +1,62 @@
 //! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
 
+use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, QUEUE_NOISE, SENT_AS_ASKED};
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
-use super::at_ceiling::AT_CEILING;
-use crate::seen::{Seen, percent, rate, size, time};
+use crate::text::{Setting, load_adds, name_of, percent, rate, size, time};
 
-/// Less of the rate asked for than this was not sent.
-const SENT: f64 = 0.98;
 /// This share of what was lost explains it.
 const EXPLAINED: f64 = 0.5;
 /// Loss beyond this tells what the path carries, by what came through.
 const OVERLOAD: f64 = 0.02;
 /// Less than this of what was sent in the same time still waits somewhere.
 const ARRIVED: f64 = 0.99;
-/// Delay above the smallest at the 95th percentile from which a queue stands.
-const STANDING: Nanos = Nanos::millis(2);
 
 /// Says what limits a direction that sent datagrams; nothing of connections.
-pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let udp = seen.direction.udp.as_ref()?;
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let udp = facts.udp.as_ref()?;
     if let Some(next) = lossy_above(udp) {
-        return Some(found(seen, udp, next));
+        return Some(found(facts, udp, next));
     }
-    if udp.lost > allowed(seen, udp) {
+    if udp.lost > allowed(facts, udp) {
         return Some(if held_back_by_receiver(udp.dropped_by_receiver, udp.lost) {
-            receiving_host(seen, udp)
-        } else if lost_by_sender(seen, udp) {
-            sending_host(seen, udp)
+            receiving_host(facts, udp)
+        } else if lost_by_sender(facts, udp) {
+            sending_host(facts, udp)
         } else {
-            path(seen, udp)
+            path(facts, udp)
         });
     }
-    Some(if fell_short(udp) { late_sender(seen, udp) } else { carried(seen, udp) })
+    Some(if fell_short(udp) { late_sender(facts, udp) } else { carried(facts, udp) })
 }
 
 /// Datagrams that may be lost: what a search was allowed.
-fn allowed(seen: &Seen<'_>, udp: &UdpReport) -> u64 {
-    (loss_ratio(seen) * udp.sent as f64) as u64
+fn allowed(facts: &Facts, udp: &UdpReport) -> u64 {
+    (loss_ratio(facts) * udp.sent as f64) as u64
 }
 
 /// The share of them.
-fn loss_ratio(seen: &Seen<'_>) -> f64 {
-    let search = seen.measurement.request.udp.as_ref().and_then(|udp| udp.search);
+fn loss_ratio(facts: &Facts) -> f64 {
+    let search = facts.asked.udp.as_ref().and_then(|udp| udp.search);
     search.map_or(0.0, |search| search.loss_ratio)
 }
 
-fn lost_as_allowed(seen: &Seen<'_>, udp: &UdpReport) -> String {
+fn lost_as_allowed(facts: &Facts, udp: &UdpReport) -> String {
     format!(
         "{} of {} datagrams were lost, {}, where {} was allowed",
         udp.lost,
         udp.sent,
         percent(udp.loss_ratio),
-        percent(loss_ratio(seen))
+        percent(loss_ratio(facts))
     )
 }
 
 /// The delay above the least that half of the datagrams had, where that is a queue.
 fn queue(udp: &UdpReport) -> Option<Nanos> {
-    udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| added >= STANDING)
+    udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| added >= QUEUE_NOISE)
 }
 
 /// Of a search that found a rate, the lowest above it that lost.
@@ -71,7 +68,7 @@ fn lossy_above(udp: &UdpReport) -> Option<&Trial> {
 }
 
 fn fell_short(udp: &UdpReport) -> bool {
-    udp.asked_bps.is_none_or(|asked| udp.sent_bps < SENT * asked)
+    udp.asked_bps.is_none_or(|asked| udp.sent_bps < SENT_AS_ASKED * asked)
 }
 
 fn held_back_by_receiver(dropped: Option<u64>, lost: u64) -> bool {
@@ -79,28 +76,28 @@ fn held_back_by_receiver(dropped: Option<u64>, lost: u64) -> bool {
 }
 
 /// What the sending device dropped of its queue, nothing where it does not tell.
-fn dropped_by_device(seen: &Seen<'_>) -> Option<u64> {
-    Some(seen.sender.counters.as_ref()?.device.as_ref()?.tx_dropped)
+fn dropped_by_device(facts: &Facts) -> Option<u64> {
+    Some(facts.sender.host.counters.as_ref()?.device.as_ref()?.tx_dropped)
 }
 
 /// Whether the sending device dropped most of what was lost. Its counter is of the whole measurement, so it says nothing of
 /// one trial among others, nor where it counts more than was sent.
-fn lost_by_sender(seen: &Seen<'_>, udp: &UdpReport) -> bool {
+fn lost_by_sender(facts: &Facts, udp: &UdpReport) -> bool {
     udp.trials.is_empty()
-        && dropped_by_device(seen)
+        && dropped_by_device(facts)
             .is_some_and(|dropped| dropped <= udp.sent && dropped as f64 >= EXPLAINED * udp.lost as f64)
 }
 
 /// What the next rate above the one found met.
-fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
+fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
     let held = rate(udp.asked_bps.unwrap_or(udp.sent_bps));
     let above = rate(next.rate_bps.unwrap_or(next.sent_bps));
     let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
-    let span = time(Nanos(seen.direction.duration_ns));
+    let span = time(Nanos(facts.duration_ns));
     let mut evidence = vec![
         match udp.lost {
             0 => format!("{held} came through whole for {span}"),
-            _ => format!("{held} for {span}: {}", lost_as_allowed(seen, udp)),
+            _ => format!("{held} for {span}: {}", lost_as_allowed(facts, udp)),
         },
         format!(
             "at {above} {} of {} datagrams were lost, {}",
@@ -109,80 +106,84 @@ fn found(seen: &Seen<'_>, udp: &UdpReport, next: &Trial) -> Finding {
             percent(next.loss_ratio)
         ),
     ];
-    evidence.extend(dropped(next.dropped_by_receiver, next.lost, &seen.receiver_name));
-    evidence.extend(of_ceiling(seen));
-    let measure = match loss_ratio(seen) {
+    evidence.extend(dropped(next.dropped_by_receiver, next.lost, &facts.receiver.name));
+    evidence.extend(of_ceiling(facts));
+    let measure = match loss_ratio(facts) {
         0.0 => "without loss".to_owned(),
         allowed => format!("with {} lost at most", percent(allowed)),
     };
     Finding {
         limit: if by_receiver { Limit::ReceivingHost } else { Limit::PathLoss },
         subject: if by_receiver {
-            format!("receiving socket of {}", seen.receiver_name)
+            format!("receiving socket of {}", facts.receiver.name)
         } else {
             "the path".to_owned()
         },
         confidence: sure(next.dropped_by_receiver),
         summary: if by_receiver {
-            format!("{held} is the most that {} takes {measure}; the path may carry more", seen.receiver_name)
+            format!(
+                "{held} is the most that {} takes {measure}; the path may carry more",
+                facts.receiver.name
+            )
         } else {
             format!("{held} is the most that the path carries {measure}")
         },
         evidence,
-        remedy: by_receiver.then(|| receiver_remedy(seen, udp)),
+        remedy: by_receiver.then(|| receiver_remedy(facts, udp)),
         missing: unknown_drops(next.dropped_by_receiver),
     }
 }
 
 /// All that was asked for came through.
-fn carried(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let goodput = rate(seen.direction.goodput_bps);
+fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
+    let goodput = rate(facts.goodput_bps);
     let all = match udp.lost {
         0 => format!(
             "all {} datagrams came through, {goodput} of payload in {} B each",
             udp.sent, udp.datagram_bytes
         ),
-        _ => lost_as_allowed(seen, udp),
+        _ => lost_as_allowed(facts, udp),
     };
-    if let Some(queue) = queue(udp).filter(|_| seen.direction.goodput_bps < ARRIVED * udp.sent_bps) {
-        return fuller_and_fuller(seen, udp, queue);
+    if let Some(queue) = queue(udp).filter(|_| facts.goodput_bps < ARRIVED * udp.sent_bps) {
+        return fuller_and_fuller(facts, udp, queue);
     }
-    let at_ceiling = seen.of_ceiling().is_some_and(|share| share >= AT_CEILING);
+    let at_ceiling = facts.of_ceiling().is_some_and(|share| share >= AT_CEILING);
     let mut evidence = vec![all];
-    evidence.extend(of_ceiling(seen));
+    evidence.extend(of_ceiling(facts));
     evidence.extend(queue(udp).map(|added| {
         format!("half of them came {} or more after the quickest: a queue stands on the way", time(added))
     }));
-    evidence.extend(seen.load_adds());
+    evidence.extend(load_adds(facts));
     Finding {
         limit: if at_ceiling { Limit::Ceiling } else { Limit::AskedRate },
-        subject: match seen.measurement.ceiling.as_ref().filter(|_| at_ceiling) {
+        subject: match facts.ceiling.as_ref().filter(|_| at_ceiling) {
             Some(ceiling) => ceiling.by.clone(),
             None => "the rate that was asked for".to_owned(),
         },
         confidence: Confidence::High,
         summary: if at_ceiling {
-            let lost = if udp.lost == 0 { "nothing was lost".to_owned() } else { lost_as_allowed(seen, udp) };
+            let lost =
+                if udp.lost == 0 { "nothing was lost".to_owned() } else { lost_as_allowed(facts, udp) };
             format!("at the ceiling, and {lost}")
         } else {
             "what was asked for came through; nothing is known of what the path carries beyond it".to_owned()
         },
         evidence,
-        remedy: (!at_ceiling && udp.search.is_none())
+        remedy: (!at_ceiling && may_search(facts, udp))
             .then(|| "-b auto searches the highest rate without loss".to_owned()),
         missing: Vec::new(),
     }
 }
 
 /// Nothing was lost, and less came than was sent: what is missing waits in a queue that grows.
-fn fuller_and_fuller(seen: &Seen<'_>, udp: &UdpReport, queue: Nanos) -> Finding {
-    let came = rate(seen.direction.goodput_bps);
+fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
+    let came = rate(facts.goodput_bps);
     let mut evidence = vec![
         format!("{} were sent, {came} came, and nothing was lost", rate(udp.sent_bps)),
         format!("half of them came {} or more after the quickest: a queue stands on the way", time(queue)),
     ];
-    evidence.extend(of_ceiling(seen));
-    evidence.extend(seen.load_adds());
+    evidence.extend(of_ceiling(facts));
+    evidence.extend(load_adds(facts));
     Finding {
         limit: Limit::Ceiling,
         subject: "the path's bottleneck".to_owned(),
@@ -192,14 +193,18 @@ fn fuller_and_fuller(seen: &Seen<'_>, udp: &UdpReport, queue: Nanos) -> Finding 
             rate(udp.sent_bps)
         ),
         evidence,
-        remedy: Some(format!("a rate below {came} (-b), or -b auto, which searches it")),
+        remedy: Some(format!(
+            "a rate below {came} ({}){}",
+            name_of(facts, Setting::Rate),
+            searched(facts, udp).unwrap_or_default()
+        )),
         missing: Vec::new(),
     }
 }
 
 /// Nothing was lost, and the sender did not reach what was asked of it.
-fn late_sender(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let name = &seen.sender_name;
+fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
+    let name = &facts.sender.name;
     let mut evidence = Vec::new();
     evidence.push(match udp.asked_bps {
         Some(asked) => format!(
@@ -216,55 +221,59 @@ fn late_sender(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
             udp.left_out
         ));
     }
-    evidence.push(sender_effort(seen));
-    evidence.extend(of_ceiling(seen));
+    evidence.push(sender_effort(facts));
+    evidence.extend(of_ceiling(facts));
     Finding {
         limit: Limit::SendingHost,
         subject: format!("sender on {name}"),
-        confidence: if seen.sender_thread() >= 0.9 || udp.left_out > 0 {
+        confidence: if facts.sender_thread() >= BUSY_THREAD || udp.left_out > 0 {
             Confidence::High
         } else {
             Confidence::Medium
         },
         summary: format!("{name} can send no more than {}; the path carried all of it", rate(udp.sent_bps)),
         evidence,
-        remedy: Some("more streams (-P), larger datagrams (-l), or a quieter host".to_owned()),
+        remedy: Some(format!(
+            "more streams ({}), larger datagrams ({}), or a quieter host",
+            name_of(facts, Setting::Streams),
+            name_of(facts, Setting::Datagram)
+        )),
         missing: Vec::new(),
     }
 }
 
 /// Most of what was lost was dropped by the receiving socket.
-fn receiving_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let name = &seen.receiver_name;
+fn receiving_host(facts: &Facts, udp: &UdpReport) -> Finding {
+    let name = &facts.receiver.name;
     let mut evidence: Vec<String> = dropped(udp.dropped_by_receiver, udp.lost, name).into_iter().collect();
     evidence.push(format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio)));
-    evidence.push(receiver_effort(seen));
+    evidence.push(receiver_effort(facts));
     Finding {
         limit: Limit::ReceivingHost,
         subject: format!("receiving socket of {name}"),
         confidence: Confidence::High,
         summary: format!(
             "{name} read {} of {} sent, and dropped what its socket could not hold: that is no loss of the path",
-            rate(seen.direction.goodput_bps),
+            rate(facts.goodput_bps),
             rate(udp.sent_bps)
         ),
         evidence,
-        remedy: Some(receiver_remedy(seen, udp)),
+        remedy: Some(receiver_remedy(facts, udp)),
         missing: Vec::new(),
     }
 }
 
 /// The sending device's queue dropped it.
-fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let name = &seen.sender_name;
-    let device = seen.sender.device.as_ref().map_or("its device", |device| device.name.as_str());
+fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
+    let name = &facts.sender.name;
+    let device = facts.sender.host.device.as_ref().map_or("its device", |device| device.name.as_str());
     let mut evidence = Vec::new();
     evidence.extend(
-        dropped_by_device(seen)
+        dropped_by_device(facts)
             .map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
     );
-    evidence.push(format!("{} were sent, {} came", rate(udp.sent_bps), rate(seen.direction.goodput_bps)));
-    evidence.extend(of_ceiling(seen));
+    evidence.push(format!("{} were sent, {} came", rate(udp.sent_bps), rate(facts.goodput_bps)));
+    evidence.extend(of_ceiling(facts));
     Finding {
         limit: Limit::SendingHost,
         subject: format!("queue of {device} on {name}"),
@@ -273,21 +282,25 @@ fn sending_host(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
             "{device} on {name} dropped what it was given beyond its rate: it never left the host"
         ),
         evidence,
-        remedy: Some(format!("a rate of {} at most (-b)", rate(seen.direction.goodput_bps))),
+        remedy: Some(format!(
+            "a rate of {} at most ({})",
+            rate(facts.goodput_bps),
+            name_of(facts, Setting::Rate)
+        )),
         missing: Vec::new(),
     }
 }
 
 /// Lost between the two hosts.
-fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
-    let came = rate(seen.direction.goodput_bps);
+fn path(facts: &Facts, udp: &UdpReport) -> Finding {
+    let came = rate(facts.goodput_bps);
     // Loss alone may be of a policer, or have nothing to do with the rate: a standing queue means that the path was full.
     let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD);
     let overload = standing.is_some();
     let mut evidence =
         vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];
-    evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &seen.receiver_name));
-    let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= STANDING);
+    evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &facts.receiver.name));
+    let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= QUEUE_NOISE);
     if overload {
         evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
     }
@@ -298,26 +311,27 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
         )),
         None => rose.map(|added| format!("delay was {} above its least at p95", time(added))),
     });
-    let backlog = seen.receiver.counters.as_ref().and_then(|counters| counters.softnet_dropped);
+    let backlog = facts.receiver.host.counters.as_ref().and_then(|counters| counters.softnet_dropped);
     evidence.extend(backlog.filter(|&n| n > 0).map(|n| {
         format!(
             "the kernel of {} dropped {n} packets of its backlog, which may be some of them",
-            seen.receiver_name
+            facts.receiver.name
         )
     }));
-    let of_device = dropped_by_device(seen).filter(|&n| n > 0 && udp.trials.is_empty());
+    let of_device = dropped_by_device(facts).filter(|&n| n > 0 && udp.trials.is_empty());
     evidence.extend(of_device.map(|n| {
-        let device = seen.sender.device.as_ref().map_or("its device", |device| device.name.as_str());
+        let device = facts.sender.host.device.as_ref().map_or("its device", |device| device.name.as_str());
         format!(
             "{device} on {} dropped {n} packets on the way out, which may be some of them",
-            seen.sender_name
+            facts.sender.name
         )
     }));
     if udp.left_out > 0 {
-        evidence.push(format!("{} more were not sent in time by {}", udp.left_out, seen.sender_name));
+        evidence.push(format!("{} more were not sent in time by {}", udp.left_out, facts.sender.name));
     }
-    evidence.extend(of_ceiling(seen));
-    let search = if udp.search.is_none() { ", or -b auto, which searches it" } else { "" };
+    evidence.extend(of_ceiling(facts));
+    let search = searched(facts, udp).unwrap_or_default();
+    let by = name_of(facts, Setting::Rate);
     Finding {
         limit: Limit::PathLoss,
         subject: "the path".to_owned(),
@@ -332,9 +346,9 @@ fn path(seen: &Seen<'_>, udp: &UdpReport) -> Finding {
         },
         evidence,
         remedy: Some(if overload {
-            format!("a rate below {came} (-b){search}")
+            format!("a rate below {came} ({by}){search}")
         } else {
-            format!("a lower rate (-b){search}; loss that stays is not for the rate")
+            format!("a lower rate ({by}){search}; loss that stays is not for the rate")
         }),
         missing: unknown_drops(udp.dropped_by_receiver),
     }
@@ -349,24 +363,24 @@ fn dropped(by_receiver: Option<u64>, lost: u64, name: &str) -> Option<String> {
 }
 
 /// What was asked for beside what the slower device leaves to datagrams of this size.
-fn of_ceiling(seen: &Seen<'_>) -> Option<String> {
-    let ceiling = seen.measurement.ceiling.as_ref()?;
-    let share = seen.of_ceiling()?;
+fn of_ceiling(facts: &Facts) -> Option<String> {
+    let ceiling = facts.ceiling.as_ref()?;
+    let share = facts.of_ceiling()?;
     Some(format!(
         "{} is {} of the {} that {} carries in datagrams of this size",
-        rate(seen.direction.goodput_bps),
+        rate(facts.goodput_bps),
         percent(share),
         rate(ceiling.goodput_bps),
         ceiling.by
     ))
 }
 
-fn sender_effort(seen: &Seen<'_>) -> String {
-    effort(seen.sender_thread(), &seen.direction.send_method)
+fn sender_effort(facts: &Facts) -> String {
+    effort(facts.sender_thread(), &facts.sender.method)
 }
 
-fn receiver_effort(seen: &Seen<'_>) -> String {
-    effort(seen.receiver_thread(), &seen.direction.receive_method)
+fn receiver_effort(facts: &Facts) -> String {
+    effort(facts.receiver_thread(), &facts.receiver.method)
 }
 
 fn effort(thread: f64, method: &str) -> String {
@@ -374,11 +388,25 @@ fn effort(thread: f64, method: &str) -> String {
     format!("its busiest thread used {} of a processor{by}", percent(thread))
 }
 
-fn receiver_remedy(seen: &Seen<'_>, udp: &UdpReport) -> String {
+fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> String {
     let buffer = udp.receive_buffer_bytes.map_or_else(String::new, |b| format!(" than {}", size(b as f64)));
-    let most = seen.receiver.sysctls.get("net.core.rmem_max");
+    let most = facts.receiver.host.sysctls.get("net.core.rmem_max");
     let bound = most.map_or_else(String::new, |max| format!(", net.core.rmem_max is {} there", max.trim()));
-    format!("a larger socket buffer{buffer} (--sockbuf{bound}), larger datagrams (-l), or a lower rate (-b)")
+    let (datagram, rate) = (name_of(facts, Setting::Datagram), name_of(facts, Setting::Rate));
+    let larger = match facts.source {
+        Source::Measured => format!("a larger socket buffer{buffer} (--sockbuf{bound}), "),
+        Source::Emulated => String::new(),
+    };
+    format!("{larger}larger datagrams ({datagram}), or a lower rate ({rate})")
+}
+
+/// Whether a search for the rate can be asked for, and was not.
+fn may_search(facts: &Facts, udp: &UdpReport) -> bool {
+    facts.source == Source::Measured && udp.search.is_none()
+}
+
+fn searched(facts: &Facts, udp: &UdpReport) -> Option<&'static str> {
+    may_search(facts, udp).then_some(", or -b auto, which searches it")
 }
 
 fn sure(by_receiver: Option<u64>) -> Confidence {

@@ -1,18 +1,15 @@
 //! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
 
+use bdp_model::facts::{End, Facts, WindowUse};
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::measurement::HostFacts;
+use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
-use crate::seen::{Seen, WindowUse, maximum, percent, rate, size, time};
+use crate::text::{Setting, maximum, name_of, percent, rate, size, time};
 
-/// The window is full in at least this share of the samples.
-const FULL: f64 = 0.5;
 /// Full less often, the goodput has to be just what it carries, and doubt remains.
 const FULL_AT_TIMES: f64 = 0.4;
 /// It is full all the time but for slow start.
 const FULL_ALWAYS: f64 = 0.8;
-/// Goodput / (window / round trip): below it something else takes its share.
-const REACHED: f64 = 0.7;
 /// Window and round trip explain the goodput.
 const REACHED_WELL: f64 = 0.85;
 /// What is above by more than this was not limited by that window.
@@ -24,29 +21,29 @@ const AT_MAXIMUM: f64 = 0.9;
 
 /// Claims the limit where both agree; the kernel's own count corroborates, and stands in for the samples where it is high: as
 /// it is known to under-report, a low one denies little.
-pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let counted = seen.rwnd_limited.is_some_and(|share| share >= COUNTED);
-    let window = seen.window.as_ref().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
-    let carried = seen.rate_bps(window.receive_bytes)?;
-    let reached = seen.stream_bps / carried;
-    if !(REACHED..=ABOVE).contains(&reached) && !holds_no_segment(seen, window, reached) {
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let counted = facts.rwnd_limited().is_some_and(|share| share >= COUNTED);
+    let window = facts.window_use().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
+    let carried = facts.rate_bps(window.receive_bytes)?;
+    let reached = facts.stream_bps() / carried;
+    if !(WINDOW_REACHED..=ABOVE).contains(&reached) && !holds_no_segment(facts, window, reached) {
         return None;
     }
-    let at_times = window.receive_full < FULL;
+    let at_times = window.receive_full < WINDOW_FULL;
     if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&reached) {
         return None;
     }
-    let kernel_denies = seen.rwnd_limited.is_some_and(|share| share < 0.05);
-    let explained = !(REACHED..REACHED_WELL).contains(&reached);
+    let kernel_denies = facts.rwnd_limited().is_some_and(|share| share < WORTH_A_WORD);
+    let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&reached);
     let confidence = match (window.receive_full >= FULL_ALWAYS || counted) && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
         false if kernel_denies || at_times => Confidence::Low,
         false => Confidence::Medium,
     };
-    let receiver = &seen.receiver_name;
-    let asked = match seen.measurement.request.window {
-        Some(asked) => format!(", which -w {asked} asks for"),
+    let receiver = &facts.receiver.name;
+    let asked = match facts.asked.window {
+        Some(asked) => format!(", which {} {asked} asks for", name_of(facts, Setting::Window)),
         None => String::new(),
     };
     Some(Finding {
@@ -56,13 +53,13 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
         summary: format!(
             "limited by the receive window of {receiver}{asked}: {} / {} RTT = {} ({} reached)",
             size(window.receive_bytes),
-            time(seen.rtt_loaded?),
+            time(facts.rtt_loaded()?),
             rate(carried),
             percent(reached)
         ),
-        evidence: evidence(seen, window, carried, reached),
-        remedy: remedy(seen, window),
-        missing: match bound(seen) {
+        evidence: evidence(facts, window, carried, reached),
+        remedy: remedy(facts, window),
+        missing: match bound(facts) {
             Bound::Elsewhere { .. } => vec![
                 "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
                  rewrites it"
@@ -78,19 +75,18 @@ const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that re
 
 /// Claims that the two ends read windows differently, where one uses window scaling and the other does not: then the option
 /// was removed from one of the handshake's two segments (RFC 7323, section 2.2).
-pub fn half_scaled(seen: &Seen<'_>) -> Option<Finding> {
-    let d = seen.direction;
-    let (using, without) = match (d.sender_window_scaling?, d.receiver_window_scaling?) {
-        (true, false) => (&seen.sender_name, &seen.receiver_name),
-        (false, true) => (&seen.receiver_name, &seen.sender_name),
+pub fn half_scaled(facts: &Facts) -> Option<Finding> {
+    let (using, without) = match (facts.sender.window_scaling?, facts.receiver.window_scaling?) {
+        (true, false) => (&facts.sender.name, &facts.receiver.name),
+        (false, true) => (&facts.receiver.name, &facts.sender.name),
         _ => return None,
     };
     let mut evidence = vec![format!("{using} uses window scaling on this connection, {without} does not")];
     evidence.push(
         "a middlebox removed the window scale option from one segment of the handshake (RFC 7323, section 2.2)".to_owned(),
     );
-    evidence.extend(seen.window.as_ref().map(|window| {
-        format!("{} takes the receive window for {}", seen.sender_name, size(window.receive_bytes))
+    evidence.extend(facts.window_use().map(|window| {
+        format!("{} takes the receive window for {}", facts.sender.name, size(window.receive_bytes))
     }));
     Some(Finding {
         limit: Limit::ReceiveWindow,
@@ -124,16 +120,15 @@ enum Bound {
     Asked,
 }
 
-fn bound(seen: &Seen<'_>) -> Bound {
-    let request = &seen.measurement.request;
-    if let Some(unscaled) = unscaled(seen) {
+fn bound(facts: &Facts) -> Bound {
+    let request = &facts.asked;
+    if let Some(unscaled) = unscaled(facts) {
         return unscaled;
     }
     if request.window.is_some() || request.socket_buffer.is_some() {
         return Bound::Asked;
     }
-    let (Some(buffer), Some(maximum)) =
-        (seen.direction.window.socket_buffer_bytes, maximum(seen.receiver, RMEM))
+    let (Some(buffer), Some(maximum)) = (facts.window.socket_buffer_bytes, maximum(&facts.receiver, RMEM))
     else {
         return Bound::Maximum;
     };
@@ -141,7 +136,7 @@ fn bound(seen: &Seen<'_>) -> Bound {
     if buffer >= AT_MAXIMUM * maximum {
         return Bound::Maximum;
     }
-    match setting(seen.receiver, "net.ipv4.tcp_moderate_rcvbuf") {
+    match setting(&facts.receiver, "net.ipv4.tcp_moderate_rcvbuf") {
         Some("0") => Bound::AutotuningOff,
         _ => Bound::Elsewhere { buffer, maximum },
     }
@@ -149,21 +144,17 @@ fn bound(seen: &Seen<'_>) -> Bound {
 
 /// Why the connection has no window scaling, where it has none: without it no window is larger than 64 KiB - 1 (RFC 7323,
 /// section 2.2). Both ends know whether it was agreed on; a kernel that does not say shows it by its setting and the window.
-fn unscaled(seen: &Seen<'_>) -> Option<Bound> {
+fn unscaled(facts: &Facts) -> Option<Bound> {
     const SCALING: &str = "net.ipv4.tcp_window_scaling";
     const LARGEST_UNSCALED: f64 = 65_535.0;
-    let d = seen.direction;
-    let ends = [
-        (seen.receiver, &seen.receiver_name, d.receiver_window_scaling),
-        (seen.sender, &seen.sender_name, d.sender_window_scaling),
-    ];
-    let refused = ends.iter().any(|&(.., agreed)| agreed == Some(false));
-    let unknown = ends.iter().all(|&(.., agreed)| agreed.is_none());
-    let fits = seen.window.as_ref().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
-    let off = ends.iter().find(|(host, ..)| setting(host, SCALING) == Some("0"));
+    let ends = [&facts.receiver, &facts.sender];
+    let refused = ends.iter().any(|end| end.window_scaling == Some(false));
+    let unknown = ends.iter().all(|end| end.window_scaling.is_none());
+    let fits = facts.window_use().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
+    let off = ends.iter().find(|end| setting(end, SCALING) == Some("0"));
     match off {
-        Some((_, name, _)) if refused || (unknown && fits) => Some(Bound::ScalingOff((*name).clone())),
-        None if refused && ends.iter().all(|(host, ..)| setting(host, SCALING).is_some()) => {
+        Some(end) if refused || (unknown && fits) => Some(Bound::ScalingOff(end.name.clone())),
+        None if refused && ends.iter().all(|end| setting(end, SCALING).is_some()) => {
             Some(Bound::ScalingRemoved)
         }
         None if refused => Some(Bound::ScalingUnknown),
@@ -171,22 +162,22 @@ fn unscaled(seen: &Seen<'_>) -> Option<Bound> {
     }
 }
 
-fn setting<'a>(host: &'a HostFacts, name: &str) -> Option<&'a str> {
-    host.sysctls.get(name).map(|value| value.trim())
+fn setting<'a>(end: &'a End, name: &str) -> Option<&'a str> {
+    end.host.sysctls.get(name).map(|value| value.trim())
 }
 
 /// Whether the window is smaller than a segment. Then the sender waits before it sends part of one, until its persist
 /// timer ends (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1), and goodput is far below window / round trip.
-fn holds_no_segment(seen: &Seen<'_>, window: &WindowUse, reached: f64) -> bool {
+fn holds_no_segment(facts: &Facts, window: WindowUse, reached: f64) -> bool {
     window.receive_full >= FULL_ALWAYS
-        && reached < REACHED
-        && seen.direction.mss_bytes.is_some_and(|mss| window.receive_bytes < mss as f64)
+        && reached < WINDOW_REACHED
+        && facts.mss_bytes.is_some_and(|mss| window.receive_bytes < mss as f64)
 }
 
-fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64) -> Vec<String> {
-    let streams = if seen.measurement.request.streams > 1 { ", each stream" } else { "" };
+fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) -> Vec<String> {
+    let streams = if facts.asked.streams > 1 { ", each stream" } else { "" };
     let mut all = Vec::new();
-    if let Some(rtt) = seen.rtt_loaded {
+    if let Some(rtt) = facts.rtt_loaded() {
         all.push(format!(
             "{} / {} = {}, {} of it reached, window full {} of the time{streams}",
             size(window.receive_bytes),
@@ -196,23 +187,23 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
             percent(window.receive_full),
         ));
     }
-    if let Some(added) = seen.queue_of_the_other_way() {
+    if let Some(added) = facts.queue_of_the_other_way() {
         all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
     }
-    if holds_no_segment(seen, window, reached) {
-        let mss = seen.direction.mss_bytes.map_or(0.0, |mss| mss as f64);
+    if holds_no_segment(facts, window, reached) {
+        let mss = facts.mss_bytes.map_or(0.0, |mss| mss as f64);
         all.push(format!(
             "the window holds no whole segment of {}: the sender waits for its persist timer before it sends less",
             size(mss)
         ));
     }
-    let name = &seen.receiver_name;
-    let bound = bound(seen);
-    let ends_at = maximum(seen.receiver, RMEM)
+    let name = &facts.receiver.name;
+    let bound = bound(facts);
+    let ends_at = maximum(&facts.receiver, RMEM)
         .filter(|_| matches!(bound, Bound::Maximum))
         .map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
-    let needs = seen.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
-        let ceiling = seen.measurement.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
+    let needs = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
+        let ceiling = facts.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
         format!("{} needs {} on the wire", rate(ceiling), size(needed))
     });
     all.extend(match (needs, ends_at) {
@@ -237,17 +228,17 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse, carried_bps: f64, reached: f64)
         )),
         Bound::Maximum | Bound::Asked => None,
     });
-    if let Some(share) = seen.rwnd_limited.filter(|&share| share >= 0.05) {
+    if let Some(share) = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD) {
         all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
     }
     all
 }
 
 /// What to change at the receiver; by how much, where the ceiling tells.
-fn remedy(seen: &Seen<'_>, window: &WindowUse) -> Option<String> {
-    let (request, name) = (&seen.measurement.request, &seen.receiver_name);
-    let needed = seen.needed_bytes().filter(|&needed| needed > window.receive_bytes);
-    let bound = bound(seen);
+fn remedy(facts: &Facts, window: WindowUse) -> Option<String> {
+    let (request, name) = (&facts.asked, &facts.receiver.name);
+    let needed = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes);
+    let bound = bound(facts);
     match &bound {
         Bound::ScalingOff(host) => return Some(format!("set net.ipv4.tcp_window_scaling = 1 on {host}")),
         Bound::ScalingRemoved => {
@@ -264,17 +255,20 @@ fn remedy(seen: &Seen<'_>, window: &WindowUse) -> Option<String> {
         Bound::Maximum | Bound::Asked => {}
     }
     if request.window.is_some() {
-        let twice = seen.rate_bps(window.receive_bytes * 2.0).map_or_else(String::new, |bps| {
+        let twice = facts.rate_bps(window.receive_bytes * 2.0).map_or_else(String::new, |bps| {
             format!("; twice the window would carry {}, if the path does", rate(bps))
         });
         let at_least = needed.map_or_else(String::new, |needed| format!(", {} or more", size(needed)));
-        return Some(format!("ask for a larger window (-w{at_least}), or for none{twice}"));
+        return Some(format!(
+            "ask for a larger window ({}{at_least}), or for none{twice}",
+            name_of(facts, Setting::Window)
+        ));
     }
     if request.socket_buffer.is_some() {
         return Some("ask for a larger socket buffer (--sockbuf), or for none".to_owned());
     }
     // The buffer holds more than the window: as much more as it did here.
-    let buffer = seen.direction.window.socket_buffer_bytes.map(|b| b as f64);
+    let buffer = facts.window.socket_buffer_bytes.map(|b| b as f64);
     let ratio = buffer.map_or(2.0, |b| b / window.receive_bytes).clamp(1.0, 8.0);
     let to = needed.map_or_else(String::new, |needed| format!(" to {} or more", size(needed * ratio)));
     Some(format!("raise the last number of {RMEM} on {name}{to}"))

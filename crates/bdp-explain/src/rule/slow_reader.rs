@@ -1,24 +1,24 @@
 //! The receiver's program leaves data in its socket: the receive window shrinks, and closes, until it reads again.
 
+use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::threshold::{WINDOW_FREE, WORTH_A_WORD};
 
-use crate::seen::{Seen, WindowUse, percent, size, time};
+use crate::text::{Setting, name_of, percent, size, time};
 
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
-/// Share of the time in which the receive window holds the sender back, by samples or by the kernel's count.
-const HELD_BACK: f64 = 0.2;
 
 /// Claims the limit where a window that had been open shrinks again and again, and holds the sender back.
-pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
-    let window = seen.window.as_ref().filter(|w| w.receive_shrunk >= SHRUNK)?;
-    let counted = seen.rwnd_limited.is_some_and(|share| share >= HELD_BACK);
-    if !counted && window.receive_full < HELD_BACK {
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let window = facts.window_use().filter(|w| w.receive_shrunk >= SHRUNK)?;
+    let counted = facts.rwnd_limited().is_some_and(|share| share >= WINDOW_FREE);
+    if !counted && window.receive_full < WINDOW_FREE {
         return None;
     }
-    let name = &seen.receiver_name;
-    let busy = seen.busy_thread().filter(|&(end, _)| end == "receiving");
-    let paused = seen.receiver_paused();
+    let name = &facts.receiver.name;
+    let busy = facts.busy_thread().filter(|&(end, _)| end == "receiving");
+    let paused = facts.receiver_paused();
     Some(Finding {
         limit: Limit::ReceivingHost,
         subject: format!("reader on {name}"),
@@ -33,9 +33,12 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
             size(window.receive_largest_bytes),
             percent(window.receive_shrunk)
         ),
-        evidence: evidence(seen, window),
+        evidence: evidence(facts, window),
         remedy: Some(match busy {
-            Some(_) => format!("more streams (-P), or a faster processor on {name}"),
+            Some(_) => {
+                let streams = name_of(facts, Setting::Streams);
+                format!("more streams ({streams}), or a faster processor on {name}")
+            }
             None => format!(
                 "find what keeps the receiving process on {name} from reading: a processor quota, other load, a stop; \
                  a larger tcp_rmem only bridges pauses"
@@ -45,8 +48,8 @@ pub fn judge(seen: &Seen<'_>) -> Option<Finding> {
     })
 }
 
-fn evidence(seen: &Seen<'_>, window: &WindowUse) -> Vec<String> {
-    let name = &seen.receiver_name;
+fn evidence(facts: &Facts, window: WindowUse) -> Vec<String> {
+    let name = &facts.receiver.name;
     let mut all = vec![format!(
         "{name} leaves data in its socket: its receive window is below half of {} in {} of the samples, {} at least, and \
          full {} of the time",
@@ -55,17 +58,17 @@ fn evidence(seen: &Seen<'_>, window: &WindowUse) -> Vec<String> {
         size(window.receive_smallest_bytes),
         percent(window.receive_full)
     )];
-    if let Some(share) = seen.rwnd_limited.filter(|&share| share >= 0.05) {
+    if let Some(share) = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD) {
         all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
     }
-    if let Some(paused) = seen.receiver_paused() {
-        let interval = time(seen.measurement.request.interval);
+    if let Some(paused) = facts.receiver_paused() {
+        let interval = time(facts.asked.interval);
         all.push(format!(
             "the receiving process took no sample for {}, at an interval of {interval}: it did not run",
             time(paused)
         ));
     }
-    if let Some((_, cpu)) = seen.busy_thread().filter(|&(end, _)| end == "receiving") {
+    if let Some((_, cpu)) = facts.busy_thread().filter(|&(end, _)| end == "receiving") {
         all.push(format!("a receiving thread used {} of a processor", percent(cpu)));
     }
     all

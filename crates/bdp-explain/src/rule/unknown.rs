@@ -1,12 +1,14 @@
 //! What no rule claims: what was seen all the same, and what is missing for an answer.
 
+use bdp_model::facts::{Facts, Queue, Source};
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::threshold::{SAMPLES_MIN, WORTH_A_WORD};
 
-use crate::seen::{Queue, SAMPLES_MIN, Seen, percent, rate, size, time};
+use crate::text::{Setting, name_of, percent, rate, size, time};
 
 /// Says that the limit is not known.
-pub fn judge(seen: &Seen<'_>) -> Finding {
-    let evidence = observed(seen);
+pub fn judge(facts: &Facts) -> Finding {
+    let evidence = observed(facts);
     let summary = match evidence.first() {
         Some(first) => format!("what limits it is not known; {first}"),
         None => "what limits it is not known".to_owned(),
@@ -18,7 +20,7 @@ pub fn judge(seen: &Seen<'_>) -> Finding {
         summary,
         evidence,
         remedy: None,
-        missing: missing(seen),
+        missing: missing(facts),
     }
 }
 
@@ -40,15 +42,15 @@ pub fn through_tunnel() -> Finding {
 }
 
 /// What may be the reason, the most telling first.
-fn observed(seen: &Seen<'_>) -> Vec<String> {
+fn observed(facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some((end, cpu)) = seen.busy_thread() {
+    if let Some((end, cpu)) = facts.busy_thread() {
         all.push(format!("a {end} thread used {} of a processor", percent(cpu)));
     }
-    if let Some((again, share)) = seen.resent().filter(|&(again, _)| again > 0) {
+    if let Some((again, share)) = facts.retransmitted().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
         // The kernel may send a segment twice again, and is told of each copy.
-        let needless = match seen.direction.needless_retransmits.map_or(0, |n| n.min(again)) {
+        let needless = match facts.needless_retransmits.map_or(0, |n| n.min(again)) {
             0 => String::new(),
             n => format!(
                 "; {n} needlessly, the receiver had them already (DSACK): late or overtaken, and not lost"
@@ -56,49 +58,50 @@ fn observed(seen: &Seen<'_>) -> Vec<String> {
         };
         all.push(format!(
             "{again} {segments} of {} {were} retransmitted, {}{needless}",
-            total(seen),
+            total(facts),
             small(share)
         ));
     }
-    if let Some(window) = &seen.window {
-        if window.congestion_full >= 0.05 {
+    if let Some(window) = facts.window_use() {
+        if window.congestion_full >= WORTH_A_WORD {
             all.push(format!(
                 "the congestion window ({}) was full {} of the time",
-                seen.direction.congestion_control,
+                facts.congestion_control,
                 percent(window.congestion_full)
             ));
         }
-        if window.receive_full >= 0.05 {
+        if window.receive_full >= WORTH_A_WORD {
             let full = percent(window.receive_full);
-            let carries = seen.rate_bps(window.receive_bytes).map_or_else(String::new, |bps| {
+            let carries = facts.rate_bps(window.receive_bytes).map_or_else(String::new, |bps| {
                 format!(", though {} would carry {}", size(window.receive_bytes), rate(bps))
             });
             all.push(format!("the receive window was full {full} of the time{carries}"));
         }
     }
-    if let Some(share) = seen.sndbuf_limited.filter(|&share| share >= 0.05) {
+    if let Some(share) = facts.sndbuf_limited().filter(|&share| share >= WORTH_A_WORD) {
         all.push(format!(
             "the kernel counts {} of the busy time as limited by the send buffer",
             percent(share)
         ));
     }
-    if let Some(Queue { added, own_way }) = seen.standing_queue() {
+    if let Some(Queue { added, own_way }) = facts.standing_queue() {
         let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
         all.push(format!("load adds {} to the median {of}: a queue stands on the way", time(added)));
     }
-    if let Some(asked) = seen.asked_bps().filter(|&asked| asked > 0.0) {
-        let share = percent(seen.direction.goodput_bps / asked);
-        all.push(format!("goodput is {share} of the {} that -b asks for", rate(asked)));
+    if let Some(asked) = facts.asked_bps().filter(|&asked| asked > 0.0) {
+        let share = percent(facts.goodput_bps / asked);
+        let by = name_of(facts, Setting::Rate);
+        all.push(format!("goodput is {share} of the {} that {by} asks for", rate(asked)));
     }
-    if let (Some(share), Some(ceiling)) = (seen.of_ceiling(), &seen.measurement.ceiling) {
+    if let (Some(share), Some(ceiling)) = (facts.of_ceiling(), &facts.ceiling) {
         all.push(format!("goodput is {} of what {} leaves to TCP", percent(share), ceiling.by));
     }
     all
 }
 
 /// Segments that carried what was received.
-fn total(seen: &Seen<'_>) -> u64 {
-    seen.direction.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| seen.direction.bytes.div_ceil(mss))
+fn total(facts: &Facts) -> u64 {
+    facts.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| facts.bytes.div_ceil(mss))
 }
 
 /// A share that may be far below one in a hundred.
@@ -110,39 +113,39 @@ fn small(share: f64) -> String {
     }
 }
 
-fn missing(seen: &Seen<'_>) -> Vec<String> {
+fn missing(facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
-    if seen.direction.mss_bytes.is_none() {
-        all.push(format!("the segment size of {}", seen.sender_name));
+    if facts.mss_bytes.is_none() {
+        all.push(format!("the segment size of {}", facts.sender.name));
     }
-    if seen.window.is_none() {
-        let after_omit = seen.direction.sent.iter().filter(|s| s.at_ns >= seen.direction.omit_ns);
+    if facts.window_use().is_none() {
+        let after_omit = facts.sent.iter().filter(|s| s.at_ns >= facts.omit_ns);
         // Those that lack a figure say nothing; where none has them all, it isn't for want of time.
         let telling =
             after_omit.clone().filter(|s| s.unacked.and(s.cwnd).and(s.snd_wnd_bytes).is_some()).count();
         let counted = if telling > 0 { telling } else { after_omit.count() };
-        all.push(match (seen.direction.sent.len(), counted) {
+        all.push(match (facts.sent.len(), counted) {
             (0, _) => "TCP_INFO of the sender".to_owned(),
             (_, n) if n < SAMPLES_MIN => {
                 let (plural, are) = if n == 1 { ("", "is") } else { ("s", "are") };
-                let after = if seen.direction.omit_ns > 0 { " after what is omitted" } else { "" };
+                let after = if facts.omit_ns > 0 { " after what is omitted" } else { "" };
                 format!("a longer measurement: {n} sample{plural}{after} {are} too few")
             }
             _ => "windows and segments in flight in TCP_INFO of the sender".to_owned(),
         });
     }
-    if seen.rtt_idle.is_none() {
+    if facts.rtt_idle().is_none() {
         all.push("the idle round trip".to_owned());
     }
-    if seen.direction.rtt_ns.loaded.is_none_or(|rtt| rtt.received == 0) {
+    if facts.rtt.loaded.is_none_or(|rtt| rtt.received == 0) {
         all.push("the round trip under load".to_owned());
     }
-    let each_way =
-        seen.direction.each_way_ns.is_some_and(|ways| ways.idle.is_some() && ways.loaded.is_some());
-    if seen.both_at_once() && !each_way {
+    let each_way = facts.one_way.is_some_and(|ways| ways.idle.is_some() && ways.loaded.is_some());
+    if facts.both_directions && !each_way {
         all.push("on which way a queue stands (times of the far end in probes)".to_owned());
     }
-    if seen.measurement.ceiling.is_none() {
+    // A link of the lab without a rate has none to be known.
+    if facts.ceiling.is_none() && facts.source == Source::Measured {
         all.push("the speed of the NICs".to_owned());
     }
     all

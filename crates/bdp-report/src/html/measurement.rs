@@ -17,6 +17,7 @@ use super::repetitions::{self, Row};
 use super::sentence::{lower_first, sentence, stop};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
+use crate::caveat;
 use crate::markup::Markup;
 use crate::measured_curves::{measured_curves, toward};
 use crate::measurement::{against, in_store, latency, pacing_words};
@@ -402,17 +403,12 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
     }
     m.line();
-    let mut caveats: Vec<&str> = Vec::new();
-    for caveat in measurements.iter().flat_map(|(_, m)| &m.caveats) {
-        if !caveats.contains(&caveat.as_str()) {
-            caveats.push(caveat);
-        }
-    }
+    let caveats = caveat::distinct(measurements.iter().flat_map(|(_, m)| &m.caveats));
     if !caveats.is_empty() {
         m.leaf("p", &[], "To know before relying on the figures:");
         m.element("ul", &[], |m| {
             for caveat in caveats {
-                m.leaf("li", &[], caveat);
+                m.leaf("li", &[], &caveat::text(caveat));
             }
         });
     }

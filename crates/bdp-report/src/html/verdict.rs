@@ -1,6 +1,6 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
-use bdp_explain::AT_CEILING;
+use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
 use super::sentence::sentence;
@@ -8,11 +8,6 @@ use super::transfer::Transfer;
 use crate::markup::Markup;
 use crate::number::{percent, size, three_digits};
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
-
-/// At or above this share a bound is what rules.
-const REACHED: f64 = 0.9;
-/// Above this share it was no bound.
-const EXCEEDED: f64 = 1.1;
 
 /// What the mark of a window's bound begins with.
 const WINDOW_MARK: &str = "window / RTT";
@@ -199,6 +194,7 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::method::WindowMechanism;
     use bdp_model::record::WindowReport;
 
     fn judge(
@@ -210,7 +206,7 @@ mod tests {
         let window = WindowReport {
             on_the_wire_bytes: window,
             on_the_wire_max_bytes: window,
-            method: "tcp_rmem".to_owned(),
+            method: WindowMechanism::TcpRmem,
             ..WindowReport::default()
         };
         let transfer = Transfer {

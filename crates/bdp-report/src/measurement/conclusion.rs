@@ -1,8 +1,8 @@
 //! What is said of a direction: its limit with the evidence, or that there is none left to mend.
 
-use bdp_explain::AT_CEILING;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Measurement, Way};
+use bdp_model::threshold::AT_CEILING;
 
 use super::arrow;
 use crate::grid::{tame, width, wrap};

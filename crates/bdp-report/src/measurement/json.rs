@@ -6,6 +6,7 @@ use bdp_model::measurement::{Measurement, Way};
 use serde_json::{Map, Value, json as value};
 
 use super::ways;
+use crate::json::measurement_json;
 
 /// Version of the shape of several runs.
 pub const MEASUREMENTS_SCHEMA: &str = "bdp.measurements/1";
@@ -17,7 +18,7 @@ pub fn measurements_json(measurements: &[Measurement], run: Option<&str>) -> Val
         "schema": MEASUREMENTS_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": run,
-        "runs": measurements,
+        "runs": measurements.iter().map(measurement_json).collect::<Vec<_>>(),
         "summary": {
             "n": measurements.iter().filter(|m| m.error.is_none()).count(),
             "n_failed": measurements.iter().filter(|m| m.error.is_some()).count(),

@@ -1,5 +1,6 @@
 //! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
 
+use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
@@ -13,7 +14,9 @@ use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
 use super::latency::latency;
 use super::printed::printed;
+use super::streams::streams;
 use super::{arrow, ways};
+use crate::caveat;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, percent, size, three_digits};
 use crate::style::{Style, Tint};
@@ -33,6 +36,13 @@ pub fn measurements_text(
     text.push_str(&figures(measurements, style));
     text.push_str(&wrap("ceiling  ", Tint::Faint, &ceiling(first), style));
     text.push('\n');
+    let typical_of = |way| Some((way, of(typical(measurements, way)?, way)?));
+    let directions: Vec<_> = ways(measurements).into_iter().filter_map(typical_of).collect();
+    let rows = streams(&directions, unit(measurements, style), style);
+    if !rows.is_empty() {
+        text.push_str(&rows);
+        text.push('\n');
+    }
     for way in ways(measurements) {
         let Some(typical) = typical(measurements, way) else { continue };
         text.push_str(&conclusions(typical, way, Some(agreement(measurements, typical, way)), style));
@@ -61,6 +71,12 @@ pub fn measurements_text(
     text
 }
 
+/// The unit of the rates: the one that was asked for, or one that fits all.
+fn unit(measurements: &[Measurement], style: &Style) -> RateUnit {
+    let rates = measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps);
+    style.rate_unit.unwrap_or_else(|| RateUnit::spacious(rates))
+}
+
 fn of(m: &Measurement, way: Way) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
@@ -84,7 +100,7 @@ fn agreement(measurements: &[Measurement], typical: &Measurement, way: Way) -> (
 
 /// The table: a row for the idle path, and one for each direction and run.
 fn figures(measurements: &[Measurement], style: &Style) -> String {
-    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let unit = unit(measurements, style);
     let several = measurements.len() > 1;
     let mut rows: Vec<[Cell; 7]> = Vec::new();
     if let Some(idle) = idle(measurements) {
@@ -209,11 +225,14 @@ fn window(w: &WindowReport) -> String {
     let mut text = format!(
         "asked {asked}, socket buffer {} ({}), on the wire {}{most}",
         known(w.socket_buffer_bytes),
-        tame(&w.method),
+        w.method,
         known(w.on_the_wire_bytes)
     );
     if w.reached == Some(false) {
-        let why = w.note.as_deref().map_or_else(|| "no reason recorded".to_owned(), tame);
+        let why = w
+            .note
+            .as_ref()
+            .map_or_else(|| "no reason recorded".to_owned(), |note| tame(&caveat::window_shortfall(note)));
         text.push_str(&format!("; NOT REACHED: {why}"));
     }
     text
@@ -221,7 +240,7 @@ fn window(w: &WindowReport) -> String {
 
 /// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
 fn start(m: &Measurement, style: &Style) -> String {
-    let unit = RateUnit::spacious(m.directions.iter().map(|d| d.goodput_bps));
+    let unit = unit(std::slice::from_ref(m), style);
     let told = |way: Way| {
         let direction = of(m, way)?;
         let start = RampUp::of(&direction.received, direction.omit_ns)?;
@@ -237,7 +256,7 @@ fn start(m: &Measurement, style: &Style) -> String {
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.
 fn spread(measurements: &[Measurement], style: &Style) -> String {
-    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let unit = unit(measurements, style);
     let mut parts = Vec::new();
     let mut which = "p5..p95";
     for way in ways(measurements) {
@@ -281,19 +300,14 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
 /// Caveats and failures, each once.
 fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
-    let mut said: Vec<&str> = Vec::new();
+    // Why the window of a single run was not reached stands beside the window.
+    let is_shown =
+        |caveat: &&Caveat| measurements.len() == 1 && matches!(caveat, Caveat::WindowNotReached { .. });
+    let all = measurements.iter().flat_map(|m| &m.caveats);
+    for caveat in caveat::distinct(all.filter(|caveat| !is_shown(caveat))) {
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&caveat::text(caveat)), style));
+    }
     for m in measurements {
-        // Why a window was not reached stands beside the window.
-        let shown = |caveat: &str| {
-            let missed = m.directions.iter().filter(|d| d.window.reached == Some(false));
-            missed.filter_map(|d| d.window.note.as_deref()).any(|note| caveat.ends_with(note))
-        };
-        for caveat in m.caveats.iter().filter(|caveat| measurements.len() > 1 || !shown(caveat)) {
-            if !said.contains(&caveat.as_str()) {
-                said.push(caveat);
-                text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(caveat), style));
-            }
-        }
         if let Some(error) = &m.error {
             text.push_str(&wrap(
                 "FAILED   ",
@@ -302,8 +316,12 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
                 style,
             ));
         }
-        for d in m.directions.iter().filter(|d| d.ended != "duration" && d.ended != "bytes") {
-            let line = format!("{} ended early ({})", arrow(d.direction, style), tame(&d.ended));
+        let is_noted = |d: &DirectionResult| {
+            let is_it = |caveat: &Caveat| matches!(caveat, Caveat::EndedEarly { direction, .. } if *direction == d.direction);
+            m.caveats.iter().any(is_it)
+        };
+        for d in m.directions.iter().filter(|d| !d.ended.is_complete() && !is_noted(d)) {
+            let line = format!("{} ended early ({})", arrow(d.direction, style), tame(d.ended.name()));
             text.push_str(&wrap("NOTE     ", Tint::Doubtful, &line, style));
         }
     }

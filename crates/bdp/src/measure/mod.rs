@@ -5,9 +5,11 @@ mod baseline;
 mod care;
 mod iperf3_json;
 mod judgement;
+mod lines;
 mod live;
 mod login;
 mod payload;
+mod pieces;
 mod socket;
 mod ssh;
 mod stream;
@@ -24,9 +26,10 @@ use bdp_run::RunError;
 use bdp_run::measure::{MeasureEvent, MeasurePlan, measure};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 
-pub use arguments::{MeasureArgs, seconds};
+pub use arguments::MeasureArgs;
 use baseline::Baseline;
 use iperf3_json::Log;
+use lines::ScrollingLines;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
@@ -55,10 +58,13 @@ impl MeasureArgs {
         if !self.udp.may_flood() {
             care::check(&plan.request, &store, cancel).inspect_err(ended)?;
         }
-        let lines = self.json_stream.then(|| Lines::new(&plan, !self.tells_no_intervals()));
+        let lines = self.json_stream.then(|| Lines::new(&plan, !self.prints_no_intervals()));
+        let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
+        let scrolling =
+            self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
         let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
         let Carried { run, measured, outcome, moved } =
-            carry_out(&plan, &mut store, lines, log.as_mut(), cancel);
+            carry_out(&plan, &mut store, lines, log.as_mut(), scrolling, cancel);
         drop(far_end);
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
@@ -78,13 +84,11 @@ impl MeasureArgs {
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
-            (true, true) => {
-                end_if_asked(cancel, "ended before there was anything to conclude from what passed")
-            }
+            (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
         }
         outcome?;
         let mut exit = judgement::judge(&expectations, &measured);
-        if payload::tell_wrong_bytes(&measured) {
+        if payload::print_wrong_bytes(&measured) {
             exit = Exit::Missed;
         }
         if let Some(baseline) = baseline {
@@ -108,12 +112,11 @@ impl MeasureArgs {
             let rows: Vec<_> = measured.iter().map(|m| (&none, m)).collect();
             bdp_report::csv_of_measurements(&rows)
         } else if !self.json {
-            bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &output::style())
+            bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &self.style())
         } else if self.runs > 1 {
             format!("{:#}\n", bdp_report::measurements_json(measured, run))
         } else {
-            let document = measured.first().map(serde_json::to_value).transpose()?;
-            format!("{:#}\n", document.unwrap_or_default())
+            format!("{:#}\n", measured.first().map(bdp_report::measurement_json).unwrap_or_default())
         };
         output::print(&text)?;
         if (self.json || self.csv)
@@ -154,10 +157,12 @@ fn carry_out(
     store: &mut SqliteStore,
     mut lines: Option<Lines<'_>>,
     mut log: Option<&mut Log>,
+    mut scrolling: Option<ScrollingLines<'_>>,
     cancel: &AtomicBool,
 ) -> Carried {
     let entered: RefCell<Option<String>> = RefCell::default();
-    let mut live = Live::new(plan.runs);
+    // Two that show how far it is would be one too many.
+    let mut live = scrolling.is_none().then(|| Live::new(plan.runs));
     // A run is entered with its first measurement: one that could not even begin is nothing to list.
     let mut keep = |kept: &StoredMeasurement| {
         let known = entered.borrow().clone();
@@ -171,7 +176,12 @@ fn carry_out(
     let mut moved = false;
     let mut watch = |event: MeasureEvent<'_>| {
         moved |= matches!(&event, MeasureEvent::Progress(_, progress) if !progress.goodput_bps.is_empty());
-        live.show(&event);
+        if let Some(live) = &mut live {
+            live.show(&event);
+        }
+        if let Some(scrolling) = &mut scrolling {
+            scrolling.write(&event);
+        }
         if let Some(log) = &mut log {
             log.note(&event);
         }
@@ -180,7 +190,12 @@ fn carry_out(
         }
     };
     let (measured, outcome) = measure(plan, &mut keep, &mut watch, cancel);
-    live.end();
+    if let Some(live) = &mut live {
+        live.end();
+    }
+    if let Some(scrolling) = &mut scrolling {
+        scrolling.end();
+    }
     if let (Some(lines), Err(error)) = (&mut lines, &outcome) {
         lines.fail(&error.to_string());
     }

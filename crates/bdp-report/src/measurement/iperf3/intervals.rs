@@ -108,10 +108,30 @@ impl Intervals {
         // What comes within half a piece of its end belongs to the next interval as much as to this one.
         let slack = piece.to_ns.saturating_sub(piece.from_ns) / 2;
         self.open.add(piece);
-        let reached = self.open.to_ns + slack;
-        let full = if self.length_ns == 0 { u64::MAX } else { from + self.length_ns };
-        let due = if from < self.omit_ns { self.omit_ns.min(full) } else { full };
-        if reached >= due {
+        let due = match from + slack < self.omit_ns {
+            true => self.omit_ns.min(self.due_after(from, 0)),
+            false => self.due_after(from, self.omit_ns),
+        };
+        if self.open.to_ns + slack >= due {
+            self.close();
+        }
+    }
+
+    /// When an interval that began then is over: at a multiple of the length since the zero of its clock, so that late
+    /// pieces do not add up.
+    fn due_after(&self, from_ns: u64, zero_ns: u64) -> u64 {
+        let since = (from_ns + self.length_ns / 2).saturating_sub(zero_ns);
+        since.checked_div(self.length_ns).map_or(u64::MAX, |past| zero_ns + (past + 1) * self.length_ns)
+    }
+
+    /// The intervals that are complete, once each.
+    pub(crate) fn take_done(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Completes the interval that is open, where anything moved in it.
+    pub(crate) fn close_moved(&mut self) {
+        if self.moved_ns > self.open.from_ns {
             self.close();
         }
     }

@@ -1,0 +1,73 @@
+//! The asking end of a control stream: numbers requests and keeps answers, which come in any order, until they are wanted.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+
+use bdp_wire::control::{Answer, Numbered, Request};
+use bdp_wire::frame::{self, FrameError};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+/// One agent, as who asks it knows it.
+pub(crate) struct Requester<S> {
+    stream: S,
+    next_id: u64,
+    arrived: Vec<u8>,
+    answers: HashMap<u64, Answer>,
+}
+
+impl<S: Read + Write> Requester<S> {
+    /// Over a stream of which nothing but answers will be read.
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, next_id: 1, arrived: Vec::new(), answers: HashMap::new() }
+    }
+
+    /// What it reads and writes.
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Sends a request; gives the number that its answer will have.
+    pub(crate) fn ask(&mut self, body: Request) -> Result<u64, FrameError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        frame::write(&mut self.stream, &Numbered { id, body })?;
+        Ok(id)
+    }
+
+    /// Reads once from a stream that is ready, and keeps the answers that are whole.
+    pub(crate) fn read_ready(&mut self) -> Result<(), FrameError> {
+        let mut room = [0; READ_BYTES];
+        match self.stream.read(&mut room) {
+            Ok(0) => return Err(FrameError::Closed),
+            Ok(length) => self.arrived.extend_from_slice(&room[..length]),
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return Ok(()),
+            // The kernel has given up a peer that acknowledges nothing.
+            Err(e) if e.kind() == ErrorKind::TimedOut => return Err(FrameError::Closed),
+            Err(e) => return Err(e.into()),
+        }
+        let mut taken = 0;
+        while let Some((Numbered { id, body }, length)) = frame::decode(&self.arrived[taken..])? {
+            taken += length;
+            self.answers.insert(id, body);
+        }
+        self.arrived.drain(..taken);
+        Ok(())
+    }
+
+    /// The answer of this number, once it has been read.
+    pub(crate) fn take(&mut self, id: u64) -> Option<Answer> {
+        self.answers.remove(&id)
+    }
+
+    /// Why the agent refused the first of the requests that it refused, if any.
+    pub(crate) fn take_refusal(&mut self) -> Option<String> {
+        let refused = |(&id, answer): (&u64, &Answer)| matches!(answer, Answer::Failed { .. }).then_some(id);
+        let id = self.answers.iter().filter_map(refused).min()?;
+        match self.answers.remove(&id) {
+            Some(Answer::Failed { error }) => Some(error),
+            _ => None,
+        }
+    }
+}

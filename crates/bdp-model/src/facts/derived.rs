@@ -1,0 +1,227 @@
+//! What follows from the facts of a transfer: its samples condensed.
+
+use super::{End, Facts, WindowUse};
+use crate::ramp_up::RampUp;
+use crate::record::{ReceiverSample, SenderSample};
+use crate::stats::percentile;
+use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN};
+use crate::units::Nanos;
+
+/// A queue that stands while the load lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queue {
+    /// What it adds to the median delay.
+    pub added: Nanos,
+    /// Whether it was measured on the data's own way; otherwise by the round trip.
+    pub own_way: bool,
+}
+
+impl Facts {
+    /// How the windows were used; `None` where the samples after omit tell too little.
+    pub fn window_use(&self) -> Option<WindowUse> {
+        WindowUse::of(self.sent_after_omit(), self.mss_bytes)
+    }
+
+    /// Readings at the sender after omit.
+    pub fn sent_after_omit(&self) -> impl DoubleEndedIterator<Item = &SenderSample> + Clone {
+        self.sent.iter().filter(|s| s.at_ns >= self.omit_ns)
+    }
+
+    /// Time limited by the receive window / busy time, as the kernel counts it; known to under-report.
+    pub fn rwnd_limited(&self) -> Option<f64> {
+        self.share_of_busy(|s| s.rwnd_limited_ns)
+    }
+
+    /// Time limited by the send buffer / busy time, as the kernel counts it.
+    pub fn sndbuf_limited(&self) -> Option<f64> {
+        self.share_of_busy(|s| s.sndbuf_limited_ns)
+    }
+
+    fn share_of_busy(&self, limited: impl Fn(&SenderSample) -> Option<u64>) -> Option<f64> {
+        let mut samples = self.sent_after_omit();
+        let first = samples.next()?;
+        let last = samples.next_back().unwrap_or(first);
+        let busy = last.busy_ns?.checked_sub(first.busy_ns?).filter(|&busy| busy > 0)?;
+        let limited = limited(last)?.saturating_sub(limited(first)?);
+        Some((limited as f64 / busy as f64).min(1.0))
+    }
+
+    /// Median round trip before the load.
+    pub fn rtt_idle(&self) -> Option<Nanos> {
+        self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.p50))
+    }
+
+    /// Median round trip under load, of the probe flow or as the sender's kernel smoothed it, whichever is less: an end
+    /// that is late to answer lengthens either of them.
+    pub fn rtt_loaded(&self) -> Option<Nanos> {
+        let probed = self.rtt.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.p50));
+        let mut smoothed: Vec<f64> =
+            self.sent_after_omit().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
+        let smoothed = percentile(&mut smoothed, 50.0).map(|ns| Nanos(ns as u64));
+        probed.into_iter().chain(smoothed).min()
+    }
+
+    /// What load adds to the round trip at the 95th percentile; `None` where either is unknown.
+    pub fn rtt_added_p95(&self) -> Option<Nanos> {
+        let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
+        Some(Nanos(self.rtt.loaded?.p95?).saturating_sub(Nanos(idle.p95?)))
+    }
+
+    /// Goodput of the stream that the samples are of.
+    pub fn stream_bps(&self) -> f64 {
+        self.stream_goodput_bps.first().copied().unwrap_or(self.goodput_bps)
+    }
+
+    /// What so many bytes in flight carry in the round trip under load, bit/s.
+    pub fn rate_bps(&self, bytes: f64) -> Option<f64> {
+        let rtt = self.rtt_loaded()?.as_secs_f64();
+        (rtt > 0.0).then(|| bytes * 8.0 / rtt)
+    }
+
+    /// Goodput as a share of the ceiling.
+    pub fn of_ceiling(&self) -> Option<f64> {
+        let ceiling = self.ceiling.as_ref()?;
+        (ceiling.goodput_bps > 0.0).then(|| self.goodput_bps / ceiling.goodput_bps)
+    }
+
+    /// Bytes in flight that the ceiling needs of each stream in the idle round trip.
+    pub fn needed_bytes(&self) -> Option<f64> {
+        let ceiling = self.ceiling.as_ref()?.goodput_bps;
+        Some(ceiling * self.rtt_idle()?.as_secs_f64() / 8.0 / f64::from(self.streams()))
+    }
+
+    /// The queue that stands on the data's own way under load, where it is more than noise. Without times of the far end the
+    /// round trip tells of it, unless both directions run at once: then nobody knows on which way the queue is.
+    pub fn standing_queue(&self) -> Option<Queue> {
+        self.queue_of(QUEUE_SHARE)
+    }
+
+    /// The same, of at least this share of the idle round trip.
+    pub fn queue_of(&self, share: f64) -> Option<Queue> {
+        let idle = self.rtt_idle()?;
+        // Without probes nobody has seen how others fare.
+        self.rtt.loaded.filter(|rtt| rtt.received > 0)?;
+        let round_trip = self.rtt_loaded()?.saturating_sub(idle);
+        let queue = match self.own_way_added() {
+            // An end that is late to answer lengthens its probes alone.
+            Some(own) => Queue { added: own.min(round_trip), own_way: true },
+            None if self.both_directions => return None,
+            None => Queue { added: round_trip, own_way: false },
+        };
+        (queue.added > QUEUE_NOISE && queue.added.as_secs_f64() > share * idle.as_secs_f64()).then_some(queue)
+    }
+
+    /// What the other direction's load adds to this one's round trip, where that is known and more than noise.
+    pub fn queue_of_the_other_way(&self) -> Option<Nanos> {
+        let own = self.own_way_added().filter(|_| self.both_directions)?;
+        let added = self.rtt_loaded()?.saturating_sub(self.rtt_idle()?).saturating_sub(own);
+        (added > QUEUE_NOISE && added > own).then_some(added)
+    }
+
+    /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.
+    fn own_way_added(&self) -> Option<Nanos> {
+        let own = self.one_way?;
+        let added = own.loaded?.p50.saturating_sub(own.idle?.p50);
+        Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
+    /// How it began, where slow start can be told apart from the rest.
+    pub fn ramp_up(&self) -> Option<RampUp> {
+        RampUp::of(&self.received, self.omit_ns)
+    }
+
+    /// How steady the goodput is: lower / upper quartile over stretches of several round trips, slow start left out. Within a
+    /// round trip or two a lost segment holds back what came after it, and the reader gets all of it at once.
+    pub fn steadiness(&self) -> Option<f64> {
+        /// Round trips of a stretch.
+        const ROUND_TRIPS: u64 = 5;
+        /// Fewer stretches have no quartiles.
+        const STRETCHES_MIN: usize = 4;
+        // What takes longer than a quarter of the time is no slow start.
+        let ramp_up = self.ramp_up().map(|ramp_up| ramp_up.took.as_ns());
+        let ramp_up = ramp_up.filter(|&ns| ns <= self.duration_ns / 4).unwrap_or(0);
+        let from = self.omit_ns.max(ramp_up);
+        let span = ROUND_TRIPS * self.rtt_loaded()?.as_ns();
+        let mut rates = stretches(self.received.iter().filter(|s| s.at_ns >= from), span.max(1));
+        if rates.len() < STRETCHES_MIN {
+            let spread = self.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64)?;
+            let (low, high, _) = spread.range().filter(|&(_, high, _)| high > 0.0)?;
+            return Some(low / high);
+        }
+        let (low, high) = (percentile(&mut rates, 25.0)?, percentile(&mut rates, 75.0)?);
+        (high > 0.0).then(|| low / high)
+    }
+
+    /// Whether the sending kernel spaces segments by itself, and keeps windows that it does not fill.
+    pub fn is_paced(&self) -> bool {
+        self.congestion_control.starts_with("bbr") || self.paced_bps.is_some()
+    }
+
+    /// Rate that all connections together were held to.
+    pub fn asked_bps(&self) -> Option<f64> {
+        Some(self.paced_bps? as f64 * f64::from(self.streams()))
+    }
+
+    /// The end, and its share, of which a thread has used up the processor that it runs on.
+    pub fn busy_thread(&self) -> Option<(&'static str, f64)> {
+        if self.duration_ns < LONG_ENOUGH.as_ns() {
+            return None;
+        }
+        let ends = [("sending", self.sender_thread()), ("receiving", self.receiver_thread())];
+        ends.into_iter().find(|&(_, cpu)| cpu >= BUSY_THREAD)
+    }
+
+    /// Processor time of the busiest sending thread / wall clock. An end that reports its process alone has, as far as is
+    /// known, a thread for each stream.
+    pub fn sender_thread(&self) -> f64 {
+        self.thread(&self.sender)
+    }
+
+    /// The same of the receiving threads.
+    pub fn receiver_thread(&self) -> f64 {
+        self.thread(&self.receiver)
+    }
+
+    fn thread(&self, end: &End) -> f64 {
+        let threads = end.threads.unwrap_or(self.asked.streams).max(1);
+        end.thread_cpu.unwrap_or(end.cpu / f64::from(threads))
+    }
+
+    fn streams(&self) -> u32 {
+        self.asked.streams.max(1)
+    }
+
+    /// The longest that the receiver took no sample, where that is far longer than it was to.
+    pub fn receiver_paused(&self) -> Option<Nanos> {
+        /// A sample of a machine with other work to do is late by less.
+        const INTERVALS: u64 = 3;
+        let counted: Vec<&ReceiverSample> =
+            self.received.iter().filter(|s| s.at_ns >= self.omit_ns).collect();
+        let longest = counted.windows(2).map(|w| w[1].at_ns.saturating_sub(w[0].at_ns)).max()?;
+        (longest > INTERVALS * self.asked.interval.as_ns()).then_some(Nanos(longest))
+    }
+
+    /// Retransmitted segments, and what share they are of those that carried what was received.
+    pub fn retransmitted(&self) -> Option<(u64, f64)> {
+        let (again, mss) = (self.retransmits?, self.mss_bytes.filter(|&m| m > 0)?);
+        let segments = (self.bytes as f64 / mss as f64).max(1.0);
+        Some((again, again as f64 / segments))
+    }
+}
+
+/// Goodput of stretches of at least `span_ns` each, bit/s.
+fn stretches<'a>(samples: impl Iterator<Item = &'a ReceiverSample>, span_ns: u64) -> Vec<f64> {
+    let (mut rates, mut first) = (Vec::new(), None::<&ReceiverSample>);
+    for sample in samples {
+        let Some(from) = first else {
+            first = Some(sample);
+            continue;
+        };
+        let took = sample.at_ns.saturating_sub(from.at_ns);
+        if took >= span_ns {
+            rates.push(sample.bytes.saturating_sub(from.bytes) as f64 * 8e9 / took as f64);
+            first = Some(sample);
+        }
+    }
+    rates
+}

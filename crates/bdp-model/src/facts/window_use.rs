@@ -1,0 +1,71 @@
+//! How a stream used its windows, by its samples.
+
+use crate::record::SenderSample;
+use crate::stats::median;
+use crate::threshold::SAMPLES_MIN;
+
+/// How the first stream used its windows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowUse {
+    /// Receive window as the sender saw it, median.
+    pub receive_bytes: f64,
+    /// In flight, median.
+    pub in_flight_bytes: f64,
+    /// Share of samples in which no further segment fits the receive window while the congestion window has room.
+    pub receive_full: f64,
+    /// Share of samples in which the congestion window has no room, and the receive window has.
+    pub congestion_full: f64,
+    /// Share of samples in which both windows have room for much more: the sender's kernel has nothing to send.
+    pub starved: f64,
+    /// The largest receive window seen.
+    pub receive_largest_bytes: f64,
+    /// The smallest.
+    pub receive_smallest_bytes: f64,
+    /// Share of samples in which the receive window is less than half of the largest so far. A receiver that reads what
+    /// comes never shrinks its window.
+    pub receive_shrunk: f64,
+}
+
+impl WindowUse {
+    /// Of these samples; `None` without a segment size, or where fewer than [`SAMPLES_MIN`] tell segments in flight,
+    /// congestion window and receive window.
+    pub fn of<'a>(
+        samples: impl IntoIterator<Item = &'a SenderSample>,
+        mss_bytes: Option<u64>,
+    ) -> Option<Self> {
+        let mss = mss_bytes.filter(|&mss| mss > 0)?;
+        let whole: Vec<(u64, u64, u64)> = samples
+            .into_iter()
+            .filter_map(|s| Some((u64::from(s.unacked?), u64::from(s.cwnd?), s.snd_wnd_bytes?)))
+            .collect();
+        if whole.len() < SAMPLES_MIN {
+            return None;
+        }
+        let share = |full: &dyn Fn(u64, u64, u64) -> bool| {
+            whole.iter().filter(|&&(unacked, cwnd, window)| full(unacked, cwnd, window)).count() as f64
+                / whole.len() as f64
+        };
+        let (mut largest, mut smallest, mut shrunk) = (0, u64::MAX, 0);
+        for &(_, _, window) in &whole {
+            largest = largest.max(window);
+            smallest = smallest.min(window);
+            shrunk += u64::from(window < largest / 2);
+        }
+        let mut windows: Vec<f64> = whole.iter().map(|w| w.2 as f64).collect();
+        let mut in_flight: Vec<f64> = whole.iter().map(|w| (w.0 * mss) as f64).collect();
+        Some(Self {
+            receive_bytes: median(&mut windows)?,
+            in_flight_bytes: median(&mut in_flight)?,
+            receive_full: share(&|unacked, cwnd, window| unacked * mss + mss > window && cwnd > unacked),
+            congestion_full: share(&|unacked, cwnd, window| {
+                unacked + 1 >= cwnd && unacked * mss + mss <= window
+            }),
+            starved: share(&|unacked, cwnd, window| {
+                unacked * 5 < cwnd * 4 && unacked * mss * 5 < window * 4 && unacked * mss + mss <= window
+            }),
+            receive_largest_bytes: largest as f64,
+            receive_smallest_bytes: smallest as f64,
+            receive_shrunk: shrunk as f64 / whole.len() as f64,
+        })
+    }
+}

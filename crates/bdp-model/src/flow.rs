@@ -1,0 +1,100 @@
+//! What a transfer is asked to do, whoever asks and whatever carries it out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::MeasureRequest;
+use crate::payload::Zerocopy;
+use crate::scenario;
+use crate::udp::UdpRequest;
+use crate::units::{ByteCount, Nanos};
+
+/// One workload between two hosts: bulk TCP, or datagrams at a rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    /// Parallel connections, or senders of datagrams.
+    pub streams: u32,
+    /// How long to send, omit included.
+    pub duration: Nanos,
+    /// Stop after so many bytes in total, if sooner.
+    pub bytes: Option<ByteCount>,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// Bytes of one write.
+    pub length: ByteCount,
+    /// Window asked for, on the wire, each stream; `None` leaves autotuning alone.
+    pub window: Option<ByteCount>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends.
+    pub socket_buffer: Option<ByteCount>,
+    /// `TCP_MAXSEG`.
+    pub mss: Option<u32>,
+    /// Congestion control of the sender; `None` is its default.
+    pub congestion: Option<String>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// Differentiated services code point, 0..=63.
+    pub dscp: Option<u8>,
+    /// How the sender gives its bytes to the kernel.
+    pub zerocopy: Zerocopy,
+    /// Whether a known pattern is sent, and every byte of it checked by the receiver.
+    pub check_payload: bool,
+    /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
+    pub pacing_bps: Option<u64>,
+    /// Datagrams instead of connections.
+    pub udp: Option<UdpRequest>,
+}
+
+/// From one sample of a flow of the lab to the next.
+pub const LAB_SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
+
+impl From<&MeasureRequest> for FlowSpec {
+    fn from(request: &MeasureRequest) -> Self {
+        Self {
+            streams: request.streams,
+            duration: request.duration,
+            bytes: request.bytes,
+            omit: request.omit,
+            interval: request.interval,
+            length: request.length,
+            window: request.window,
+            socket_buffer: request.socket_buffer,
+            mss: request.mss,
+            congestion: request.congestion.clone(),
+            nodelay: request.nodelay,
+            dscp: request.dscp,
+            zerocopy: request.zerocopy,
+            check_payload: request.check_payload,
+            pacing_bps: request.pacing_bps,
+            udp: request.udp.clone(),
+        }
+    }
+}
+
+impl From<&scenario::FlowSpec> for FlowSpec {
+    fn from(flow: &scenario::FlowSpec) -> Self {
+        Self {
+            streams: flow.streams,
+            duration: flow.duration,
+            bytes: flow.bytes,
+            omit: flow.omit,
+            interval: LAB_SAMPLE_INTERVAL,
+            length: flow.length,
+            window: flow.window,
+            socket_buffer: None,
+            mss: flow.mss,
+            congestion: Some(flow.congestion.clone()),
+            nodelay: flow.nodelay,
+            dscp: None,
+            zerocopy: Zerocopy::Auto,
+            check_payload: false,
+            pacing_bps: None,
+            udp: flow.udp.map(|udp| UdpRequest {
+                rate_bps: Some(udp.rate.as_bps()),
+                search: None,
+                datagram_bytes: Some(udp.datagram_bytes),
+                dont_fragment: false,
+            }),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The bounds by which a transfer is judged, each in one place: rules, caveats, curves and reports use the same.
+//!
+//! What one rule alone asks stands beside it; what the emulator must keep to is in `bdp-lab`, how a rate is searched in
+//! [`crate::rate_search`].
+
+use crate::units::Nanos;
+
+/// From this share of the ceiling on a transfer is at it, and nothing is left to tune. What is missing are slow start, and
+/// acknowledgements of data the other way: one of 90 bytes on Ethernet for every two full segments of 1538 each, 3 %.
+pub const AT_CEILING: f64 = 0.94;
+/// Above this share of a ceiling the ceiling is not the path's: the headers are known to the byte, the clock to a sample.
+pub const ABOVE_CEILING: f64 = 1.01;
+
+/// A thread that uses this share of a processor has none left: the rest is what it waits for in the kernel, for locks and for
+/// its turn.
+pub const BUSY_THREAD: f64 = 0.9;
+/// A shorter transfer has waited for nothing yet, and its rate is that of one read.
+pub const LONG_ENOUGH: Nanos = Nanos::millis(100);
+
+/// Fewer samples than these say nothing about shares of time.
+pub const SAMPLES_MIN: usize = 5;
+
+/// A delay that timers and schedulers of two idle hosts may add, and that is no queue.
+pub const QUEUE_NOISE: Nanos = Nanos::millis(2);
+/// A standing queue adds this share of the idle round trip: less doesn't change what a window reaches.
+pub const QUEUE_SHARE: f64 = 0.2;
+/// A delay that load adds to the round trip at the 95th percentile and that one notices.
+pub const NOTICEABLE_DELAY: Nanos = Nanos::millis(5);
+
+/// A window that is full in this share of the samples is the limit itself.
+pub const WINDOW_FULL: f64 = 0.5;
+/// A window that is full in fewer of the samples holds nothing back.
+pub const WINDOW_FREE: f64 = 0.2;
+/// A share of the busy time, or of the samples, that is worth a word; below it the kernel denies the limit.
+pub const WORTH_A_WORD: f64 = 0.05;
+/// Goodput / what a window carries in the round trip, from which the window explains it.
+pub const WINDOW_REACHED: f64 = 0.7;
+
+/// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
+pub const SENT_AS_ASKED: f64 = 0.98;
+
+/// At or above this share of a rate that is computed from the path, the computation holds.
+pub const REACHED: f64 = 0.9;
+/// Above this share of it, it was no bound.
+pub const EXCEEDED: f64 = 1.1;

@@ -1,0 +1,60 @@
+//! What went by between two reports of progress, for whoever makes intervals of it.
+
+use bdp_flow::session::progress::{Progress, Stage};
+use bdp_model::units::Nanos;
+use bdp_report::{Part, Piece, SenderReading};
+use bdp_sys::tcp_info::TcpInfo;
+
+/// The pieces of a stage, one after the other.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    /// Up to when there are some.
+    at_ns: u64,
+}
+
+impl Pieces {
+    /// The piece since the report before; `None` where no flow runs.
+    pub fn next(&mut self, progress: &Progress) -> Option<Piece> {
+        let (from_ns, to_ns) = (self.at_ns, progress.elapsed.as_ns());
+        let is_flow = matches!(progress.stage, Stage::Direction(_) | Stage::Both);
+        if !is_flow || progress.is_last || to_ns <= from_ns {
+            return None;
+        }
+        self.at_ns = to_ns;
+        let span_ns = progress.span.map_or(to_ns - from_ns, Nanos::as_ns);
+        Some(Piece { from_ns, to_ns, parts: parts(progress, span_ns as f64 / 1e9) })
+    }
+}
+
+/// What each direction moved in so many seconds.
+fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
+    let directions = progress.goodput_bps.iter();
+    let part = |&(way, bps): &(_, f64)| {
+        let streams =
+            progress.stream_goodput_bps.iter().find(|(of, streams)| *of == way && !streams.is_empty());
+        let senders = progress.sender_infos.iter().find(|(of, _)| *of == way);
+        let bytes = |bps: f64| (bps * seconds / 8.0).round();
+        Part {
+            way,
+            stream_bytes: match streams {
+                Some((_, streams)) => streams.iter().copied().map(bytes).collect(),
+                None => vec![bytes(bps)],
+            },
+            senders: senders.map_or_else(Vec::new, |(_, infos)| infos.iter().map(reading).collect()),
+        }
+    };
+    directions.map(part).collect()
+}
+
+/// What a kernel tells of a stream, as intervals have it.
+pub fn reading(info: &TcpInfo) -> SenderReading {
+    SenderReading {
+        retransmits: info.total_retrans.map_or(0, u64::from),
+        cwnd_bytes: u64::from(info.cwnd_segments.unwrap_or(0)) * u64::from(info.snd_mss.unwrap_or(0)),
+        window_bytes: info.snd_wnd.map_or(0, u64::from),
+        rtt_ns: info.rtt_ns.unwrap_or(0),
+        rtt_variation_ns: info.rtt_variation_ns.unwrap_or(0),
+        path_mtu: info.pmtu.map_or(0, u64::from),
+        reorder_seen: info.reorder_seen.map_or(0, u64::from),
+    }
+}

@@ -1,0 +1,163 @@
+//! Two machines, each a network namespace with a cable between: what loopback can't show.
+
+use crate::support::Bench;
+use crate::support::cable::{lay, said};
+use serde_json::Value;
+
+/// One line and this exit code.
+#[track_caller]
+fn assert_refused(bench: &Bench, name: &str, code: i32, word: &str) {
+    let (found, out, err) = said(bench, name);
+    assert_eq!((found, out.as_str(), err.lines().count()), (code, "", 1), "{name}: {err}");
+    assert!(err.starts_with("bdp: ") && err.contains(word), "{name}: {err}");
+}
+
+#[test]
+fn both_ends_are_shown_and_strangers_need_the_token() {
+    let bench = Bench::new();
+    let brief = "-t 0.3 --idle 0.2";
+    let laid = lay(
+        &bench,
+        &format!(
+            "serve --token abc
+             far ip route change 10.77.0.0/24 dev far0 mtu 1300
+             measure none 10.77.0.2 {brief}
+             measure wrong 10.77.0.2 {brief} --token abd
+             measure four 10.77.0.2 {brief} --token abc --json
+             measure six fd77::2 {brief} --token abc --json
+             measure text 10.77.0.2 {brief} --token abc
+             kill $server; wait $server || true
+             serve --open
+             measure open 10.77.0.2 {brief} --forward --json
+             measure long 10.77.0.2 -t 31"
+        ),
+    );
+    if laid.is_none() {
+        return;
+    }
+    assert_refused(&bench, "none", 3, "needs the token");
+    assert_refused(&bench, "wrong", 3, "token is not the one");
+    assert_refused(&bench, "long", 2, "--max-duration");
+    for (name, mtu_from, far) in
+        [("four", 1300, "10.77.0.2"), ("six", 1500, "fd77::2"), ("open", 1300, "10.77.0.2")]
+    {
+        let (code, out, err) = said(&bench, name);
+        assert_eq!(code, 0, "{name}: {err}");
+        let document: Value = serde_json::from_str(&out).unwrap();
+        let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
+        assert_eq!((at("/path/mtu_to"), at("/path/mtu_from")), (1500.into(), mtu_from.into()), "{name}");
+        assert_eq!(
+            (at("/near/device/name"), at("/far/device/name")),
+            ("near0".into(), "far0".into()),
+            "{name}"
+        );
+        assert_eq!(at("/far/address"), far, "{name}");
+        assert!(at("/far/kernel").is_string() && at("/near/congestion_control").is_string(), "{name}");
+    }
+    let (_, text, _) = said(&bench, "text");
+    for part in ["near  near0", "far   far0", "path MTU 1500/1300", "MTU 1500, Linux "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn paths_that_lead_nowhere_and_cables_that_are_pulled_end_in_a_line() {
+    let bench = Bench::new();
+    let laid = lay(
+        &bench,
+        "serve --token abc
+         ip route add blackhole 198.51.100.0/24
+         ip route add prohibit 203.0.113.0/24
+         measure routeless 192.0.2.1
+         measure blackhole 198.51.100.1
+         measure prohibited 203.0.113.1
+         measure absent 10.77.0.77
+         measure port 10.77.0.2:9999
+         (sleep 1; far ip link set far0 down) &
+         measure pulled 10.77.0.2 --token abc -t 40 --idle 0.2
+         far ip link set far0 up
+         measure after 10.77.0.2 --token abc -t 0.2 --idle 0.1 --forward",
+    );
+    if laid.is_none() {
+        return;
+    }
+    for (name, word) in [
+        ("routeless", "no route"),
+        ("blackhole", "no route"),
+        ("prohibited", "no route"),
+        // The kernel gives up to ask for its link address when we give up to connect.
+        (
+            "absent",
+            if said(&bench, "absent").2.contains("no route") { "no route" } else { "no answer within 3 s" },
+        ),
+        ("port", "bdp serve"),
+        ("pulled", "went away"),
+    ] {
+        assert_refused(&bench, name, 3, word);
+    }
+    let (code, _, err) = said(&bench, "after");
+    assert_eq!(code, 0, "{err}");
+}
+
+#[test]
+fn datagrams_between_machines_keep_to_what_was_measured() {
+    let bench = Bench::new();
+    let laid = lay(
+        &bench,
+        "serve --open --max-rate 100G
+         measure unknown 10.77.0.2 -u -b 50M --forward
+         measure harmless 10.77.0.2 -u -b 1M -t 0.3 --idle 0.1 --forward
+         measure tcp 10.77.0.2 -t 0.5 --idle 0.1 --forward
+         measure below 10.77.0.2 -u -b 20M -t 0.3 --idle 0.1 --forward
+         measure above 10.77.0.2 -u -b 900G --forward
+         measure back 10.77.0.2 -u -b 20M -R
+         measure flood 10.77.0.2 -u -b 90M -t 0.3 --idle 0.1 -R --flood --json",
+    );
+    if laid.is_none() {
+        return;
+    }
+    assert_refused(&bench, "unknown", 2, "not known");
+    assert_refused(&bench, "above", 2, "stored measurements saw the path carry");
+    // What one direction carried says nothing of the other.
+    assert_refused(&bench, "back", 2, "not known");
+    for name in ["harmless", "tcp", "below", "flood"] {
+        let (code, _, err) = said(&bench, name);
+        assert_eq!(code, 0, "{name}: {err}");
+    }
+    let (_, out, _) = said(&bench, "flood");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert!(document["directions"][0]["udp"]["sent"].as_u64().unwrap() > 0, "{document:#}");
+}
+
+#[test]
+fn ends_report_window_scaling_and_a_rate_that_was_reached_is_the_finding() {
+    let bench = Bench::new();
+    let laid = lay(
+        &bench,
+        "serve --open
+         measure scaled 10.77.0.2 -b 5M -t 1.5 --idle 0.2 --bidir --json
+         far sh -c 'echo 0 >/proc/sys/net/ipv4/tcp_window_scaling'
+         measure unscaled 10.77.0.2 -t 0.5 --idle 0.2 --json",
+    );
+    if laid.is_none() {
+        return;
+    }
+    for (name, scaling) in [("scaled", true), ("unscaled", false)] {
+        let (code, out, err) = said(&bench, name);
+        assert_eq!(code, 0, "{name}: {err}");
+        let document: Value = serde_json::from_str(&out).unwrap();
+        for direction in document["directions"].as_array().unwrap() {
+            assert_eq!(direction["sender_window_scaling"], scaling, "{name}");
+            assert_eq!(direction["receiver_window_scaling"], scaling, "{name}");
+            for end in ["sender_thread_cpu", "receiver_thread_cpu"] {
+                // A thread has one processor; the clocks of time and of processor time differ by ticks.
+                let share = direction[end].as_f64().unwrap();
+                assert!(share > 0.0 && share < 1.1, "{name}, {end}: {share}");
+            }
+            if name == "scaled" {
+                let finding = &direction["findings"][0];
+                assert_eq!(finding["limit"], "asked_rate", "{direction:#}");
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The command line as people run it: one program of all black-box tests, which links once and runs them side by side.
+//! Those of behaviour in real time are `../live`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access;
+mod calc;
+mod capture;
+mod compare;
+mod documents;
+mod download;
+mod endless;
+mod faults;
+mod forged;
+mod guide;
+mod interrupted;
+mod lab;
+mod logins;
+mod machines;
+mod manual;
+mod measure;
+mod metrics;
+mod package;
+mod path_mtu;
+mod ping;
+mod protocol;
+mod report;
+mod requests;
+mod resume;
+mod runs;
+mod serve;
+mod ssh;
+mod strangers;
+mod stream;
+mod sweep;
+mod unprivileged;

@@ -6,6 +6,7 @@ mod chart;
 mod comparison;
 mod csv;
 mod curves;
+mod flows;
 mod grid;
 mod html;
 mod instrument;
@@ -38,7 +39,7 @@ pub use measurement::{
     measurements_json, measurements_text, quote,
 };
 pub use number::{RateUnit, typed_size};
-pub use ping::{csv_of_ping, ping_text};
+pub use ping::{csv_of_ping, ping_text, probe_line};
 pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;

@@ -41,7 +41,7 @@ fn condense(values: &[f64], columns: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+    const UNICODE: Style = Style { unicode: true, width: 80, ..Style::plain() };
 
     #[test]
     fn height_is_the_share_of_the_largest() {

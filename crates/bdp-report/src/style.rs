@@ -1,7 +1,9 @@
 //! What the place that text goes to can show.
 
+use crate::number::RateUnit;
+
 /// How text is laid out and marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
     /// ANSI colours. Never the only sign of anything: each coloured word also says what it means.
     pub colour: bool,
@@ -9,6 +11,10 @@ pub struct Style {
     pub unicode: bool,
     /// Columns; no line is longer, down to 40.
     pub width: u16,
+    /// Unit of goodputs; what fits where none is asked for.
+    pub rate_unit: Option<RateUnit>,
+    /// A row for each stream, however many.
+    pub every_stream: bool,
 }
 
 /// Columns where nothing tells them: a terminal's by tradition.
@@ -21,13 +27,15 @@ const LEAST_WIDTH: u16 = 40;
 impl Style {
     /// ASCII without colour, 100 columns: the same on every machine.
     pub const fn plain() -> Self {
-        Self { colour: false, unicode: false, width: FILE_WIDTH }
+        Self { colour: false, unicode: false, width: FILE_WIDTH, rate_unit: None, every_stream: false }
     }
 
     /// From the facts about standard output and the values of `NO_COLOR` (<https://no-color.org>: any value but the
-    /// empty one), `LC_ALL` and `LANG` (POSIX: the first that is set and not empty) and `COLUMNS`.
+    /// empty one), `LC_ALL` and `LANG` (POSIX: the first that is set and not empty) and `COLUMNS`. `terminal_width` are the
+    /// columns of the terminal, where it is one that says so.
     pub fn detect(
         is_terminal: bool,
+        terminal_width: Option<u16>,
         no_color: Option<&str>,
         lc_all: Option<&str>,
         lang: Option<&str>,
@@ -35,7 +43,7 @@ impl Style {
     ) -> Self {
         let set = |value: Option<&str>| value.is_some_and(|v| !v.is_empty());
         let locale = if set(lc_all) { lc_all } else { lang }.unwrap_or_default().to_ascii_lowercase();
-        let default = if is_terminal { TERMINAL_WIDTH } else { FILE_WIDTH };
+        let default = if is_terminal { terminal_width.unwrap_or(TERMINAL_WIDTH) } else { FILE_WIDTH };
         Self {
             colour: is_terminal && !set(no_color),
             unicode: locale.contains("utf-8") || locale.contains("utf8"),
@@ -44,6 +52,8 @@ impl Style {
                 .filter(|&c: &u16| c > 0)
                 .unwrap_or(default)
                 .max(LEAST_WIDTH),
+            rate_unit: None,
+            every_stream: false,
         }
     }
 
@@ -97,15 +107,15 @@ mod tests {
 
     #[test]
     fn colour_needs_a_terminal_and_no_no_color() {
-        assert!(Style::detect(true, None, None, None, None).colour);
-        assert!(Style::detect(true, Some(""), None, None, None).colour);
-        assert!(!Style::detect(true, Some("1"), None, None, None).colour);
-        assert!(!Style::detect(false, None, None, None, None).colour);
+        assert!(Style::detect(true, None, None, None, None, None).colour);
+        assert!(Style::detect(true, None, Some(""), None, None, None).colour);
+        assert!(!Style::detect(true, None, Some("1"), None, None, None).colour);
+        assert!(!Style::detect(false, None, None, None, None, None).colour);
     }
 
     #[test]
     fn lc_all_overrules_lang_unless_empty() {
-        let unicode = |lc_all, lang| Style::detect(true, None, lc_all, lang, None).unicode;
+        let unicode = |lc_all, lang| Style::detect(true, None, None, lc_all, lang, None).unicode;
         assert!(unicode(None, Some("de_DE.UTF-8")));
         assert!(unicode(Some(""), Some("C.utf8")));
         assert!(!unicode(Some("C"), Some("de_DE.UTF-8")));
@@ -114,7 +124,10 @@ mod tests {
 
     #[test]
     fn width_comes_from_columns_or_the_kind_of_output() {
-        let width = |terminal, columns| Style::detect(terminal, None, None, None, columns).width;
+        let width = |terminal, columns| Style::detect(terminal, None, None, None, None, columns).width;
+        let of_terminal = |columns| Style::detect(true, Some(132), None, None, None, columns).width;
+        assert_eq!((of_terminal(None), of_terminal(Some("90"))), (132, 90));
+        assert_eq!(Style::detect(false, Some(132), None, None, None, None).width, 100);
         assert_eq!(width(true, Some("132")), 132);
         assert_eq!(width(true, Some("nonsense")), 80);
         assert_eq!(width(true, Some("0")), 80);

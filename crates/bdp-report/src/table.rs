@@ -25,7 +25,8 @@ pub fn table(records: &[Record], style: &Style) -> String {
     let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
     text.push('\n');
     text.push_str(&body(&points, style));
-    for part in [notes(&points, style), sweeps(&window_curves(&points), style)] {
+    let flows = crate::flows::flows(&points, unit(&points), style);
+    for part in [flows, notes(&points, style), sweeps(&window_curves(&points), style)] {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);

@@ -10,9 +10,9 @@ use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
-use bdp_report::{Style, measurements_text};
+use bdp_report::{RateUnit, Style, measurements_text};
 
-const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
+const UNICODE: Style = Style { unicode: true, ..Style::plain() };
 const US: u64 = 1000;
 
 /// The sample of the store, explained.
@@ -154,6 +154,37 @@ fn a_measurement_with_troubles() {
     insta::assert_snapshot!(measurements_text(&[troubled()], None, None, &Style::plain()));
 }
 
+/// The rows of the table of streams.
+fn stream_rows(text: &str) -> Vec<String> {
+    let rows = text.lines().skip_while(|line| !line.starts_with("stream")).skip(1);
+    let row = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    rows.take_while(|line| !line.is_empty()).map(row).collect()
+}
+
+#[test]
+fn streams_have_a_row_each_and_many_are_bounded() {
+    let mut m = both_ways();
+    m.directions[0].stream_goodput_bps = vec![100e6, 120e6, 118e6];
+    m.directions[1].stream_goodput_bps = vec![300e6, 310e6, 324e6];
+    let rows = |m: &Measurement, style: &Style| {
+        stream_rows(&measurements_text(std::slice::from_ref(m), None, None, style))
+    };
+    assert_eq!(rows(&m, &Style::plain()), ["1 100 300", "2 120 310", "3 118 324"]);
+    m.directions[0].stream_goodput_bps = (1..=17).map(|n| f64::from(n) * 1e6).collect();
+    m.directions.truncate(1);
+    assert_eq!(rows(&m, &Style::plain()), ["min 1.00", "median 9.00", "max 17.0"]);
+    assert_eq!(rows(&m, &Style { every_stream: true, ..Style::plain() }).len(), 17);
+    m.directions[0].stream_goodput_bps = vec![338e6];
+    assert!(rows(&m, &Style::plain()).is_empty(), "one stream has the row of its direction");
+}
+
+#[test]
+fn goodput_is_printed_in_the_unit_that_was_asked_for() {
+    let style = Style { rate_unit: RateUnit::of_letter('M'), ..Style::plain() };
+    let text = measurements_text(&[both_ways()], None, None, &style);
+    assert!(text.contains("40.3 MiB/s"), "{text}");
+}
+
 #[test]
 fn several_runs() {
     insta::assert_snapshot!(measurements_text(&five_runs(), Some("7f3a"), None, &Style::plain()));
@@ -235,7 +266,7 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
         for width in 40..=140 {
             for unicode in [false, true] {
                 let text =
-                    measurements_text(&runs, Some("7f3a"), None, &Style { colour: false, unicode, width });
+                    measurements_text(&runs, Some("7f3a"), None, &Style { unicode, width, ..Style::plain() });
                 for line in text.lines() {
                     assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());

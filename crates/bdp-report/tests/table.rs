@@ -7,7 +7,7 @@ use bdp_model::record::{Published, Record};
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 
-const UNICODE: Style = Style { colour: false, unicode: true, width: 100 };
+const UNICODE: Style = Style { unicode: true, ..Style::plain() };
 
 fn narrow(width: u16) -> Style {
     Style { width, ..Style::plain() }
@@ -171,7 +171,7 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
     for records in [demo(), sweep(), troubles(), repetitions(), long] {
         for width in 40..=160 {
             for unicode in [false, true] {
-                let text = table(&records, &Style { colour: false, unicode, width });
+                let text = table(&records, &Style { unicode, width, ..Style::plain() });
                 for line in text.lines() {
                     assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());
@@ -265,4 +265,33 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     assert!(!text.contains("memory"), "{text}");
     let curve = &bdp_report::sweep_json(None, &curves, &records, &[])["curves"][0];
     assert_eq!(curve["unmeasured"].as_array().unwrap().len(), 6);
+}
+
+/// A record of this many flows from near to far, the next one always 1 Mbit/s faster.
+fn of_flows(count: u32) -> Record {
+    let mut record = record(&Recipe::default());
+    let (flow, spec) = (record.flows[0].clone(), record.case.flows[0].clone());
+    record.flows.clear();
+    record.case.flows.clear();
+    for number in 1..=count {
+        let mut flow = flow.clone();
+        flow.goodput_bps = f64::from(number) * 1e6;
+        flow.retransmits = Some(u64::from(number));
+        record.flows.push(flow);
+        record.case.flows.push(spec.clone());
+    }
+    record
+}
+
+#[test]
+fn flows_have_a_row_each_where_a_case_has_several() {
+    let text = |count, style: &Style| table(&[of_flows(count)], style);
+    insta::assert_snapshot!(text(3, &Style::plain()));
+    let narrow = text(3, &narrow(40));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+    let many = text(17, &Style::plain());
+    for row in ["slowest of 17", "median", "fastest"] {
+        assert_eq!(many.matches(row).count(), 1, "{row} in\n{many}");
+    }
+    assert!(!text(1, &Style::plain()).contains("flows of"));
 }

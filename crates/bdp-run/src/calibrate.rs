@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
-use bdp_engine::remote::Agents;
-use bdp_engine::{EngineError, expect_answer};
+use bdp_agent::expect_answer;
+use bdp_agent::remote::Agents;
+use bdp_flow::error::EngineError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
 use bdp_model::payload::Zerocopy;

@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bdp_engine::expect_answer;
-use bdp_engine::remote::{Agents, Pending};
+use bdp_agent::expect_answer;
+use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
 use bdp_model::caveat::WindowShortfall;
+use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
 use bdp_model::method::WindowMechanism;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
 };
+use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
+use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 
@@ -26,12 +29,10 @@ use bdp_wire::datagram::DatagramOrder;
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered, fits};
 use crate::capture::CaptureOrder;
-use crate::way::{Pair, Way};
+use crate::pair::Pair;
 use crate::window::{self, Means};
 use crate::{RunError, observe, verdict};
 
-/// From one sample to the next.
-const SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
 /// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
 /// elsewhere.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
@@ -144,14 +145,15 @@ impl Conductor {
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
-        let way = Way::of(plan.case, spec);
-        let delivery = way.as_ref().and_then(Way::delivered).unwrap_or(Delivered::Segments);
+        let route = Route::of(plan.case, spec);
+        let last = route.as_ref().and_then(Route::last);
+        let delivery = last.map_or(Delivered::Segments, |(link, direction)| Delivered::over(link, direction));
         let conditions = Conditions {
             target_bytes,
             delivery,
-            mss_bytes: window::planned_mss(plan.case, spec),
+            mss_bytes: segment::planned_mss(plan.case, spec),
             mss_option: spec.mss,
-            mtu: way.map_or(1500, |way| way.mtu()),
+            mtu: route.map_or(1500, |route| route.mtu()),
             family: plan.case.family,
             receiver_sysctls: sysctls(&spec.to),
             sender_sysctls: sysctls(&spec.from),
@@ -247,7 +249,7 @@ impl Conductor {
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {
             e.met = None;
         }
-        Record {
+        let mut record = Record {
             valid: fidelity.valid,
             fidelity,
             goodput_bps: goodput,
@@ -259,7 +261,9 @@ impl Conductor {
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             ..blank(case, attempt, environment)
-        }
+        };
+        verdict::explain_flows(&mut record);
+        record
     }
 }
 
@@ -505,7 +509,7 @@ fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> Flow
         duration: spec.duration,
         // Only the receiver knows when the first byte came.
         omit: if sends { Nanos::ZERO } else { spec.omit },
-        interval: SAMPLE_INTERVAL,
+        interval: LAB_SAMPLE_INTERVAL,
         bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
         length_bytes: spec.length.as_bytes(),
         window_bytes: None,
@@ -582,7 +586,7 @@ fn flow_record(
     };
     let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
     // All hosts of the lab have one clock.
-    let udp = bdp_engine::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
+    let udp = bdp_flow::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
     FlowRecord {
         from: spec.from.clone(),
         to: spec.to.clone(),
@@ -602,6 +606,13 @@ fn flow_record(
         received: received.samples,
         sent: sent.samples,
         udp,
+        needless_retransmits: sent.needless_retransmits,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
+        findings: Vec::new(),
     }
 }
 
@@ -616,7 +627,7 @@ fn window_report(
     let mut seen = sent.windows_seen(spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     // Of a full segment: below one, senders shrink theirs.
-    let mss = window::planned_mss(case, spec);
+    let mss = segment::planned_mss(case, spec);
     let target = match means {
         Means::Autotuned => None,
         Means::Receiver { target_bytes } => Some(target_bytes),
@@ -661,19 +672,19 @@ pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
 pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.round_trip(there, back))
 }
 
 /// The least that jitter can make of it.
 pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
-    Some(Way::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
+    Some(Route::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
 }
 
 /// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
 pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
-    let ip = window::ip_header_bytes(case.family);
+    let ip = segment::ip_header_bytes(case.family);
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
     }
@@ -685,7 +696,7 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
             + if on("tcp_window_scaling") { 4 } else { 0 }
             + if sack { 4 } else { 0 }
     };
-    let both = ip + 20 + options(&|extension| window::both_use(case, flow, extension));
+    let both = ip + 20 + options(&|extension| segment::both_use(case, flow, extension));
     (both, both)
 }
 

@@ -10,14 +10,15 @@ mod capture;
 pub mod conduct;
 pub mod measure;
 mod observe;
+mod pair;
 mod passage;
 pub mod refine;
 pub mod schedule;
+pub mod session;
 mod share;
 pub mod ssh;
 mod stage;
 mod verdict;
-mod way;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
@@ -32,10 +33,10 @@ pub enum RunError {
     Lab(#[from] bdp_lab::LabError),
     /// A workload failed.
     #[error(transparent)]
-    Engine(#[from] bdp_engine::EngineError),
+    Engine(#[from] bdp_flow::error::EngineError),
     /// A measurement between two machines came to nothing.
     #[error(transparent)]
-    Session(#[from] bdp_engine::session::SessionError),
+    Session(#[from] bdp_flow::session::error::SessionError),
     /// A record could not be kept; what was measured is handed back beside it.
     #[error(transparent)]
     Store(#[from] bdp_store::Error),

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_engine::session::{self, Credentials, Progress, SessionError};
 use bdp_explain::explain;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::progress::Progress;
 use bdp_model::caveat::Caveat;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
 
 use crate::RunError;
+use crate::session::{self, Credentials};
 
 /// What is measured, and how often.
 #[derive(Debug, Clone)]
@@ -77,10 +79,7 @@ pub fn measure_once(
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    let mut measurement = match request.url {
-        Some(_) => session::download::measure(request, progress, cancel)?,
-        None => session::measure(request, credentials, progress, cancel)?,
-    };
+    let mut measurement = session::measure(request, credentials, progress, cancel)?;
     complete(&mut measurement, label, repetition);
     Ok(measurement)
 }

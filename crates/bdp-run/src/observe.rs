@@ -2,6 +2,7 @@
 
 use bdp_lab::LinkOutcome;
 use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
+use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
@@ -10,13 +11,13 @@ use bdp_wire::control::{Probed, Received, Sent};
 use crate::conduct::{
     Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
 };
+use crate::pair::Pair;
 use crate::passage::Crossed;
-use crate::way::{Pair, Way};
 
 /// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
-fn segments_per_round_trip(received: &Received, sent: &Sent, way: &Way<'_>) -> f64 {
+fn segments_per_round_trip(received: &Received, sent: &Sent, route: &Route<'_>) -> f64 {
     let bytes_per_ns = received.counted_bytes() as f64 / received.counted_ns().max(1) as f64;
-    sent.mss.map_or(0.0, |mss| bytes_per_ns * way.delay().as_ns() as f64 / mss.max(1) as f64)
+    sent.mss.map_or(0.0, |mss| bytes_per_ns * route.delay().as_ns() as f64 / mss.max(1) as f64)
 }
 
 /// All but who had the processors. The links' directions are in the order of the links, the forward one of each first.
@@ -49,13 +50,13 @@ pub(crate) fn seen(
 /// Whether the median idle round trip of a pair is within the bounds; of links with jitter, and where nothing was answered, that is
 /// not known here, and left to the judge.
 pub(crate) fn idle_is_plausible(case: &CaseSpec, pair: &Pair, probed: &Probed) -> bool {
-    let Some(way) = Way::between(case, &pair.from, &pair.to).filter(|way| !way.jitters()) else {
+    let Some(route) = Route::between(case, &pair.from, &pair.to).filter(|route| !route.jitters()) else {
         return true;
     };
     let (Some((_, median)), Some(configured)) = (least_and_median(probed), configured_rtt(case, pair)) else {
         return true;
     };
-    let one = Loop { links: way.length(), rtt_configured: configured, ..Default::default() };
+    let one = Loop { links: route.length(), rtt_configured: configured, ..Default::default() };
     median <= configured + one.idle_bound(&Bounds::default())
 }
 
@@ -67,7 +68,7 @@ fn least_and_median(probed: &Probed) -> Option<(Nanos, Nanos)> {
 
 fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Crossed) -> Option<Loop> {
     let pair = &probed.pair;
-    let way = Way::between(case, &pair.from, &pair.to)?;
+    let route = Route::between(case, &pair.from, &pair.to)?;
     let counted = case
         .flows
         .iter()
@@ -78,17 +79,17 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
     let rtt_configured = configured_rtt(case, pair)?;
     let seen = Loop {
         ends: format!("{} and {}", pair.from, pair.to),
-        links: way.length(),
+        links: route.length(),
         rtt_configured,
         rtt_least: least_rtt(case, pair)?,
-        jitter: way.jitters(),
+        jitter: route.jitters(),
         rtt_idle: least_and_median(&probed.idle),
         probed_idle: probed.idle.sent() > 0,
         ..Default::default()
     };
     let allowance = seen.allowance();
     let excess =
-        |probes, interval: Nanos, span| crossed.excess(&way, probes, interval.as_ns(), span, &allowance);
+        |probes, interval: Nanos, span| crossed.excess(&route, probes, interval.as_ns(), span, &allowance);
     Some(Loop {
         idle: excess(&probed.idle, IDLE_PROBE_INTERVAL, 0..u64::MAX),
         loaded: counted.and_then(|span| excess(&probed.loaded, loaded_probe_interval(case), span)),
@@ -103,18 +104,18 @@ fn of_flow(
     probed: &[PairProbed],
     outcomes: &[LinkOutcome],
 ) -> Option<FlowSeen> {
-    let way = Way::of(case, spec)?;
+    let route = Route::of(case, spec)?;
     let on_loop = probed.iter().position(|PairProbed { pair, .. }| Pair::joins(pair, spec))?;
     let span = received.counted_within();
     let direction = |hop: &Hop| usize::from(!hop.forward);
     let busy = span.as_ref().and_then(|span| {
         let busy = |hop: &Hop| outcomes.get(hop.link)?.busy(direction(hop), span.start, span.end);
-        way.there.iter().filter_map(busy).reduce(f64::max)
+        route.there.iter().filter_map(busy).reduce(f64::max)
     });
     let edges = span.map(|span| {
         let worst = |at: u64| {
             let of_hop = |hop: &Hop| Some(outcomes.get(hop.link)?.worst_at(direction(hop), at).as_ns());
-            way.there.iter().filter_map(of_hop).max().unwrap_or(0)
+            route.there.iter().filter_map(of_hop).max().unwrap_or(0)
         };
         worst(span.start).max(worst(span.end)) as f64 / (span.end - span.start).max(1) as f64
     });
@@ -127,9 +128,9 @@ fn of_flow(
     Some(FlowSeen {
         name: format!("{}->{}", spec.from, spec.to),
         on_loop,
-        way: way.there.iter().chain(&way.back).map(|hop| 2 * hop.link + direction(hop)).collect(),
+        way: route.there.iter().chain(&route.back).map(|hop| 2 * hop.link + direction(hop)).collect(),
         busy,
-        segments: segments_per_round_trip(received, sent, &way),
+        segments: segments_per_round_trip(received, sent, &route),
         datagrams,
     })
 }

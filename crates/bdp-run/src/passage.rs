@@ -6,11 +6,10 @@ use std::ops::Range;
 use bdp_lab::fidelity::{Allowance, harm_at};
 use bdp_lab::{Crossing, LinkOutcome};
 use bdp_model::record::Excess;
+use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
 use bdp_wire::control::Probed;
 use bdp_wire::probe::Probe;
-
-use crate::way::Way;
 
 /// Crossings of all probes, by link and direction.
 pub(crate) struct Crossed {
@@ -46,7 +45,7 @@ impl Crossed {
     /// clock; `None` where not one was seen on all of its way, as no connection is. One was due at every `interval_ns`.
     pub(crate) fn excess(
         &self,
-        way: &Way<'_>,
+        route: &Route<'_>,
         probed: &Probed,
         interval_ns: u64,
         span: Range<u64>,
@@ -62,7 +61,7 @@ impl Crossed {
             .filter_map(|(number, probe)| {
                 let due_ns = begun_ns + number * interval_ns;
                 let sent_at_ns = probe.sent_at_ns;
-                let passage = self.passage(way, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
+                let passage = self.passage(route, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
                 let sent_late = sent_at_ns.saturating_sub(due_ns);
                 span.contains(&due_ns).then_some(Passage { sent_late, ..passage? })
             })
@@ -70,13 +69,13 @@ impl Crossed {
         summary(&passages, allowance)
     }
 
-    fn passage(&self, way: &Way<'_>, probe: Probe, answered_ns: u64) -> Option<Passage> {
+    fn passage(&self, route: &Route<'_>, probe: Probe, answered_ns: u64) -> Option<Passage> {
         let seen = |hops: &[Hop]| -> Option<Vec<Crossing>> {
             hops.iter()
                 .map(|hop| self.links.get(hop.link)?[usize::from(!hop.forward)].get(&probe).copied())
                 .collect()
         };
-        let (there, back) = (seen(&way.there)?, seen(&way.back)?);
+        let (there, back) = (seen(&route.there)?, seen(&route.back)?);
         let mut passage = Passage::default();
         for crossing in there.iter().chain(&back) {
             passage.emulated += crossing.due_ns.saturating_sub(crossing.read_ns);
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn a_round_trip_is_divided_among_those_who_took_it() {
         let case = case();
-        let way = Way::of(&case, &case.flows[0]).unwrap();
+        let route = Route::of(&case, &case.flows[0]).unwrap();
         let probe = Probe { number: 0, sent_at_ns: 1_000 };
         let crossing = |read_ns, due_ns, released_ns| Crossing { probe, read_ns, due_ns, released_ns };
         let one = |c: Crossing| HashMap::from([(probe, c)]);
@@ -160,7 +159,7 @@ mod tests {
         let probed = Probed { probes, ..Default::default() };
         let allowance =
             Allowance { round_trip: Nanos(100), idle: Nanos(100), sending: Nanos(10), packets: Nanos::ZERO };
-        let excess = crossed.excess(&way, &probed, 1_000, 0..10_000, &allowance).unwrap();
+        let excess = crossed.excess(&route, &probed, 1_000, 0..10_000, &allowance).unwrap();
         // 34 late, 10 until it was read, 200 in the other host, 57 in the router, less what is allowed.
         assert!((excess.harm - 201.0 / 4_100.0).abs() < 1e-9, "{}", excess.harm);
         assert_eq!(
@@ -178,7 +177,7 @@ mod tests {
                 ..Default::default()
             }
         );
-        assert_eq!(crossed.excess(&way, &probed, 1_000, 1_001..10_000, &allowance), None);
+        assert_eq!(crossed.excess(&route, &probed, 1_000, 1_001..10_000, &allowance), None);
     }
 
     /// A host that stands still sends no probe meanwhile: the one that follows says so by how late it is.
@@ -186,7 +185,7 @@ mod tests {
     fn a_probe_that_is_sent_late_counts_from_when_it_was_due() {
         let text = "title = 't'\n[link]\nbetween = ['a', 'b']\ndelay = '1ms'\n[flow]\n";
         let case = Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0);
-        let way = Way::of(&case, &case.flows[0]).unwrap();
+        let route = Route::of(&case, &case.flows[0]).unwrap();
         let mut links = [HashMap::new(), HashMap::new()];
         let mut probes = Vec::new();
         for number in 0..10u64 {
@@ -211,7 +210,7 @@ mod tests {
             packets: Nanos::ZERO,
         };
         let probed = Probed { probes, ..Default::default() };
-        let excess = crossed.excess(&way, &probed, 50_000_000, 0..u64::MAX, &allowance).unwrap();
+        let excess = crossed.excess(&route, &probed, 50_000_000, 0..u64::MAX, &allowance).unwrap();
         assert_eq!((excess.probes, excess.mean_ns, excess.sent_late_ns), (10, 0, 2_000_000));
         // One tenth of the time at a stand.
         assert!((excess.harm - 0.1).abs() < 1e-9, "{}", excess.harm);

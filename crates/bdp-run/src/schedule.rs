@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bdp_model::record::Record;
+use bdp_model::route::Route;
 use bdp_model::scenario::CaseSpec;
+use bdp_model::segment;
 use bdp_model::units::Nanos;
 use bdp_store::Store;
 
 use crate::stage::{LabStage, Stage};
-use crate::way::Way;
 use crate::window::{self, Means};
 use crate::{Conductor, RunError};
 
@@ -144,15 +145,15 @@ pub(crate) enum Demand {
 impl Demand {
     /// By the path's round trip and by the most that the window lets through.
     fn of(case: &CaseSpec) -> Self {
-        let ways: Vec<Option<Way<'_>>> = case.flows.iter().map(|flow| Way::of(case, flow)).collect();
-        let rtt = ways.iter().flatten().map(Way::delay).min().unwrap_or_default();
+        let ways: Vec<Option<Route<'_>>> = case.flows.iter().map(|flow| Route::of(case, flow)).collect();
+        let rtt = ways.iter().flatten().map(Route::delay).min().unwrap_or_default();
         if rtt < SHORTEST_SHARED_RTT {
             return Self::Alone;
         }
         let mut segments = 0.0;
-        for (flow, way) in case.flows.iter().zip(&ways) {
-            let mss = window::planned_mss(case, flow) as f64;
-            let slowest = way.as_ref().and_then(|way| way.slowest(mss as u64));
+        for (flow, route) in case.flows.iter().zip(&ways) {
+            let mss = segment::planned_mss(case, flow) as f64;
+            let slowest = route.as_ref().and_then(|route| route.slowest(mss as u64));
             let by_rate = slowest.map(|(_, rate)| rate.as_bps() as f64 / 8.0 / mss);
             let unscaled = case.hosts.iter().any(|h| {
                 h.name == flow.to && h.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
@@ -164,7 +165,7 @@ impl Demand {
             };
             let by_window = window.map(|w| w * f64::from(flow.streams) / rtt.as_secs_f64() / mss);
             // Each link that a segment crosses is work.
-            let links = way.as_ref().map_or(1, Way::length) as f64;
+            let links = route.as_ref().map_or(1, Route::length) as f64;
             if let Some(udp) = flow.udp {
                 // What is offered is work, also where the link drops it.
                 segments += links * udp.rate.as_bps() as f64 * f64::from(flow.streams) / 8.0 / mss;
@@ -354,7 +355,7 @@ fn again(turn: Turn, now: Duration) -> Turn {
 /// Seconds that a case takes when nothing goes wrong.
 fn usual_seconds(case: &CaseSpec) -> f64 {
     let last_end = case.flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
-    let rtt = case.flows.iter().filter_map(|f| Some(Way::of(case, f)?.delay())).max().unwrap_or_default();
+    let rtt = case.flows.iter().filter_map(|f| Some(Route::of(case, f)?.delay())).max().unwrap_or_default();
     let calibrating = case.flows.iter().filter(|f| f.window.is_some()).count() as f64 * 0.7;
     (case.idle + last_end).as_secs_f64() + 6.0 * rtt.as_secs_f64() + calibrating + 0.3
 }

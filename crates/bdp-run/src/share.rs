@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use bdp_model::link::Medium;
 use bdp_model::path::udp;
+use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
 
 use crate::verdict::datagram_hops;
-use crate::way::Way;
 
 /// One flow: what it would reach alone, when, and what each link on its way could carry of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,16 +30,16 @@ impl Load {
     pub(crate) fn new(
         case: &CaseSpec,
         flow: &FlowSpec,
-        way: &Way<'_>,
+        route: &Route<'_>,
         (mss, headers): (u64, u64),
         bps: f64,
     ) -> Self {
         let rooms: Vec<(Hop, f64)> = if flow.udp.is_some() {
-            let hops = datagram_hops(flow, way, (mss, headers));
+            let hops = datagram_hops(flow, route, (mss, headers));
             let rooms = udp::rooms_pps(&hops).map(|pps| pps * (8 * mss) as f64);
-            way.there.iter().copied().zip(rooms).filter(|(_, room)| room.is_finite()).collect()
+            route.there.iter().copied().zip(rooms).filter(|(_, room)| room.is_finite()).collect()
         } else {
-            way.rooms(mss, headers).map(|(hop, room, _)| (hop, room)).collect()
+            route.rooms(mss, headers).map(|(hop, room, _)| (hop, room)).collect()
         };
         let wires = rooms.into_iter().map(|(hop, room)| {
             let shared = case.links[hop.link].config.medium != Medium::FullDuplex;

@@ -1,15 +1,20 @@
 //! What a case should have reached, and whether it did.
 
+use bdp_explain::explain;
+use bdp_model::facts::Facts;
+use bdp_model::finding::Finding;
 use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, WindowOnWire};
-use bdp_model::record::{Expectation, FlowRecord};
+use bdp_model::record::{Expectation, FlowRecord, Record};
+use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
+use bdp_model::segment::{header_bytes, planned_mss};
 use bdp_model::units::format_bps;
 
 use crate::conduct::probe_bytes;
+use crate::pair::smallest;
 use crate::share::{self, Load};
-use crate::way::{Way, smallest};
-use crate::window::{Means, header_bytes, planned_mss};
+use crate::window::Means;
 
 /// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
 /// trip; flows that share a link share what it carries.
@@ -17,9 +22,9 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
     let mut terms = Vec::new();
     let mut loads = Vec::new();
     for ((flow, means), record) in case.flows.iter().zip(means).zip(flows) {
-        let way = Way::of(case, flow)?;
-        let (bps, by) = of_flow(case, flow, &way, *means, record)?;
-        loads.push(Load::new(case, flow, &way, segment_bytes(case, flow, record), bps));
+        let route = Route::of(case, flow)?;
+        let (bps, by) = of_flow(case, flow, &route, *means, record)?;
+        loads.push(Load::new(case, flow, &route, segment_bytes(case, flow, record), bps));
         if !flow.background {
             terms.push(by);
         }
@@ -34,20 +39,20 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
 fn of_flow(
     case: &CaseSpec,
     flow: &FlowSpec,
-    way: &Way<'_>,
+    route: &Route<'_>,
     means: Means,
     record: &FlowRecord,
 ) -> Option<(f64, String)> {
     let (mss, headers) = segment_bytes(case, flow, record);
-    if let Some((hop, most)) = way.black_hole(mss + headers) {
+    if let Some((hop, most)) = route.black_hole(mss + headers) {
         let by =
-            format!("black hole: {} lets {most} B through, a segment has {}", way.name(hop), mss + headers);
+            format!("black hole: {} lets {most} B through, a segment has {}", route.name(hop), mss + headers);
         return Some((0.0, by));
     }
     if let Some(spec) = flow.udp {
         let offered = spec.rate.as_bps() as f64 * f64::from(flow.streams);
         let bits = (8 * mss) as f64;
-        let hops = datagram_hops(flow, way, (mss, headers));
+        let hops = datagram_hops(flow, route, (mss, headers));
         let (pps, bound) = udp::arriving_pps(offered / bits, &hops)?;
         let by = match bound {
             Bound::Offered => "offered rate, less loss".to_owned(),
@@ -65,15 +70,15 @@ fn of_flow(
         return Some((pps * bits, by));
     }
     let rtt = smallest(record.rtt_ns.idle)?;
-    let slowest = way.slowest(mss + headers);
+    let slowest = route.slowest(mss + headers);
     let path = window::Path {
         rate: slowest.map(|(_, rate)| rate),
         overhead_bytes: slowest.map_or(0, |(hop, _)| u64::from(hop.direction(&case.links).overhead_bytes)),
         mss_bytes: mss,
         header_bytes: headers,
-        rtt: rtt + way.store_and_forward(mss + headers, probe_bytes(case, flow).0),
+        rtt: rtt + route.store_and_forward(mss + headers, probe_bytes(case, flow).0),
         // The packets of other flows come in between.
-        loss: if case.flows.len() > 1 { way.segment_loss().shared() } else { way.segment_loss() },
+        loss: if case.flows.len() > 1 { route.segment_loss().shared() } else { route.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
     };
     if !window::loss_is_modelled(&path, flow.streams) {
@@ -88,7 +93,7 @@ fn of_flow(
         }
         (_, None) => return None,
     };
-    let rooms = way.rooms(mss, headers).map(|(_, bps, by)| (bps, format!("{by}: {}", format_bps(bps))));
+    let rooms = route.rooms(mss, headers).map(|(_, bps, by)| (bps, format!("{by}: {}", format_bps(bps))));
     // Of equals the first: a plain ceiling is the model's own.
     window::expect_goodput(&path, &window, flow.streams)
         .map(|e| (e.bps, e.by))
@@ -98,15 +103,33 @@ fn of_flow(
 }
 
 /// What the hops of a flow of datagrams do to them.
-pub(crate) fn datagram_hops(flow: &FlowSpec, way: &Way<'_>, (payload, headers): (u64, u64)) -> Vec<udp::Hop> {
+pub(crate) fn datagram_hops(
+    flow: &FlowSpec,
+    route: &Route<'_>,
+    (payload, headers): (u64, u64),
+) -> Vec<udp::Hop> {
     let offered_bps = flow.udp.map_or(0.0, |udp| udp.rate.as_bps() as f64) * f64::from(flow.streams);
     let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.duration.as_secs_f64();
-    way.datagram_hops(payload, headers, offered as u64)
+    route.datagram_hops(payload, headers, offered as u64)
 }
 
 /// Payload and headers of a full segment.
 fn segment_bytes(case: &CaseSpec, flow: &FlowSpec, record: &FlowRecord) -> (u64, u64) {
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
+}
+
+/// Adds to each flow what limits it. An emulator that did not keep its promise may be the limit itself, so that nothing is
+/// said of a record that is not valid.
+pub(crate) fn explain_flows(record: &mut Record) {
+    if !record.valid {
+        return;
+    }
+    let facts = |index| Facts::emulated(record, index);
+    let findings: Vec<Vec<Finding>> =
+        (0..record.flows.len()).map(|i| facts(i).as_ref().map_or_else(Vec::new, explain)).collect();
+    for (flow, findings) in record.flows.iter_mut().zip(findings) {
+        flow.findings = findings;
+    }
 }
 
 /// Holds a goodput against what was written down before the run; `None` where nothing was.
@@ -151,7 +174,7 @@ mod tests {
     fn of_links(links: &str, flow: &str) -> Option<(f64, String)> {
         let text = format!("title = 't'\n{links}\n[[flow]]\nfrom = 'a'\nto = 'c'\n{flow}\n");
         let case = Scenario::parse("t.toml", &text).unwrap().plan(&Default::default()).unwrap().remove(0);
-        let way = Way::of(&case, &case.flows[0]).unwrap();
+        let route = Route::of(&case, &case.flows[0]).unwrap();
         let rtt = RttSummary { min: 40_000_000, ..RttSummary::default() };
         let record = FlowRecord {
             congestion_control: "reno".into(),
@@ -160,7 +183,7 @@ mod tests {
             ..FlowRecord::default()
         };
         let means = Means::Autotuned;
-        of_flow(&case, &case.flows[0], &way, means, &record)
+        of_flow(&case, &case.flows[0], &route, means, &record)
             .map(|(bps, by)| ((bps / 1e4).round() / 100.0, by))
     }
 

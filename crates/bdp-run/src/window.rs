@@ -1,10 +1,10 @@
 //! How a flow's window is brought about: by the receiver's buffer, by a clamp on the path, or not at all.
 
 use bdp_model::link::{DirectionConfig, WindowScaleRewrite};
+use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseSpec, Family, FlowSpec, HostSpec, LinkSpec, WindowMethod};
-
-use crate::way::Way;
+use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec, WindowMethod};
+use bdp_model::segment::planned_mss;
 
 /// What is to be done for one flow's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,41 +15,6 @@ pub(crate) enum Means {
     Receiver { target_bytes: u64 },
     /// The link bounds the window field of what the receiver sends.
     Path { clamp_bytes: u16 },
-}
-
-/// Bytes of IP and TCP or UDP headers of a full segment between hosts with these sysctls.
-pub(crate) fn header_bytes(case: &CaseSpec, flow: &FlowSpec) -> u64 {
-    if flow.udp.is_some() {
-        return ip_header_bytes(case.family) + 8;
-    }
-    ip_header_bytes(case.family) + 20 + if both_use(case, flow, "tcp_timestamps") { 12 } else { 0 }
-}
-
-/// Bytes of an IP header without options.
-pub(crate) const fn ip_header_bytes(family: Family) -> u64 {
-    match family {
-        Family::Ipv4 => 20,
-        Family::Ipv6 => 40,
-    }
-}
-
-/// Whether both hosts of a flow leave an extension of TCP on, as Linux has it where nothing is set.
-pub(crate) fn both_use(case: &CaseSpec, flow: &FlowSpec, extension: &str) -> bool {
-    let name = format!("net.ipv4.{extension}");
-    let off = |h: &HostSpec| h.sysctls.get(&name).is_some_and(|v| v == "0");
-    !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
-}
-
-/// Payload of a full segment of this flow, before the kernel has said; of a datagram.
-pub(crate) fn planned_mss(case: &CaseSpec, flow: &FlowSpec) -> u64 {
-    if let Some(udp) = flow.udp {
-        return u64::from(udp.datagram_bytes);
-    }
-    let mtu = Way::of(case, flow).map_or(1500, |way| u64::from(way.mtu()));
-    let headers = header_bytes(case, flow);
-    let options = headers - ip_header_bytes(case.family) - 20;
-    let by_path = mtu.saturating_sub(headers);
-    flow.mss.map_or(by_path, |mss| by_path.min(u64::from(mss).saturating_sub(options))).max(1)
 }
 
 /// Chooses the means for a flow.
@@ -114,8 +79,8 @@ fn direction(links: &mut [LinkSpec], hop: Hop) -> &mut DirectionConfig {
 pub(crate) fn clamp_links(case: &CaseSpec, means: &[Means]) -> Vec<LinkSpec> {
     let mut links = case.links.clone();
     for (flow, means) in case.flows.iter().zip(means) {
-        if let (Means::Path { clamp_bytes }, Some(way)) = (means, Way::of(case, flow))
-            && let (Some(&last), Some(&first)) = (way.there.last(), way.back.first())
+        if let (Means::Path { clamp_bytes }, Some(route)) = (means, Route::of(case, flow))
+            && let (Some(&last), Some(&first)) = (route.there.last(), route.back.first())
         {
             clamp(&mut links, last, first, *clamp_bytes);
         }

@@ -1,10 +1,19 @@
-//! A question at the terminal whose answer is not shown.
+//! The terminal: how wide it is, and a question at it whose answer is not shown.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::{Result, SysError, check};
+
+/// Columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
+pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
+    // SAFETY: winsize is plain data, which the call fills.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the pointer is that of a live value.
+    let outcome = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    (outcome == 0 && size.ws_col > 0).then_some(size.ws_col)
+}
 
 /// The longest answer that is taken.
 const LONGEST: usize = 1024;

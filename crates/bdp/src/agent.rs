@@ -34,7 +34,7 @@ pub fn run(parent: Option<&str>) -> ExitCode {
         return ExitCode::from(3);
     }
     if let Ok(writer) = control.try_clone() {
-        bdp_engine::agent::serve(control, writer);
+        bdp_agent::agent::serve(control, writer);
     }
     ExitCode::SUCCESS
 }

@@ -2,24 +2,50 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use bdp_model::units::Nanos;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
 
 use crate::exit::{self, Exit};
+use crate::help::{self, Extent};
 use crate::output;
 
 /// Reads the arguments; prints what they ask for where that is help or the version, and then gives the exit code.
 pub fn parse<P: Parser>() -> Result<P, anyhow::Result<Exit>> {
+    let arguments = || std::env::args_os().skip(1);
     P::try_parse().map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => output::print(&error.render().to_string()),
-        _ => Err(exit::usage(explain(&error, &P::command(), std::env::args_os().skip(1)))),
+        ErrorKind::DisplayHelp => {
+            let mut root = P::command();
+            root.build();
+            let extent = if arguments().any(|a| a == "--help") { Extent::Full } else { Extent::Short };
+            output::print(&help::text(meant(&root, arguments()).1, extent, output::style().width))
+        }
+        ErrorKind::DisplayVersion => output::print(&error.render().to_string()),
+        _ => Err(exit::usage(explain(&error, &P::command(), &arguments().collect::<Vec<_>>()))),
     })
 }
 
+/// A time with its unit, or a number of seconds; a day at most.
+pub fn seconds(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Nanos::from_secs_f64(seconds)),
+        Ok(_) => Err(format!("'{text}' is not between 0 and 86400 seconds")),
+        Err(_) => match text.parse::<Nanos>() {
+            Ok(time) if time <= Nanos::secs(86_400) => Ok(time),
+            Ok(_) => Err(format!("'{text}' is more than a day")),
+            Err(_) => Err(format!("'{text}' is not a time: give seconds, or a unit, as 10, 0.5 or 250ms")),
+        },
+    }
+}
+
 /// The mistake, and where the right form is found.
-fn explain(error: &Error, root: &Command, arguments: impl Iterator<Item = OsString>) -> String {
-    let (path, command) = meant(root, arguments);
-    let mistake = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+fn explain(error: &Error, root: &Command, arguments: &[OsString]) -> String {
+    let (path, command) = meant(root, arguments.iter().cloned());
+    let words: Vec<String> =
+        arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let mistake = if let Some(answer) = of_iperf3(error, &path, &words) {
+        answer
+    } else if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let names: Vec<&str> =
             command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
         format!("'{path}' needs one of: {}", names.join(", "))
@@ -27,6 +53,61 @@ fn explain(error: &Error, root: &Command, arguments: impl Iterator<Item = OsStri
         one_line(&error.render().to_string())
     };
     format!("{mistake}; see '{path} --help'")
+}
+
+/// The answer to a flag of iperf3 that is none here.
+fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    match (path, flag.as_str()) {
+        ("bdp", "-s" | "--server" | "-c" | "--client") => {
+            Some(format!("{flag} is iperf3's: use '{}'", translated(words)))
+        }
+        ("bdp measure", "-c" | "--client") => {
+            Some(format!("{flag} is iperf3's: bdp measure takes the host as it is, 'bdp measure HOST'"))
+        }
+        ("bdp measure", "-s" | "--server") => Some(format!("{flag} is iperf3's: use 'bdp serve'")),
+        ("bdp measure", "-d" | "--debug") => Some(format!(
+            "{flag} prints debug output in iperf3 (and is --bidir in iperf2): use --json-stream for what goes by, --json \
+             for all that was measured, --bidir for both directions at once"
+        )),
+        _ => None,
+    }
+}
+
+/// The command line of iperf3 as one of bdp.
+fn translated(words: &[String]) -> String {
+    let (mut host, mut rest, mut serves) = (None, Vec::new(), false);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+            _ if !word.starts_with("--") && word.starts_with('-') && word.len() > 2 => {
+                (&word[..2], Some(word[2..].to_owned()))
+            }
+            _ => (word.as_str(), None),
+        };
+        match flag {
+            "-s" | "--server" => serves = true,
+            "-c" | "--client" => host = value.or_else(|| words.next().cloned()),
+            "-w" | "--window" => {
+                // What is called a window there is a socket buffer.
+                rest.push("--sockbuf".to_owned());
+                rest.extend(value.or_else(|| words.next().cloned()));
+            }
+            _ => rest.push(word.clone()),
+        }
+    }
+    let mut command = vec!["bdp".to_owned()];
+    match host {
+        Some(host) => command.extend(["measure".to_owned(), host]),
+        None if serves => command.push("serve".to_owned()),
+        None => command.extend(["measure".to_owned(), "HOST".to_owned()]),
+    }
+    command.extend(rest);
+    command.iter().map(|word| output::quote(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The subcommand that was meant, and how it is called.
@@ -41,7 +122,7 @@ fn meant(root: &Command, arguments: impl Iterator<Item = OsString>) -> (String, 
     (path, command)
 }
 
-/// What clap says, without its headings, usage and blank lines.
+/// What clap says, without its headings, usage and blank lines, and in words for those of Rust's library.
 fn one_line(rendered: &str) -> String {
     let mut line = String::new();
     let said = rendered.strip_prefix("error: ").unwrap_or(rendered).lines().map(str::trim);
@@ -54,5 +135,110 @@ fn one_line(rendered: &str) -> String {
         }
         line.push_str(part);
     }
-    line
+    in_words(&line)
+}
+
+/// What Rust's library says of numbers, and how it writes a range.
+const PHRASES: [(&str, &str); 5] = [
+    ("invalid digit found in string", "a whole number is needed"),
+    ("cannot parse integer from empty string", "a whole number is needed"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("number too small to fit in target type", "the number is too small"),
+    ("..=", " to "),
+];
+
+fn in_words(line: &str) -> String {
+    PHRASES.iter().fold(line.to_owned(), |line, (phrase, words)| line.replace(phrase, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::Cli;
+
+    #[test]
+    fn times_are_seconds_unless_they_say_otherwise() {
+        assert_eq!(seconds("10"), Ok(Nanos::secs(10)));
+        assert_eq!(seconds("0.5"), Ok(Nanos::millis(500)));
+        assert_eq!(seconds("10s"), Ok(Nanos::secs(10)));
+        assert_eq!(seconds("250ms"), Ok(Nanos::millis(250)));
+        for wrong in ["-1", "86401", "2d", "nan", "inf", "25h", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// What is said of these words; they must be refused.
+    fn refused(words: &[&str]) -> Option<String> {
+        let root = Cli::command();
+        let all = std::iter::once("bdp").chain(words.iter().copied());
+        let error = root.clone().try_get_matches_from(all).err()?;
+        Some(explain(&error, &root, &words.iter().map(OsString::from).collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn a_command_line_of_iperf3_is_answered_with_ours() {
+        for (line, ours) in [
+            ("-s", "'bdp serve'"),
+            ("-s -p 5202 -1", "'bdp serve -p 5202 -1'"),
+            ("-c ams1", "'bdp measure ams1'"),
+            ("-c ams1 -t 10 -P 4 -R", "'bdp measure ams1 -t 10 -P 4 -R'"),
+            ("-cams1 -w 64K", "'bdp measure ams1 --sockbuf 64K'"),
+            ("--client=ams1 -w64K -u -b 1M", "'bdp measure ams1 --sockbuf 64K -u -b 1M'"),
+            ("measure -c ams1", "'bdp measure HOST'"),
+            ("measure ams1 -d", "--json-stream"),
+            ("measure -s", "'bdp serve'"),
+        ] {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let answer = refused(&words).unwrap();
+            assert!(answer.contains(ours), "{line}: {answer}");
+        }
+    }
+
+    /// Every value of every option that is wrong is answered in words that are not those of Rust's library.
+    #[test]
+    fn no_option_answers_in_the_words_of_a_library() {
+        fn walk(command: &Command, path: &[&str], answers: &mut Vec<String>) {
+            for argument in
+                command.get_arguments().filter(|a| a.get_num_args().is_none_or(|n| n.takes_values()))
+            {
+                let Some(long) = argument.get_long() else { continue };
+                for wrong in
+                    ["", "x", "-1", "1.5.5", "1e99", "99999999999999999999999", "\u{fffd}", "=", "1 2"]
+                {
+                    let option = format!("--{long}={wrong}");
+                    let words: Vec<&str> = path.iter().copied().chain([option.as_str()]).collect();
+                    answers.extend(refused(&words));
+                }
+            }
+            for below in command.get_subcommands() {
+                let path: Vec<&str> = path.iter().copied().chain([below.get_name()]).collect();
+                walk(below, &path, answers);
+            }
+        }
+        let mut answers = Vec::new();
+        walk(&Cli::command(), &[], &mut answers);
+        assert!(answers.len() > 300, "only {} were refused", answers.len());
+        for answer in answers {
+            for phrase in [
+                "found in string",
+                "target type",
+                "from empty string",
+                "float literal",
+                "..=",
+                "Os {",
+                "os error",
+                "ParseIntError",
+                "Err(",
+                "None",
+                "Some(",
+                "utf-8 sequence",
+                "IP address syntax",
+                "socket address syntax",
+            ] {
+                assert!(!answer.contains(phrase), "{phrase} in: {answer}");
+            }
+        }
+    }
 }

@@ -22,15 +22,15 @@ pub struct DemoArgs {
     #[arg(long)]
     json: bool,
 
-    /// Seed of every random stream and of the order
+    /// Seed of all random streams and of the order
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Go on with the newest unfinished demonstration
+    /// Resume the newest unfinished demonstration
     #[arg(long)]
     resume: bool,
 
-    /// Where the HTML page about it goes [default: bdp-demo.html here]
+    /// File of the HTML page [default: bdp-demo.html here]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 

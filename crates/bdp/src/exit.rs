@@ -31,7 +31,7 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
-            Self::Missed => "What was expected was missed, or a comparison regressed.",
+            Self::Missed => "An expectation was missed, or a comparison regressed.",
             Self::Usage => "The request was wrong.",
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",
@@ -65,12 +65,23 @@ impl std::error::Error for Refusal {}
 
 /// The request was wrong.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    Refusal { exit: Exit::Usage, text: text.into() }.into()
+    Refusal { exit: Exit::Usage, text: without_number(&text.into()) }.into()
 }
 
 /// The environment refused.
 pub fn environment(text: impl Into<String>) -> anyhow::Error {
-    Refusal { exit: Exit::Environment, text: text.into() }.into()
+    Refusal { exit: Exit::Environment, text: without_number(&text.into()) }.into()
+}
+
+/// The text without what Rust's library adds to the system's own words: `No such file or directory (os error 2)`.
+pub fn without_number(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        clean.push_str(rest.strip_prefix(')').unwrap_or(rest));
+    }
+    clean
 }
 
 /// Prints an error in one line and gives its exit code; an error without one is a bug of ours.
@@ -90,4 +101,24 @@ pub fn report(error: &anyhow::Error) -> Exit {
 /// Prints in one line that bdp is at fault.
 pub fn report_bug(what: &str) {
     output::note(&format!("bdp: internal error: {what}; please report it with the command you ran"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_system_error_is_left_out() {
+        for (text, clean) in [
+            (
+                "read x: No such file or directory (os error 2); give another",
+                "read x: No such file or directory; give another",
+            ),
+            ("a (os error 111)", "a"),
+            ("a (os error 2), b (os error 13)", "a, b"),
+            ("nothing to see", "nothing to see"),
+        ] {
+            assert_eq!(without_number(text), clean);
+        }
+    }
 }

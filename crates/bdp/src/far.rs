@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use bdp_engine::session::server::access::{AccessRules, PlaceLimits};
-use bdp_engine::session::server::{Server, ServerOptions};
+use bdp_agent::server::access::{AccessRules, PlaceLimits};
+use bdp_agent::server::{Server, ServerOptions};
 use bdp_model::units::Nanos;
 use bdp_run::ssh::Listening;
 use bdp_sys::random;
@@ -42,12 +42,9 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
         access: AccessRules::default(),
         // One after the other; the one before may be on its way out.
         places: PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 2 * limits.streams },
-        iperf2_port: None,
-        iperf2_udp_reverse: false,
-        logins: None,
         once: false,
     };
-    let server = Server::bind(options, |_| {})?;
+    let server = Server::bind(options, Vec::new(), |_| {})?;
     let listening =
         Listening { bdp: env!("CARGO_PKG_VERSION").to_owned(), port: server.address().port(), token };
     let mut out = std::io::stdout().lock();

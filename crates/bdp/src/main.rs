@@ -9,6 +9,7 @@ mod completions;
 mod demo;
 mod exit;
 mod far;
+mod help;
 mod interrupt;
 mod lab;
 mod manual;
@@ -44,33 +45,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The main job in two minutes: published experiments repeated on the emulated lab
+    /// Repeat published experiments on the emulated lab, in two minutes
     Demo(demo::DemoArgs),
-    /// Throughput and latency between this machine and another, and what limits them
+    /// Measure throughput and latency to another machine, and report what limits them
     Measure(Box<measure::MeasureArgs>),
-    /// Round trips to any host: TCP connect, ICMP, or TCP and UDP echo; percentiles and histogram
+    /// Measure round trips to any host: TCP connect, ICMP, or TCP and UDP echo
     Ping(Box<ping::PingArgs>),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
-    /// A curve over window, streams, write length, MSS or congestion control: its knee and what to choose
+    /// Curve over window, streams, write length, MSS or congestion control: its knee and what to choose
     Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
-    /// Be the other end of measurements: one port, TCP and UDP
+    /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
-    /// How exact this machine can be: its clock, timers, processors and stack, in five seconds
+    /// Test this machine's clock, timers, processors and stack, in five seconds
     Selftest(selftest::SelftestArgs),
     /// List stored runs
     Runs(runs::RunsArgs),
-    /// Make an HTML page or CSV of a stored run
+    /// Write a stored run as an HTML page or CSV
     Report(report::ReportArgs),
     /// Show one stored run
     Show(show::ShowArgs),
+    /// Print the help of a subcommand
+    Help(help::HelpArgs),
     /// Print the manual page, or write those of all subcommands
     Man(manual::ManArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
-    /// Hold one stored run against another, with intervals of confidence
+    /// Compare two stored runs, with confidence intervals
     Compare(compare::CompareArgs),
 }
 
@@ -107,6 +110,7 @@ fn run() -> Exit {
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
+        Some(Command::Help(args)) => args.run(),
         Some(Command::Man(args)) => args.run(),
         Some(Command::Completions(args)) => args.run(),
         Some(Command::Compare(args)) => args.run(),

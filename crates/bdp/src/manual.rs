@@ -165,8 +165,7 @@ fn as_it_is<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
 }
 
 /// What shells make of an end by a signal, which is no code of bdp's own.
-const ENDED: [(&str, &str); 2] =
-    [("130", "Ended by Ctrl-C before it was done."), ("143", "The same by SIGTERM.")];
+const ENDED: [(&str, &str); 2] = [("130", "Ended early by Ctrl-C."), ("143", "Ended early by SIGTERM.")];
 
 fn exit_status(roff: &mut Roff, own: Option<&str>) {
     match own {
@@ -214,18 +213,15 @@ const EXAMPLES: [&str; 6] = [
 const FILES: [(&str, &str); 3] = [
     (
         "$XDG_DATA_HOME/bdp/bdp.sqlite",
-        "What was measured, where --store names no other; without the variable ~/.local/share/bdp/bdp.sqlite.",
+        "Store of runs, unless --store names another; without the variable ~/.local/share/bdp/bdp.sqlite.",
     ),
-    (
-        "bdp-captures",
-        "Captures that a scenario asks for, in the working folder, where --capture names no other.",
-    ),
+    ("bdp-captures", "Folder of captures that a scenario asks for, unless --capture names another."),
     ("/dev/net/tun", "Needed by the lab."),
 ];
 
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("XDG_DATA_HOME, HOME", "Where the store is."),
-    ("NO_COLOR", "Set and not empty: no colour, whatever the terminal can."),
-    ("LC_ALL, LANG", "Whether the terminal shows more than ASCII."),
-    ("COLUMNS", "How wide a table may be, where standard output is a terminal."),
+    ("NO_COLOR", "Set and not empty: no colour."),
+    ("LC_ALL, LANG", "UTF-8 here allows characters beyond ASCII."),
+    ("COLUMNS", "Width of tables and help, instead of that of the terminal."),
 ];

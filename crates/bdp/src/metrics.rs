@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_engine::session::server::{Counted, Reason, Stranger, Watcher};
+use bdp_agent::server::{Counted, Reason, Stranger, Watcher};
 
 use crate::exit;
 

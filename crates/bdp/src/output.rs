@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use bdp_report::Style;
 pub use bdp_report::quote;
@@ -23,7 +24,7 @@ pub fn print(data: &str) -> Outcome {
 /// Writes a line to standard error, where everything goes that is not data. Where nobody reads it, it is gone: that is
 /// no reason to lose what is being measured.
 pub fn note(line: &str) {
-    let line = tame(line) + "\n";
+    let line = tame(&exit::without_number(line)) + "\n";
     // One write, so that lines of several threads stay whole.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
@@ -33,6 +34,7 @@ pub fn style() -> Style {
     let variable = |name| env::var(name).ok();
     Style::detect(
         io::stdout().is_terminal(),
+        bdp_sys::terminal::columns(io::stdout().as_fd()),
         variable("NO_COLOR").as_deref(),
         variable("LC_ALL").as_deref(),
         variable("LANG").as_deref(),

@@ -14,7 +14,7 @@ pub fn print() -> Outcome {
         "bdp {version}: why is this network path slower than it should be?
 
   bdp demo                            published experiments repeated here, in two minutes
-  bdp serve                           be the far end; it prints the line to run at the near one
+  bdp serve                           the other end; prints the line to run at this one
   bdp measure HOST                    throughput and latency both ways, and what limits them
   bdp ping HOST:443                   round trips to any open port, no server needed
   bdp sweep HOST --window 4K..64M     which window to choose, and what it costs

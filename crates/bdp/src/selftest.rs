@@ -1,6 +1,6 @@
 //! `bdp selftest`: the machine as an instrument, in five seconds.
 
-use bdp_engine::instrument::examine;
+use bdp_flow::instrument::examine;
 
 use crate::exit::{self, Exit};
 use crate::{Outcome, output};

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::thread;
 
 use anyhow::Context;
-use bdp_engine::EngineError;
-use bdp_engine::session::server::access::{AccessRules, Network, PlaceLimits};
-use bdp_engine::session::server::{Event, Server, ServerOptions};
+use bdp_agent::server::access::{AccessRules, Network, PlaceLimits};
+use bdp_agent::server::foreign::ForeignProtocol;
+use bdp_agent::server::{Event, Server, ServerOptions};
+use bdp_flow::error::EngineError;
+use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
+use bdp_interop::iperf3::server::Iperf3;
 use bdp_model::measurement::PORT;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::{random, signal};
@@ -15,9 +18,10 @@ use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 use clap::Args;
 
+use crate::arguments::seconds;
 use crate::exit::{self, Exit};
 use crate::users::UserArgs;
-use crate::{Outcome, metrics, output, token};
+use crate::{Outcome, help, metrics, output, token};
 
 /// Limits with a token, and with --open.
 const TRUSTED: Granted =
@@ -32,69 +36,76 @@ struct Granted {
     sessions: u32,
 }
 
-/// Be the other end of measurements: one port, TCP and UDP.
+/// Longest, most and fastest.
+const LIMITS: &str = "Limits";
+
+/// Serve measurements: one port, TCP and UDP.
 ///
 /// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
-/// server changes no setting of the machine, and connects nowhere, but back to clients of iperf2 (-d, -r) that --allow
-/// names or that are on this machine.
+/// server changes no setting of the machine, and opens no connection but back to clients of iperf2 (-d, -r) on this
+/// machine or in --allow.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bdp serve                                with a new token, which is printed
+  bdp serve --open --max-duration 60s      for everybody, within limits
+  bdp serve --allow 192.0.2.0/24 --iperf2-port")]
 pub struct ServeArgs {
-    /// Where to listen: an address, a port, or both; every address of IPv4 and IPv6 if no address is given
-    #[arg(long, value_name = "ADDR:PORT", default_value = "5201")]
+    /// Address, port or both to listen on; without an address all of IPv4 and IPv6
+    #[arg(long, help_heading = help::ADDRESS, value_name = "ADDR:PORT", default_value = "5201")]
     listen: String,
-    /// The port alone, on every address
-    #[arg(short, long, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Port to listen on, on every address
+    #[arg(short, long, help_heading = help::ADDRESS, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// The token that clients need, instead of a new one [env: BDP_TOKEN]
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
+    /// Token that clients need, instead of a new one [env: BDP_TOKEN]
+    #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
     token: Option<String>,
-    /// Read the token from the first line of a file
-    #[arg(long, value_name = "FILE", conflicts_with = "open")]
+    /// File whose first line is the token
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "FILE", conflicts_with = "open")]
     token_file: Option<PathBuf>,
-    /// Serve everybody without a token, with smaller limits: 30s, 16 streams, 4 sessions
-    #[arg(long)]
+    /// Serve everybody without a token, within smaller limits: 30s, 16 streams, 4 sessions
+    #[arg(long, help_heading = help::ACCESS)]
     open: bool,
-    /// Answer iperf2's clients too, TCP and UDP, on this port; 5001 is theirs
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Port for iperf2's clients, TCP and UDP [default without a value: 5001]
+    #[arg(long, help_heading = help::INTEROP, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     iperf2_port: Option<u16>,
-    /// Send datagrams to iperf2's clients under --allow that ask for it (-u -R, -u --full-duplex): their protocol proves
-    /// no source, so who can forge an address under --allow can have it flooded
-    #[arg(long, requires = "iperf2_port")]
+    /// Send UDP to iperf2's clients in --allow that ask for it (-R, --full-duplex); a forged address there gets flooded
+    #[arg(long, help_heading = help::INTEROP, hide_short_help = true, requires = "iperf2_port")]
     iperf2_udp_reverse: bool,
     /// Serve one session, then exit
-    #[arg(short = '1', long = "one-off")]
+    #[arg(short = '1', long = "one-off", help_heading = help::TEST)]
     once: bool,
-    /// Longest flow that is granted [default: 24h, with --open 30s]
-    #[arg(long, value_name = "TIME", value_parser = longest)]
+    /// Longest flow [default: 24h, with --open 30s]
+    #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = longest)]
     max_duration: Option<Nanos>,
     /// Most streams of a flow [default: 4096, with --open 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams: Option<u32>,
     /// Most sessions at once [default: 16, with --open 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions: Option<u32>,
-    /// Most sessions of one address at once; of IPv6 a /64 counts as one [default: all; with --open half of them]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Most sessions of one address (of IPv6 one /64) [default: all, with --open half of them]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions_per_address: Option<u32>,
-    /// Most streams of one address at once, all its sessions together [default: twice those of a flow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    /// Most streams of one address [default: twice those of a flow]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
-    /// The most that the server sends of one flow; one that says it sends faster is refused [default: none, with --open 1G]
-    #[arg(long, value_name = "RATE")]
+    /// Highest rate of a flow, as 100M; faster requests are refused [default: none, with --open 1G]
+    #[arg(long, help_heading = LIMITS, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// Serve one session at a time; others are told that the server is busy
-    #[arg(long, conflicts_with = "max_sessions")]
+    /// Serve one session at a time; others get 'busy'
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, conflicts_with = "max_sessions")]
     exclusive: bool,
-    /// Let in these addresses alone, and loopback; iperf3's and iperf2's clients from them need no token. Repeatable
-    #[arg(long, value_name = "CIDR")]
+    /// Accept only these addresses and loopback; iperf3's and iperf2's clients there need no token; repeatable
+    #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     allow: Vec<Network>,
     #[command(flatten)]
     users: UserArgs,
-    /// Let these addresses not in, whatever else is said. Repeatable
-    #[arg(long, value_name = "CIDR")]
+    /// Reject these addresses; overrides every --allow; repeatable
+    #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     deny: Vec<Network>,
-    /// Tell Prometheus at http://ADDR:PORT/metrics what was served; a port alone is one of loopback
-    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics::address)]
+    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone is on loopback
+    #[arg(long, help_heading = help::OUTPUT, value_name = "ADDR:PORT", value_parser = metrics::address)]
     metrics: Option<SocketAddr>,
 }
 
@@ -112,7 +123,7 @@ impl ServeArgs {
             rate: self.max_rate.or(granted.limits.rate),
         };
         let sessions = if self.exclusive { 1 } else { self.max_sessions.unwrap_or(granted.sessions) };
-        // Whoever has no token can't have all of it.
+        // Clients without a token share half of the places.
         let share = if self.open { sessions.div_ceil(2) } else { sessions };
         let places = PlaceLimits {
             sessions,
@@ -120,8 +131,13 @@ impl ServeArgs {
             // Both directions at once are twice the streams.
             streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
         };
-        let access =
-            AccessRules { allow: self.allow.clone(), deny: self.deny.clone(), open: self.open, users: false };
+        let logins = self.users.find()?;
+        let access = AccessRules {
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            open: self.open,
+            users: logins.is_some(),
+        };
         let options = ServerOptions {
             listen: match self.port {
                 Some(port) => (IpAddr::from([0u16; 8]), port).into(),
@@ -131,20 +147,21 @@ impl ServeArgs {
             limits,
             access,
             places,
-            iperf2_port: self.iperf2_port,
-            iperf2_udp_reverse: self.iperf2_udp_reverse,
-            logins: self.users.find()?,
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
         // Before the first thread, so that none of them is interrupted.
         let held = signal::hold();
-        let server = Server::bind(options, |event| output::note(&describe(event))).map_err(refused)?;
+        let iperf2 = iperf2::Options { port: self.iperf2_port, udp_reverse: self.iperf2_udp_reverse };
+        let foreign: Vec<Box<dyn ForeignProtocol>> =
+            vec![Box::new(Iperf3::new(logins)), Box::new(Iperf2::new(iperf2))];
+        let server =
+            Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
         if let Some(listener) = metrics_listener {
             metrics::serve(listener, server.watcher())?;
         }
         introduce(server.address(), secret.as_deref());
-        if let Some(address) = server.iperf2_address() {
+        for address in server.foreign_addresses() {
             output::note(&format!("bdp serve: listening on {address} for iperf2's clients, TCP and UDP"));
         }
         let stopper = server.stopper();
@@ -178,11 +195,11 @@ impl ServeArgs {
 
 /// A limit under which something can be measured.
 fn longest(text: &str) -> Result<Nanos, String> {
-    match text.parse::<Nanos>() {
-        Ok(time) if time < Nanos::millis(1) => {
+    match seconds(text)? {
+        time if time < Nanos::millis(1) => {
             Err(format!("'{text}' lets no flow run; give 1ms or more, such as 30s"))
         }
-        other => other.map_err(|error| error.to_string()),
+        time => Ok(time),
     }
 }
 
@@ -222,7 +239,7 @@ fn refused(error: EngineError) -> anyhow::Error {
     }
 }
 
-/// Says what to run at the other machine.
+/// Prints what to run at the other machine.
 fn introduce(address: SocketAddr, token: Option<&str>) {
     let host =
         if address.ip().is_unspecified() { bdp_sys::device::host_name() } else { address.ip().to_string() };

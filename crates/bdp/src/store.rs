@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use bdp_store::{Error, SqliteStore};
 
-use crate::{exit, output};
+use crate::{exit, help, output};
 
 /// `--store`.
 #[derive(clap::Args)]
 pub struct StoreArgs {
-    /// The store [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
-    #[arg(long, value_name = "PATH")]
+    /// Store of runs [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "PATH", help_heading = help::OUTPUT, hide_short_help = true)]
     store: Option<PathBuf>,
 }
 

@@ -4,29 +4,30 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bdp_engine::session::login::PrivateKey;
-use bdp_engine::session::server::logins::LoginRules;
+use bdp_interop::iperf3::login::PrivateKey;
+use bdp_interop::iperf3::server::logins::LoginRules;
 use bdp_wire::iperf3::auth::{SKEW_SECONDS, Users};
 
-use crate::{exit, output};
+use crate::arguments::seconds;
+use crate::{exit, help, output};
 
 /// Who may log in, and how that is read.
 #[derive(clap::Args)]
 pub struct UserArgs {
-    /// Let in iperf3's clients that log in as one of these users, from anywhere, and no others: lines of user,sha256
-    #[arg(long, visible_alias = "authorized-users-path", value_name = "FILE", requires = "iperf3_key")]
+    /// File of users, lines of user,sha256: only iperf3's clients that log in as one of them are served, from anywhere
+    #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "authorized-users-path", value_name = "FILE", requires = "iperf3_key")]
     iperf3_users: Option<PathBuf>,
 
-    /// The RSA key by which logins are read, a PEM file; clients have its public part
-    #[arg(long, visible_alias = "rsa-private-key-path", value_name = "FILE", requires = "iperf3_users")]
+    /// RSA private key that decrypts logins, a PEM file
+    #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "rsa-private-key-path", value_name = "FILE", requires = "iperf3_users")]
     iperf3_key: Option<PathBuf>,
 
-    /// How far the clocks of client and server may be apart, seconds
-    #[arg(long, visible_alias = "time-skew-threshold", value_name = "SECONDS", default_value_t = SKEW_SECONDS, requires = "iperf3_users", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    iperf3_time_skew: u64,
+    /// Largest difference between the clocks of client and server [default: 10s]
+    #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "time-skew-threshold", value_name = "TIME", requires = "iperf3_users", value_parser = skew)]
+    iperf3_time_skew: Option<u64>,
 
-    /// Refuse the logins of iperf3 before 3.17, whose padding (PKCS #1 v1.5) is the weaker one
-    #[arg(long, requires = "iperf3_users")]
+    /// Refuse logins of iperf3 before 3.17, whose padding (PKCS #1 v1.5) is weaker
+    #[arg(long, help_heading = help::INTEROP, hide_short_help = true, requires = "iperf3_users")]
     iperf3_oaep_only: bool,
 }
 
@@ -41,7 +42,7 @@ impl UserArgs {
         let rules = LoginRules {
             users: Users::parse(&text).map_err(|what| wrong(users, "users", &what))?,
             key: PrivateKey::from_pem(&read(key, "key")?).map_err(|what| wrong(key, "key", &what))?,
-            skew_s: self.iperf3_time_skew,
+            skew_s: self.iperf3_time_skew.unwrap_or(SKEW_SECONDS),
             oaep_only: self.iperf3_oaep_only,
         };
         for path in [users, key] {
@@ -54,6 +55,14 @@ impl UserArgs {
             }
         }
         Ok(Some(Arc::new(rules)))
+    }
+}
+
+/// Whole seconds, 1 to 86400.
+fn skew(text: &str) -> Result<u64, String> {
+    match seconds(text)?.as_ns() {
+        ns if ns >= 1_000_000_000 => Ok(ns / 1_000_000_000),
+        _ => Err(format!("'{text}' is less than a second")),
     }
 }
 

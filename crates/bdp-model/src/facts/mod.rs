@@ -4,6 +4,7 @@
 //! from the samples, as how full a window was, are methods ([`derived`]).
 
 mod derived;
+mod emulated;
 mod window_use;
 
 pub use derived::Queue;

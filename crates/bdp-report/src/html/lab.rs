@@ -129,25 +129,29 @@ fn several(m: &mut Markup, points: &[Point<'_>]) {
     verdict.write(m);
     overview::table(m, points, "");
     let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
-    if scenarios.len() > 2 {
-        m.element("nav", &[("aria-label", "Scenarios")], |m| {
-            m.element("ol", &[], |m| {
-                for (i, members) in scenarios.iter().enumerate() {
-                    let target = format!("#s{}", i + 1);
-                    m.element("li", &[], |m| m.leaf("a", &[("href", &target)], members[0].scenario));
-                }
-            });
-        });
-    }
+    // Of many the page shows what came out; the charts of each are opened where they are wanted.
+    let is_folded = scenarios.len() > 2;
     let mut left = MOST_CASES;
     for (i, members) in scenarios.iter().enumerate() {
         let id = format!("s{}", i + 1);
         let first = &members[0];
-        m.leaf("h2", &[("id", &id)], first.scenario);
         let title = first.records.first().map_or("", |r| r.title.as_str());
-        m.leaf("p", &[("class", "lead")], title);
+        let following = scenarios.len() - i - 1;
+        if is_folded {
+            m.element("details", &[("id", &id)], |m| {
+                m.element("summary", &[], |m| {
+                    m.leaf("h2", &[], first.scenario);
+                    m.text(&format!(" {title}"));
+                });
+                scenario(m, members, &mut left, following);
+            });
+        } else {
+            m.leaf("h2", &[("id", &id)], first.scenario);
+            m.leaf("p", &[("class", "lead")], title);
+            m.line();
+            scenario(m, members, &mut left, following);
+        }
         m.line();
-        scenario(m, members, &mut left, scenarios.len() - i - 1);
     }
 }
 

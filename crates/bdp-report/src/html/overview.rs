@@ -16,7 +16,7 @@ const STRIP_SIZE: [f64; 2] = [150.0, 16.0];
 const MOST_DOTS: usize = 40;
 
 /// How text of the table and its like is laid out: with every character there is.
-pub(crate) const TEXT: Style = Style { colour: false, unicode: true, width: u16::MAX };
+pub(crate) const TEXT: Style = Style { unicode: true, width: u16::MAX, ..Style::plain() };
 
 /// The table.
 pub(crate) fn table(m: &mut Markup, points: &[Point<'_>], caption: &str) {

@@ -11,6 +11,7 @@ pub(crate) mod latency;
 mod pacing;
 mod printed;
 mod search;
+mod streams;
 mod text;
 
 pub use command::quote;

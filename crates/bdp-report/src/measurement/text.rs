@@ -14,6 +14,7 @@ use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
 use super::latency::latency;
 use super::printed::printed;
+use super::streams::streams;
 use super::{arrow, ways};
 use crate::caveat;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
@@ -35,6 +36,13 @@ pub fn measurements_text(
     text.push_str(&figures(measurements, style));
     text.push_str(&wrap("ceiling  ", Tint::Faint, &ceiling(first), style));
     text.push('\n');
+    let typical_of = |way| Some((way, of(typical(measurements, way)?, way)?));
+    let directions: Vec<_> = ways(measurements).into_iter().filter_map(typical_of).collect();
+    let rows = streams(&directions, unit(measurements, style), style);
+    if !rows.is_empty() {
+        text.push_str(&rows);
+        text.push('\n');
+    }
     for way in ways(measurements) {
         let Some(typical) = typical(measurements, way) else { continue };
         text.push_str(&conclusions(typical, way, Some(agreement(measurements, typical, way)), style));
@@ -63,6 +71,12 @@ pub fn measurements_text(
     text
 }
 
+/// The unit of the rates: the one that was asked for, or one that fits all.
+fn unit(measurements: &[Measurement], style: &Style) -> RateUnit {
+    let rates = measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps);
+    style.rate_unit.unwrap_or_else(|| RateUnit::spacious(rates))
+}
+
 fn of(m: &Measurement, way: Way) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
@@ -86,7 +100,7 @@ fn agreement(measurements: &[Measurement], typical: &Measurement, way: Way) -> (
 
 /// The table: a row for the idle path, and one for each direction and run.
 fn figures(measurements: &[Measurement], style: &Style) -> String {
-    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let unit = unit(measurements, style);
     let several = measurements.len() > 1;
     let mut rows: Vec<[Cell; 7]> = Vec::new();
     if let Some(idle) = idle(measurements) {
@@ -226,7 +240,7 @@ fn window(w: &WindowReport) -> String {
 
 /// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
 fn start(m: &Measurement, style: &Style) -> String {
-    let unit = RateUnit::spacious(m.directions.iter().map(|d| d.goodput_bps));
+    let unit = unit(std::slice::from_ref(m), style);
     let told = |way: Way| {
         let direction = of(m, way)?;
         let start = RampUp::of(&direction.received, direction.omit_ns)?;
@@ -242,7 +256,7 @@ fn start(m: &Measurement, style: &Style) -> String {
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.
 fn spread(measurements: &[Measurement], style: &Style) -> String {
-    let unit = RateUnit::spacious(measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps));
+    let unit = unit(measurements, style);
     let mut parts = Vec::new();
     let mut which = "p5..p95";
     for way in ways(measurements) {

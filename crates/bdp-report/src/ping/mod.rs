@@ -3,7 +3,7 @@
 mod csv;
 mod histogram;
 
-use bdp_model::ping::{Distribution, Ping, PingRequest, Tally};
+use bdp_model::ping::{Distribution, Fate, Ping, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 
 use crate::caveat;
@@ -38,6 +38,23 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
         text.push_str(&histogram::draw(&ping.histogram, style));
     }
     text
+}
+
+/// The line of one probe, as ping prints it: `ams1:443: seq=1 time=24.2 ms`.
+pub fn probe_line(request: &PingRequest, sample: &Sample) -> String {
+    let host = tame(&request.host);
+    let target = match request.mode {
+        PingMode::Icmp => host,
+        _ if host.contains(':') => format!("[{host}]:{}", request.port),
+        _ => format!("{host}:{}", request.port),
+    };
+    let outcome = match sample.outcome {
+        Fate::Answered(ns) => format!("time={} ms", three_digits(ns as f64 / 1e6)),
+        Fate::Lost => format!("no answer within {}", request.patience),
+        other => other.name().to_owned(),
+    };
+    // From 1, as ping counts.
+    format!("{target}: seq={} {outcome}\n", sample.number + 1)
 }
 
 /// `TCP connect to ams1 198.51.100.20:443, 10 probes 200 ms apart`.
@@ -125,8 +142,8 @@ fn tally(tally: &Tally) -> String {
         (refused, "refused"),
         (unreachable, "unreachable"),
         (duplicates, "answered again"),
-        (retransmitted, "with their SYN sent again"),
-        (left_out, "turns left out"),
+        (retransmitted, "with their SYN retransmitted"),
+        (left_out, "turns skipped"),
     ] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
@@ -139,7 +156,7 @@ fn tally(tally: &Tally) -> String {
 mod tests {
     use bdp_model::caveat::Caveat;
     use bdp_model::histogram::Histogram;
-    use bdp_model::ping::{Bucket, Fate, PING_SCHEMA, PingMode, Sample};
+    use bdp_model::ping::{Bucket, PING_SCHEMA};
 
     use super::*;
 
@@ -190,6 +207,20 @@ mod tests {
     #[test]
     fn a_ping_in_text() {
         insta::assert_snapshot!(ping_text(&example(), &Style::plain()));
+    }
+
+    #[test]
+    fn a_probe_has_a_line_as_of_ping() {
+        let request = example().request;
+        let line = |number, outcome| probe_line(&request, &Sample { number, due_ns: 0, sent_ns: 0, outcome });
+        assert_eq!(line(0, Fate::Answered(24_200_000)), "ams1:443: seq=1 time=24.2 ms\n");
+        assert_eq!(line(1, Fate::Lost), "ams1:443: seq=2 no answer within 3 s\n");
+        assert_eq!(line(2, Fate::Refused), "ams1:443: seq=3 refused\n");
+        let v6 = PingRequest { host: "::1".to_owned(), ..request.clone() };
+        let sample = Sample { number: 0, due_ns: 0, sent_ns: 0, outcome: Fate::Unreachable };
+        assert_eq!(probe_line(&v6, &sample), "[::1]:443: seq=1 unreachable\n");
+        let icmp = PingRequest { mode: PingMode::Icmp, ..request };
+        assert_eq!(probe_line(&icmp, &sample), "ams1: seq=1 unreachable\n");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bdp_model::scenario::PlanOptions;
 use bdp_report::About;
 
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
+use crate::{Outcome, exit, help};
 
 /// Arguments of `bdp lab`.
 #[derive(clap::Args)]
@@ -62,20 +62,20 @@ struct ListArgs {
 /// What of a scenario is run.
 #[derive(clap::Args)]
 pub struct PlanArgs {
-    /// Only cases that match: words that must all match, each PARAM=VALUE, #REPETITION or a part of the case's key
-    #[arg(long, value_name = "FILTER")]
+    /// Only cases that match all words, each PARAM=VALUE, #REPETITION or a part of the case's key
+    #[arg(long, help_heading = help::TEST, value_name = "FILTER")]
     filter: Option<String>,
 
-    /// Set any parameter by its path: --set flow.duration=5s --set link.delay=20ms
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
+    /// Set a parameter by its path, as flow.duration=5s; repeatable
+    #[arg(long = "set", help_heading = help::TEST, value_name = "PATH=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
-    /// Seed of every random stream and of the order, instead of the file's
-    #[arg(long, value_name = "N")]
+    /// Seed of all random streams and of the order [default: the file's]
+    #[arg(long, help_heading = help::TEST, value_name = "N")]
     seed: Option<u64>,
 
-    /// Repetitions of each point, instead of the file's
-    #[arg(long, value_name = "N")]
+    /// Repetitions of each point [default: the file's]
+    #[arg(long, help_heading = help::TEST, value_name = "N")]
     repetitions: Option<u32>,
 }
 
@@ -105,44 +105,41 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
 #[command(
     after_help = "Examples:\n  bdp lab run s3-30k\n  bdp lab run s0-window-i --filter direction=forward\n  \
     bdp lab run mine.toml --repetitions 5 --json > mine.json\n  bdp lab run mine.toml --resume\n\n\
+    Captures are pcapng, a file for each link end and attempt: SCENARIO-KEY-ATTEMPT-link0-near.pcapng. The comment of a \
+    packet says what the link did with it: tshark -r FILE -T fields -e frame.number -e frame.comment\n\n\
     Exit codes: 0 done; 1 an expectation was missed; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
     5 every repetition of a case was INVALID."
 )]
 struct RunArgs {
-    /// Scenarios: names from 'bdp lab list', or paths of TOML files (docs/scenario.md)
+    /// Names from 'bdp lab list', or TOML files (docs/scenario.md)
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<String>,
 
     #[command(flatten)]
     plan: PlanArgs,
 
-    /// Cases side by side [default: as many as stay faithful; 1: each alone, its driver spinning]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    /// Most cases side by side; 1 runs each alone [default: as many as stay faithful]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
 
-    /// Attempts at a case until it is given up as INVALID [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Attempts at a case before it is INVALID [default: 4]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: Option<u32>,
 
-    /// Go on with the newest unfinished run of the same cases: repeat nothing, lose nothing
-    #[arg(long)]
+    /// Resume the newest unfinished run of the same cases
+    #[arg(long, help_heading = help::TEST)]
     resume: bool,
 
-    /// Write captures (pcapng, with what the link did with each packet in its comment) into this folder: of the link
-    /// ends that the scenario names, or of every link's both ends where it names none
-    ///
-    /// A scenario that asks for captures gets them without this option too, in bdp-captures. Each attempt has its
-    /// own files, SCENARIO-KEY-ATTEMPT-link0-near.pcapng; the record lists them. To read the comments:
-    /// tshark -r FILE -T fields -e frame.number -e frame.comment
-    #[arg(long, value_name = "DIR")]
+    /// Folder for captures of the link ends that the scenario names, or of all [default: bdp-captures, if it names any]
+    #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
     /// Print JSON (docs/record.md)
-    #[arg(long)]
+    #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
-    /// Write an HTML page about the run to this file, too
-    #[arg(long, value_name = "FILE")]
+    /// Write an HTML page to this file, too
+    #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
     report: Option<PathBuf>,
 
     #[command(flatten)]

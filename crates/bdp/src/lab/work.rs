@@ -57,7 +57,7 @@ impl Work {
             if !names.insert(&scenario.name) {
                 let name = &scenario.name;
                 return Err(exit::usage(format!(
-                    "{name} was named twice; '{name} --repetitions N' repeats it"
+                    "{name} is given twice; '{name} --repetitions N' repeats it"
                 )));
             }
             cases.extend(source::plan(scenario, options)?);
@@ -167,7 +167,7 @@ impl Work {
         };
         interrupt::set_last_words(Some(match keep {
             Some(_) => format!("what was measured is stored, and '{} --resume' goes on", command_line()),
-            None => "nothing was to be stored".to_owned(),
+            None => "this run is not stored".to_owned(),
         }));
         let conductor = Arc::new(Conductor::new(command).capturing(self.capture.clone()));
         let mut progress = Progress::new(self.settled.len(), self.planned);

@@ -2,183 +2,218 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::Credentials;
-use bdp_engine::session::download::Url;
+use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
+use bdp_run::session::Credentials;
 use bdp_wire::session::MOST_SAMPLES;
 use bdp_wire::{iperf2, iperf3};
+use clap::ArgAction;
 
 use super::lines::Layout;
 use super::login::LoginArgs;
 use super::payload::PayloadArgs;
 use super::ssh::SshArgs;
 use super::{SocketArgs, UdpArgs, target};
+use crate::arguments::seconds;
 use crate::store::StoreArgs;
-use crate::{exit, token};
+use crate::{exit, help, output, token};
 
 /// Where `-n` alone or Ctrl-C ends a direction, it ends here at the latest.
 const LONGEST: Nanos = Nanos::secs(3600);
 
 /// Arguments of `bdp measure`.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags that iperf3 has mean \
-the same here, but for -w: here it is the window on the wire, and --sockbuf is what iperf3 calls -w.
-
-For CI: --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms' --baseline RUN. Figures: to.goodput, \
-to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of from, and rtt.idle.p95; with \
---runs N their medians. Exit 1 when missed.
-
-Ctrl-C or SIGTERM ends the flow that runs, and what was measured until then is printed and stored; the exit code is 130 \
-or 143. A second one ends it at once.")]
+#[command(disable_version_flag = true, after_help = EXAMPLES, after_long_help = concat_help())]
 pub struct MeasureArgs {
-    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port; or the URL of a
-    /// large file, https://..., whose download is measured
+    /// Host that runs 'bdp serve', [::1]:5201 for IPv6 with a port; or the URL of a large file to download
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "ssh")]
     target: Option<String>,
 
-    #[command(flatten)]
-    pub(super) ssh: SshArgs,
-
-    /// The server's port [default: 5201]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    port: Option<u16>,
-
-    /// How long each direction is measured, in seconds or with a unit; 0 is until Ctrl-C, an hour at most [default: 10]
-    #[arg(short = 't', long, value_name = "TIME", value_parser = seconds)]
+    /// Time of each direction; 0 is until Ctrl-C, an hour at most [default: 10s]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = seconds, help_heading = help::TEST)]
     time: Option<Nanos>,
 
-    /// End each direction after so many bytes instead
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time")]
+    /// End each direction after this many bytes instead, as 1G
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", help_heading = help::TEST)]
     bytes: Option<ByteCount>,
 
+    /// End each direction after this many writes of -l (of datagrams with -u), as 10K
+    #[arg(short = 'k', long, value_name = "N", conflicts_with_all = ["time", "bytes"], help_heading = help::TEST, hide_short_help = true)]
+    blockcount: Option<ByteCount>,
+
+    /// Only from HOST to here
+    #[arg(short = 'R', long, conflicts_with_all = ["forward", "bidir"], help_heading = help::TEST)]
+    reverse: bool,
+
+    /// Only from here to HOST
+    #[arg(long, conflicts_with = "bidir", help_heading = help::TEST)]
+    forward: bool,
+
+    /// Both directions at once
+    #[arg(long, help_heading = help::TEST)]
+    bidir: bool,
+
+    /// Skip the first TIME; extends the test by it
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds, help_heading = help::TEST, hide_short_help = true)]
+    omit: Nanos,
+
+    /// Time of the idle round trips before the first direction
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds, help_heading = help::TEST, hide_short_help = true)]
+    idle: Nanos,
+
+    /// Number of measurements
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST)]
+    pub(super) runs: u32,
+
+    /// Compare with this stored run; exit 1 if goodput regressed (needs 6 runs of each)
+    #[arg(long, value_name = "RUN", help_heading = help::TEST, hide_short_help = true)]
+    pub(super) baseline: Option<String>,
+
+    /// Exit 1 unless this holds, as to.goodput>=900M; repeatable
+    #[arg(long, value_name = "EXPR", help_heading = help::TEST, hide_short_help = true)]
+    expect: Vec<String>,
+
     /// Connections of each direction
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TRAFFIC)]
     parallel: u32,
 
-    /// Window on the wire of each connection; iperf3's -w is --sockbuf [default: autotuned]
-    #[arg(short = 'w', long, value_name = "SIZE", conflicts_with = "sockbuf")]
-    window: Option<ByteCount>,
-
-    /// Bytes of one write [default: 128K]; with -u of a datagram's payload [default: what the path's MTU holds]
-    #[arg(short = 'l', long, value_name = "SIZE")]
+    /// Bytes of one write [default: 128K]; with -u payload of a datagram [default: what the path MTU holds]
+    #[arg(short = 'l', long, value_name = "SIZE", help_heading = help::TRAFFIC, hide_short_help = true)]
     length: Option<ByteCount>,
 
     #[command(flatten)]
     pub(super) udp: UdpArgs,
 
+    #[command(flatten)]
+    payload: PayloadArgs,
+
+    /// Window on the wire of each connection, as 256K; iperf3's -w is --sockbuf [default: autotuned]
+    #[arg(short = 'w', long, value_name = "SIZE", conflicts_with = "sockbuf", help_heading = help::WINDOW)]
+    window: Option<ByteCount>,
+
     /// Maximum segment size (TCP_MAXSEG)
-    #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
+    #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767), help_heading = help::WINDOW, hide_short_help = true)]
     mss: Option<u32>,
 
-    /// Congestion control of whichever end sends
-    #[arg(short = 'C', long, value_name = "NAME")]
+    /// Congestion control of the sending end, as bbr
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = help::WINDOW)]
     congestion: Option<String>,
-
-    /// Only from HOST to here
-    #[arg(short = 'R', long, conflicts_with_all = ["forward", "bidir"])]
-    reverse: bool,
-
-    /// Only from here to HOST
-    #[arg(long, conflicts_with = "bidir")]
-    forward: bool,
-
-    /// Both directions at once
-    #[arg(long)]
-    bidir: bool,
-
-    /// Leave out so much of the beginning, which is added to the time
-    #[arg(short = 'O', long, value_name = "TIME", default_value = "0", value_parser = seconds)]
-    omit: Nanos,
-
-    /// Print a line for each interval of this length, as -i 1; its samples are no longer [default: none, samples of 100ms]
-    #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds)]
-    interval: Option<Nanos>,
-
-    /// Only IPv4
-    #[arg(short = '4', long = "version4", conflicts_with = "version6")]
-    version4: bool,
-
-    /// Only IPv6
-    #[arg(short = '6', long = "version6")]
-    version6: bool,
 
     #[command(flatten)]
     socket: SocketArgs,
 
-    #[command(flatten)]
-    payload: PayloadArgs,
+    /// Port of the server [default: 5201]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = help::ADDRESS, hide_short_help = true)]
+    port: Option<u16>,
 
-    /// The server is one of iperf3; left out, one that answers to nothing else is recognised
-    #[arg(long)]
-    iperf3: bool,
+    /// Only IPv4
+    #[arg(short = '4', long = "version4", conflicts_with = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
+    version4: bool,
+
+    /// Only IPv6
+    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
+    version6: bool,
+
+    /// Print a line for each interval of this length, as -i 1; sets the sampling below 100ms; 0 prints none
+    #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds, help_heading = help::OUTPUT)]
+    interval: Option<Nanos>,
+
+    /// Unit of the bitrates printed: k, m, g, t for bits, K, M, G, T for bytes
+    #[arg(short = 'f', long, value_name = "UNIT", value_parser = rate_unit, help_heading = help::OUTPUT, hide_short_help = true)]
+    units: Option<RateUnit>,
+
+    /// Print a row for each stream, however many
+    #[arg(short = 'V', long, help_heading = help::OUTPUT, hide_short_help = true)]
+    verbose: bool,
+
+    /// Print JSON (docs/measurement.md)
+    #[arg(short = 'J', long, help_heading = help::OUTPUT)]
+    pub(super) json: bool,
+
+    /// Print a JSON object a line while the test runs, and the measurement at its end (docs/measurement-stream.md)
+    #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) json_stream: bool,
+
+    /// Print CSV: a line for each run and direction (docs/measurement.md)
+    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) csv: bool,
+
+    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s (docs/interop.md)
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"], help_heading = help::OUTPUT, hide_short_help = true)]
+    format: Option<Format>,
+
+    /// Write an HTML page to this file, too
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) report: Option<std::path::PathBuf>,
+
+    /// Name of the run for 'bdp show' and --baseline
+    #[arg(long, value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
+    label: Option<String>,
+
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+
+    /// Print the version
+    #[arg(short = 'v', long, action = ArgAction::Version, help_heading = help::OUTPUT, hide_short_help = true)]
+    version: Option<bool>,
+
+    /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file", help_heading = help::ACCESS)]
+    token: Option<String>,
+
+    /// File whose first line is the token
+    #[arg(long, value_name = "PATH", help_heading = help::ACCESS, hide_short_help = true)]
+    token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) ssh: SshArgs,
 
     #[command(flatten)]
     login: LoginArgs,
 
-    /// With --iperf3, print what the server prints of its tests, too
-    #[arg(long, requires = "iperf3")]
+    /// Measure to an iperf3 server; recognised by itself after a wait
+    #[arg(long, help_heading = help::INTEROP)]
+    iperf3: bool,
+
+    /// With --iperf3, print the server's own output, too
+    #[arg(long, requires = "iperf3", help_heading = help::INTEROP, hide_short_help = true)]
     get_server_output: bool,
 
-    /// How long the idle round trip is measured first
-    #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
-    idle: Nanos,
-
-    /// The server is one of iperf2, on port 5001 where no other is given
-    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"])]
+    /// Measure to an iperf2 server [default port: 5001]
+    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"], help_heading = help::INTEROP)]
     iperf2: bool,
+}
 
-    /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
-    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
-    token: Option<String>,
+/// What people run most.
+const EXAMPLES: &str = "\
+Examples:
+  bdp measure ams1                         both directions, 10 s each
+  bdp measure ams1 -R -P 4 -i 1            four streams from ams1, a line a second
+  bdp measure ams1 -w 256K                 with this window on the wire
+  bdp measure ams1 -u -b 100M              UDP at 100 Mbit/s
+  bdp measure ams1 --json > ams1.json
+  bdp measure --ssh user@ams1              no server needed there";
 
-    /// A file whose first line is the token
-    #[arg(long, value_name = "PATH")]
-    token_file: Option<PathBuf>,
+/// The rest of the help.
+fn concat_help() -> String {
+    format!(
+        "{EXAMPLES}
+  bdp measure ams1 --runs 6 --baseline 7f3a --expect 'to.goodput>=900M' --expect 'rtt.idle.p95<=30ms'
 
-    /// Call the run so; 'bdp show' and --baseline then find it by that
-    #[arg(long, value_name = "TEXT", value_parser = label)]
-    label: Option<String>,
+Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags of iperf3 mean the same \
+here, but for -w: here it is the window on the wire.
 
-    /// Measure so many times
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) runs: u32,
+Figures of --expect: to.goodput, to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of \
+from, and rtt.idle.p95; with --runs N their medians.
 
-    /// Compare with this stored run; exit 1 where goodput is less beyond the noise, which takes 6 runs at least of each
-    #[arg(long, value_name = "RUN")]
-    pub(super) baseline: Option<String>,
-
-    /// What must come out, as to.goodput>=900M; may be given several times
-    #[arg(long, value_name = "EXPR")]
-    expect: Vec<String>,
-
-    /// Print JSON (docs/measurement.md)
-    #[arg(long)]
-    pub(super) json: bool,
-
-    /// Print a JSON object a line while it goes on, and the measurement at its end (docs/measurement-stream.md)
-    #[arg(long, conflicts_with = "json")]
-    pub(super) json_stream: bool,
-
-    /// Print CSV: a line for each run and direction (docs/measurement.md)
-    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
-    pub(super) csv: bool,
-
-    /// Print what 'iperf3 -J' prints, for programs that read that; one direction, to HOST where -R or --bidir does not
-    /// say otherwise, in intervals of 1 s where -i does not (docs/interop.md)
-    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"])]
-    format: Option<Format>,
-
-    /// Write an HTML page about it to this file, too
-    #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<std::path::PathBuf>,
-
-    #[command(flatten)]
-    pub(super) store: StoreArgs,
+Ctrl-C or SIGTERM ends the flow that runs; what was measured is printed and stored, and the exit code is 130 or 143. A \
+second one ends bdp at once."
+    )
 }
 
 /// Formats of other programs.
@@ -203,16 +238,21 @@ impl MeasureArgs {
         !(self.forward || self.reverse || self.bidir || self.is_iperf3_json() || is_url)
     }
 
-    /// Whether nothing is to be told while it goes on.
-    pub(super) fn tells_no_intervals(&self) -> bool {
+    /// Whether nothing is printed while it goes on.
+    pub(super) fn prints_no_intervals(&self) -> bool {
         self.interval == Some(Nanos::ZERO)
+    }
+
+    /// How its result is laid out.
+    pub(super) fn style(&self) -> Style {
+        Style { rate_unit: self.units, every_stream: self.verbose, ..output::style() }
     }
 
     /// How the lines of its intervals are laid out; `None` where none are asked for, or others are.
     pub(super) fn interval_layout(&self) -> Option<Layout> {
         let length = self.interval.filter(|&length| length > Nanos::ZERO)?;
         let is_text = !(self.json || self.json_stream || self.csv || self.format.is_some());
-        is_text.then_some(Layout { length, unit: None, every_stream: false })
+        is_text.then_some(Layout { length, unit: self.units, every_stream: self.verbose })
     }
 
     /// Length of the intervals in that; zero is one for all.
@@ -270,10 +310,22 @@ impl MeasureArgs {
         let of_senders = self.payload.given().into_iter().chain(self.socket.of_senders());
         if let Some((flag, _)) = others.into_iter().chain(of_senders).find(|(_, given)| *given) {
             return Err(exit::usage(format!(
-                "{flag} is nothing that a download has, and {text} is one; leave it out"
+                "{flag} does not apply to a download, and {text} is one; leave it out"
             )));
         }
         Url::parse(text).map(Some).map_err(exit::usage)
+    }
+
+    /// Bytes that end a direction: those given, or so many writes or datagrams.
+    fn bytes(&self) -> anyhow::Result<Option<ByteCount>> {
+        let Some(blocks) = self.blockcount else { return Ok(self.bytes) };
+        if self.udp.is_asked() && self.length.is_none() {
+            return Err(exit::usage("-k counts datagrams with -u: give their payload too, as -l 1400"));
+        }
+        let bytes = blocks.as_bytes().checked_mul(self.length.unwrap_or(USUAL_LENGTH).as_bytes());
+        let bytes =
+            bytes.ok_or_else(|| exit::usage(format!("-k {} is too many blocks", blocks.as_bytes())))?;
+        Ok(Some(ByteCount::bytes(bytes)))
     }
 
     fn request(&self) -> anyhow::Result<MeasureRequest> {
@@ -291,18 +343,19 @@ impl MeasureArgs {
         {
             return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
         }
-        let time = match (self.time, self.bytes) {
+        let bytes = self.bytes()?;
+        let time = match (self.time, bytes) {
             (Some(Nanos::ZERO), None) if self.measures_in_turn() => {
                 return Err(exit::usage(
-                    "-t 0, until Ctrl-C, never comes to the second direction; add --forward, -R or --bidir, or give a time",
+                    "-t 0 runs until Ctrl-C and never reaches the second direction; add --forward, -R or --bidir, or give a time",
                 ));
             }
             (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
             (Some(time), _) => time,
             (None, None) => Nanos::secs(10),
         };
-        if self.bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
-            return Err(exit::usage("a size of 0 sends nothing; -n and -l take 1 byte or more"));
+        if bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
+            return Err(exit::usage("a size of 0 sends nothing; -n, -k and -l take 1 or more"));
         }
         let interval = self.interval.filter(|&interval| interval > Nanos::ZERO).unwrap_or(SAMPLING);
         if interval < Nanos::millis(10) || interval > Nanos::secs(60) {
@@ -329,7 +382,7 @@ impl MeasureArgs {
             bidirectional: self.bidir,
             streams: self.parallel,
             duration: time + self.omit,
-            bytes: self.bytes,
+            bytes,
             omit: self.omit,
             // Its intervals are made of whole samples.
             interval: match interval.as_ns() / SAMPLING.as_ns() {
@@ -350,7 +403,7 @@ impl MeasureArgs {
         };
         if self.is_iperf3_json() && request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
             return Err(exit::usage(
-                "-b auto is a search of many trials, which iperf3's document has no place for",
+                "-b auto is a search of many trials, which iperf3's JSON cannot hold; use --json",
             ));
         }
         self.payload.apply(self.socket.apply(request)?)
@@ -395,7 +448,7 @@ impl MeasureArgs {
                 .map_err(|error: bdp_model::expectation::ExpectationError| exit::usage(error.to_string()))?;
             match expectation.figure.way() {
                 Some(way) if !request.directions.contains(&way) => Err(exit::usage(format!(
-                    "expectation '{expectation}' is of a direction that is not measured; leave out {}",
+                    "expectation '{expectation}' needs a direction that is not measured; leave out {}",
                     if self.forward { "--forward" } else { "-R" }
                 ))),
                 _ => Ok(expectation),
@@ -405,17 +458,11 @@ impl MeasureArgs {
     }
 }
 
-/// A time with its unit, or a number of seconds.
-pub fn seconds(text: &str) -> Result<Nanos, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Nanos::from_secs_f64(seconds)),
-        Ok(_) => Err(format!("'{text}' is not between 0 and 86400 seconds")),
-        Err(_) => match text.parse::<Nanos>() {
-            Ok(time) if time <= Nanos::secs(86_400) => Ok(time),
-            Ok(_) => Err(format!("'{text}' is more than a day")),
-            Err(error) => Err(error.to_string()),
-        },
-    }
+/// The unit of iperf3's `-f`.
+fn rate_unit(text: &str) -> Result<RateUnit, String> {
+    let mut letters = text.chars();
+    let unit = letters.next().filter(|_| letters.next().is_none()).and_then(RateUnit::of_letter);
+    unit.ok_or_else(|| format!("'{text}' is not a unit: k, m, g or t for bit/s, K, M, G or T for byte/s"))
 }
 
 fn label(text: &str) -> Result<String, String> {
@@ -424,19 +471,4 @@ fn label(text: &str) -> Result<String, String> {
         return Err("a label has 1 to 100 printable characters".to_owned());
     }
     Ok(trimmed.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_seconds_unless_they_say_otherwise() {
-        assert_eq!(seconds("10"), Ok(Nanos::secs(10)));
-        assert_eq!(seconds("0.5"), Ok(Nanos::millis(500)));
-        assert_eq!(seconds("250ms"), Ok(Nanos::millis(250)));
-        for wrong in ["-1", "86401", "2d", "nan", "inf", "25h", ""] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 
-use bdp_engine::session::dial;
+use bdp_flow::session::dial;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::format_bps;
 use bdp_store::{RunKind, Store};

@@ -39,7 +39,9 @@ impl Log {
     pub fn print(self, measured: &[Measurement], error: Option<&anyhow::Error>) -> anyhow::Result<()> {
         let document = match (measured.first(), error) {
             (Some(measurement), _) => iperf3_json(measurement, self.intervals),
-            (None, Some(error)) => iperf3_error(&system(), &output::tame(&error.to_string())),
+            (None, Some(error)) => {
+                iperf3_error(&system(), &output::tame(&crate::exit::without_number(&error.to_string())))
+            }
             (None, None) => return Ok(()),
         };
         output::print(&format!("{document:#}\n")).map(drop)

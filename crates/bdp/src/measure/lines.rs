@@ -1,6 +1,6 @@
 //! `-i TIME`: a line for each interval on standard output while a measurement goes on.
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_report::{IntervalLines, RateUnit};

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Way;
 use bdp_model::units::{Nanos, format_bps, significant};
 use bdp_run::measure::MeasureEvent;

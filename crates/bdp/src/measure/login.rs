@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::login::{ClientLogin, Padding, PublicKey};
+use bdp_interop::iperf3::login::{ClientLogin, Padding, PublicKey};
 use bdp_sys::terminal::{self, Typed};
 
-use crate::exit;
+use crate::{exit, help};
 
 /// Where the password is taken from, as iperf3 has it; a command line is for everybody to read.
 const PASSWORD: &str = "IPERF3_PASSWORD";
@@ -13,16 +13,16 @@ const PASSWORD: &str = "IPERF3_PASSWORD";
 /// The user, and what its login is sealed by.
 #[derive(clap::Args)]
 pub struct LoginArgs {
-    /// Log in at an iperf3 server as this user; the password is asked for, or that of IPERF3_PASSWORD
-    #[arg(long, visible_alias = "username", value_name = "NAME", requires = "iperf3_public_key", conflicts_with_all = ["token", "token_file", "ssh", "iperf2"])]
+    /// User to log in as at an iperf3 server; password from IPERF3_PASSWORD or a prompt
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "username", value_name = "NAME", requires = "iperf3_public_key", conflicts_with_all = ["token", "token_file", "ssh", "iperf2"])]
     user: Option<String>,
 
-    /// The public key of that server, a PEM file
-    #[arg(long, visible_alias = "rsa-public-key-path", value_name = "FILE", requires = "user")]
+    /// Public key of that server, a PEM file
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "rsa-public-key-path", value_name = "FILE", requires = "user")]
     iperf3_public_key: Option<PathBuf>,
 
-    /// Seal the login as servers of iperf3 before 3.17 expect it (PKCS #1 v1.5 instead of OAEP)
-    #[arg(long, visible_alias = "use-pkcs1-padding", requires = "user")]
+    /// Encrypt the login for servers of iperf3 before 3.17 (PKCS #1 v1.5 instead of OAEP)
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "use-pkcs1-padding", requires = "user")]
     iperf3_pkcs1: bool,
 }
 

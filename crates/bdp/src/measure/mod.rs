@@ -26,7 +26,7 @@ use bdp_run::RunError;
 use bdp_run::measure::{MeasureEvent, MeasurePlan, measure};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 
-pub use arguments::{MeasureArgs, seconds};
+pub use arguments::MeasureArgs;
 use baseline::Baseline;
 use iperf3_json::Log;
 use lines::ScrollingLines;
@@ -58,7 +58,7 @@ impl MeasureArgs {
         if !self.udp.may_flood() {
             care::check(&plan.request, &store, cancel).inspect_err(ended)?;
         }
-        let lines = self.json_stream.then(|| Lines::new(&plan, !self.tells_no_intervals()));
+        let lines = self.json_stream.then(|| Lines::new(&plan, !self.prints_no_intervals()));
         let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
         let scrolling =
             self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
@@ -84,13 +84,11 @@ impl MeasureArgs {
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
-            (true, true) => {
-                end_if_asked(cancel, "ended before there was anything to conclude from what passed")
-            }
+            (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
         }
         outcome?;
         let mut exit = judgement::judge(&expectations, &measured);
-        if payload::tell_wrong_bytes(&measured) {
+        if payload::print_wrong_bytes(&measured) {
             exit = Exit::Missed;
         }
         if let Some(baseline) = baseline {
@@ -114,7 +112,7 @@ impl MeasureArgs {
             let rows: Vec<_> = measured.iter().map(|m| (&none, m)).collect();
             bdp_report::csv_of_measurements(&rows)
         } else if !self.json {
-            bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &output::style())
+            bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &self.style())
         } else if self.runs > 1 {
             format!("{:#}\n", bdp_report::measurements_json(measured, run))
         } else {

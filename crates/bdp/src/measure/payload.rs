@@ -3,21 +3,25 @@
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::payload::{CpuList, Zerocopy};
 
-use crate::{exit, output};
+use crate::{exit, help, output};
 
 /// How bytes get to the kernel, whether each is checked, and on which processors.
 #[derive(clap::Args)]
 pub struct PayloadArgs {
-    /// How senders give bytes to their kernel: auto is splice, and write of more than 64 streams or where -l is below 16K
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = How::Auto)]
+    /// Way of bytes into the kernel: auto is splice, but write with more than 64 streams or -l below 16K
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = How::Auto, help_heading = help::TRAFFIC, hide_short_help = true)]
     zerocopy: How,
 
-    /// Send a known pattern and check every byte of it at the receiver; exit 1 where one is wrong
-    #[arg(long)]
+    /// Same as --zerocopy sendfile, as in iperf3
+    #[arg(short = 'Z', conflicts_with = "zerocopy", help_heading = help::TRAFFIC, hide_short_help = true)]
+    sendfile: bool,
+
+    /// Send a known pattern and check every byte at the receiver; exit 1 if one is wrong
+    #[arg(long, help_heading = help::TRAFFIC, hide_short_help = true)]
     check_payload: bool,
 
-    /// Keep the threads of this end to these processors, and those of HOST to the others: 0,2-3 or 0/1 or /1
-    #[arg(long, value_name = "LIST[/LIST]", value_parser = places)]
+    /// Processors of this end's threads, and of HOST's after a slash: 0,2-3 or 0/1 or /1
+    #[arg(long, value_name = "LIST[/LIST]", value_parser = places, help_heading = help::TRAFFIC, hide_short_help = true)]
     cpu: Option<Places>,
 }
 
@@ -44,28 +48,32 @@ struct Places {
 impl PayloadArgs {
     /// Those that mean something of connections alone, and whether they were given.
     pub fn of_tcp(&self) -> [(bool, &'static str); 2] {
-        [(self.zerocopy != How::Auto, "--zerocopy"), (self.check_payload, "--check-payload")]
+        [(self.how() != How::Auto, "--zerocopy"), (self.check_payload, "--check-payload")]
     }
 
     /// All of them, and whether they were given.
     pub fn given(&self) -> [(&'static str, bool); 3] {
         [
-            ("--zerocopy", self.zerocopy != How::Auto),
+            ("--zerocopy", self.how() != How::Auto),
             ("--check-payload", self.check_payload),
             ("--cpu", self.cpu.is_some()),
         ]
     }
 
+    fn how(&self) -> How {
+        if self.sendfile { How::Sendfile } else { self.zerocopy }
+    }
+
     /// The request with these in it.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
-        if self.check_payload && !matches!(self.zerocopy, How::Auto | How::Off) {
+        if self.check_payload && !matches!(self.how(), How::Auto | How::Off) {
             return Err(exit::usage(
                 "--check-payload sends bytes that differ each time, which have to be copied; leave --zerocopy out",
             ));
         }
         let places = self.cpu.clone().unwrap_or_default();
         Ok(MeasureRequest {
-            zerocopy: match self.zerocopy {
+            zerocopy: match self.how() {
                 How::Off => Zerocopy::Off,
                 How::Auto => Zerocopy::Auto,
                 How::Sendfile => Zerocopy::Sendfile,
@@ -80,8 +88,8 @@ impl PayloadArgs {
     }
 }
 
-/// Names each direction of which a byte came out other than it went in; true where there is one.
-pub fn tell_wrong_bytes(measured: &[Measurement]) -> bool {
+/// Prints each direction of which a byte was changed on the way; true where there is one.
+pub fn print_wrong_bytes(measured: &[Measurement]) -> bool {
     let mut any = false;
     for direction in measured.iter().flat_map(|m| &m.directions) {
         let Some(check) = direction.payload_check.filter(|check| check.wrong_bytes > 0) else { continue };
@@ -90,8 +98,8 @@ pub fn tell_wrong_bytes(measured: &[Measurement]) -> bool {
             format!(", the first at byte {} of stream {}", at.offset, at.stream)
         });
         output::note(&format!(
-            "CORRUPT {}: {} of {} bytes came out other than they were sent{place}; something on the path changes payload, \
-             or a checksum offload is broken ('ethtool -K DEVICE rx off tx off' tells)",
+            "CORRUPT {}: {} of {} bytes differ from what was sent{place}; something on the path changes payload, \
+             or a checksum offload is broken (test with 'ethtool -K DEVICE rx off tx off')",
             direction.direction.name(),
             check.wrong_bytes,
             check.checked_bytes,

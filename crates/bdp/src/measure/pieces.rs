@@ -1,6 +1,6 @@
 //! What went by between two reports of progress, for whoever makes intervals of it.
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::units::Nanos;
 use bdp_report::{Part, Piece, SenderReading};
 use bdp_sys::tcp_info::TcpInfo;

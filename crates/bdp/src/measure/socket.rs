@@ -3,40 +3,44 @@
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::ByteCount;
 
-use crate::exit;
+use crate::{exit, help};
 
 /// Where packets leave, how they are marked, and what the sockets are set to.
 #[derive(clap::Args)]
 pub struct SocketArgs {
-    /// Send from this local address
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
     bind: Option<String>,
 
-    /// Send through this device
-    #[arg(long, value_name = "DEVICE")]
+    /// Local device to send through, as eth0
+    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
     bind_dev: Option<String>,
 
     /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
-    #[arg(long, value_name = "DSCP", value_parser = dscp)]
+    #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::WINDOW, hide_short_help = true)]
     dscp: Option<u8>,
 
+    /// Type of service as a whole byte, as in iperf3: 0x88 is --dscp af41
+    #[arg(short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "dscp", help_heading = help::WINDOW, hide_short_help = true)]
+    tos: Option<u8>,
+
     /// Local port of the first data connection; the next ones count up
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = help::ADDRESS, hide_short_help = true)]
     cport: Option<u16>,
 
-    /// Socket buffers at both ends, as iperf3's -w
-    #[arg(long, value_name = "SIZE")]
+    /// Socket buffers of both ends, as iperf3's -w
+    #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
     sockbuf: Option<ByteCount>,
 
     /// Send small segments at once (TCP_NODELAY)
-    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay")]
+    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay", help_heading = help::WINDOW, hide_short_help = true)]
     nodelay: bool,
 }
 
 impl SocketArgs {
     /// Those that mean something of whoever sends data alone, and whether they were given.
     pub fn of_senders(&self) -> [(&'static str, bool); 2] {
-        [("--dscp", self.dscp.is_some()), ("--nodelay", self.nodelay)]
+        [("--dscp", self.dscp.or(self.tos).is_some()), ("--nodelay", self.nodelay)]
     }
 
     /// The request with these in it.
@@ -49,7 +53,7 @@ impl SocketArgs {
         Ok(MeasureRequest {
             socket_buffer: self.sockbuf,
             nodelay: self.nodelay,
-            dscp: self.dscp,
+            dscp: self.dscp.or(self.tos),
             bind_address: self.bind.clone(),
             bind_device: self.bind_dev.clone(),
             client_port: self.cport,
@@ -80,6 +84,24 @@ pub fn dscp(text: &str) -> Result<u8, String> {
     value.filter(|value| *value < 64).ok_or_else(wrong)
 }
 
+/// The code point of a whole TOS byte, as iperf3's `-S`: decimal, `0x` hexadecimal or `0` octal.
+fn tos(text: &str) -> Result<u8, String> {
+    let value = match (text.strip_prefix("0x"), text.strip_prefix('0')) {
+        (Some(hex), _) => u8::from_str_radix(hex, 16),
+        (_, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
+        _ => text.parse(),
+    };
+    match value {
+        Ok(byte) if byte & 3 == 0 => Ok(byte >> 2),
+        Ok(_) => {
+            Err(format!("'{text}' sets the two low bits, which belong to ECN; give a multiple of 4, as 0x88"))
+        }
+        Err(_) => {
+            Err(format!("'{text}' is not a type of service: a multiple of 4 up to 252, as 136 or 0x88"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +119,12 @@ mod tests {
             ("af43", 38),
         ] {
             assert_eq!(dscp(text), Ok(value), "{text}");
+        }
+        for (text, value) in [("0", 0), ("0x88", 34), ("136", 34), ("0210", 34), ("252", 63)] {
+            assert_eq!(tos(text), Ok(value), "{text}");
+        }
+        for wrong in ["1", "0x89", "256", "-4", "ef", "", "0x"] {
+            assert!(tos(wrong).is_err(), "{wrong}");
         }
         for wrong in ["64", "-1", "cs8", "af44", "af5", "af51", "best", "", "0xff"] {
             assert!(dscp(wrong).is_err(), "{wrong}");

@@ -8,22 +8,22 @@ use bdp_run::ssh::{FarEnd, SshError, SshPlan};
 use bdp_sys::random;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::exit;
+use crate::{exit, help};
 
 /// How the far end is brought there.
 #[derive(clap::Args)]
 pub struct SshArgs {
-    /// Run the other end at this machine by ssh for as long as it takes; nothing is left there
-    #[arg(long, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
+    /// Run the other end on this machine by ssh for the length of the test; nothing is left there
+    #[arg(long, help_heading = help::ACCESS, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
         conflicts_with_all = ["token", "token_file"])]
     pub(super) ssh: Option<String>,
 
-    /// An option for ssh, as its -o takes it: Port=2222. Repeatable
-    #[arg(long, value_name = "OPTION", requires = "ssh")]
+    /// Option for ssh, as of its -o: Port=2222; repeatable
+    #[arg(long, value_name = "OPTION", requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     ssh_option: Vec<String>,
 
-    /// Send data through ssh's connection, where a firewall lets no other through
-    #[arg(long, requires = "ssh")]
+    /// Send data through ssh's connection, where a firewall blocks all others
+    #[arg(long, requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     through_ssh: bool,
 }
 

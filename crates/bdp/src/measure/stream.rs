@@ -1,6 +1,6 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
-use bdp_engine::session::{Progress, Stage};
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_lab::machine;
 use bdp_run::measure::{MeasureEvent, MeasurePlan};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl<'a> Lines<'a> {
 
     /// Tells why there is no more to come.
     pub fn fail(&mut self, error: &str) {
-        let error = output::tame(error);
+        let error = output::tame(&crate::exit::without_number(error));
         self.line(&json!({ "event": "error", "repetition": self.started.max(1), "error": error }));
     }
 

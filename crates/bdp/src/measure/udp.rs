@@ -6,35 +6,34 @@ use bdp_model::udp::{RateSearch, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos, Probability, Rate};
 use bdp_wire::datagram::LONGEST_DATAGRAM;
 
-use super::seconds;
-use crate::exit;
+use crate::arguments::seconds;
+use crate::{exit, help};
 
 /// How datagrams are sent.
 #[derive(clap::Args)]
 pub struct UdpArgs {
     /// Send UDP datagrams, at the rate that -b gives
-    #[arg(short = 'u', long)]
+    #[arg(short = 'u', long, help_heading = help::TRAFFIC)]
     udp: bool,
 
-    /// Payload of each stream per second, as 100M; 0 is as fast as it goes. With -u auto searches the highest rate without
-    /// loss (docs/measurement.md)
-    #[arg(short = 'b', long, visible_alias = "bandwidth", value_name = "RATE")]
+    /// Payload rate of each stream, as 100M; 0 is unlimited; with -u, auto searches the highest rate without loss
+    #[arg(short = 'b', long, visible_alias = "bandwidth", value_name = "RATE", help_heading = help::TRAFFIC)]
     bitrate: Option<Asked>,
 
-    /// With -b auto, largest share of a trial's datagrams that may be lost [default: 0]
-    #[arg(long, value_name = "RATIO")]
+    /// With -b auto, loss that a trial may have, as 0.1% [default: 0]
+    #[arg(long, value_name = "RATIO", help_heading = help::TRAFFIC, hide_short_help = true)]
     loss_ratio: Option<Probability>,
 
-    /// With -b auto, how long each trial sends [default: 1]
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    /// With -b auto, time of each trial [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = help::TRAFFIC, hide_short_help = true)]
     trial_time: Option<Nanos>,
 
-    /// With -u, send more than the path is known to carry, whoever else is on it
-    #[arg(long)]
+    /// With -u, allow rates above the measured capacity
+    #[arg(long, help_heading = help::TRAFFIC, hide_short_help = true)]
     flood: bool,
 
-    /// With -u, datagrams may not be fragmented
-    #[arg(long)]
+    /// With -u, forbid fragmentation of datagrams
+    #[arg(long, help_heading = help::TRAFFIC, hide_short_help = true)]
     dont_fragment: bool,
 }
 
@@ -101,30 +100,27 @@ impl UdpArgs {
                 (self.trial_time.is_some(), "--trial-time"),
             ];
             return match of_udp.iter().find(|(given, _)| *given) {
-                Some((_, flag)) => {
-                    Err(exit::usage(format!("{flag} is of UDP: give -u too, or leave it out")))
-                }
+                Some((_, flag)) => Err(exit::usage(format!("{flag} needs -u; give both, or leave it out"))),
                 None => Ok(None),
             };
         }
         if let Some((_, flag)) = of_tcp.iter().find(|(given, _)| *given) {
-            return Err(exit::usage(format!("{flag} is of TCP, and -u asks for UDP; leave one of them out")));
+            return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
         }
         let Some(asked) = self.bitrate else {
             return Err(exit::usage(
-                "-u sends as fast as it is told to: give a rate, -b 100M, or -b 0 for as fast as it goes, or -b auto for \
-                 the highest without loss",
+                "-u needs a rate: -b 100M, -b 0 for unlimited, or -b auto for the highest without loss",
             ));
         };
         let of_search =
             [(self.loss_ratio.is_some(), "--loss-ratio"), (self.trial_time.is_some(), "--trial-time")];
         if let Some((_, flag)) = of_search.iter().find(|(given, _)| *given && asked != Asked::Search) {
-            return Err(exit::usage(format!("{flag} is of a search: give -b auto, or leave it out")));
+            return Err(exit::usage(format!("{flag} needs -b auto; give both, or leave it out")));
         }
         let datagram_bytes = length.map(|length| match u32::try_from(length.as_bytes()) {
             Ok(bytes) if (least_bytes..=LONGEST_DATAGRAM).contains(&bytes) => Ok(bytes),
             _ => Err(exit::usage(format!(
-                "-l {length} is no datagram's payload: {least_bytes} bytes hold its number and time, \
+                "-l {length} is not a datagram's payload: {least_bytes} bytes hold its number and time, \
                  {LONGEST_DATAGRAM} are the most"
             ))),
         });

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use bdp_engine::session::Credentials;
 use bdp_model::measurement::PORT;
 use bdp_model::ping::{PingMode, PingRequest};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_run::session::Credentials;
 
-use crate::measure::{dscp, seconds, target};
-use crate::{exit, token};
+use crate::arguments::seconds;
+use crate::measure::{dscp, target};
+use crate::{exit, help, token};
 
 /// Probes where neither a count nor a time was given.
 const COUNT: u64 = 10;
@@ -21,97 +22,100 @@ const LARGEST: u64 = 65_507;
 /// Arguments of `bdp ping`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without a mode TCP connections are made and reset at once: any open port will do, no server of bdp is needed. -c 0 and \
--t 0 go on until Ctrl-C, which prints what there is and is then no failure; before another end the exit code is 130, of \
-SIGTERM 143. Explained in docs/ping.md.
-
 Examples:
-  bdp ping example.com:443
+  bdp ping example.com:443                 TCP connect to any open port, no server needed
   bdp ping 192.0.2.7 --icmp -c 100 -i 10ms
-  bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips one after the other, with 'bdp serve' there")]
+  bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips back to back, with 'bdp serve' there
+
+-c 0 and -t 0 run until Ctrl-C, which prints the summary and is no failure; before another end the exit code is 130, of \
+SIGTERM 143. Details in docs/ping.md.")]
 pub struct PingArgs {
-    /// A name or an address, [::1]:443 where IPv6 has a port
+    /// Name or address, [::1]:443 for IPv6 with a port
     #[arg(value_name = "HOST[:PORT]")]
     target: String,
 
-    /// The port [default: 5201]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Port [default: 5201]
+    #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
     /// ICMP echo requests
-    #[arg(long, group = "mode")]
+    #[arg(long, group = "mode", help_heading = help::TEST)]
     icmp: bool,
 
-    /// Messages on a TCP connection that 'bdp serve' there sends back
-    #[arg(long, group = "mode")]
+    /// Messages on a TCP connection, echoed by 'bdp serve'
+    #[arg(long, group = "mode", help_heading = help::TEST)]
     tcp: bool,
 
-    /// Datagrams that 'bdp serve' there sends back
-    #[arg(long, group = "mode")]
+    /// Datagrams, echoed by 'bdp serve'
+    #[arg(long, group = "mode", help_heading = help::TEST)]
     udp: bool,
 
-    /// Probes that count [default: 10, or as many as -t leaves room for]
-    #[arg(short, long, value_name = "N")]
+    /// Number of probes; 0 is until Ctrl-C [default: 10, or as many as fit in -t]
+    #[arg(short, long, value_name = "N", help_heading = help::TEST)]
     count: Option<u64>,
 
-    /// End after this time, in seconds or with a unit
-    #[arg(short = 't', long, value_name = "TIME", value_parser = seconds)]
+    /// Time of the test; 0 is until Ctrl-C
+    #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
     time: Option<Nanos>,
 
-    /// From one probe to the next, down to 1us; 0: each as soon as the one before is answered
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
+    /// Interval between probes, down to 1us; 0 sends each once the last is answered
+    #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
     interval: Nanos,
 
     /// Probes before those that count
-    #[arg(short = 'w', long, value_name = "N", default_value_t = WARM_UP)]
+    #[arg(short = 'w', long, help_heading = help::TEST, hide_short_help = true, value_name = "N", default_value_t = WARM_UP)]
     warm_up: u64,
 
-    /// Bytes of a probe's payload, of --icmp, --udp and --tcp [default: the least there can be]
-    #[arg(short = 'l', long, value_name = "SIZE")]
+    /// Payload of a probe of --icmp, --udp or --tcp, as 64 [default: the smallest]
+    #[arg(short = 'l', long, value_name = "SIZE", help_heading = help::TRAFFIC, hide_short_help = true)]
     length: Option<ByteCount>,
 
-    /// How long an answer is waited for
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "3", value_parser = seconds)]
+    /// Time to wait for an answer
+    #[arg(short = 'W', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "3s", value_parser = seconds)]
     timeout: Nanos,
 
-    /// Don't ask the kernel when packets left and came: a call less for each; -i 0 never asks
-    #[arg(long)]
+    /// Use no kernel timestamps: one system call less per probe; -i 0 never uses them
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_stamps: bool,
 
     /// Only IPv4
-    #[arg(short = '4', long = "version4", conflicts_with = "version6")]
+    #[arg(short = '4', long = "version4", conflicts_with = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
     version4: bool,
 
     /// Only IPv6
-    #[arg(short = '6', long = "version6")]
+    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
     version6: bool,
 
-    /// Send from this local address
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
     bind: Option<String>,
 
-    /// Send through this device
-    #[arg(long, value_name = "DEVICE")]
+    /// Local device to send through, as eth0
+    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
     bind_dev: Option<String>,
 
     /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
-    #[arg(long, value_name = "DSCP", value_parser = dscp)]
+    #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC, hide_short_help = true)]
     dscp: Option<u8>,
 
-    /// The token that the server printed, for --udp and --tcp; better in BDP_TOKEN or --token-file
-    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    /// Token that the server printed, for --udp and --tcp; safer in BDP_TOKEN or --token-file
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
 
-    /// A file whose first line is the token
-    #[arg(long, value_name = "PATH")]
+    /// File whose first line is the token
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
+    /// Print the summary alone, no line for each probe
+    #[arg(short, long, help_heading = help::OUTPUT)]
+    pub(super) quiet: bool,
+
     /// Print JSON (docs/ping.md)
-    #[arg(long)]
+    #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Print each probe by itself as CSV
-    #[arg(long, conflicts_with = "json")]
+    /// Print a CSV row for each probe
+    #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
 }
 
@@ -134,7 +138,7 @@ impl PingArgs {
             return Err(exit::usage(format!("-l is {LARGEST} at most, the payload of the largest datagram")));
         }
         if self.timeout == Nanos::ZERO {
-            return Err(exit::usage("-W 0 waits for no answer; give a time, as 1 or 500ms"));
+            return Err(exit::usage("-W 0 does not wait for answers; give a time, as 1 or 500ms"));
         }
         let endless = self.count == Some(0) || self.time == Some(Nanos::ZERO);
         let count = match self.count {

@@ -1,33 +1,45 @@
-//! One line on standard error while probes are under way, on a terminal alone.
+//! While probes are under way: a line for each on standard output, or one line on standard error, on a terminal alone.
 
 use std::io::IsTerminal;
 
-use bdp_engine::ping::PingProgress;
+use bdp_agent::ping::{PingProgress, SHORTEST_SHOWN};
 use bdp_model::ping::PingRequest;
 use bdp_model::units::Nanos;
+use bdp_report::probe_line;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// The line.
+use crate::output;
+
+/// What is shown.
 pub struct Live {
+    /// The request, where each probe has a line.
+    scrolling: Option<PingRequest>,
+    printed: bool,
     bar: Option<ProgressBar>,
     count: Option<u64>,
     duration: Option<Nanos>,
 }
 
 impl Live {
-    /// For a request.
-    pub fn new(request: &PingRequest) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+    /// For a request; `each` has a line for each probe, where not too many come for anybody to read.
+    pub fn new(request: &PingRequest, each: bool) -> Self {
+        let scrolling = (each && request.interval >= SHORTEST_SHOWN).then(|| request.clone());
+        let bar = (scrolling.is_none() && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(1000);
             let style = ProgressStyle::with_template("{msg}  [{bar:24}]");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
             bar
         });
-        Self { bar, count: request.count, duration: request.duration }
+        Self { scrolling, printed: false, bar, count: request.count, duration: request.duration }
     }
 
     /// Shows how far it is.
     pub fn show(&mut self, progress: &PingProgress) {
+        if let Some(request) = &self.scrolling {
+            let lines: String = progress.settled.iter().map(|sample| probe_line(request, sample)).collect();
+            // A reader that has seen enough is no reason to stop.
+            self.printed |= !lines.is_empty() && output::print(&lines).is_ok();
+        }
         let Some(bar) = &self.bar else { return };
         let share = match (self.count, self.duration) {
             (Some(count), _) => progress.sent as f64 / count as f64,
@@ -38,8 +50,11 @@ impl Live {
         bar.set_message(line(progress));
     }
 
-    /// Takes the line away.
+    /// Takes the line away, or parts the lines from what follows.
     pub fn end(&mut self) {
+        if self.printed {
+            let _ = output::print("\n");
+        }
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -5,7 +5,7 @@ mod live;
 
 use std::sync::atomic::Ordering;
 
-use bdp_engine::ping::ping;
+use bdp_agent::ping::ping;
 use bdp_model::ping::{Ping, PingMode, Tally};
 use bdp_report::{csv_of_ping, ping_text};
 
@@ -21,8 +21,14 @@ impl PingArgs {
         let request = self.request()?;
         let credentials = self.credentials()?;
         let cancel = interrupt::cancel_instead();
-        let mut live = Live::new(&request);
-        let pinged = ping(&request, &credentials, self.csv, &mut |progress| live.show(progress), cancel);
+        let mut live = Live::new(&request, !(self.quiet || self.json || self.csv));
+        let pinged = ping(
+            &request,
+            credentials.token.as_deref(),
+            self.csv,
+            &mut |progress| live.show(progress),
+            cancel,
+        );
         live.end();
         let pinged = match pinged {
             Ok(pinged) => pinged,
@@ -66,7 +72,7 @@ fn failure(ping: &Ping) -> Option<String> {
         return Some(format!("ping {address}: no probe was sent; give a larger count or time"));
     }
     let text = if refused > 0 {
-        "refused, the host is there and nothing listens on the port; name one that is open, as HOST:443"
+        "refused: the host is up and nothing listens on the port; give one that is open, as HOST:443"
             .to_owned()
     } else if unreachable > 0 {
         "unreachable; check the address, and this machine's routes and firewall".to_owned()

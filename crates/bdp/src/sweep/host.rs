@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_engine::session::Credentials;
 use bdp_lab::machine;
 use bdp_model::ByteCount;
 use bdp_model::measurement::{MeasureRequest, PORT, Way};
@@ -13,6 +12,7 @@ use bdp_model::units::{Nanos, format_bps};
 use bdp_run::RunError;
 use bdp_run::measure::measure_once;
 use bdp_run::refine::Refinement;
+use bdp_run::session::Credentials;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 use serde_json::Value;
 

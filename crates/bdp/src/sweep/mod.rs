@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use bdp_model::units::Nanos;
 
+use crate::arguments::seconds;
 use crate::measure::SocketArgs;
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
+use crate::{Outcome, exit, help};
 pub use host::{document as measured_document, in_order};
 pub use lab::document;
 use varied::Varied;
@@ -23,125 +24,127 @@ use varied::Varied;
     5 every repetition of a case was INVALID."
 )]
 pub struct SweepArgs {
-    /// The machine on which 'bdp serve' runs: a name or an address, [::1]:5201 where IPv6 has a port
+    /// Host that runs 'bdp serve', [::1]:5201 for IPv6 with a port
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "scenario", conflicts_with = "scenario")]
     target: Option<String>,
-
-    /// Sweep inside this scenario: a name from 'bdp lab list', or the path of a TOML file (docs/scenario.md)
-    #[arg(long = "in", value_name = "SCENARIO", conflicts_with = "SocketArgs")]
-    scenario: Option<String>,
 
     #[command(flatten)]
     varied: VariedArgs,
 
-    /// Points of a range, by factors from end to end [default: one for each doubling, 5 to 17]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    /// Scenario to sweep in: a name from 'bdp lab list', or a TOML file (docs/scenario.md)
+    #[arg(long = "in", help_heading = help::TEST, value_name = "SCENARIO", conflicts_with = "SocketArgs")]
+    scenario: Option<String>,
+
+    /// Points of a range, spaced by factors [default: one for each doubling, 5 to 17]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     points: Option<u32>,
 
-    /// Seconds that each point counts, after what is omitted
-    #[arg(short = 't', long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    /// Time of each point, after the omit
+    #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", default_value = "3s", value_parser = seconds)]
     time: Nanos,
 
-    /// Seconds at the beginning of each point that do not count [default: the scenario's; of a host 1]
-    #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
+    /// Skip the first TIME of each point [default: the scenario's; of a host 1s]
+    #[arg(short = 'O', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", value_parser = seconds)]
     omit: Option<Nanos>,
 
     /// Runs of each point
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10000))]
+    #[arg(long, help_heading = help::TEST, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10000))]
     runs: u32,
 
     /// Only from far to near
-    #[arg(short = 'R', long, conflicts_with = "forward")]
+    #[arg(short = 'R', long, conflicts_with = "forward", help_heading = help::TEST)]
     reverse: bool,
 
     /// Only from near to far
-    #[arg(long)]
+    #[arg(long, help_heading = help::TEST)]
     forward: bool,
 
     /// Both directions at once
-    #[arg(long, conflicts_with_all = ["forward", "reverse", "scenario"])]
+    #[arg(long, conflicts_with_all = ["forward", "reverse", "scenario"], help_heading = help::TEST)]
     bidir: bool,
 
-    /// The server's port [default: 5201]
-    #[arg(short, long, value_name = "PORT", conflicts_with = "scenario", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Port of the server [default: 5201]
+    #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", conflicts_with = "scenario", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
     /// Only IPv4
-    #[arg(short = '4', long = "version4", conflicts_with_all = ["version6", "scenario"])]
+    #[arg(short = '4', long = "version4", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with_all = ["version6", "scenario"])]
     version4: bool,
 
     /// Only IPv6
-    #[arg(short = '6', long = "version6", conflicts_with = "scenario")]
+    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with = "scenario")]
     version6: bool,
 
     #[command(flatten)]
     socket: SocketArgs,
 
-    /// How long the idle round trip of a host is measured before each point
-    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    /// Time of the idle round trips to a host before each point
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "0.5s", value_parser = seconds)]
     idle: Nanos,
 
-    /// The token that the server printed; better in BDP_TOKEN or --token-file, as others see command lines
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "scenario"])]
+    /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
+    #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "scenario"])]
     token: Option<String>,
 
-    /// A file whose first line is the token
-    #[arg(long, value_name = "PATH", conflicts_with = "scenario")]
+    /// File whose first line is the token
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH", conflicts_with = "scenario")]
     token_file: Option<PathBuf>,
 
     /// Add no points where the curve bends
-    #[arg(long)]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_refine: bool,
 
-    /// Set any other parameter of the scenario by its path: --set link.delay=20ms
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
+    /// Set a parameter of the scenario by its path, as link.delay=20ms; repeatable
+    #[arg(long = "set", help_heading = help::TEST, hide_short_help = true, value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
     settings: Vec<(String, String)>,
 
-    /// Seed of the order, and of every random stream of a scenario [default: the scenario's; of a host a new one]
-    #[arg(long, value_name = "N")]
+    /// Seed of the order and of a scenario's random streams [default: the scenario's; of a host a new one]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N")]
     seed: Option<u64>,
 
-    /// What to call the run
-    #[arg(long, value_name = "NAME")]
+    /// Name of the run
+    #[arg(long, help_heading = help::OUTPUT, hide_short_help = true, value_name = "NAME")]
     label: Option<String>,
 
-    /// Go on with the newest unfinished sweep of the same points
-    #[arg(long)]
+    /// Resume the newest unfinished sweep of the same points
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     resume: bool,
 
     /// Print JSON (docs/sweep.md)
-    #[arg(long)]
+    #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
-    /// Write an HTML page about the sweep to this file, too
-    #[arg(long, value_name = "FILE")]
+    /// Write an HTML page to this file, too
+    #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
     report: Option<std::path::PathBuf>,
 
     #[command(flatten)]
     store: StoreArgs,
 }
 
+const VARIED: &str = "Varied (one or two, each a list A,B,C or a range A..B)";
+
 /// What is varied: one of these or two, each a list A,B,C or a range A..B.
 #[derive(clap::Args)]
 struct VariedArgs {
     /// Window on the wire: 4K..64M, or 64K,128K,319kB
-    #[arg(short = 'w', long, value_name = "SIZES", conflicts_with = "sockbuf")]
+    #[arg(short = 'w', long, help_heading = VARIED, value_name = "SIZES", conflicts_with = "sockbuf")]
     window: Option<String>,
 
     /// Parallel streams: 1..64, or 1,2,10
-    #[arg(short = 'P', long, value_name = "NUMBERS")]
+    #[arg(short = 'P', long, value_name = "NUMBERS", help_heading = VARIED)]
     streams: Option<String>,
 
     /// Bytes of one write: 4K..1M
-    #[arg(short = 'l', long, value_name = "SIZES")]
+    #[arg(short = 'l', long, value_name = "SIZES", help_heading = VARIED)]
     length: Option<String>,
 
     /// Maximum segment size: 536..8960
-    #[arg(short = 'M', long, value_name = "NUMBERS")]
+    #[arg(short = 'M', long, value_name = "NUMBERS", help_heading = VARIED)]
     mss: Option<String>,
 
     /// Congestion control: reno,cubic,bbr
-    #[arg(short = 'C', long, value_name = "NAMES")]
+    #[arg(short = 'C', long, value_name = "NAMES", help_heading = VARIED)]
     congestion: Option<String>,
 }
 
@@ -180,7 +183,7 @@ impl VariedArgs {
                  such as --window 4K..64M",
             )),
             n => Err(exit::usage(format!(
-                "{n} parameters are varied, and a sweep draws one or two; hold the others at one value each"
+                "{n} parameters are varied and a sweep draws one or two; give the others one value each"
             ))),
         }
     }
@@ -196,15 +199,4 @@ fn next(run: Option<&str>, again: Option<&str>) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn seconds(text: &str) -> Result<Nanos, String> {
-    let time = match text.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Nanos::from_secs_f64(seconds),
-        _ => text.parse::<Nanos>().map_err(|e| e.to_string())?,
-    };
-    if time > Nanos::secs(86_400) {
-        return Err(format!("'{text}' is more than a day"));
-    }
-    Ok(time)
 }

@@ -224,16 +224,16 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("--expect from.goodput>=1M --forward", 2, "from"),
         ("--baseline nosuch", 2, "nosuch"),
         ("-u", 2, "give a rate"),
-        ("-u -b 1M --check-payload", 2, "--check-payload is of TCP"),
-        ("-u -b 1M --zerocopy splice", 2, "--zerocopy is of TCP"),
-        ("-u -b 1M -w 64K", 2, "-w is of TCP"),
-        ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio is of a search"),
+        ("-u -b 1M --check-payload", 2, "--check-payload applies to TCP"),
+        ("-u -b 1M --zerocopy splice", 2, "--zerocopy applies to TCP"),
+        ("-u -b 1M -w 64K", 2, "-w applies to TCP"),
+        ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio needs -b auto"),
         ("-u -b auto --bidir", 2, "leave out --bidir"),
         ("-u -b auto -n 1M", 2, "-t instead of -n"),
         ("-u -b auto --loss-ratio 100%", 2, "loss ratio"),
-        ("-b auto", 2, "-b auto is of UDP"),
-        ("--flood", 2, "--flood is of UDP"),
-        ("--trial-time 1", 2, "--trial-time is of UDP"),
+        ("-b auto", 2, "-b auto needs -u"),
+        ("--flood", 2, "--flood needs -u"),
+        ("--trial-time 1", 2, "--trial-time needs -u"),
     ] {
         let ended = bench.run(&format!("measure 127.0.0.1:{} --idle 0 {options}", server.port));
         let line = ended.refusal(code);
@@ -261,7 +261,7 @@ fn datagrams_beyond_what_a_path_is_known_to_carry_need_the_word() {
         assert!(line.contains(word) && line.contains("--flood"), "{options}: {line}");
     }
     let url = bench.run("measure -u -b 1M http://192.0.2.1/x");
-    assert!(url.refusal(2).contains("a URL is of TCP"), "{}", url.err);
+    assert!(url.refusal(2).contains("a URL applies to TCP"), "{}", url.err);
     // To this machine itself any rate goes, by whatever address.
     let server = serve(&bench, "");
     let own = bench.run(&format!(

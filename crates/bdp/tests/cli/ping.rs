@@ -165,6 +165,12 @@ fn text_has_the_figures_and_csv_a_row_for_each_probe() {
     {
         assert!(ended.out.contains(part), "no {part} in {}", ended.out);
     }
+    let lines = |out: &str| out.lines().filter(|line| line.contains(": seq=")).count();
+    assert_eq!(lines(&ended.out), 3, "{}", ended.out);
+    assert!(ended.out.starts_with(&format!("127.0.0.1:{port}: seq=1 time=")), "{}", ended.out);
+    assert_eq!(lines(&bench.run(&format!("ping 127.0.0.1:{port} -c 3 -i 20ms -q")).out), 0);
+    // More than anybody could read.
+    assert_eq!(lines(&bench.run(&format!("ping 127.0.0.1:{port} -c 3 -i 0")).out), 0);
     let csv = bench.run(&format!("ping 127.0.0.1:{port} -c 30 -i 0 --csv")).out;
     let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
     assert_eq!(rows.len(), 31, "{csv}");

@@ -18,9 +18,9 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
         ("lab rum", ["similar subcommand exists: 'run'", "see 'bdp lab --help'"]),
         ("lab run", ["<SCENARIO>", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --jsn", ["'--json'", "see 'bdp lab run --help'"]),
-        ("lab run s3-30k --jobs 0", ["1..=256", "see 'bdp lab run --help'"]),
+        ("lab run s3-30k --jobs 0", ["1 to 256", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --jobs many", ["'many'", "see 'bdp lab run --help'"]),
-        ("lab run s3-30k --attempts 0", ["1..=100", "see 'bdp lab run --help'"]),
+        ("lab run s3-30k --attempts 0", ["1 to 100", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --seed x", ["'x'", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --set flow.duration", ["PATH=VALUE", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --set flow.duration=5", ["--set flow.duration=5", "such as \"10s\""]),
@@ -35,6 +35,13 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
         ("lab check nosuch", ["no scenario 'nosuch'", "bdp lab list"]),
         ("calc bdp --rate 1X --rtt 2ms", ["'1X' is not a rate", "see 'bdp calc bdp --help'"]),
         ("show", ["<RUN>", "see 'bdp show --help'"]),
+        ("help nosuch", ["no subcommand 'nosuch'", "see 'bdp --help'"]),
+        ("-s -p 5202", ["use 'bdp serve -p 5202'", "see 'bdp --help'"]),
+        ("-c ams1 -t 5", ["use 'bdp measure ams1 -t 5'", "see 'bdp --help'"]),
+        ("measure ams1 -d", ["--json-stream", "see 'bdp measure --help'"]),
+        ("measure ams1 -S 1", ["ECN", "0x88"]),
+        ("measure ams1 -f x", ["'x' is not a unit", "k, m, g or t"]),
+        ("measure ams1 -u -b 1M -k 10", ["-k", "-l 1400"]),
     ] {
         let ended = bench.run(line);
         let refusal = ended.refusal(2);
@@ -57,7 +64,17 @@ fn an_argument_that_is_no_text_is_refused_like_any_other() {
 #[test]
 fn help_and_version_are_data() {
     let bench = Bench::new();
-    for (line, word) in [("--help", "Usage: bdp"), ("lab run --help", "--resume"), ("--version", "bdp 0")] {
+    for (line, word) in [
+        ("--help", "Usage: bdp"),
+        ("-h", "Usage: bdp"),
+        ("help", "Usage: bdp"),
+        ("lab run --help", "--resume"),
+        ("help lab run", "--resume"),
+        ("measure -h", "All options: bdp measure --help"),
+        ("help measure", "Interoperability:"),
+        ("--version", "bdp 0"),
+        ("measure -v", "bdp"),
+    ] {
         let ended = bench.run(line);
         assert_eq!((ended.code(), ended.err.as_str()), (0, ""), "{line}");
         assert!(ended.out.contains(word), "{line}: {}", ended.out);

@@ -1,0 +1,280 @@
+//! The answering end of a control stream, on a machine that serves and on a host of the lab: carries out each request, long
+//! ones on a thread of their own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bdp_model::scenario::ProbeKind;
+use bdp_model::units::Nanos;
+use bdp_sys::{netlink, sysctl};
+use bdp_wire::control::{Answer, FlowOrder, Numbered, ProbeOrder, Request};
+use bdp_wire::frame;
+
+use crate::answers::Answers;
+use crate::remote::ControlStream;
+use crate::server::flow::{Flow, Terms};
+use bdp_flow::error::EngineError;
+use bdp_flow::host::Baseline;
+use bdp_flow::probe;
+use bdp_flow::worker::start;
+
+/// Serves the owner of this host until the stream's other end closes it. Never returns before that, whatever is asked.
+pub fn serve(mut reader: impl Read, writer: impl ControlStream + 'static) {
+    let agent = Agent::new(Rights::Owner, Answers::new(writer), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    while let Ok(Numbered { id, body }) = frame::read::<Numbered<Request>>(&mut reader) {
+        agent.carry_out(id, body);
+    }
+}
+
+/// What whoever asks may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// Flows of a session, and what this machine is.
+    Session,
+    /// All: listen and connect, change and read settings. A host of the lab has a namespace of its own for that.
+    Owner,
+}
+
+/// The flows and probes of one control stream.
+pub(crate) struct Agent {
+    rights: Rights,
+    answers: Arc<Answers>,
+    baseline: Baseline,
+    flows: Mutex<HashMap<u32, Arc<Flow>>>,
+    /// What ends the probes of each number.
+    probes: Mutex<HashMap<u32, Arc<AtomicBool>>>,
+}
+
+impl Agent {
+    /// Of which facts are those of the device that has `address`.
+    pub(crate) fn new(rights: Rights, answers: Answers, address: IpAddr) -> Self {
+        Self {
+            rights,
+            answers: Arc::new(answers),
+            baseline: Baseline::take(address),
+            flows: Mutex::default(),
+            probes: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Carries out a request, and answers it now or later. A flow is prepared on no terms but its order's.
+    pub(crate) fn carry_out(&self, id: u64, request: Request) {
+        if self.rights != Rights::Owner
+            && matches!(
+                request,
+                Request::Echo { .. }
+                    | Request::Probe(_)
+                    | Request::ReadSysctls { .. }
+                    | Request::ReadCounters { .. }
+            )
+        {
+            return self.answers.give(id, Err(owner_alone()));
+        }
+        match request {
+            Request::Facts => self.answers.give(id, Ok(Answer::Facts(Box::new(self.baseline.facts())))),
+            Request::Prepare(order) => {
+                let answer = self.prepare(*order, Terms::default());
+                self.answers.give(id, answer);
+            }
+            Request::Begin { flow } => self.with_flow(id, flow, |flow| flow.begin(id)),
+            Request::Collect { flow } => self.with_flow(id, flow, |flow| flow.collect(id)),
+            Request::Stop { flow } => self.stop(id, flow),
+            Request::Echo { address, kind } => self.answers.give(id, start_echo(address, kind)),
+            Request::Probe(order) => self.probe(id, order),
+            Request::ReadSysctls { names } => {
+                let values: BTreeMap<_, _> = names
+                    .into_iter()
+                    .filter_map(|name| sysctl::read(&name).ok().map(|value| (name, value)))
+                    .collect();
+                self.answers.give(id, Ok(Answer::Sysctls(values)));
+            }
+            Request::ReadCounters { device } => self.answers.give(id, read_counters(&device)),
+        }
+    }
+
+    /// Prepares a flow, whose number no other that goes on may have.
+    pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer, EngineError> {
+        if !order.source.is_session() && self.rights != Rights::Owner {
+            return Err(owner_alone());
+        }
+        let mut flows = self.flows();
+        flows.retain(|_, flow| !flow.is_over());
+        if flows.contains_key(&order.flow) {
+            return Err(EngineError::Refused(format!("there is a flow {} already", order.flow)));
+        }
+        let number = order.flow;
+        let (flow, answer) = Flow::prepare(order, Arc::clone(&self.answers), terms)?;
+        flows.insert(number, flow);
+        Ok(answer)
+    }
+
+    /// How many flows have not ended.
+    pub(crate) fn flows_under_way(&self) -> usize {
+        self.flows().values().filter(|flow| !flow.is_over()).count()
+    }
+
+    /// The longest that one of these was granted.
+    pub(crate) fn longest_flow(&self) -> Nanos {
+        self.flows().values().filter(|f| !f.is_over()).map(|f| f.duration()).max().unwrap_or_default()
+    }
+
+    /// The flow of this number.
+    pub(crate) fn flow(&self, number: u32) -> Option<Arc<Flow>> {
+        self.flows().get(&number).cloned()
+    }
+
+    /// Ends all flows and lets their outcomes go.
+    pub(crate) fn abandon(&self) {
+        for (_, flow) in self.flows().drain() {
+            flow.abandon();
+        }
+    }
+
+    fn with_flow(&self, id: u64, number: u32, work: impl FnOnce(&Flow)) {
+        match self.flow(number) {
+            Some(flow) => work(&flow),
+            None => self.answers.give(id, Err(EngineError::Refused(format!("there is no flow {number}")))),
+        }
+    }
+
+    fn stop(&self, id: u64, number: u32) {
+        if let Some(stop) = self.probes().get(&number) {
+            stop.store(true, Ordering::Relaxed);
+            return self.answers.give(id, Ok(Answer::Done));
+        }
+        self.with_flow(id, number, |flow| {
+            flow.stop();
+            self.answers.give(id, Ok(Answer::Done));
+        });
+    }
+
+    fn probe(&self, id: u64, order: ProbeOrder) {
+        let stop = Arc::new(AtomicBool::new(false));
+        self.probes().insert(order.flow, Arc::clone(&stop));
+        let answers = Arc::clone(&self.answers);
+        let started = start(move || answers.give(id, probe::run(&order, &stop).map(Answer::Probed)));
+        if let Err(error) = started {
+            self.answers.give(id, Err(error));
+        }
+    }
+
+    fn flows(&self) -> MutexGuard<'_, HashMap<u32, Arc<Flow>>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn probes(&self) -> MutexGuard<'_, HashMap<u32, Arc<AtomicBool>>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn owner_alone() -> EngineError {
+    EngineError::Refused(
+        "that is for the owner of the host alone, and not for clients of a session".to_owned(),
+    )
+}
+
+fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, EngineError> {
+    let port = match kind {
+        ProbeKind::Udp => {
+            let socket = UdpSocket::bind(address).map_err(EngineError::io("bind echo"))?;
+            let port = socket.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            start(move || probe::echo(&socket))?;
+            port
+        }
+        ProbeKind::TcpConnect => {
+            let listener = probe::listen(address)?;
+            let port = listener.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            start(move || probe::take(&listener))?;
+            port
+        }
+    };
+    Ok(Answer::Listening { port })
+}
+
+fn read_counters(device: &str) -> Result<Answer, EngineError> {
+    let c = netlink::Netlink::open()?.counters(device)?;
+    Ok(Answer::Counters {
+        rx_packets: c.rx_packets,
+        tx_packets: c.tx_packets,
+        rx_dropped: c.rx_dropped,
+        tx_dropped: c.tx_dropped,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use bdp_model::payload::Zerocopy;
+    use bdp_wire::control::{Role, StreamSource};
+
+    use super::*;
+
+    fn order(source: StreamSource) -> FlowOrder {
+        FlowOrder {
+            flow: 1,
+            role: Role::Receive,
+            source,
+            streams: 1,
+            duration: Nanos::secs(1),
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            bytes: None,
+            length_bytes: 1,
+            window_bytes: None,
+            socket_buffer_bytes: None,
+            mss: None,
+            congestion: None,
+            nodelay: false,
+            dscp: None,
+            zerocopy: Zerocopy::Off,
+            check_payload: false,
+            cpus: None,
+            pacing_bps: None,
+            datagrams: None,
+        }
+    }
+
+    #[test]
+    fn a_client_of_a_session_gets_nothing_that_is_the_owners() {
+        let (mut asking, answering) = UnixStream::pair().unwrap();
+        let agent = Agent::new(Rights::Session, Answers::new(answering), Ipv4Addr::LOCALHOST.into());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let patience = Nanos::secs(1);
+        let probe = ProbeOrder {
+            flow: 1,
+            kind: ProbeKind::TcpConnect,
+            to: address,
+            offset: Nanos::ZERO,
+            interval: Nanos::secs(1),
+            duration: Nanos::secs(1),
+            patience,
+        };
+        let listen = StreamSource::Listen { address, patience, tcp_rmem_bytes: Some(4096) };
+        let connect = StreamSource::Connect { to: address, start: Nanos::ZERO, patience };
+        let requests = [
+            Request::Echo { address, kind: ProbeKind::Udp },
+            Request::Probe(probe),
+            Request::ReadSysctls { names: vec!["kernel.hostname".to_owned()] },
+            Request::ReadCounters { device: "lo".to_owned() },
+            Request::Prepare(Box::new(order(listen))),
+            Request::Prepare(Box::new(order(connect))),
+        ];
+        for (request, id) in requests.into_iter().zip(0..) {
+            agent.carry_out(id, request.clone());
+            let answer: Numbered<Answer> = frame::read(&mut asking).unwrap();
+            let is_refused = matches!(&answer.body, Answer::Failed { error } if error.contains("owner"));
+            assert!(is_refused && answer.id == id, "{request:?}: {answer:?}");
+        }
+        assert_eq!(agent.flows_under_way(), 0);
+        agent.carry_out(9, Request::Facts);
+        assert!(matches!(frame::read(&mut asking), Ok(Numbered { id: 9, body: Answer::Facts(_) })));
+    }
+}

@@ -1,0 +1,235 @@
+//! The asking end of a session's control connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::{random, socket};
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::frame::{self, FrameError};
+use bdp_wire::proof::{Exchange, Prover, hex, unhex};
+use bdp_wire::session::{
+    Admission, Greeting, Hello, Key, Kind, LONGEST_GREETING, Limits, PREAMBLE_BYTES, Preamble, Refusal,
+    VERSION,
+};
+
+use crate::requester::Requester;
+use bdp_flow::session::deadline::Until;
+use bdp_flow::session::error::SessionError;
+
+/// How long the server may take over each step of the greeting.
+const GREETING_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to be rid of a request.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// How long the server may be gone before the session ends.
+const PEER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// An admitted session.
+pub(crate) struct Control {
+    requests: Requester<TcpStream>,
+    pub(crate) address: SocketAddr,
+    pub(crate) key: Key,
+    pub(crate) limits: Limits,
+    poll: Poll,
+}
+
+/// A request whose answer has yet to come.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub(crate) struct Pending(u64);
+
+impl Control {
+    /// Greets the server on a fresh connection, and is admitted.
+    pub(crate) fn greet(
+        stream: TcpStream,
+        address: SocketAddr,
+        token: Option<&str>,
+    ) -> Result<Self, SessionError> {
+        let failed =
+            |e: std::io::Error| SessionError::Near(bdp_flow::error::EngineError::io("greet the server")(e));
+        stream.set_nonblocking(false).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed)?;
+        socket::watch_peer(&stream, PEER_PATIENCE)?;
+        let greeting = Greeter { stream: &stream, address };
+        let (key, limits) = greeting.exchange(token)?;
+        let poll = Poll::new()?;
+        poll.add(&stream, 0, Interest::Read)?;
+        Ok(Self { requests: Requester::new(stream), address, key, limits, poll })
+    }
+
+    /// This end's address.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        self.requests.stream().local_addr().ok()
+    }
+
+    /// Sends a request.
+    pub(crate) fn ask(&mut self, body: Request) -> Result<Pending, SessionError> {
+        let asked = self.requests.ask(body);
+        asked.map(Pending).map_err(|e| self.lost(e, "it was asked"))
+    }
+
+    /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
+    pub(crate) fn poll(
+        &mut self,
+        pending: Pending,
+        patience: Duration,
+    ) -> Result<Option<Answer>, SessionError> {
+        let until = Instant::now() + patience;
+        let mut ready = Vec::new();
+        loop {
+            if let Some(answer) = self.requests.take(pending.0) {
+                return match answer {
+                    Answer::Failed { error } => Err(SessionError::Far { address: self.address, error }),
+                    answer => Ok(Some(answer)),
+                };
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            self.poll.wait(&mut ready, Some(left.as_nanos() as u64))?;
+            if !ready.is_empty() {
+                self.requests.read_ready().map_err(|e| self.lost(e, "a measurement runs"))?;
+            } else if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn call(
+        &mut self,
+        request: Request,
+        patience: Duration,
+        doing: &'static str,
+    ) -> Result<Answer, SessionError> {
+        let pending = self.ask(request)?;
+        self.fetch(pending, patience, doing)
+    }
+
+    /// Waits for an answer.
+    pub(crate) fn fetch(
+        &mut self,
+        pending: Pending,
+        patience: Duration,
+        doing: &'static str,
+    ) -> Result<Answer, SessionError> {
+        self.poll(pending, patience)?.ok_or(SessionError::Silent { address: self.address, doing })
+    }
+
+    /// What to say of an answer that does not belong to the request.
+    pub(crate) fn out_of_turn(&self) -> SessionError {
+        SessionError::NotBdp {
+            address: self.address,
+            what: "it answered something else than was asked".to_owned(),
+        }
+    }
+
+    fn lost(&self, error: FrameError, doing: &'static str) -> SessionError {
+        lost(self.address, error, doing)
+    }
+}
+
+fn lost(address: SocketAddr, error: FrameError, doing: &'static str) -> SessionError {
+    match error {
+        FrameError::Closed => SessionError::Lost { address, doing },
+        FrameError::Silent => SessionError::Silent { address, doing },
+        FrameError::Io(_) => SessionError::Lost { address, doing },
+        other => SessionError::NotBdp { address, what: other.to_string() },
+    }
+}
+
+/// The exchange before the server admits.
+struct Greeter<'a> {
+    stream: &'a TcpStream,
+    address: SocketAddr,
+}
+
+impl Greeter<'_> {
+    fn exchange(&self, token: Option<&str>) -> Result<(Key, Limits), SessionError> {
+        let doing = "it is greeted";
+        let address = self.address;
+        (&mut &*self.stream)
+            .write_all(&Preamble::new(Kind::Control).encode())
+            .map_err(|e| lost(address, e.into(), doing))?;
+        self.read_preamble()?;
+        let server_nonce = match self.read::<Greeting>()? {
+            Greeting::Refused(refusal) => return Err(self.denied(refusal)),
+            Greeting::Challenge { token_needed: true, .. } if token.is_none() => {
+                return Err(self.denied(Refusal::TokenNeeded));
+            }
+            Greeting::Challenge { nonce, .. } => unhex(&nonce).ok_or_else(|| self.nonsense("its nonce"))?,
+        };
+        let exchange = Exchange { server_nonce, client_nonce: random::bytes()? };
+        let hello = Hello {
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            nonce: hex(&exchange.client_nonce),
+            proof: token.map(|token| exchange.prove(token, Prover::Client)),
+        };
+        frame::write(&mut &*self.stream, &hello).map_err(|e| lost(address, e, doing))?;
+        match self.read::<Admission>()? {
+            Admission::Refused(refusal) => Err(self.denied(refusal)),
+            Admission::Welcome { key, proof, limits } => {
+                // A server that has a token knows it: whoever can't prove that is somebody else.
+                let genuine = match (token, &proof) {
+                    (Some(token), Some(proof)) => exchange.verify(token, Prover::Server, proof),
+                    _ => true,
+                };
+                if !genuine {
+                    return Err(self.nonsense("its proof that it knows the token"));
+                }
+                Ok((unhex(&key).ok_or_else(|| self.nonsense("its key"))?, limits))
+            }
+        }
+    }
+
+    fn read_preamble(&self) -> Result<(), SessionError> {
+        let address = self.address;
+        let mut reader = Until::new(self.stream, GREETING_DEADLINE);
+        let (mut arrived, mut length) = ([0; PREAMBLE_BYTES], 0);
+        loop {
+            match reader.read(&mut arrived[length..]) {
+                Ok(0) if length == 0 => {
+                    let what = "it closed the connection without a word".to_owned();
+                    return Err(SessionError::NotBdp { address, what });
+                }
+                Ok(0) => return Err(SessionError::Lost { address, doing: "it is greeted" }),
+                Ok(more) => length += more,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::ConnectionReset => {
+                    let what = "it reset the connection".to_owned();
+                    return Err(SessionError::NotBdp { address, what });
+                }
+                Err(e) => return Err(lost(address, e.into(), "it is greeted")),
+            }
+            match Preamble::decode(&arrived[..length]) {
+                Ok(None) => {}
+                Ok(Some(preamble)) if preamble.version != VERSION => {
+                    return Err(SessionError::Version { address, theirs: preamble.version, ours: VERSION });
+                }
+                Ok(Some(_)) => return Ok(()),
+                Err(_) => {
+                    let text = String::from_utf8_lossy(&arrived[..length]).escape_default().to_string();
+                    return Err(SessionError::NotBdp { address, what: format!("it answered '{text}'") });
+                }
+            }
+        }
+    }
+
+    fn read<M: serde::de::DeserializeOwned>(&self) -> Result<M, SessionError> {
+        frame::read_bounded(&mut Until::new(self.stream, GREETING_DEADLINE), LONGEST_GREETING)
+            .map_err(|e| lost(self.address, e, "it is greeted"))
+    }
+
+    fn denied(&self, refusal: Refusal) -> SessionError {
+        match refusal {
+            Refusal::Version { speaks } => {
+                SessionError::Version { address: self.address, theirs: speaks, ours: VERSION }
+            }
+            refusal => SessionError::Denied { address: self.address, refusal },
+        }
+    }
+
+    fn nonsense(&self, subject: &str) -> SessionError {
+        SessionError::NotBdp { address: self.address, what: format!("{subject} is not what it should be") }
+    }
+}

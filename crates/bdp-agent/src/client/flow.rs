@@ -1,0 +1,223 @@
+//! The near end of one flow.
+
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::one_way::ClockOffset;
+use bdp_model::units::Nanos;
+use bdp_sys::clock;
+use bdp_wire::control::{Answer, FlowOrder, Received, Role, Sent, StreamSource};
+
+use bdp_flow::background::Background;
+use bdp_flow::crew::{self, Crew};
+use bdp_flow::datagram::{self, DatagramSendPlan, Stream, payload_by_found};
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::receive::{self, ReceivePlan};
+use bdp_flow::send::{self, SendPlan};
+use bdp_flow::session::datagrams;
+use bdp_flow::session::options::{PATIENCE, window};
+use bdp_flow::stall;
+
+/// A flow whose connections are made.
+pub(super) struct Flow {
+    pub(super) way: Way,
+    pub(super) number: u32,
+    streams: Vec<TcpStream>,
+    /// Of a flow of datagrams instead.
+    datagrams: Vec<Stream>,
+    /// The two ends' clocks, where they were compared.
+    pub(super) clocks: Option<ClockOffset>,
+    /// When the near end began to write, monotonic; `None` where it reads.
+    sending_since_ns: Option<u64>,
+    /// What goes on, once it has begun.
+    pub(super) work: Background<End>,
+}
+
+/// What one end tells of a flow.
+pub(super) enum End {
+    Received(Received),
+    Sent(Sent),
+}
+
+/// What both ends tell of a flow.
+pub(super) struct Outcome {
+    pub(super) way: Way,
+    pub(super) received: Received,
+    pub(super) sent: Sent,
+    pub(super) clocks: Option<ClockOffset>,
+    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
+    pub(super) begun_at_ns: Option<u64>,
+}
+
+impl Outcome {
+    /// What both ends of a flow say; `None` where they did not do what they should.
+    pub(super) fn of(flow: &Flow, near: End, far: Answer) -> Option<Self> {
+        let (received, sent, begun_at_ns) = match (near, far) {
+            (End::Received(received), Answer::Sent(sent)) => {
+                let first = received.first_byte_at_ns;
+                (received, sent, first)
+            }
+            (End::Sent(sent), Answer::Received(received)) => (received, sent, flow.sending_since_ns),
+            _ => return None,
+        };
+        Some(Self { way: flow.way, received, sent, clocks: flow.clocks, begun_at_ns })
+    }
+
+    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
+    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
+    pub(super) fn carried(&self) -> Range<u64> {
+        self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
+    }
+
+    /// The part of that which counts: after what was omitted.
+    pub(super) fn counted(&self) -> Range<u64> {
+        let Range { start, end } = self.carried();
+        start.saturating_add(self.received.counted_from.at_ns).min(end)..end
+    }
+}
+
+/// What the server is to do in a direction.
+pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder {
+    let (role, window, congestion, bytes) = match way {
+        Way::To => (Role::Receive, request.window, None, None),
+        Way::From => (Role::Send, None, request.congestion.clone(), request.bytes),
+    };
+    FlowOrder {
+        flow,
+        role,
+        source: StreamSource::Session,
+        streams: request.streams,
+        duration: request.duration,
+        omit: request.omit,
+        interval: request.interval,
+        bytes: bytes.map(|b| b.as_bytes()),
+        length_bytes: request.length.as_bytes(),
+        window_bytes: window.map(|w| w.as_bytes()),
+        socket_buffer_bytes: request.socket_buffer.map(|b| b.as_bytes()),
+        // The client makes the connections, and has set it.
+        mss: None,
+        congestion,
+        nodelay: request.nodelay,
+        dscp: request.dscp,
+        zerocopy: request.zerocopy,
+        check_payload: request.check_payload,
+        cpus: request.far_cpus.clone(),
+        pacing_bps: request.pacing_bps,
+        datagrams: datagrams::order(request),
+    }
+}
+
+impl Flow {
+    pub(super) fn new(way: Way, number: u32, streams: Vec<TcpStream>) -> Self {
+        Self {
+            way,
+            number,
+            streams,
+            datagrams: Vec::new(),
+            clocks: None,
+            sending_since_ns: None,
+            work: Background::default(),
+        }
+    }
+
+    /// Whose streams are of datagrams, and open.
+    pub(super) fn of_datagrams(
+        way: Way,
+        number: u32,
+        streams: Vec<Stream>,
+        clocks: Option<ClockOffset>,
+    ) -> Self {
+        let mut flow = Self::new(way, number, Vec::new());
+        (flow.datagrams, flow.clocks) = (streams, clocks);
+        flow
+    }
+
+    /// Begins to read, if the near end receives.
+    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+        if self.way != Way::From {
+            return Ok(());
+        }
+        if request.udp.is_some() {
+            let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::receive_plan(request));
+            let (patience, cpus) = (datagrams::patience(request), request.near_cpus.clone());
+            return self.start(move |_, stop, meter| {
+                crew::keep_to_listed(cpus.as_ref())?;
+                stall::guard(meter, stop, patience, |stop| {
+                    datagram::receive::over(streams, &plan, stop, meter).map(End::Received)
+                })
+            });
+        }
+        let plan = ReceivePlan {
+            duration: request.duration,
+            omit: request.omit,
+            interval: request.interval,
+            // The server may wait for streams, and then the first byte has its way.
+            patience: Nanos::from(3 * PATIENCE),
+            window_bytes: window(request),
+            coalesce: request.window.is_none() && request.socket_buffer.is_none(),
+            check: request.check_payload,
+            crew: self.crew(request),
+        };
+        let patience = stall::patience(plan.interval, request.pacing_bps);
+        self.start(move |streams, stop, meter| {
+            stall::guard(meter, stop, patience, |stop| {
+                receive::over(streams, &plan, stop, meter).map(End::Received)
+            })
+        })
+    }
+
+    /// Begins to write, if the near end sends; datagrams no longer than the path was found to hold, where it was.
+    pub(super) fn start_sending(
+        &mut self,
+        request: &MeasureRequest,
+        path_mtu: Option<u32>,
+    ) -> Result<(), EngineError> {
+        if self.way != Way::To {
+            return Ok(());
+        }
+        self.sending_since_ns = Some(clock::monotonic_ns());
+        if request.udp.is_some() {
+            let streams = std::mem::take(&mut self.datagrams);
+            let plan = datagrams::send_plan(request);
+            let payload_bytes = plan.payload_bytes.or_else(|| payload_by_found(&streams, path_mtu));
+            let plan = DatagramSendPlan { payload_bytes, ..plan };
+            let cpus = request.near_cpus.clone();
+            return self.start(move |_, stop, meter| {
+                crew::keep_to_listed(cpus.as_ref())?;
+                datagram::send::over(streams, &plan, stop, meter).map(End::Sent)
+            });
+        }
+        let plan = SendPlan {
+            length_bytes: request.length.as_bytes(),
+            longest: request.duration + Nanos::from(PATIENCE),
+            bytes: request.bytes.map(|b| b.as_bytes()),
+            rate_bps: request.pacing_bps,
+            whole_writes: false,
+            interval: request.interval,
+            zerocopy: request.zerocopy,
+            patterned: request.check_payload,
+            crew: self.crew(request),
+        };
+        let pacing_bps = request.pacing_bps;
+        self.start(move |streams, stop, meter| {
+            let patience = stall::patience(plan.interval, pacing_bps);
+            let sent = stall::guard(meter, stop, patience, |stop| send::over(streams, &plan, stop, meter))?;
+            Ok(End::Sent(Sent { pacing_bps, ..sent }))
+        })
+    }
+
+    fn crew(&self, request: &MeasureRequest) -> Crew {
+        Crew::listed(self.streams.len(), request.near_cpus.as_ref())
+    }
+
+    fn start(
+        &mut self,
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let streams = std::mem::take(&mut self.streams);
+        self.work.start(move |stop, meter| work(streams, stop, meter))
+    }
+}

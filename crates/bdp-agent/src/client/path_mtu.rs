@@ -1,0 +1,197 @@
+//! The path's MTU before datagrams flow: echoes as long as the path is known to hold, which nobody may fragment
+//! (RFC 1191, RFC 8201). What a router refuses it tells the kernel of the end that sent it, and the next echo is shorter; what it
+//! refuses on the way back it tells the server's kernel, whose next answer goes as fragments. Where nobody tells, [`MtuSearcher`]
+//! says which sizes to try (RFC 8899).
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{MeasureRequest, MtuBlackHole, PathFacts};
+use bdp_model::mtu_search::{MtuBounds, MtuEnd, MtuSearcher, Step};
+use bdp_model::units::Nanos;
+use bdp_sys::{poll, udp};
+use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
+use bdp_wire::session::Key;
+
+use super::UDP_PATIENCE;
+use bdp_flow::datagram::{header_bytes, payload_by_path};
+use bdp_flow::error::EngineError;
+use bdp_flow::session::datagrams;
+use bdp_flow::session::error::SessionError;
+
+/// How long a search goes on at most, or four round trips where these are longer.
+const LONGEST_SEARCH: Duration = Duration::from_secs(3);
+/// Longest wait before a flag is seen.
+const CHECK: Duration = Duration::from_millis(50);
+
+/// What there is to know.
+#[derive(Default)]
+pub(super) struct Found {
+    /// As this end's kernel knows it.
+    known: Option<u32>,
+    /// Payload of the longest echoes.
+    payload: u32,
+    /// Whether one of them came back.
+    is_answered: bool,
+    /// What came back of less, where only that did.
+    hole: Option<MtuBlackHole>,
+}
+
+impl Found {
+    /// The MTU that the path is taken to have.
+    pub(super) fn mtu(&self) -> Option<u32> {
+        self.hole.map(|hole| hole.mtu).or(self.known)
+    }
+
+    /// Adds what was found to what kernels know.
+    pub(super) fn note(&self, path: &mut PathFacts) {
+        let Some(hole) = self.hole else { return };
+        path.mtu_black_hole = Some(hole);
+        for mtu in [&mut path.mtu_to, &mut path.mtu_from] {
+            *mtu = Some(mtu.map_or(hole.mtu, |known| known.min(hole.mtu)));
+        }
+    }
+
+    /// Why a flow came to nothing, where its datagrams are longer than what came back.
+    pub(super) fn explain(
+        &self,
+        error: SessionError,
+        request: &MeasureRequest,
+        address: SocketAddr,
+    ) -> SessionError {
+        let by_length =
+            matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
+        let asked = request.udp.as_ref().and_then(|udp| udp.datagram_bytes);
+        match (self.hole, asked) {
+            (Some(MtuBlackHole { mtu, .. }), Some(asked)) if by_length => {
+                let fits = mtu.saturating_sub(header_bytes(address.is_ipv4()));
+                if asked > fits { SessionError::TooLong { address, asked, mtu, fits } } else { error }
+            }
+            _ => error,
+        }
+    }
+
+    /// What a reader should know of it.
+    pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<Caveat> {
+        let Some(MtuBlackHole { mtu, known_mtu, exact }) = self.hole else {
+            let known_mtu = self.known.filter(|_| !self.is_answered)?;
+            return Some(Caveat::MtuUnconfirmed { datagram_bytes: self.payload, known_mtu });
+        };
+        Some(Caveat::MtuBlackHole {
+            mtu,
+            known_mtu,
+            exact,
+            ipv6: address.is_ipv6(),
+            fits_bytes: mtu.saturating_sub(header_bytes(address.is_ipv4())),
+            asked_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
+        })
+    }
+}
+
+/// Sends echoes until one of full length comes back, or as long as it takes to know how long those are that do.
+pub(super) fn discover(
+    request: &MeasureRequest,
+    address: SocketAddr,
+    key: Key,
+    round_trip: Duration,
+    cancel: &AtomicBool,
+) -> Result<Found, SessionError> {
+    let headers = header_bytes(address.is_ipv4());
+    let socket = datagrams::whole(request, address)?;
+    socket.set_nonblocking(true).map_err(EngineError::io("have a socket not wait"))?;
+    let mut echoes = Echoes { socket, key, number: 0, message: Vec::new(), headers, since: Instant::now() };
+    loop {
+        let known = udp::path_mtu(&echoes.socket);
+        let payload = payload_by_path(&echoes.socket, known).max(ECHO_BYTES as u32);
+        let searcher = MtuSearcher::new(MtuBounds {
+            smallest: ECHO_BYTES as u32 + headers,
+            largest: payload + headers,
+            round_trip: Nanos::from(round_trip),
+            patience: Nanos::from(UDP_PATIENCE.max(4 * round_trip)),
+            until: Nanos::from(LONGEST_SEARCH.max(4 * round_trip)),
+        });
+        // Nothing where a router has told of less: that is the largest then.
+        let Some(end) = echoes.search(searcher, known, cancel)? else { continue };
+        let hole = match end {
+            MtuEnd::Less { mtu, exact } => {
+                Some(MtuBlackHole { mtu, known_mtu: known.unwrap_or(payload + headers), exact })
+            }
+            MtuEnd::Held | MtuEnd::Unsettled | MtuEnd::Silent => None,
+        };
+        return Ok(Found { known, payload, is_answered: end == MtuEnd::Held, hole });
+    }
+}
+
+/// Echoes of one socket.
+struct Echoes {
+    socket: UdpSocket,
+    key: Key,
+    number: u64,
+    message: Vec<u8>,
+    /// Bytes of the packet before the message.
+    headers: u32,
+    since: Instant,
+}
+
+impl Echoes {
+    /// Searches for as long as the kernel knows of no other MTU.
+    fn search(
+        &mut self,
+        mut searcher: MtuSearcher,
+        known: Option<u32>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<MtuEnd>, SessionError> {
+        loop {
+            match searcher.next(self.now()) {
+                Step::Send(size) => self.send(size),
+                Step::Wait(until) => self.take_answers(&mut searcher, until)?,
+                Step::End(end) => return Ok(Some(end)),
+            }
+            if udp::path_mtu(&self.socket) != known && self.now() < Nanos::from(LONGEST_SEARCH) {
+                return Ok(None);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(SessionError::Cancelled);
+            }
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.since.elapsed())
+    }
+
+    fn send(&mut self, size: u32) {
+        self.message.clear();
+        self.message.resize((size - self.headers) as usize, 0);
+        Echo { key: self.key, number: self.number, far: None }.put(&mut self.message);
+        self.number += 1;
+        // What the kernel refuses for its length it knows of, and what it has no room for is as good as lost.
+        let _ = self.socket.send(&self.message);
+    }
+
+    /// Takes all answers that have come, and for some time those that do; a process that has slept finds them too.
+    fn take_answers(&mut self, searcher: &mut MtuSearcher, until: Nanos) -> Result<(), EngineError> {
+        let left = until.saturating_sub(self.now()).min(Nanos::from(CHECK));
+        let waited = poll::wait_readable(self.socket.as_fd(), left.as_ns());
+        waited.map_err(EngineError::io("wait for an echo"))?;
+        self.message.resize(LONGEST_ECHO, 0);
+        loop {
+            match self.socket.recv(&mut self.message) {
+                Ok(length) => {
+                    let echo = Echo::read(&self.message[..length]);
+                    if echo.is_some_and(|echo| echo.key == self.key && echo.far.is_some()) {
+                        searcher.note_answer(length as u32 + self.headers, self.now());
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // What a router told, or that nobody hears at the moment: it has been taken from the socket.
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+}

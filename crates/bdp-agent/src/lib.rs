@@ -1,0 +1,16 @@
+//! bdp's own server, its client, and what speaks to a host of the lab.
+//!
+//! [`server`] serves sessions ([`client`] asks for them) by `docs/protocol.md`. [`agent`] answers the control stream of a
+//! host of the lab and does the work; [`remote`] is its other end. [`ping`] is the round trip alone.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+mod answers;
+pub mod client;
+pub mod ping;
+pub mod remote;
+mod requester;
+pub mod server;
+mod streams;
+
+pub use bdp_flow::error::EngineError;

@@ -1,0 +1,107 @@
+//! TCP handshakes in turn: what any listener answers. The listener's kernel does so by itself, and its program learns of
+//! a connection that is reset at once.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bdp_model::ping::{Fate, PingRequest};
+use bdp_sys::handshake::{Handshake, Tried};
+use bdp_sys::socket::TcpOptions;
+use bdp_sys::{clock, process};
+
+use super::ledger::Ledger;
+use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, wait_exactly};
+use bdp_flow::session::dial::failure;
+use bdp_flow::session::error::SessionError;
+
+/// How the handshakes are made.
+pub(super) const METHOD: &str =
+    "TCP handshakes, from the call that connects to its answer, each reset as soon as it stands";
+
+/// Where handshakes go, and from where.
+#[derive(Debug, Clone)]
+pub(super) struct Connector {
+    pub(super) to: SocketAddr,
+    pub(super) from: Option<SocketAddr>,
+    pub(super) options: TcpOptions,
+    pub(super) patience: Duration,
+}
+
+impl Connector {
+    /// One handshake.
+    pub(super) fn try_once(&self, spin_ns: u64, stop: &AtomicBool) -> Result<Tried, SessionError> {
+        let prepared = Handshake::prepare(self.to, self.from, &self.options);
+        Ok(prepared.map_err(|e| failure(self.to, e))?.carry_out(self.patience, spin_ns, stop))
+    }
+
+    /// Handshakes at every turn, one at a time. Turns that pass while one is under way are left out: nothing was sent.
+    pub(super) fn run(
+        &self,
+        request: &PingRequest,
+        ledger: &mut Ledger,
+        stop: &AtomicBool,
+    ) -> Result<(), SessionError> {
+        process::sharpen_timers();
+        let spin_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
+        let schedule = Schedule::new(request, clock::monotonic_ns());
+        let (mut turn, mut sent) = (0, 0);
+        while let Some(due) = schedule.due(turn, sent, clock::monotonic_ns()) {
+            // Made before its turn, so that only the handshake is timed.
+            let prepared = Handshake::prepare(self.to, self.from, &self.options);
+            let prepared = prepared.map_err(|e| failure(self.to, e))?;
+            if !wait_exactly(due, stop) {
+                break;
+            }
+            let tried = prepared.carry_out(self.patience, spin_ns, stop);
+            if tried.outcome.is_err() && stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let counts = sent >= request.warm_up;
+            if counts {
+                if sent == request.warm_up {
+                    ledger.begin(if schedule.interval_ns == 0 { tried.started_ns } else { due });
+                }
+                note(sent - request.warm_up, due, &tried, ledger)?;
+            }
+            (turn, sent) = (turn + 1, sent + 1);
+            while schedule.interval_ns > 0
+                && let Some(missed) = schedule.due(turn, sent, tried.ended_ns)
+                && missed < tried.ended_ns
+            {
+                if counts {
+                    ledger.leave_out(missed, tried.outcome.is_ok().then_some(tried.ended_ns));
+                }
+                turn += 1;
+            }
+            if schedule.interval_ns == 0 && tried.outcome.is_err() {
+                // A refusal comes at once, and a closed loop of them would be a flood.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note(number: u64, due_ns: u64, tried: &Tried, ledger: &mut Ledger) -> Result<(), SessionError> {
+    let fate = match &tried.outcome {
+        Ok(()) => Fate::Answered(tried.ended_ns - tried.started_ns),
+        Err(error) => fate_of(error),
+    };
+    ledger.send(due_ns, tried.started_ns);
+    ledger.settle(number, due_ns, tried.started_ns, fate, tried.ended_ns);
+    if tried.retransmitted {
+        ledger.retransmit();
+    }
+    Ok(())
+}
+
+/// What an error of the kernel makes of a probe.
+pub(super) fn fate_of(error: &io::Error) -> Fate {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Fate::Refused,
+        ErrorKind::TimedOut => Fate::Lost,
+        _ => Fate::Unreachable,
+    }
+}

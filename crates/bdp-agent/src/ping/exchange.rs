@@ -1,0 +1,530 @@
+//! Probes that may be under way at the same time: each sent at its turn, whatever became of those before, and known by
+//! its number when it comes back.
+
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bdp_model::ping::{Fate, PingRequest};
+use bdp_sys::stamp::Stamp;
+use bdp_sys::{clock, process};
+use bdp_wire::echo::FarStamps;
+
+use super::connect::fate_of;
+use super::ledger::{Ledger, Parts};
+use super::schedule::{SPIN_AFTER_NS, Schedule, sleep_before};
+use bdp_flow::spin::Spin;
+
+/// Probes under way at most; beyond, the oldest is given up.
+const MOST_UNDER_WAY: u64 = 1 << 18;
+/// Turns that are later than this and ten intervals are left out: sent all at once they would be a burst.
+const LATEST_NS: u64 = 10_000_000;
+/// The same of short intervals.
+const LATEST_SHORT_NS: u64 = 100_000;
+/// Intervals up to this are of the order of what a probe costs the machines: who is late by more than one of them and sends all
+/// the same measures the queue that this makes.
+const SHORT_NS: u64 = 100_000;
+/// What a probe costs them, roughly: so many are under way on a path that is longer.
+const COST_NS: u64 = 10_000;
+/// How long who is late waits for what is under way at least, which may be lost; on a long path four round trips.
+const HELD_NS: u64 = 200_000;
+/// Longest sleep of who is held back.
+const HELD_SLEEP_NS: u64 = 50_000;
+/// Packets that are read before a probe that is due is sent.
+const MOST_READS: u32 = 64;
+/// A closed loop waits so long after an error, which comes at once: it would be a flood.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What takes probes there and brings them back.
+pub(super) trait Carrier {
+    /// Sends a probe.
+    fn send(&mut self, number: u64) -> io::Result<()>;
+    /// Takes what has come; never waits.
+    fn receive(&mut self) -> io::Result<Took>;
+    /// Takes the stamp of a probe that has left.
+    fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
+        None
+    }
+    /// How many packets this machine had no room for; where it tells.
+    fn dropped(&self) -> Option<u64> {
+        None
+    }
+    /// Waits until an answer has come or the time has passed.
+    fn wait(&self, wait_ns: u64);
+}
+
+/// What came.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Took {
+    /// An answer.
+    Answer(Arrival),
+    /// Another packet, or a part of an answer; there may be more.
+    Other,
+    /// Nothing.
+    Nothing,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) number: u64,
+    pub(super) stamp: Stamp,
+    pub(super) far: Option<FarStamps>,
+}
+
+/// A probe under way, or one that has come back.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    number: u64,
+    due_ns: u64,
+    sent_ns: u64,
+    left: Stamp,
+    is_settled: bool,
+    is_answered: bool,
+}
+
+/// Sends probes until there is no further turn, and waits for the last answers. On `stop` it ends at once; what is under
+/// way then counts as never sent.
+pub(super) fn run(
+    carrier: &mut dyn Carrier,
+    request: &PingRequest,
+    ledger: &mut Ledger,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    process::sharpen_timers();
+    let interval = request.interval.as_ns().max(1);
+    let most = (request.patience.as_ns() / interval + 1024).min(MOST_UNDER_WAY).next_power_of_two();
+    let mut exchange = Exchange {
+        ledger,
+        warm_up: request.warm_up,
+        patience_ns: request.patience.as_ns(),
+        slots: vec![Slot::default(); most as usize],
+        oldest: 0,
+        next: 0,
+        answered: 0,
+        rtt_min_ns: None,
+        last_sent_ns: 0,
+        is_away: false,
+    };
+    exchange.run(carrier, &Schedule::new(request, clock::monotonic_ns()), stop)?;
+    if let Some(packets) = carrier.dropped() {
+        ledger.drop_here(packets);
+    }
+    Ok(())
+}
+
+struct Exchange<'a> {
+    ledger: &'a mut Ledger,
+    warm_up: u64,
+    patience_ns: u64,
+    /// By number, modulo its length, which is a power of two.
+    slots: Vec<Slot>,
+    /// The oldest that may be under way, and the next to be sent.
+    oldest: u64,
+    next: u64,
+    /// The one after the highest that was answered.
+    answered: u64,
+    rtt_min_ns: Option<u64>,
+    last_sent_ns: u64,
+    /// Whether something was sent since nothing was there to read: what came meanwhile lay there.
+    is_away: bool,
+}
+
+impl Exchange<'_> {
+    fn run(&mut self, carrier: &mut dyn Carrier, schedule: &Schedule, stop: &AtomicBool) -> io::Result<()> {
+        let closed = schedule.interval_ns == 0;
+        let mut spin = Spin::new(SPIN_AFTER_NS);
+        let (mut turn, mut reads, mut was_held) = (0, 0, false);
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock::monotonic_ns();
+            self.expire(now);
+            let next_due = schedule.due(turn, self.next, now);
+            let is_waiting = self.oldest < self.next;
+            if next_due.is_none() && !is_waiting {
+                return Ok(());
+            }
+            let may_send = !(closed && is_waiting);
+            let due = next_due.filter(|&due| may_send && now >= due);
+            // Answers first: while only probes are sent they fill the socket.
+            if due.is_none() || is_waiting && reads < MOST_READS {
+                reads += 1;
+                match carrier.receive() {
+                    Ok(Took::Answer(arrival)) => {
+                        let at_ns = self.came_at(&arrival);
+                        spin.end();
+                        self.take_stamps(carrier);
+                        self.settle(&arrival, at_ns);
+                        continue;
+                    }
+                    Ok(Took::Other) => continue,
+                    Ok(Took::Nothing) => self.is_away = false,
+                    Err(error) => {
+                        self.fail_oldest(&error)?;
+                        if closed {
+                            std::thread::sleep(PAUSE);
+                        }
+                        continue;
+                    }
+                }
+            }
+            reads = 0;
+            let is_held = due.is_some_and(|due| self.is_held(now - due, schedule.interval_ns, now));
+            if let Some(due) = due.filter(|_| !is_held) {
+                let (latest_ns, is_short) = latest(schedule.interval_ns);
+                if !closed && (was_held || now - due > latest_ns) {
+                    // Who had come at a turn at which this machine was not as fast would have waited until now.
+                    let (keep_ns, freed_ns) =
+                        if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
+                    while let Some(passed) =
+                        schedule.due(turn, self.next, now).filter(|&passed| now - passed.min(now) > keep_ns)
+                    {
+                        if self.next > self.warm_up {
+                            self.ledger.leave_out(passed, freed_ns);
+                        }
+                        turn += 1;
+                    }
+                    was_held = false;
+                    continue;
+                }
+                turn += 1;
+                spin.begin(self.send(carrier, due)?);
+                continue;
+            }
+            was_held |= is_held;
+            if is_waiting && spin.goes_on(now) {
+                std::hint::spin_loop();
+                continue;
+            }
+            let wake = match next_due.filter(|_| may_send) {
+                Some(_) if is_held => HELD_SLEEP_NS,
+                Some(due) => sleep_before(due, now),
+                None => sleep_before(self.slot(self.oldest).sent_ns + self.patience_ns, now),
+            };
+            if wake > 0 {
+                // Stamps that have come would end the wait at once.
+                self.take_stamps(carrier);
+                carrier.wait(wake);
+            }
+        }
+        for number in self.oldest.max(self.warm_up)..self.next {
+            if !self.slot(number).is_settled {
+                self.ledger.take_back();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.
+    fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
+        let rtt_ns = self.rtt_min_ns.unwrap_or(0);
+        (1..=SHORT_NS).contains(&interval_ns)
+            && late_ns > interval_ns
+            && self.next - self.answered > rtt_ns / COST_NS
+            && now < self.last_sent_ns + HELD_NS.max(4 * rtt_ns)
+    }
+
+    /// When an answer that was just taken had come: by its stamp where it lay there while a probe was sent.
+    fn came_at(&self, arrival: &Arrival) -> u64 {
+        let lain = arrival
+            .stamp
+            .kernel_ns
+            .filter(|_| self.is_away)
+            .map(|came| clock::unix_ns().saturating_sub(came));
+        // Read after the other clock, so that a pause between the two makes no round trip too short.
+        let now = clock::monotonic_ns();
+        let came = now.saturating_sub(lain.unwrap_or(0));
+        // Of a clock that was set meanwhile nothing follows.
+        if came > self.slots[arrival.number as usize & (self.slots.len() - 1)].sent_ns { came } else { now }
+    }
+
+    /// Sends the next probe, and gives when.
+    fn send(&mut self, carrier: &mut dyn Carrier, due_ns: u64) -> io::Result<u64> {
+        let number = self.next;
+        if number - self.oldest >= self.slots.len() as u64 {
+            self.give_up(clock::monotonic_ns());
+        }
+        self.next += 1;
+        if number == self.warm_up {
+            self.ledger.begin(due_ns);
+        }
+        let sent_ns = clock::monotonic_ns();
+        (self.last_sent_ns, self.is_away) = (sent_ns, true);
+        *self.slot(number) = Slot { number, due_ns, sent_ns, ..Slot::default() };
+        if number >= self.warm_up {
+            self.ledger.send(due_ns, sent_ns);
+        }
+        match carrier.send(number) {
+            Ok(()) => self.take_stamps(carrier),
+            Err(error) => {
+                refuse_end(&error)?;
+                self.note(number, fate_of(&error), clock::monotonic_ns());
+                std::thread::sleep(PAUSE.min(Duration::from_nanos(self.patience_ns)));
+            }
+        }
+        Ok(sent_ns)
+    }
+
+    fn take_stamps(&mut self, carrier: &mut dyn Carrier) {
+        while let Some((number, stamp)) = carrier.sent_stamp() {
+            let slots = self.slots.len() as u64;
+            // The kernel counts in 32 bits, and the slots are fewer.
+            let slot = &mut self.slots[(u64::from(number) & (slots - 1)) as usize];
+            if slot.number as u32 == number {
+                slot.left = Stamp {
+                    kernel_ns: stamp.kernel_ns.or(slot.left.kernel_ns),
+                    device_ns: stamp.device_ns.or(slot.left.device_ns),
+                };
+            }
+        }
+    }
+
+    fn settle(&mut self, arrival: &Arrival, at_ns: u64) {
+        let slot = *self.slot(arrival.number);
+        if slot.number == arrival.number && arrival.number < self.next {
+            let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
+            self.answered = self.answered.max(arrival.number + 1);
+            self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+        }
+        if slot.number != arrival.number || arrival.number >= self.next || arrival.number < self.warm_up {
+            // Of the warm-up, or older than all that are remembered.
+            if slot.number == arrival.number {
+                self.slot(arrival.number).is_settled = true;
+            }
+            return;
+        }
+        if slot.is_settled {
+            // What comes after its patience was lost, and is no copy.
+            if slot.is_answered {
+                self.ledger.repeat();
+            }
+            return;
+        }
+        let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
+        self.note(arrival.number, Fate::Answered(rtt_ns), at_ns);
+        let device = slot.left.device_ns.zip(arrival.stamp.device_ns);
+        let kernel = slot.left.kernel_ns.zip(arrival.stamp.kernel_ns);
+        let parts = parts(rtt_ns, device.or(kernel), arrival.far);
+        self.ledger.share(Parts { by_device: device.is_some(), ..parts });
+    }
+
+    /// What is older than patience has no answer.
+    fn expire(&mut self, now: u64) {
+        while self.oldest < self.next {
+            let slot = *self.slot(self.oldest);
+            if !slot.is_settled {
+                if now < slot.sent_ns + self.patience_ns {
+                    return;
+                }
+                self.note(self.oldest, Fate::Lost, now);
+            }
+            self.oldest += 1;
+        }
+    }
+
+    fn give_up(&mut self, now: u64) {
+        if !self.slot(self.oldest).is_settled {
+            self.note(self.oldest, Fate::Lost, now);
+        }
+        self.oldest += 1;
+    }
+
+    /// An error that a socket tells is of something that was sent before; by all that is known, the oldest.
+    fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
+        refuse_end(error)?;
+        self.expire(clock::monotonic_ns());
+        if self.oldest < self.next {
+            self.note(self.oldest, fate_of(error), clock::monotonic_ns());
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, number: u64, fate: Fate, now: u64) {
+        let Slot { due_ns, sent_ns, .. } = *self.slot(number);
+        let slot = self.slot(number);
+        (slot.is_settled, slot.is_answered) = (true, matches!(fate, Fate::Answered(_)));
+        if let Some(counted) = number.checked_sub(self.warm_up) {
+            self.ledger.settle(counted, due_ns, sent_ns, fate, now);
+        }
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        let last = self.slots.len() as u64 - 1;
+        &mut self.slots[(number & last) as usize]
+    }
+}
+
+/// How late a probe may be sent, and whether the interval is a short one.
+fn latest(interval_ns: u64) -> (u64, bool) {
+    let is_short = interval_ns <= SHORT_NS;
+    (10 * interval_ns + if is_short { LATEST_SHORT_NS } else { LATEST_NS }, is_short)
+}
+
+/// A connection that has ended brings nothing back any more.
+fn refuse_end(error: &io::Error) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+            Err(io::Error::new(error.kind(), error.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a round trip's time went, by the stamps of its leaving and coming at this end and those of the far end. Stamps
+/// that contradict the round trip are of another probe, and tell nothing.
+fn parts(rtt_ns: u64, near: Option<(u64, u64)>, far: Option<FarStamps>) -> Parts {
+    let below = near.and_then(|(left, came)| came.checked_sub(left)).filter(|&below| below <= rtt_ns);
+    let outer = below.unwrap_or(rtt_ns);
+    let far_ns = far.and_then(|far| far.returned_ns.checked_sub(far.arrived_ns)).filter(|&far| far <= outer);
+    Parts {
+        near_ns: below.map(|below| rtt_ns - below),
+        far_ns,
+        path_ns: (below.is_some() || far_ns.is_some()).then(|| outer - far_ns.unwrap_or(0)),
+        by_device: false,
+        far_by_kernel: far_ns.and(far).map(|far| far.by_kernel),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use bdp_model::ping::{Distribution, Tally};
+
+    use super::*;
+
+    #[test]
+    fn parts_add_up_and_contradictions_tell_nothing() {
+        let far = |arrived_ns, returned_ns| Some(FarStamps { arrived_ns, by_kernel: true, returned_ns });
+        let of = |near_ns, far_ns: Option<u64>, path_ns| {
+            let far_by_kernel = far_ns.map(|_| true);
+            Parts { near_ns, far_ns, path_ns, by_device: false, far_by_kernel }
+        };
+        assert_eq!(parts(100, Some((1000, 1080)), far(5, 15)), of(Some(20), Some(10), Some(70)));
+        assert_eq!(parts(100, None, far(5, 15)), of(None, Some(10), Some(90)));
+        assert_eq!(parts(100, Some((1000, 1080)), None), of(Some(20), None, Some(80)));
+        assert_eq!(parts(100, None, None), Parts::default());
+        // A stamp of another probe, clocks that were set meanwhile.
+        assert_eq!(parts(100, Some((1000, 1200)), far(5, 500)), Parts::default());
+        assert_eq!(parts(100, Some((1080, 1000)), far(15, 5)), Parts::default());
+    }
+
+    fn answer(number: u64) -> Took {
+        Took::Answer(Arrival { number, stamp: Stamp::default(), far: None })
+    }
+
+    /// Brings each probe back at once, but every third one never and every fourth one twice.
+    #[derive(Default)]
+    struct Mirror {
+        waiting: Vec<u64>,
+    }
+
+    impl Carrier for Mirror {
+        fn send(&mut self, number: u64) -> io::Result<()> {
+            match number % 12 {
+                0 | 3 | 6 | 9 => {}
+                4 => self.waiting.extend([number, number]),
+                _ => self.waiting.push(number),
+            }
+            Ok(())
+        }
+
+        fn receive(&mut self) -> io::Result<Took> {
+            Ok(self.waiting.pop().map_or(Took::Nothing, answer))
+        }
+
+        fn wait(&self, wait_ns: u64) {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        }
+    }
+
+    #[test]
+    fn answers_losses_and_copies_are_told_apart() {
+        let mut request = super::super::ledger::tests::empty().request;
+        request.count = Some(120);
+        request.warm_up = 12;
+        request.interval = bdp_model::units::Nanos::millis(1);
+        request.patience = bdp_model::units::Nanos::secs(2);
+        let mut ledger = Ledger::new(std::sync::Arc::default(), true, true, request.count);
+        run(&mut Mirror::default(), &request, &mut ledger, &AtomicBool::new(false)).unwrap();
+        let mut ping = super::super::ledger::tests::empty();
+        ledger.enter(&mut ping);
+        let tally = ping.probes;
+        // A machine that stalls leaves turns out, and sends in later ones.
+        assert_eq!((tally.sent, tally.lost, tally.duplicates), (120, 40, 10), "{tally:?}");
+        assert_eq!(tally.received + tally.lost, tally.sent);
+        assert_eq!(ping.samples.len() as u64, tally.sent);
+    }
+
+    /// A far end that takes its time for each probe, and a socket that holds but a few answers.
+    #[derive(Default)]
+    struct Slow {
+        /// Probes, and when each is answered.
+        under_way: VecDeque<(u64, u64)>,
+        most: usize,
+        unread: VecDeque<u64>,
+        dropped: u64,
+    }
+
+    impl Slow {
+        const SERVICE_NS: u64 = 20_000;
+        /// What sending takes, as a system call does.
+        const SENDING_NS: u64 = 3_000;
+        const ROOM: usize = 16;
+
+        fn go_on(&mut self) {
+            let now = clock::monotonic_ns();
+            while let Some((number, _)) = self.under_way.pop_front_if(|&mut (_, at)| at <= now) {
+                match self.unread.len() {
+                    Self::ROOM => self.dropped += 1,
+                    _ => self.unread.push_back(number),
+                }
+            }
+        }
+    }
+
+    impl Carrier for Slow {
+        fn send(&mut self, number: u64) -> io::Result<()> {
+            self.go_on();
+            let free_at = self.under_way.back().map_or(0, |&(_, at)| at).max(clock::monotonic_ns());
+            self.under_way.push_back((number, free_at + Self::SERVICE_NS));
+            self.most = self.most.max(self.under_way.len());
+            let until = clock::monotonic_ns() + Self::SENDING_NS;
+            while clock::monotonic_ns() < until {}
+            Ok(())
+        }
+
+        fn receive(&mut self) -> io::Result<Took> {
+            self.go_on();
+            Ok(self.unread.pop_front().map_or(Took::Nothing, answer))
+        }
+
+        fn dropped(&self) -> Option<u64> {
+            Some(self.dropped)
+        }
+
+        fn wait(&self, wait_ns: u64) {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_is_too_fast_makes_no_queue_and_no_loss_of_its_own() {
+        let mut request = super::super::ledger::tests::empty().request;
+        request.duration = Some(bdp_model::units::Nanos::millis(200));
+        request.interval = bdp_model::units::Nanos::micros(1);
+        let mut ledger = Ledger::new(std::sync::Arc::default(), true, false, None);
+        let mut slow = Slow::default();
+        run(&mut slow, &request, &mut ledger, &AtomicBool::new(false)).unwrap();
+        let mut ping = super::super::ledger::tests::empty();
+        ledger.enter(&mut ping);
+        let Tally { sent, received, lost, left_out, dropped_by_receiver, .. } = ping.probes;
+        assert_eq!((received, lost, dropped_by_receiver), (sent, 0, Some(0)), "{:?}", ping.probes);
+        assert!(sent > 0 && left_out > 10 * sent, "{:?}", ping.probes);
+        // A stall outlasts what a probe is held back for, and adds one.
+        assert!(slow.most <= Slow::ROOM, "{}", slow.most);
+        let p50 = |of: Option<Distribution>| of.unwrap().p50;
+        assert!(p50(ping.rtt_ns) < 10_000_000 && p50(ping.rtt_ns) >= Slow::SERVICE_NS, "{:?}", ping.rtt_ns);
+        // Turns that were left out are in it, but such as a stall took.
+        assert!(ping.from_due_ns.unwrap().count > sent, "{:?}", ping.probes);
+    }
+}

@@ -1,0 +1,155 @@
+//! ICMP echo requests (RFC 792, RFC 4443).
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use bdp_model::ping::PingRequest;
+use bdp_sys::random;
+use bdp_sys::stamp::{IcmpAccess, Stamp, StampedSocket};
+
+use super::exchange::{Arrival, Carrier, Took};
+use bdp_flow::error::EngineError;
+use bdp_flow::session::error::SessionError;
+
+/// Bytes of type, code, checksum, identifier and sequence number.
+const HEADER_BYTES: usize = 8;
+/// What the payload begins with: what tells our answers from others', and the number of the probe.
+const LEAST_PAYLOAD: usize = 16;
+/// As `ping` has it.
+const PAYLOAD: usize = 56;
+/// The longest IPv4 header (RFC 791), which raw sockets give with the packet.
+const LONGEST_HEADER: usize = 60;
+
+/// The socket and the request that it sends.
+pub(super) struct Icmp {
+    socket: StampedSocket,
+    access: IcmpAccess,
+    is_v6: bool,
+    cookie: [u8; 8],
+    message: Vec<u8>,
+    room: Vec<u8>,
+    stamps: bool,
+}
+
+impl Icmp {
+    /// Opens the socket.
+    pub(super) fn open(
+        request: &PingRequest,
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+    ) -> Result<Self, SessionError> {
+        let payload = request.payload.map_or(PAYLOAD, |p| p.as_bytes() as usize);
+        if payload < LEAST_PAYLOAD {
+            return Err(SessionError::Request(format!(
+                "a payload of ICMP is {LEAST_PAYLOAD} bytes at least: it holds the number of the probe"
+            )));
+        }
+        let opened = StampedSocket::icmp(to, from, request.bind_device.as_deref(), request.dscp);
+        let (socket, access) = opened.map_err(|error| match error.source.kind() {
+            ErrorKind::PermissionDenied => SessionError::Near(EngineError::Refused(format!(
+                "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; without --icmp \
+                 TCP connections are made instead"
+            ))),
+            _ => error.into(),
+        })?;
+        if request.stamps {
+            socket.ask_stamps()?;
+        }
+        let mut icmp = Self {
+            socket,
+            access,
+            is_v6: to.is_ipv6(),
+            cookie: random::bytes()?,
+            message: vec![0; HEADER_BYTES + payload],
+            room: vec![0; LONGEST_HEADER + HEADER_BYTES + payload],
+            stamps: request.stamps,
+        };
+        icmp.message[0] = if icmp.is_v6 { 128 } else { 8 };
+        let identifier = icmp.cookie[..2].to_owned();
+        icmp.message[4..6].copy_from_slice(&identifier);
+        icmp.message[8..16].copy_from_slice(&icmp.cookie);
+        Ok(icmp)
+    }
+
+    /// How it is done, in a sentence.
+    pub(super) fn method(&self) -> String {
+        let socket = match self.access {
+            IcmpAccess::Datagram => "a datagram socket, which needs no privilege",
+            IcmpAccess::Raw => "a raw socket, which needs CAP_NET_RAW",
+        };
+        format!("ICMP echo requests with {} B of payload, by {socket}", self.message.len() - HEADER_BYTES)
+    }
+
+    /// The number of the probe that a packet answers; `None` of any other packet.
+    fn read(&self, packet: &[u8]) -> Option<u64> {
+        let header = match (self.access, self.is_v6) {
+            (IcmpAccess::Raw, false) => usize::from(packet.first()? & 0xf) * 4,
+            _ => 0,
+        };
+        let message = packet.get(header..)?;
+        let wanted = if self.is_v6 { 129 } else { 0 };
+        let is_ours = *message.first()? == wanted && *message.get(8..16)? == self.cookie;
+        is_ours.then(|| message.get(16..24)?.try_into().ok().map(u64::from_be_bytes)).flatten()
+    }
+}
+
+impl Carrier for Icmp {
+    fn send(&mut self, number: u64) -> io::Result<()> {
+        self.message[6..8].copy_from_slice(&(number as u16).to_be_bytes());
+        self.message[16..24].copy_from_slice(&number.to_be_bytes());
+        if !self.is_v6 {
+            // Of ICMPv6 the kernel makes it, as the addresses are in it.
+            self.message[2..4].fill(0);
+            let sum = checksum(&self.message);
+            self.message[2..4].copy_from_slice(&sum.to_be_bytes());
+        }
+        self.socket.send(&self.message)
+    }
+
+    fn receive(&mut self) -> io::Result<Took> {
+        match self.socket.receive(&mut self.room) {
+            Ok((length, stamp)) => Ok(match self.read(&self.room[..length]) {
+                Some(number) => Took::Answer(Arrival { number, stamp, far: None }),
+                None => Took::Other,
+            }),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Took::Nothing),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
+        if self.stamps { self.socket.sent_stamp() } else { None }
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.socket.drops().map(u64::from)
+    }
+
+    fn wait(&self, wait_ns: u64) {
+        self.socket.wait(wait_ns);
+    }
+}
+
+/// The Internet checksum (RFC 1071).
+fn checksum(bytes: &[u8]) -> u16 {
+    let words =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| u32::from(b)));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_rfc_1071() {
+        // The example of section 3, and a message with its own checksum in it.
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+        let mut message = [8, 0, 0, 0, 0x12, 0x34, 0, 1, 0xab];
+        let sum = checksum(&message).to_be_bytes();
+        message[2..4].copy_from_slice(&sum);
+        assert_eq!(checksum(&message), 0);
+    }
+}

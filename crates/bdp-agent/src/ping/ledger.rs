@@ -1,0 +1,305 @@
+//! What became of each probe, added up as it goes: nothing is allocated while probes are under way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bdp_model::histogram::Histogram;
+use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
+
+/// Samples that are kept at most, 40 bytes each.
+pub(super) const MOST_SAMPLES: usize = 5_000_000;
+/// Room for samples that is made before the first probe.
+const SAMPLES_AT_FIRST: u64 = 100_000;
+/// Above any time that is counted, so that a histogram has all its buckets before the first probe.
+const LONGEST_NS: u64 = 1 << 42;
+
+/// Probes that wait to be looked at, at most: those of a tenth of a second, and far more.
+const MOST_SETTLED: usize = 4096;
+
+/// What another thread may look at while probes are under way.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Probes that were settled since the last look, where each is to be shown.
+    settled: Option<Mutex<Vec<Sample>>>,
+    pub(super) sent: AtomicU64,
+    pub(super) received: AtomicU64,
+    /// Of the last answer; 0 before the first.
+    pub(super) rtt_ns: AtomicU64,
+}
+
+impl Live {
+    /// Where each probe is to be shown by itself, or only how many there are.
+    pub(super) fn showing(each: bool) -> Self {
+        let settled = each.then(|| Mutex::new(Vec::with_capacity(MOST_SETTLED)));
+        Self { settled, ..Self::default() }
+    }
+
+    /// The probes that were settled since this was asked last.
+    pub(super) fn take_settled(&self) -> Vec<Sample> {
+        let Some(settled) = &self.settled else { return Vec::new() };
+        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = settled.clone();
+        settled.clear();
+        taken
+    }
+
+    fn settle(&self, sample: Sample) {
+        let Some(settled) = &self.settled else { return };
+        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        if settled.len() < MOST_SETTLED {
+            settled.push(sample);
+        }
+    }
+}
+
+/// The books.
+pub(super) struct Ledger {
+    live: Arc<Live>,
+    scheduled: bool,
+    tally: Tally,
+    rtt: Histogram,
+    from_due: Histogram,
+    lateness: Histogram,
+    near: Histogram,
+    far: Histogram,
+    path: Histogram,
+    by_device: bool,
+    far_by_kernel: Option<bool>,
+    last_rtt_ns: Option<u64>,
+    differences_ns: u128,
+    differences: u64,
+    began_ns: u64,
+    ended_ns: u64,
+    keep: bool,
+    samples: Vec<Sample>,
+}
+
+/// Where an answered probe's time went, as far as stamps tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) near_ns: Option<u64>,
+    pub(super) far_ns: Option<u64>,
+    pub(super) path_ns: Option<u64>,
+    /// Whether this end's stamps are of the device.
+    pub(super) by_device: bool,
+    /// Whether the far end's stamp of arrival is of its kernel; `None` without one.
+    pub(super) far_by_kernel: Option<bool>,
+}
+
+impl Ledger {
+    /// Of probes that have a schedule, or none; `keep` where each is to be remembered, of which `expected` will come.
+    pub(super) fn new(live: Arc<Live>, scheduled: bool, keep: bool, expected: Option<u64>) -> Self {
+        let room = if keep { expected.unwrap_or(SAMPLES_AT_FIRST).min(SAMPLES_AT_FIRST * 10) } else { 0 };
+        Self {
+            live,
+            scheduled,
+            tally: Tally::default(),
+            rtt: roomy(),
+            from_due: roomy(),
+            lateness: roomy(),
+            near: roomy(),
+            far: roomy(),
+            path: roomy(),
+            by_device: false,
+            far_by_kernel: None,
+            last_rtt_ns: None,
+            differences_ns: 0,
+            differences: 0,
+            began_ns: 0,
+            ended_ns: 0,
+            keep,
+            samples: Vec::with_capacity(room as usize),
+        }
+    }
+
+    /// The first probe that counts is due now.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        (self.began_ns, self.ended_ns) = (now_ns, now_ns);
+    }
+
+    /// A probe is on its way.
+    pub(super) fn send(&mut self, due_ns: u64, sent_ns: u64) {
+        self.tally.sent += 1;
+        self.live.sent.store(self.tally.sent, Ordering::Relaxed);
+        if self.scheduled {
+            self.lateness.record(sent_ns.saturating_sub(due_ns));
+        }
+    }
+
+    /// A probe that was sent does not count, as its answer is no longer waited for.
+    pub(super) fn take_back(&mut self) {
+        self.tally.sent -= 1;
+    }
+
+    /// What became of a probe that was sent.
+    pub(super) fn settle(&mut self, number: u64, due_ns: u64, sent_ns: u64, fate: Fate, now_ns: u64) {
+        match fate {
+            Fate::Answered(rtt_ns) => {
+                self.tally.received += 1;
+                self.rtt.record(rtt_ns);
+                if self.scheduled {
+                    self.from_due.record(rtt_ns + sent_ns.saturating_sub(due_ns));
+                }
+                if let Some(last) = self.last_rtt_ns.replace(rtt_ns) {
+                    self.differences_ns += u128::from(last.abs_diff(rtt_ns));
+                    self.differences += 1;
+                }
+                self.live.received.store(self.tally.received, Ordering::Relaxed);
+                self.live.rtt_ns.store(rtt_ns, Ordering::Relaxed);
+            }
+            Fate::Lost => self.tally.lost += 1,
+            Fate::Refused => self.tally.refused += 1,
+            Fate::Unreachable => self.tally.unreachable += 1,
+        }
+        self.ended_ns = self.ended_ns.max(now_ns);
+        let since = |moment: u64| moment.saturating_sub(self.began_ns);
+        let sample = Sample { number, due_ns: since(due_ns), sent_ns: since(sent_ns), outcome: fate };
+        self.live.settle(sample);
+        if self.keep && self.samples.len() < MOST_SAMPLES {
+            self.samples.push(sample);
+        }
+    }
+
+    /// Where the time of an answered probe went.
+    pub(super) fn share(&mut self, parts: Parts) {
+        self.by_device |= parts.by_device;
+        self.far_by_kernel = parts.far_by_kernel.or(self.far_by_kernel);
+        for (histogram, part) in
+            [(&mut self.near, parts.near_ns), (&mut self.far, parts.far_ns), (&mut self.path, parts.path_ns)]
+        {
+            if let Some(part) = part {
+                histogram.record(part);
+            }
+        }
+    }
+
+    /// A turn that passed because another probe was under way, until `freed_ns`: whoever had asked then would have waited
+    /// for that one's end.
+    pub(super) fn leave_out(&mut self, due_ns: u64, freed_ns: Option<u64>) {
+        self.tally.left_out += 1;
+        if let (true, Some(freed_ns)) = (self.scheduled, freed_ns) {
+            self.from_due.record(freed_ns.saturating_sub(due_ns));
+        }
+    }
+
+    /// So many packets found this machine's socket full.
+    pub(super) fn drop_here(&mut self, packets: u64) {
+        self.tally.dropped_by_receiver = Some(packets);
+    }
+
+    /// An answer that had come before.
+    pub(super) fn repeat(&mut self) {
+        self.tally.duplicates += 1;
+    }
+
+    /// A connection whose SYN was sent again.
+    pub(super) fn retransmit(&mut self) {
+        self.tally.retransmitted += 1;
+    }
+
+    /// Enters the sums into the result.
+    pub(super) fn enter(mut self, ping: &mut Ping) {
+        ping.took_ms = (self.ended_ns - self.began_ns) / 1_000_000;
+        let Tally { lost, dropped_by_receiver, .. } = self.tally;
+        // What was dropped may have been no answer.
+        let dropped_by_receiver = dropped_by_receiver.map(|dropped| dropped.min(lost));
+        ping.probes = Tally { dropped_by_receiver, ..self.tally };
+        ping.rtt_ns = Distribution::of(&self.rtt);
+        ping.from_due_ns = Distribution::of(&self.from_due);
+        ping.lateness_ns = Distribution::of(&self.lateness);
+        ping.jitter_ns = self
+            .differences_ns
+            .checked_div(u128::from(self.differences))
+            .map(|mean| u64::try_from(mean).unwrap_or(u64::MAX));
+        ping.histogram = Bucket::of(&self.rtt);
+        self.samples.sort_by_key(|sample| sample.number);
+        ping.samples = self.samples;
+        let [near_ns, far_ns, path_ns] = [&self.near, &self.far, &self.path].map(Distribution::of);
+        let of_kernel = |kernel: bool| if kernel { "kernel" } else { "user" }.to_owned();
+        ping.shares = path_ns.is_some().then(|| Shares {
+            near_stamps: if self.by_device { "hardware".to_owned() } else { of_kernel(near_ns.is_some()) },
+            far_stamps: self.far_by_kernel.map(of_kernel),
+            near_ns,
+            far_ns,
+            path_ns,
+        });
+    }
+}
+
+/// A histogram that will not have to grow.
+fn roomy() -> Histogram {
+    Histogram::with_room_to(LONGEST_NS)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use bdp_model::ping::{PING_SCHEMA, PingMode, PingRequest};
+    use bdp_model::units::Nanos;
+
+    use super::*;
+
+    pub(in super::super) fn empty() -> Ping {
+        Ping {
+            schema: PING_SCHEMA.to_owned(),
+            bdp: String::new(),
+            request: PingRequest {
+                host: "h".to_owned(),
+                port: 1,
+                family: None,
+                mode: PingMode::Connect,
+                count: None,
+                duration: None,
+                interval: Nanos::millis(10),
+                warm_up: 0,
+                payload: None,
+                patience: Nanos::secs(1),
+                stamps: false,
+                bind_address: None,
+                bind_device: None,
+                dscp: None,
+            },
+            address: String::new(),
+            method: String::new(),
+            started_unix_ms: 0,
+            took_ms: 0,
+            probes: Tally::default(),
+            rtt_ns: None,
+            from_due_ns: None,
+            jitter_ns: None,
+            lateness_ns: None,
+            shares: None,
+            histogram: Vec::new(),
+            caveats: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_held_up_counts_from_when_it_was_due() {
+        const MS: u64 = 1_000_000;
+        let mut ledger = Ledger::new(Arc::default(), true, true, None);
+        ledger.begin(0);
+        // Due each 10 ms; the second takes 35 ms, and holds up those of 20, 30 and 40 ms.
+        ledger.send(0, 0);
+        ledger.settle(0, 0, 0, Fate::Answered(MS), MS);
+        ledger.send(10 * MS, 10 * MS);
+        ledger.settle(1, 10 * MS, 10 * MS, Fate::Answered(35 * MS), 45 * MS);
+        for due in [20, 30, 40] {
+            ledger.leave_out(due * MS, Some(45 * MS));
+        }
+        ledger.send(50 * MS, 52 * MS);
+        ledger.settle(2, 50 * MS, 52 * MS, Fate::Lost, 1052 * MS);
+        let mut ping = empty();
+        ledger.enter(&mut ping);
+        let (rtt, due, late) = (ping.rtt_ns.unwrap(), ping.from_due_ns.unwrap(), ping.lateness_ns.unwrap());
+        assert_eq!((rtt.count, rtt.min, rtt.max, rtt.mean), (2, MS, 35 * MS, 18 * MS));
+        // 1, 35, 25, 15 and 5 ms.
+        assert_eq!((due.count, due.max, due.mean), (5, 35 * MS, 81 * MS / 5));
+        assert_eq!((late.count, late.max), (3, 2 * MS));
+        assert_eq!(ping.jitter_ns, Some(34 * MS));
+        let wanted = Tally { sent: 3, received: 2, lost: 1, left_out: 3, ..Tally::default() };
+        assert_eq!((ping.probes, ping.took_ms), (wanted, 1052));
+        assert_eq!(ping.samples.len(), 3);
+        assert_eq!(ping.histogram.iter().map(|b| b.count).sum::<u64>(), 2);
+    }
+}

@@ -1,0 +1,295 @@
+//! Round trips to one address: handshakes, ICMP, or messages that `bdp serve` sends back.
+//!
+//! Probes are sent on a thread of their own, by a schedule that it meets to the microsecond: it sleeps, and keeps the
+//! processor for the last of the wait. Nothing else is done there; the caller's thread tells how far it is.
+
+mod connect;
+mod echo;
+mod exchange;
+mod icmp;
+mod ledger;
+mod schedule;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Sample, Tally};
+use bdp_model::units::Nanos;
+use bdp_sys::clock;
+use bdp_sys::socket::TcpOptions;
+
+use bdp_flow::session::dial;
+use bdp_flow::session::error::SessionError;
+use connect::Connector;
+use echo::EchoSession;
+use exchange::Carrier;
+use icmp::Icmp;
+use ledger::{Ledger, Live};
+
+/// From one report of progress to the next.
+const TICK: Duration = Duration::from_millis(100);
+/// Shortest interval that is no closed loop.
+pub const SHORTEST_INTERVAL: Nanos = Nanos::micros(1);
+
+/// Probes at a shorter interval are not shown by themselves: nobody could read so many.
+pub const SHORTEST_SHOWN: Nanos = Nanos::millis(1);
+
+/// How far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PingProgress {
+    /// Probes sent that count.
+    pub sent: u64,
+    /// Answers to them.
+    pub received: u64,
+    /// The last round trip.
+    pub rtt_ns: Option<u64>,
+    /// Since the first.
+    pub elapsed: Nanos,
+    /// What became of probes since the report before, in the order in which that was seen; empty below
+    /// [`SHORTEST_SHOWN`].
+    pub settled: Vec<Sample>,
+}
+
+/// Sends probes as requested, and gives what became of them, also where none was answered. `keep` keeps each probe by
+/// itself.
+///
+/// Blocks until the end; `progress` is called from this thread, ten times a second and at the end. `cancel` ends it, and what there is
+/// by then is the result.
+pub fn ping(
+    request: &PingRequest,
+    token: Option<&str>,
+    keep: bool,
+    progress: &mut dyn FnMut(&PingProgress),
+    cancel: &AtomicBool,
+) -> Result<Ping, SessionError> {
+    check(request)?;
+    let addresses = dial::resolve(&dialling(request), cancel)?;
+    let started_unix_ms = clock::unix_ms();
+    let live = Arc::new(Live::showing(request.interval >= SHORTEST_SHOWN));
+    let ledger = Ledger::new(Arc::clone(&live), request.interval > Nanos::ZERO, keep, request.count);
+    let mut session = None;
+    let (address, method, run) = match request.mode {
+        PingMode::Connect => {
+            let connector = connector(request, &addresses, cancel)?;
+            let (to, request) = (connector.to, request.clone());
+            let work: Work = Box::new(move |ledger, stop| connector.run(&request, ledger, stop));
+            (to.to_string(), connect::METHOD.to_owned(), work)
+        }
+        PingMode::Icmp => {
+            let to = addresses.first().copied().ok_or_else(|| no_address(request))?;
+            let icmp =
+                Icmp::open(request, to, dial::local_address(&dialling(request))?.map(|ip| (ip, 0).into()))?;
+            (to.ip().to_string(), icmp.method(), exchanging(icmp, to, request))
+        }
+        PingMode::Tcp | PingMode::Udp => {
+            let options = options(request);
+            let open = session.insert(EchoSession::open(request, token, &addresses, &options, cancel)?);
+            let to = open.address();
+            let work = match request.mode {
+                PingMode::Udp => exchanging(open.datagrams(request)?, to, request),
+                _ => exchanging(open.connection(request, &options, cancel)?, to, request),
+            };
+            let what = if request.mode == PingMode::Udp { "datagrams" } else { "messages on one connection" };
+            (to.to_string(), format!("{what} that bdp serve sends back with its times"), work)
+        }
+    };
+    let mut tend = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
+    let ledger = Run::start(run, ledger)?.attend(&live, progress, &mut tend, cancel)?;
+    let mut ping = Ping {
+        schema: PING_SCHEMA.to_owned(),
+        bdp: env!("CARGO_PKG_VERSION").to_owned(),
+        request: request.clone(),
+        address,
+        method,
+        started_unix_ms,
+        took_ms: 0,
+        probes: Tally::default(),
+        rtt_ns: None,
+        from_due_ns: None,
+        jitter_ns: None,
+        lateness_ns: None,
+        shares: None,
+        histogram: Vec::new(),
+        caveats: Vec::new(),
+        samples: Vec::new(),
+    };
+    ledger.enter(&mut ping);
+    add_caveats(&mut ping, keep);
+    Ok(ping)
+}
+
+/// What sends probes until there is no further turn or the flag is raised.
+type Work = Box<dyn FnOnce(&mut Ledger, &AtomicBool) -> Result<(), SessionError> + Send>;
+
+/// Probes of a carrier to an address, as the request has them.
+fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, request: &PingRequest) -> Work {
+    let request = request.clone();
+    Box::new(move |ledger, stop| match exchange::run(&mut carrier, &request, ledger, stop) {
+        Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
+        Err(_) => Err(SessionError::Lost { address: to, doing: "messages are sent back" }),
+        Ok(()) => Ok(()),
+    })
+}
+
+fn no_address(request: &PingRequest) -> SessionError {
+    SessionError::NoSuchHost { host: request.host.clone(), cause: "it has no address".to_owned() }
+}
+
+/// A thread that sends probes. Dropped, it ends.
+struct Run {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Ledger, SessionError>>>,
+}
+
+impl Run {
+    fn start(work: Work, mut ledger: Ledger) -> Result<Self, SessionError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = bdp_flow::worker::start(move || {
+            work(&mut ledger, &stopped)?;
+            Ok(ledger)
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Waits for the end.
+    fn attend(
+        mut self,
+        live: &Live,
+        progress: &mut dyn FnMut(&PingProgress),
+        tend: &mut dyn FnMut() -> Result<(), SessionError>,
+        cancel: &AtomicBool,
+    ) -> Result<Ledger, SessionError> {
+        let began = Instant::now();
+        let mut told = began;
+        let report = || {
+            let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+            PingProgress {
+                sent: read(&live.sent),
+                received: read(&live.received),
+                rtt_ns: Some(read(&live.rtt_ns)).filter(|&rtt| rtt > 0),
+                elapsed: Nanos::from(began.elapsed()),
+                settled: live.take_settled(),
+            }
+        };
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            std::thread::sleep(Duration::from_millis(10));
+            if cancel.load(Ordering::Relaxed) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            if told.elapsed() >= TICK {
+                told = Instant::now();
+                tend()?;
+                progress(&report());
+            }
+        }
+        progress(&report());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(SessionError::Cancelled),
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Refuses what can't be done.
+fn check(request: &PingRequest) -> Result<(), SessionError> {
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.interval > Nanos::ZERO && request.interval < SHORTEST_INTERVAL {
+        return wrong("the interval is 1 us at least, or 0 for as fast as answers come");
+    }
+    if request.count == Some(0) {
+        return wrong("a count of 0 sends nothing");
+    }
+    if request.mode == PingMode::Connect && request.payload.is_some() {
+        return wrong(
+            "a TCP handshake carries no payload; leave out the length, or choose --icmp, --udp or --tcp",
+        );
+    }
+    if request.dscp.is_some_and(|dscp| dscp > 63) {
+        return wrong("a differentiated services code point is 0 to 63");
+    }
+    Ok(())
+}
+
+/// What finding the address takes.
+fn dialling(request: &PingRequest) -> MeasureRequest {
+    MeasureRequest {
+        port: request.port,
+        family: request.family,
+        bind_address: request.bind_address.clone(),
+        bind_device: request.bind_device.clone(),
+        ..MeasureRequest::to(request.host.clone())
+    }
+}
+
+/// To the first address that answers; to the first of all where none does.
+fn connector(
+    request: &PingRequest,
+    addresses: &[SocketAddr],
+    cancel: &AtomicBool,
+) -> Result<Connector, SessionError> {
+    let mut found = None;
+    for &to in addresses {
+        let connector = Connector {
+            to,
+            from: local_end(request, to)?,
+            options: options(request),
+            patience: request.patience.to_duration(),
+        };
+        // Where there is one address there is nothing to choose, and not answering is a result.
+        if addresses.len() == 1 || connector.try_once(0, cancel)?.outcome.is_ok() {
+            return Ok(connector);
+        }
+        found.get_or_insert(connector);
+    }
+    found.ok_or_else(|| no_address(request))
+}
+
+fn options(request: &PingRequest) -> TcpOptions {
+    TcpOptions { device: request.bind_device.clone(), dscp: request.dscp, ..Default::default() }
+}
+
+/// The address that probes leave from, where it was given.
+fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>, SessionError> {
+    Ok(dial::local_address(&dialling(request))?.map(|local| (local, 0).into()).or_else(|| {
+        // A socket that is bound to a device only needs none.
+        request.bind_device.as_ref().map(|_| {
+            let any: IpAddr = match to {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            (any, 0).into()
+        })
+    }))
+}
+
+fn add_caveats(ping: &mut Ping, keep: bool) {
+    let Tally { retransmitted, left_out, sent, lost, dropped_by_receiver, .. } = ping.probes;
+    if let Some(dropped @ 1..) = dropped_by_receiver {
+        ping.caveats.push(Caveat::AnswersDropped { dropped, lost });
+    }
+    if retransmitted > 0 {
+        ping.caveats.push(Caveat::SynRetransmitted { handshakes: retransmitted });
+    }
+    if left_out > sent / 100 {
+        ping.caveats.push(Caveat::ProbesLeftOut { probes: left_out });
+    }
+    if keep && ping.samples.len() == ledger::MOST_SAMPLES {
+        ping.caveats.push(Caveat::SamplesCapped { kept: ledger::MOST_SAMPLES as u64 });
+    }
+}

@@ -1,0 +1,466 @@
+//! Who may use a server, and how much of it: rules about addresses and counts, without sockets or clocks.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use bdp_model::units::Rate;
+use bdp_wire::session::Refusal;
+
+/// A range of addresses, `192.0.2.0/24` (RFC 4632) or `2001:db8::/32` (RFC 4291); an address alone is a range of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether an address is in it; IPv4 in the clothes of IPv6 (RFC 4291, section 2.5.5.2) counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4() && masked(address, self.prefix) == self.address
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("'{text}' is no range of addresses: give 192.0.2.0/24, 2001:db8::/32 or one address");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let given: IpAddr = address.parse().map_err(|_| wrong())?;
+        let address = given.to_canonical();
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            None => longest,
+            // Of a mapped address the prefix counts the 96 bits before it.
+            Some(digits) => {
+                let bits: u8 = digits.parse().map_err(|_| wrong())?;
+                if given == address { Some(bits) } else { bits.checked_sub(96) }.ok_or_else(wrong)?
+            }
+        };
+        if prefix > longest {
+            return Err(format!("'{text}': a prefix of this IP version has {longest} bits at most"));
+        }
+        let network = masked(address, prefix);
+        if network != address {
+            return Err(format!(
+                "'{text}' has bits behind its prefix; '{network}/{prefix}' is the range with it"
+            ));
+        }
+        Ok(Self { address, prefix })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// The address with all bits behind the prefix zero.
+fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
+        }
+    }
+}
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// bdp's own.
+    Bdp,
+    /// iperf3's.
+    Iperf3,
+    /// iperf2's.
+    Iperf2,
+}
+
+impl Protocol {
+    /// As people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bdp => "bdp",
+            Self::Iperf3 => "iperf3",
+            Self::Iperf2 => "iperf2",
+        }
+    }
+}
+
+/// What a client has to show before it is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing: its address is enough.
+    Nothing,
+    /// That it knows the server's token.
+    Token,
+    /// The name and password of a user.
+    User,
+}
+
+/// Which addresses may come in, and what they have to show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccessRules {
+    /// Where there are any, only these may come in, and loopback; iperf's clients from them need nothing else.
+    pub allow: Vec<Network>,
+    /// These may not, whatever else is said; loopback included, if it is named.
+    pub deny: Vec<Network>,
+    /// Everybody may come in without a token.
+    pub open: bool,
+    /// iperf3's clients have to name a user, wherever they come from.
+    pub users: bool,
+}
+
+impl AccessRules {
+    /// What a client at this address has to show, or why it may not come in at all.
+    pub fn check(&self, peer: IpAddr, protocol: Protocol) -> Result<Proof, Denied> {
+        let peer = peer.to_canonical();
+        if let Some(&network) = self.deny.iter().find(|network| network.contains(peer)) {
+            return Err(Denied::Listed { peer, network });
+        }
+        let listed = self.allow.iter().any(|network| network.contains(peer));
+        if !listed && !self.allow.is_empty() && !peer.is_loopback() {
+            return Err(Denied::Unlisted { peer });
+        }
+        let trusted = self.open || peer.is_loopback();
+        match protocol {
+            Protocol::Bdp => Ok(if trusted { Proof::Nothing } else { Proof::Token }),
+            Protocol::Iperf3 if self.users => Ok(Proof::User),
+            Protocol::Iperf3 | Protocol::Iperf2 if trusted || listed => Ok(Proof::Nothing),
+            Protocol::Iperf3 | Protocol::Iperf2 => Err(Denied::Unproven { peer, protocol }),
+        }
+    }
+
+    /// Whether an address was named as one that may come in, or is this machine's own: the server may send to it what it
+    /// could only be asked to by whoever claims that address.
+    pub fn is_trusted(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        peer.is_loopback() || self.allow.iter().any(|network| network.contains(peer))
+    }
+}
+
+/// How many may be served at once, by whatever protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlaceLimits {
+    /// Sessions of all clients.
+    pub sessions: u32,
+    /// Sessions of one address.
+    pub sessions_per_address: u32,
+    /// Streams of one address, those of all its sessions together.
+    pub streams_per_address: u32,
+}
+
+/// What is taken of a server's places.
+#[derive(Debug, Default)]
+pub struct Occupancy {
+    sessions: u32,
+    of: HashMap<IpAddr, Held>,
+}
+
+/// What one address has.
+#[derive(Debug, Default, Clone, Copy)]
+struct Held {
+    sessions: u32,
+    streams: u32,
+}
+
+impl Occupancy {
+    /// Sessions that are served.
+    pub fn sessions(&self) -> u32 {
+        self.sessions
+    }
+
+    /// Takes a place for a session, if there is one.
+    pub fn enter(&mut self, peer: IpAddr, limits: &PlaceLimits) -> Result<(), Denied> {
+        if self.sessions >= limits.sessions {
+            return Err(Denied::Full { sessions: limits.sessions });
+        }
+        let held = self.of.get(&origin(peer)).copied().unwrap_or_default();
+        if held.sessions >= limits.sessions_per_address {
+            return Err(Denied::AddressFull { peer, sessions: limits.sessions_per_address });
+        }
+        self.sessions += 1;
+        self.of.entry(origin(peer)).or_default().sessions += 1;
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub fn leave(&mut self, peer: IpAddr) {
+        self.sessions = self.sessions.saturating_sub(1);
+        if let Some(held) = self.of.get_mut(&origin(peer)) {
+            held.sessions = held.sessions.saturating_sub(1);
+        }
+        self.tidy(peer);
+    }
+
+    /// Takes places for streams, all or none.
+    pub fn take_streams(&mut self, peer: IpAddr, streams: u32, limits: &PlaceLimits) -> Result<(), Denied> {
+        let held = self.of.entry(origin(peer)).or_default();
+        let sum = held.streams.saturating_add(streams);
+        let fits = sum <= limits.streams_per_address;
+        if fits {
+            held.streams = sum;
+        }
+        self.tidy(peer);
+        if fits { Ok(()) } else { Err(Denied::Streams { peer, streams: limits.streams_per_address }) }
+    }
+
+    /// Gives them back.
+    pub fn give_streams(&mut self, peer: IpAddr, streams: u32) {
+        if let Some(held) = self.of.get_mut(&origin(peer)) {
+            held.streams = held.streams.saturating_sub(streams);
+        }
+        self.tidy(peer);
+    }
+
+    /// Forgets an address that has nothing left.
+    fn tidy(&mut self, peer: IpAddr) {
+        if self.of.get(&origin(peer)).is_some_and(|held| held.sessions == 0 && held.streams == 0) {
+            self.of.remove(&origin(peer));
+        }
+    }
+}
+
+/// What counts as one address: of IPv6 the upper 64 bits, since the rest is the client's own to choose (RFC 4291,
+/// section 2.5.4).
+pub fn origin(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(v6) if !v6.is_loopback() => masked(v6.into(), 64),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        v4 => v4,
+    }
+}
+
+/// Why a client is not served, in one line with what would help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Its address is denied.
+    #[error("{peer} is denied here (--deny {network})")]
+    Listed {
+        /// Who.
+        peer: IpAddr,
+        /// By which entry.
+        network: Network,
+    },
+    /// There is a list, and its address is not on it.
+    #[error("{peer} is not among those that are allowed here; --allow {peer} there lets it in")]
+    Unlisted {
+        /// Who.
+        peer: IpAddr,
+    },
+    /// Its protocol can't show a token, and its address is not enough.
+    #[error(
+        "{} clients can't show a token and are served from loopback alone; --allow {} there lets this one in{}",
+        protocol.name(),
+        peer.to_canonical(),
+        if *protocol == Protocol::Iperf3 { ", --iperf3-users those who log in" } else { "" }
+    )]
+    Unproven {
+        /// Who.
+        peer: IpAddr,
+        /// What it speaks.
+        protocol: Protocol,
+    },
+    /// Every place is taken.
+    #[error("busy with {sessions} sessions, as many as it may serve; try again later")]
+    Full {
+        /// How many there are.
+        sessions: u32,
+    },
+    /// This address has its share.
+    #[error(
+        "{} has {sessions} sessions, as many as one address may (--max-sessions-per-address)",
+        peer.to_canonical()
+    )]
+    AddressFull {
+        /// Who.
+        peer: IpAddr,
+        /// How many it may have.
+        sessions: u32,
+    },
+    /// This address has its share of streams.
+    #[error(
+        "one address may have {streams} streams at once, and {} asks for more (--max-streams-per-address)",
+        peer.to_canonical()
+    )]
+    Streams {
+        /// Who.
+        peer: IpAddr,
+        /// How many it may have.
+        streams: u32,
+    },
+    /// A test of iperf2's, of which both directions are streams, has its share of streams.
+    #[error(
+        "a test of iperf2's may have {streams} streams at once, twice those of a flow, and {} asks for more (--max-streams)",
+        peer.to_canonical()
+    )]
+    TestStreams {
+        /// Who.
+        peer: IpAddr,
+        /// How many it may have.
+        streams: u32,
+    },
+    /// It says that it sends at a rate that is not granted.
+    #[error("{} sends at {asked}, and {granted} is granted a test (--max-rate)", peer.to_canonical())]
+    Rate {
+        /// Who.
+        peer: IpAddr,
+        /// All its streams together.
+        asked: Rate,
+        /// What is granted.
+        granted: Rate,
+    },
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Full { sessions } => Self::Busy { sessions },
+            other => Self::Other { text: other.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn networks(texts: &[&str]) -> Vec<Network> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn networks_hold_their_addresses_and_no_others() {
+        for (network, inside, outside) in [
+            ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
+            ("192.0.2.7", "192.0.2.7", "192.0.2.6"),
+            ("0.0.0.0/0", "203.0.113.9", "2001:db8::1"),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", "11.0.0.0"),
+            ("::ffff:10.0.0.0/104", "10.200.0.1", "11.0.0.0"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::"),
+            ("::/0", "fe80::1", "127.0.0.1"),
+            ("128.0.0.0/1", "255.255.255.255", "127.255.255.255"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert!(parsed.contains(ip(inside)), "{network} holds {inside}");
+            assert!(!parsed.contains(ip(outside)), "{network} does not hold {outside}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed));
+        }
+        for wrong in [
+            "",
+            "/8",
+            "192.0.2.0/33",
+            "::/129",
+            "192.0.2.1/24",
+            "ams1",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "::ffff:10.0.0.0/8",
+        ] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+        let told = "192.0.2.1/24".parse::<Network>().unwrap_err();
+        assert!(told.contains("'192.0.2.0/24'"), "{told}");
+    }
+
+    #[test]
+    fn strangers_show_the_token_and_foreign_protocols_stay_on_loopback() {
+        let rules = AccessRules::default();
+        for here in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            for protocol in [Protocol::Bdp, Protocol::Iperf3, Protocol::Iperf2] {
+                assert_eq!(rules.check(ip(here), protocol), Ok(Proof::Nothing), "{here} {protocol:?}");
+            }
+        }
+        assert_eq!(rules.check(ip("192.0.2.7"), Protocol::Bdp), Ok(Proof::Token));
+        for protocol in [Protocol::Iperf3, Protocol::Iperf2] {
+            let denied = rules.check(ip("192.0.2.7"), protocol).unwrap_err();
+            assert!(denied.to_string().contains("--allow 192.0.2.7"), "{denied}");
+        }
+        let open = AccessRules { open: true, ..Default::default() };
+        for protocol in [Protocol::Bdp, Protocol::Iperf3, Protocol::Iperf2] {
+            assert_eq!(open.check(ip("192.0.2.7"), protocol), Ok(Proof::Nothing));
+        }
+    }
+
+    #[test]
+    fn a_list_lets_in_its_own_alone_and_denial_wins() {
+        let rules = AccessRules {
+            allow: networks(&["192.0.2.0/24", "2001:db8::/32"]),
+            deny: networks(&["192.0.2.66", "127.0.0.9"]),
+            ..Default::default()
+        };
+        assert_eq!(rules.check(ip("192.0.2.7"), Protocol::Bdp), Ok(Proof::Token));
+        assert_eq!(rules.check(ip("192.0.2.7"), Protocol::Iperf2), Ok(Proof::Nothing));
+        assert_eq!(rules.check(ip("2001:db8::9"), Protocol::Iperf3), Ok(Proof::Nothing));
+        assert_eq!(rules.check(ip("127.0.0.1"), Protocol::Iperf3), Ok(Proof::Nothing));
+        for (outside, part) in
+            [("198.51.100.1", "not among"), ("192.0.2.66", "--deny 192.0.2.66/32"), ("127.0.0.9", "denied")]
+        {
+            let open = AccessRules { open: true, ..rules.clone() };
+            for rules in [&rules, &open] {
+                let denied = rules.check(ip(outside), Protocol::Bdp).unwrap_err().to_string();
+                assert!(denied.contains(part), "{denied}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_users_binds_iperf3_everywhere_and_nobody_else() {
+        let rules = AccessRules { users: true, ..Default::default() };
+        for peer in ["127.0.0.1", "192.0.2.7"] {
+            assert_eq!(rules.check(ip(peer), Protocol::Iperf3), Ok(Proof::User));
+        }
+        assert!(rules.check(ip("192.0.2.7"), Protocol::Iperf2).is_err());
+    }
+
+    #[test]
+    fn places_are_taken_given_back_and_forgotten() {
+        let limits = PlaceLimits { sessions: 3, sessions_per_address: 2, streams_per_address: 10 };
+        let mut taken = Occupancy::default();
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        taken.enter(one, &limits).unwrap();
+        taken.enter(ip("::ffff:192.0.2.1"), &limits).unwrap();
+        assert_eq!(taken.enter(one, &limits), Err(Denied::AddressFull { peer: one, sessions: 2 }));
+        taken.enter(other, &limits).unwrap();
+        assert_eq!(taken.enter(ip("::1"), &limits), Err(Denied::Full { sessions: 3 }));
+        taken.leave(one);
+        taken.enter(one, &limits).unwrap();
+
+        taken.take_streams(one, 10, &limits).unwrap();
+        assert_eq!(taken.take_streams(one, 1, &limits), Err(Denied::Streams { peer: one, streams: 10 }));
+        assert!(taken.take_streams(other, u32::MAX, &limits).is_err());
+        taken.give_streams(one, 4);
+        taken.take_streams(one, 4, &limits).unwrap();
+
+        taken.give_streams(one, 10);
+        for peer in [one, one, other] {
+            taken.leave(peer);
+        }
+        assert_eq!((taken.sessions(), taken.of.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_addresses_that_one_host_of_ipv6_may_choose_from_are_one() {
+        let limits = PlaceLimits { sessions: 9, sessions_per_address: 1, streams_per_address: 1 };
+        let mut taken = Occupancy::default();
+        taken.enter(ip("2001:db8::1"), &limits).unwrap();
+        assert!(taken.enter(ip("2001:db8::ffff:1"), &limits).is_err());
+        taken.enter(ip("2001:db8:0:1::1"), &limits).unwrap();
+    }
+}

@@ -1,0 +1,144 @@
+//! Who may use the server: greeting, challenge, proof.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bdp_sys::{random, socket};
+use bdp_wire::frame;
+use bdp_wire::proof::{Exchange, Prover, hex, unhex};
+use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
+
+use super::access::{Proof, Protocol};
+use super::guests::Guest;
+use super::session::Session;
+use super::{Event, Reason, ServerState};
+use bdp_flow::error::EngineError;
+use bdp_flow::session::deadline::Until;
+
+/// How long a client may take to answer the challenge.
+const HELLO_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to be rid of a frame.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a client may be gone before its session ends.
+const PEER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Greets a client on a thread of its own, which goes on to serve its session.
+pub(super) fn greet(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAddr, version: u8) {
+    let guest = match Guest::enter(shared, &stream, peer) {
+        Ok(guest) => guest,
+        Err(error) => return shared.tell(&Event::TurnedAway { peer, why: error.to_string() }),
+    };
+    let on_thread = Arc::clone(shared);
+    // Without a thread the connection closes, which the client sees.
+    if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, stream, peer, version, guest)) {
+        shared.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    }
+}
+
+fn receive(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAddr, version: u8, guest: Guest) {
+    match admit(shared, &stream, peer, version) {
+        Ok(session) => {
+            drop(guest);
+            session.serve(shared, stream);
+        }
+        Err(why) => shared.tell(&Event::TurnedAway { peer, why }),
+    }
+}
+
+/// The session, or why there is none; the client has been told.
+fn admit(
+    shared: &Arc<ServerState>,
+    stream: &TcpStream,
+    peer: SocketAddr,
+    version: u8,
+) -> Result<Arc<Session>, String> {
+    prepare(stream).map_err(|e| e.to_string())?;
+    (&mut &*stream).write_all(&Preamble::new(Kind::Control).encode()).map_err(|e| e.to_string())?;
+    let access = shared.options.access.check(peer.ip(), Protocol::Bdp);
+    let early = if version != VERSION {
+        Some(Refusal::Version { speaks: VERSION })
+    } else if shared.is_ending() {
+        Some(Refusal::Ending)
+    } else if let Err(denied) = &access {
+        Some(denied.clone().into())
+    } else if shared.places.is_full() {
+        Some(Refusal::Busy { sessions: shared.places.sessions() })
+    } else {
+        None
+    };
+    if let Some(refusal) = early {
+        let reason = access.as_ref().err().map_or(Reason::of(&refusal), Reason::of_denied);
+        return refuse(shared, stream, Greeting::Refused(refusal.clone()), &refusal, reason);
+    }
+    let token_needed = access == Ok(Proof::Token);
+    let server_nonce = random::bytes().map_err(|e| e.to_string())?;
+    let greeting = Greeting::Challenge {
+        bdp: env!("CARGO_PKG_VERSION").to_owned(),
+        nonce: hex(&server_nonce),
+        token_needed,
+    };
+    frame::write(&mut &*stream, &greeting).map_err(|e| e.to_string())?;
+    let hello: Hello = frame::read_bounded(&mut Until::new(stream, HELLO_DEADLINE), LONGEST_GREETING)
+        .map_err(|e| format!("it was greeted and did not answer properly: {e}"))?;
+    let Some(client_nonce) = unhex(&hello.nonce) else {
+        return Err("its nonce is not 32 bytes in hexadecimal".to_owned());
+    };
+    let exchange = Exchange { server_nonce, client_nonce };
+    let refusal = match (&shared.options.token, &hello.proof) {
+        (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
+            Some(Refusal::TokenWrong)
+        }
+        (Some(_), None) | (None, _) if token_needed => Some(Refusal::TokenNeeded),
+        _ => None,
+    };
+    if let Some(refusal) = refusal {
+        return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, Reason::of(&refusal));
+    }
+    let key = random::bytes().map_err(|e| e.to_string())?;
+    let session = match Session::begin(shared, key, stream, peer, &hello.bdp) {
+        Ok(session) => session,
+        Err(refusal) => {
+            let reason = Reason::of(&refusal);
+            return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, reason);
+        }
+    };
+    let welcome = Admission::Welcome {
+        key: hex(&key),
+        proof: shared.options.token.as_ref().map(|token| exchange.prove(token, Prover::Server)),
+        limits: shared.options.limits,
+    };
+    // A client that has gone is noticed by the first read of the session.
+    let _ = frame::write(&mut &*stream, &welcome);
+    Ok(session)
+}
+
+fn prepare(stream: &TcpStream) -> Result<(), EngineError> {
+    let failed = EngineError::io;
+    stream.set_nonblocking(false).map_err(failed("greet"))?;
+    stream.set_nodelay(true).map_err(failed("greet"))?;
+    stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed("greet"))?;
+    Ok(socket::watch_peer(stream, PEER_PATIENCE)?)
+}
+
+fn refuse<T>(
+    shared: &ServerState,
+    stream: &TcpStream,
+    message: impl serde::Serialize,
+    refusal: &Refusal,
+    reason: Reason,
+) -> Result<T, String> {
+    shared.counters.give_reason(reason);
+    // Whether or not it can be told, the client is not let in.
+    let _ = frame::write(&mut &*stream, &message);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    Err(match refusal {
+        Refusal::Version { .. } => "it speaks another version of the protocol".to_owned(),
+        Refusal::TokenNeeded => "it gave no token".to_owned(),
+        Refusal::TokenWrong => "its token is wrong".to_owned(),
+        Refusal::Busy { sessions } => format!("busy with {sessions} sessions"),
+        Refusal::Ending => "about to end".to_owned(),
+        Refusal::Other { text } => text.clone(),
+    })
+}

@@ -1,0 +1,103 @@
+//! How streams of datagrams get to their flows: by the cookie that a client gets only at its own address.
+
+use std::net::SocketAddr;
+
+use bdp_model::units::Rate;
+use bdp_sys::clock;
+use bdp_sys::echo::{EchoSocket, Way};
+use bdp_sys::udp::{self, UdpOptions};
+use bdp_wire::control::{FlowOrder, Role};
+use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening, Step};
+
+use super::{Event, ServerState};
+use bdp_flow::datagram::{
+    DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_found,
+};
+
+/// Answers a datagram that opens a stream of a session; false where it is none.
+pub(super) fn answer_opening(bytes: &[u8], way: &Way, echo: &EchoSocket, shared: &ServerState) -> bool {
+    let Some(asked) = Opening::decode(bytes) else { return false };
+    let (Some(session), Some(peer)) = (shared.session(&asked.key), way.peer()) else { return true };
+    let cookie = asked.cookie_for(&shared.cookie_secret, &peer.to_string());
+    let step = match asked.step {
+        Step::Ask => Step::Tell,
+        Step::Prove if asked.cookie == cookie => {
+            let opened = match way.local(shared.port) {
+                Some(local) => session.take_datagrams(&asked, local, peer),
+                None => Err("its kernel does not tell which address a datagram was sent to".to_owned()),
+            };
+            if let Err(why) = opened {
+                shared.tell(&Event::TurnedAway { peer, why });
+                return true;
+            }
+            Step::Open
+        }
+        _ => return true,
+    };
+    let answer = Opening { step, cookie, server_ns: clock::monotonic_ns(), ..asked };
+    // Lost as any datagram may be; the client asks again.
+    let _ = echo.answer(&answer.encode(), way);
+    true
+}
+
+/// The server's end of a stream: on the same port, and hearing only this client.
+pub(super) fn connect(
+    order: &FlowOrder,
+    opening: &Opening,
+    local: SocketAddr,
+    peer: SocketAddr,
+) -> Result<Stream, String> {
+    let datagrams = order.datagrams.as_ref().ok_or("the flow's streams are connections")?;
+    let buffer = order.socket_buffer_bytes.map(|b| usize::try_from(b).unwrap_or(usize::MAX));
+    let options = UdpOptions {
+        receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
+        send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
+        dscp: order.dscp,
+        dont_fragment: datagrams.dont_fragment,
+        share_port: true,
+        ..Default::default()
+    };
+    let socket = udp::connect(Some(local), peer, &options).map_err(|e| e.to_string())?;
+    Ok(Stream { socket, layout: Layout::Bdp { tag: opening.tag() } })
+}
+
+/// Holds an order of datagrams against what the server grants; fills in the rate that is granted at most.
+pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), String> {
+    let streams = u64::from(order.streams.max(1));
+    let Some(datagrams) = &mut order.datagrams else { return Ok(()) };
+    if let (Some(rate), Some(granted)) = (datagrams.rate_bps, granted)
+        && rate.saturating_mul(streams) > granted.as_bps()
+    {
+        return Err(format!(
+            "{} were asked for, and it grants {} a flow of datagrams (--max-rate there)",
+            bdp_model::units::format_bps(rate as f64 * streams as f64),
+            bdp_model::units::format_bps(granted.as_bps() as f64),
+        ));
+    }
+    if datagrams.rate_bps == Some(0) || datagrams.payload_bytes.is_some_and(|b| b > LONGEST_DATAGRAM) {
+        return Err("the flow's order is out of range".to_owned());
+    }
+    if let Some(granted) = granted {
+        datagrams.rate_bps.get_or_insert((granted.as_bps() / streams).max(1));
+    }
+    Ok(())
+}
+
+/// What a sender of this order does with its streams.
+pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPlan {
+    let datagrams = order.datagrams.as_ref();
+    // Its kernel may not know what a router would refuse: it has sent nothing so long there before.
+    let by_path = payload_by_found(streams, datagrams.and_then(|d| d.path_mtu));
+    DatagramSendPlan {
+        payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),
+        rate_bps: datagrams.and_then(|d| d.rate_bps),
+        duration: order.duration,
+        omit: order.omit,
+        bytes: order.bytes.filter(|_| order.role == Role::Send),
+    }
+}
+
+/// What a receiver of it does.
+pub(super) fn receive_plan(order: &FlowOrder, patience: bdp_model::units::Nanos) -> DatagramReceivePlan {
+    DatagramReceivePlan { duration: order.duration, omit: order.omit, interval: order.interval, patience }
+}

@@ -1,0 +1,429 @@
+//! An agent's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_model::method::EndReason;
+use bdp_model::record::ReceiverSample;
+use bdp_model::units::{Nanos, Rate};
+use bdp_sys::socket::TcpOptions;
+use bdp_sys::{clock, process};
+use bdp_wire::control::{Answer, FlowOrder, Mark, Received, Role, Sent, StreamSource};
+use bdp_wire::datagram::Opening;
+
+use super::counters::Counters;
+use super::datagrams;
+use super::places::StreamPlaces;
+use crate::answers::Answers;
+use crate::streams::{self, Listening, Streams};
+use bdp_flow::crew::{self, Crew};
+use bdp_flow::datagram::{self, Layout, Stream};
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::pause::wait_until;
+use bdp_flow::receive::{self, ReceivePlan};
+use bdp_flow::send::{self, SendPlan};
+use bdp_flow::stall;
+
+/// How long streams may take to come, and the client to say the word.
+const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a receiver waits for the first byte, and a sender for the receiver to end the flow.
+const PATIENCE: Nanos = Nanos::secs(15);
+/// How long the outcome waits for the client, which asks for it as soon as the flow has begun.
+const COLLECT_DEADLINE: Duration = Duration::from_secs(15);
+
+/// What a flow is held to beside its order; by default nothing, as between hosts of one owner.
+#[derive(Default)]
+pub(crate) struct Terms {
+    /// The most that this end sends, all streams together.
+    pub(crate) rate: Option<Rate>,
+    /// What its bytes are added to.
+    pub(crate) counters: Arc<Counters>,
+    /// Given back when the flow is over.
+    pub(crate) places: Option<StreamPlaces>,
+}
+
+/// One flow.
+pub(crate) struct Flow {
+    order: FlowOrder,
+    rate: Option<Rate>,
+    state: Mutex<State>,
+    changed: Condvar,
+    counters: Arc<Counters>,
+    stop: AtomicBool,
+    over: AtomicBool,
+}
+
+struct State {
+    streams: Vec<Option<TcpStream>>,
+    /// Of a flow of datagrams instead.
+    datagrams: Vec<Option<Stream>>,
+    missing: usize,
+    /// Requests that wait for their answer.
+    begin: Option<u64>,
+    collect: Option<u64>,
+    /// Why a stream could not be taken in.
+    failure: Option<String>,
+    /// The session is over: nobody will ask any more.
+    abandoned: bool,
+}
+
+impl Flow {
+    /// Starts the flow's thread; gives what to answer.
+    pub(crate) fn prepare(
+        order: FlowOrder,
+        answers: Arc<Answers>,
+        terms: Terms,
+    ) -> Result<(Arc<Self>, Answer), EngineError> {
+        let Terms { rate, counters, places } = terms;
+        let listening = match order.source {
+            StreamSource::Listen { address, patience, tcp_rmem_bytes } => {
+                Some(Listening::open(&order, address, patience, tcp_rmem_bytes)?)
+            }
+            _ => None,
+        };
+        let answer = listening.as_ref().map_or(Answer::Done, |at| Answer::Listening { port: at.port() });
+        let count = order.streams as usize;
+        let state = State {
+            streams: std::iter::repeat_with(|| None).take(count).collect(),
+            datagrams: std::iter::repeat_with(|| None).take(count).collect(),
+            missing: count,
+            begin: None,
+            collect: None,
+            failure: None,
+            abandoned: false,
+        };
+        let flow = Arc::new(Self {
+            order,
+            rate,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            counters,
+            stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+        });
+        let on_thread = Arc::clone(&flow);
+        bdp_flow::worker::start(move || {
+            let outcome = on_thread.live(listening, &answers);
+            // Before the client has the outcome and leaves: that is no flight from a running flow.
+            on_thread.over.store(true, Ordering::Relaxed);
+            on_thread.state().streams.clear();
+            drop(places);
+            on_thread.state().datagrams.clear();
+            if let Some((id, outcome)) = outcome {
+                let stalled = outcome.as_ref().err().filter(|e| matches!(e, EngineError::Stalled { .. }));
+                let why = stalled.map(ToString::to_string);
+                answers.give(id, outcome);
+                // Nobody is there to be served any longer.
+                if let Some(why) = why {
+                    answers.give_up(why);
+                }
+            }
+        })?;
+        Ok((flow, answer))
+    }
+
+    pub(crate) fn duration(&self) -> Nanos {
+        self.order.duration
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Puts a stream in its place, with the flow's options.
+    pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
+        let options = TcpOptions {
+            congestion: self.order.congestion.clone().filter(|_| self.order.role == Role::Send),
+            nodelay: self.order.nodelay,
+            receive_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
+            send_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
+            window_bytes: self.window(),
+            dscp: self.order.dscp,
+            ..Default::default()
+        };
+        let mut state = self.state();
+        match state.streams.get_mut(index as usize) {
+            Some(place @ None) if self.order.datagrams.is_none() => {
+                let applied = options.apply_to(&stream).map_err(|e| e.to_string());
+                match &applied {
+                    Ok(()) => {
+                        *place = Some(stream);
+                        state.missing -= 1;
+                    }
+                    Err(why) => state.failure = Some(why.clone()),
+                }
+                self.changed.notify_all();
+                applied
+            }
+            _ => Err(format!("flow {} has no place for stream {index}", self.order.flow)),
+        }
+    }
+
+    /// Puts a stream of datagrams in its place; one that has it already keeps it.
+    pub(crate) fn take_datagrams(
+        &self,
+        opening: &Opening,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) -> Result<(), String> {
+        let mut state = self.state();
+        match state.datagrams.get_mut(opening.stream as usize) {
+            Some(place @ None) => match datagrams::connect(&self.order, opening, local, peer) {
+                Ok(stream) => {
+                    *place = Some(stream);
+                    state.missing -= 1;
+                    self.changed.notify_all();
+                    Ok(())
+                }
+                Err(why) => {
+                    state.failure = Some(why.clone());
+                    self.changed.notify_all();
+                    Err(why)
+                }
+            },
+            Some(Some(stream)) if stream.layout == (Layout::Bdp { tag: opening.tag() }) => Ok(()),
+            _ => Err(format!("flow {} has no place for stream {}", self.order.flow, opening.stream)),
+        }
+    }
+
+    /// Answers `id` when the flow has begun.
+    pub(crate) fn begin(&self, id: u64) {
+        self.state().begin = Some(id);
+        self.changed.notify_all();
+    }
+
+    /// Answers `id` with the outcome.
+    pub(crate) fn collect(&self, id: u64) {
+        self.state().collect = Some(id);
+        self.changed.notify_all();
+    }
+
+    /// Ends the flow now.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the flow and lets its outcome go.
+    pub(crate) fn abandon(&self) {
+        self.stop();
+        self.state().abandoned = true;
+        self.changed.notify_all();
+    }
+
+    fn window(&self) -> Option<u32> {
+        let window = self.order.window_bytes.filter(|_| self.order.role == Role::Receive)?;
+        Some(u32::try_from(window).unwrap_or(u32::MAX))
+    }
+
+    /// The flow from its streams' arrival to its outcome, with the request that waits for that.
+    fn live(
+        &self,
+        listening: Option<Listening>,
+        answers: &Answers,
+    ) -> Option<(u64, Result<Answer, EngineError>)> {
+        let streams = match (listening, &self.order.source) {
+            // It begins by itself when they have come.
+            (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
+            (None, &StreamSource::Connect { to, start, patience }) => {
+                let begin = self.wait(patience.to_duration(), |state| state.begin.is_some()).begin?;
+                answers.give(begin, Ok(Answer::Done));
+                self.connect(to, start, patience)
+            }
+            _ => Ok(Some(self.streams_of_session(answers)?)),
+        };
+        let meter = Meter::default();
+        let outcome = streams.and_then(|streams| match streams {
+            Some(streams) => self.run(streams, &meter),
+            None => Ok(Answer::Sent(Sent::default())),
+        });
+        match (&outcome, self.order.role) {
+            (Ok(Answer::Received(received)), _) => self.counters.add_received(received.bytes),
+            (Ok(Answer::Sent(sent)), _) => self.counters.add_sent(sent.bytes),
+            // What was shown before it failed.
+            (_, Role::Receive) => self.counters.add_received(meter.bytes()),
+            (_, Role::Send) => self.counters.add_sent(meter.bytes()),
+        }
+        let collect = self.wait(COLLECT_DEADLINE, |state| state.collect.is_some()).collect?;
+        Some((collect, outcome))
+    }
+
+    /// Those that the client brings, once it has said the word; it is answered.
+    fn streams_of_session(&self, answers: &Answers) -> Option<Streams> {
+        let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
+            (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
+        });
+        let (begin, missing, failure) = (state.begin?, state.missing, state.failure.take());
+        if missing > 0 {
+            drop(state);
+            let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
+            answers.give(begin, Err(why));
+            return None;
+        }
+        let streams = match self.order.datagrams {
+            Some(_) => Streams::Datagrams(state.datagrams.drain(..).flatten().collect()),
+            None => Streams::Connections(state.streams.drain(..).flatten().collect()),
+        };
+        drop(state);
+        answers.give(begin, Ok(Answer::Done));
+        Some(streams)
+    }
+
+    /// Those that connect when it is time; none where the flow was stopped before.
+    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>, EngineError> {
+        process::sharpen_timers();
+        match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
+            true => streams::connect(&self.order, to, patience).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn incomplete(&self, missing: usize) -> EngineError {
+        let count = self.order.streams as usize;
+        EngineError::Deadline(format!(
+            "{} of {count} connections came within {}; a NAT or firewall may hold so many back",
+            count - missing,
+            Nanos::from(ARRIVAL_DEADLINE)
+        ))
+    }
+
+    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer, EngineError> {
+        match (streams, self.order.role) {
+            (Streams::Connections(streams), Role::Receive) => {
+                let plan = self.receive_plan(streams.len());
+                let patience = stall::patience(plan.interval, self.order.pacing_bps);
+                let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
+                match received {
+                    // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
+                    Err(EngineError::Silence { within }) if !self.is_session() => {
+                        Ok(Answer::Received(nothing_within(within, &self.order)))
+                    }
+                    received => received.map(Answer::Received),
+                }
+            }
+            (Streams::Connections(streams), Role::Send) => {
+                let plan = self.send_plan(streams.len());
+                let pacing_bps = plan.rate_bps.filter(|_| self.order.pacing_bps.is_some());
+                let patience = stall::patience(plan.interval, pacing_bps);
+                let sent = self.guard(meter, patience, |stop| send::over(streams, &plan, stop, meter))?;
+                Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
+            }
+            (Streams::Datagrams(streams), Role::Receive) => {
+                crew::keep_to_listed(self.order.cpus.as_ref())?;
+                let first = match self.order.source {
+                    StreamSource::Listen { patience, .. } => patience,
+                    _ => PATIENCE,
+                };
+                let plan = datagrams::receive_plan(&self.order, first);
+                let rate_bps = self.order.datagrams.as_ref().and_then(|datagrams| datagrams.rate_bps);
+                let patience = stall::patience(plan.interval, rate_bps);
+                let received =
+                    self.guard(meter, patience, |stop| datagram::receive::over(streams, &plan, stop, meter));
+                received.map(Answer::Received)
+            }
+            (Streams::Datagrams(streams), Role::Send) => {
+                crew::keep_to_listed(self.order.cpus.as_ref())?;
+                let plan = datagrams::send_plan(&self.order, &streams);
+                datagram::send::over(streams, &plan, &self.stop, meter).map(Answer::Sent)
+            }
+        }
+    }
+
+    /// Ends the work of a client's flow that stands still. Between hosts of one owner a path may be as bad as it likes.
+    fn guard<T>(
+        &self,
+        meter: &Meter,
+        longest: Nanos,
+        work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        match self.is_session() {
+            true => stall::guard(meter, &self.stop, longest, work),
+            false => work(&self.stop),
+        }
+    }
+
+    fn is_session(&self) -> bool {
+        self.order.source.is_session()
+    }
+
+    fn receive_plan(&self, streams: usize) -> ReceivePlan {
+        let order = &self.order;
+        let is_autotuned = order.window_bytes.is_none() && order.socket_buffer_bytes.is_none();
+        ReceivePlan {
+            duration: order.duration,
+            omit: order.omit,
+            interval: order.interval,
+            patience: if self.is_session() { PATIENCE } else { order.duration },
+            window_bytes: self.window(),
+            coalesce: self.is_session() && is_autotuned,
+            check: order.check_payload,
+            crew: self.crew(streams),
+        }
+    }
+
+    fn send_plan(&self, streams: usize) -> SendPlan {
+        let order = &self.order;
+        let patience = match order.source {
+            StreamSource::Connect { patience, .. } => patience,
+            _ => PATIENCE,
+        };
+        SendPlan {
+            length_bytes: order.length_bytes,
+            longest: order.duration + patience,
+            bytes: order.bytes,
+            rate_bps: self.stream_rate(streams),
+            whole_writes: false,
+            interval: order.interval,
+            zerocopy: order.zerocopy,
+            patterned: order.check_payload,
+            crew: self.crew(streams),
+        }
+    }
+
+    /// A thread for each stream of a client; one where hosts share the machine.
+    fn crew(&self, streams: usize) -> Crew {
+        match self.is_session() {
+            true => Crew::listed(streams, self.order.cpus.as_ref()),
+            false => Crew::alone(),
+        }
+    }
+
+    /// What each of so many streams is held to: what was asked for, and no more than its share of what the server may send.
+    fn stream_rate(&self, streams: usize) -> Option<u64> {
+        let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
+        self.order.pacing_bps.into_iter().chain(granted).min()
+    }
+
+    /// Waits for a condition, the deadline, or the session's end, whichever is first.
+    fn wait(&self, deadline: Duration, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let until = Instant::now() + deadline;
+        let mut state = self.state();
+        while !done(&state) && !state.abandoned {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome of a flow of which no byte came.
+fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
+    let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
+    Received {
+        duration_ns: duration.as_ns(),
+        counted_from: Mark { at_ns: order.omit.as_ns(), bytes: 0 },
+        stream_bytes: vec![0; order.streams as usize],
+        samples: vec![ends(0), ends(duration.as_ns())],
+        ended: EndReason::Silence,
+        ..Default::default()
+    }
+}

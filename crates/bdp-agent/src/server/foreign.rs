@@ -1,0 +1,74 @@
+//! What the server speaks besides its own protocol: each claims connections by their first bytes, and may have ports of its
+//! own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bdp_flow::error::EngineError;
+use bdp_sys::echo::Way;
+use bdp_wire::stranger::Stranger;
+
+use super::ServerState;
+use super::waiting::Arrived;
+
+/// What a protocol says of the first bytes of a connection that are none of bdp's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// They may begin one of its connections; so many have to be there before it is known.
+    Unfinished {
+        /// How many.
+        wanted: usize,
+    },
+    /// They are its own, and it takes the connection.
+    Whole,
+}
+
+/// One of them, with the sessions that it serves.
+pub trait ForeignProtocol: Send + Sync {
+    /// Takes the ports of its own, at the server's address.
+    fn bind(&mut self, _address: IpAddr) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Serves these on threads of its own until the server ends.
+    fn start(&self, _server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, EngineError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a connection to the server's port is its own, by what came of it; `None` where it is not.
+    fn claim(&self, _arrived: &[u8]) -> Option<Claim> {
+        None
+    }
+
+    /// Takes a connection that it claimed; never waits for it. `order` counts connections as they were let in.
+    fn take(&self, _server: &Arc<ServerState>, _connection: Arrived, _order: u64) {}
+
+    /// Takes a datagram that came to the server's port; false where it is none of its own.
+    fn take_datagram(&self, _server: &ServerState, _bytes: &[u8], _way: &Way) -> bool {
+        false
+    }
+
+    /// What to tell somebody of its clients who came to the server's port and is not served there.
+    fn way_in(&self, _stranger: Stranger) -> Option<String> {
+        None
+    }
+
+    /// Where it listens besides, once it is bound.
+    fn address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Whether it serves nobody.
+    fn is_idle(&self) -> bool;
+
+    /// Has its sessions end with the server.
+    fn hang_up(&self) {}
+}
+
+impl ServerState {
+    /// Who claims a connection that began so.
+    pub(super) fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
+        self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))
+    }
+}

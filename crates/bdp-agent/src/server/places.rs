@@ -1,0 +1,271 @@
+//! The places of a server, shared by its threads: taken by whoever is served, given back when that ends.
+//!
+//! Where none is left, whoever has one and does nothing with it goes for the next who comes, so that nobody keeps others
+//! out by saying nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bdp_sys::clock;
+
+use super::access::{Denied, Occupancy, PlaceLimits, origin};
+use super::waiting::oldest_of_most;
+
+/// How long the only one of an address that has not begun its work may keep its place from others.
+const TO_BEGIN_NS: u64 = 1_000_000_000;
+/// How long one that has may be silent, with nothing that runs, and still keep it.
+const SILENCE_NS: u64 = 5_000_000_000;
+/// Why one lost its place, for the log.
+pub const GAVE_WAY: &str = "it did nothing, and another wanted its place";
+
+/// How much of a server is taken.
+pub struct Places {
+    limits: PlaceLimits,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    occupancy: Occupancy,
+    next: u64,
+    /// By number, which grows: oldest first.
+    held: BTreeMap<u64, (IpAddr, Arc<Standing>)>,
+}
+
+/// What whoever has a place does with it.
+pub struct Standing {
+    since_ns: u64,
+    heard_ns: AtomicU64,
+    has_begun: AtomicBool,
+    streams: AtomicU32,
+    gave_way: AtomicBool,
+    /// Hung up where it gives way.
+    connection: Option<TcpStream>,
+}
+
+/// The place of a session; given back when this is dropped.
+pub struct Place {
+    places: Arc<Places>,
+    peer: IpAddr,
+    number: u64,
+    standing: Arc<Standing>,
+}
+
+/// The places of some streams; given back when this is dropped.
+pub struct StreamPlaces {
+    places: Arc<Places>,
+    peer: IpAddr,
+    streams: u32,
+    standing: Arc<Standing>,
+}
+
+impl Places {
+    /// None of them taken.
+    pub fn new(limits: PlaceLimits) -> Arc<Self> {
+        Arc::new(Self { limits, taken: Mutex::default() })
+    }
+
+    /// Takes a place for a session, of whatever protocol: somebody else's, who does nothing with it, where there is none
+    /// left. `connection` is what is hung up where this one has to give way in turn.
+    pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
+        let now_ns = clock::monotonic_ns();
+        let standing = Arc::new(Standing::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
+        let mut taken = self.taken();
+        if let Err(denied) = taken.occupancy.enter(peer, &self.limits) {
+            let (address, silent) = taken.give_way(&denied, peer, now_ns).ok_or(denied)?;
+            taken.occupancy.leave(address);
+            silent.give_way();
+            taken.occupancy.enter(peer, &self.limits)?;
+        }
+        let number = taken.next;
+        taken.next += 1;
+        taken.held.insert(number, (peer, Arc::clone(&standing)));
+        Ok(Place { places: Arc::clone(self), peer, number, standing })
+    }
+
+    /// Whether no session more can be served.
+    pub fn is_full(&self) -> bool {
+        let taken = self.taken();
+        taken.occupancy.sessions() >= self.limits.sessions
+            && taken.idle(clock::monotonic_ns(), |_| true).is_none()
+    }
+
+    /// Most sessions at once.
+    pub fn sessions(&self) -> u32 {
+        self.limits.sessions
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// Who gives way to a session of this address that was denied for want of a place.
+    fn give_way(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Standing>)> {
+        let number = match denied {
+            Denied::Full { .. } => self.idle(now_ns, |_| true),
+            Denied::AddressFull { .. } => self.idle(now_ns, |address| origin(address) == origin(peer)),
+            _ => None,
+        }?;
+        self.held.remove(&number)
+    }
+
+    /// One that does nothing with its place, of the address that has most of them.
+    fn idle(&self, now_ns: u64, counts: impl Fn(IpAddr) -> bool) -> Option<u64> {
+        let held = || self.held.iter().filter(|(_, (address, _))| counts(*address));
+        let mut beginners: HashMap<IpAddr, u32> = HashMap::new();
+        for (_, (address, _)) in held().filter(|(_, (_, standing))| !standing.has_begun()) {
+            *beginners.entry(origin(*address)).or_default() += 1;
+        }
+        let is_idle = |address: IpAddr, standing: &Standing| {
+            let others = beginners.get(&origin(address)).is_some_and(|&beginners| beginners > 1);
+            standing.is_silent(now_ns) || !standing.has_begun() && others
+        };
+        let idle = held().filter(|(_, (address, standing))| is_idle(*address, standing));
+        oldest_of_most(idle.map(|(&number, (address, _))| (number, *address)))
+    }
+}
+
+impl Standing {
+    fn new(now_ns: u64, connection: Option<TcpStream>) -> Self {
+        Self {
+            since_ns: now_ns,
+            heard_ns: AtomicU64::new(now_ns),
+            has_begun: AtomicBool::new(false),
+            streams: AtomicU32::new(0),
+            gave_way: AtomicBool::new(false),
+            connection,
+        }
+    }
+
+    /// Notes that it has begun its work, or goes on with it.
+    pub fn note_heard(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+    }
+
+    /// Whether its place is another's.
+    pub fn gave_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has said nothing for so long that others come first.
+    fn is_silent(&self, now_ns: u64) -> bool {
+        if !self.has_begun() {
+            return now_ns.saturating_sub(self.since_ns) >= TO_BEGIN_NS;
+        }
+        let silent_ns = now_ns.saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+        self.streams.load(Ordering::Relaxed) == 0 && silent_ns >= SILENCE_NS
+    }
+
+    /// Its own thread notices, and ends.
+    fn give_way(&self) {
+        self.gave_way.store(true, Ordering::Relaxed);
+        if let Some(connection) = &self.connection {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Place {
+    /// What is done with it.
+    pub fn standing(&self) -> &Arc<Standing> {
+        &self.standing
+    }
+
+    /// Takes places for streams of this session, all or none.
+    pub fn take_streams(&self, streams: u32) -> Result<StreamPlaces, Denied> {
+        self.places.taken().occupancy.take_streams(self.peer, streams, &self.places.limits)?;
+        self.standing.streams.fetch_add(streams, Ordering::Relaxed);
+        let standing = Arc::clone(&self.standing);
+        Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, standing })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        // Whoever gave way has none any more.
+        if taken.held.remove(&self.number).is_some() {
+            taken.occupancy.leave(self.peer);
+        }
+    }
+}
+
+impl Drop for StreamPlaces {
+    fn drop(&mut self) {
+        self.standing.streams.fetch_sub(self.streams, Ordering::Relaxed);
+        self.standing.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        self.places.taken().occupancy.give_streams(self.peer, self.streams);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Who would give way, of places by the address of their holder, when it came, when it was heard and whether it has
+    /// streams that run.
+    fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
+        let mut taken = Taken::default();
+        for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
+            let standing = Standing::new(since_ns, None);
+            if let Some(heard_ns) = heard_ns {
+                standing.has_begun.store(true, Ordering::Relaxed);
+                standing.heard_ns.store(heard_ns, Ordering::Relaxed);
+            }
+            standing.streams.store(u32::from(runs), Ordering::Relaxed);
+            taken.held.insert(number as u64, (address.parse().unwrap(), Arc::new(standing)));
+        }
+        taken.idle(now_ns, |_| true)
+    }
+
+    #[test]
+    fn who_does_nothing_gives_way_and_nobody_else() {
+        let (one, other) = ("192.0.2.1", "192.0.2.2");
+        assert_eq!(idle(&[], SECOND), None);
+        // What runs stays, however long it is silent, and so does who was heard lately.
+        assert_eq!(idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 94 * SECOND), None);
+        assert_eq!(
+            idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 95 * SECOND),
+            Some(1)
+        );
+        // One that comes has a second to begin; of two of an address the first goes at once.
+        assert_eq!(idle(&[(one, 0, None, false)], SECOND - 1), None);
+        assert_eq!(idle(&[(one, 0, None, false)], SECOND), Some(0));
+        assert_eq!(
+            idle(&[(other, 0, None, false), (one, 1, None, false), (one, 2, None, false)], 3),
+            Some(1)
+        );
+        // Streams that are asked for and never come are no work.
+        assert_eq!(idle(&[(one, 0, None, true)], SECOND), Some(0));
+    }
+
+    #[test]
+    fn a_place_that_was_given_up_is_not_given_back_twice() {
+        let limits = PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 9 };
+        let places = Places::new(limits);
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let first = places.enter(address, None).unwrap();
+        let second = places.enter(address, None).unwrap();
+        assert!(!places.is_full());
+        let third = places.enter(address, None).unwrap();
+        assert!(first.standing().gave_way() && !second.standing().gave_way());
+        drop(first);
+        second.standing().note_heard();
+        third.standing().note_heard();
+        assert!(places.is_full());
+        assert!(matches!(places.enter(address, None), Err(Denied::Full { sessions: 2 })));
+        drop((second, third));
+        assert!(!places.is_full() && places.taken().held.is_empty());
+    }
+}

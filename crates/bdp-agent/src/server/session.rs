@@ -1,0 +1,281 @@
+//! One client's session: reads its requests until it leaves.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_model::units::{Nanos, format_bps};
+use bdp_sys::socket;
+use bdp_wire::control::{Answer, FlowOrder, Numbered, Request, Role};
+use bdp_wire::datagram::Opening;
+use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
+use bdp_wire::frame::{self, FrameError};
+use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Ticket};
+
+use super::access::Denied;
+use super::counters::Counters;
+use super::flow::Terms;
+use super::places::{GAVE_WAY, Place, Standing};
+use super::{Event, ServerState, datagrams};
+use crate::agent::{Agent, Rights};
+use crate::answers::Answers;
+use bdp_flow::error::EngineError;
+use bdp_flow::session::deadline::Until;
+
+/// How long a client may ask nothing, beyond the time that its flows take.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Flows of one session that have not been collected.
+const MOST_FLOWS: usize = 4;
+/// Probe connections of one session.
+const MOST_PROBES: usize = 4;
+/// Longest interval, omit and write that are taken.
+const LONGEST_INTERVAL: Nanos = Nanos::secs(3600);
+const SHORTEST_INTERVAL: Nanos = Nanos::millis(1);
+const LONGEST_WRITE: u64 = 64 << 20;
+
+/// A session, shared by its own thread, its flows' and the one that lets connections in.
+pub(super) struct Session {
+    key: Key,
+    number: u32,
+    peer: SocketAddr,
+    limits: Limits,
+    counters: Arc<Counters>,
+    began: Instant,
+    /// For hanging up.
+    control: TcpStream,
+    agent: Agent,
+    probes: Mutex<Vec<TcpStream>>,
+    over: AtomicBool,
+    /// Given back when the session is over.
+    place: Mutex<Option<Place>>,
+    standing: Arc<Standing>,
+}
+
+impl Session {
+    /// Registers a session, if there is room for it.
+    pub(super) fn begin(
+        shared: &ServerState,
+        key: Key,
+        control: &TcpStream,
+        peer: SocketAddr,
+        bdp: &str,
+    ) -> Result<Arc<Self>, Refusal> {
+        let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
+        let place = shared.places.enter(peer.ip(), Some(control))?;
+        let mut sessions = shared.sessions();
+        if shared.is_ending() {
+            return Err(Refusal::Ending);
+        }
+        let session = Arc::new(Self {
+            key,
+            number: shared.next_number(),
+            peer,
+            limits: shared.options.limits,
+            counters: Arc::clone(&shared.counters),
+            began: Instant::now(),
+            control: control.try_clone().map_err(other)?,
+            agent: Agent::new(
+                Rights::Session,
+                Answers::new(control.try_clone().map_err(other)?),
+                control.local_addr().map_or(shared.options.listen.ip(), |local| local.ip()),
+            ),
+            probes: Mutex::default(),
+            over: AtomicBool::new(false),
+            standing: Arc::clone(place.standing()),
+            place: Mutex::new(Some(place)),
+        });
+        sessions.insert(key, Arc::clone(&session));
+        drop(sessions);
+        // What a client says of itself is for people to read.
+        let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
+        shared.tell(&Event::Began { session: session.number, peer, program: format!("bdp {bdp}") });
+        Ok(session)
+    }
+
+    /// Answers the client until it leaves, falls silent, or the server ends.
+    pub(super) fn serve(&self, shared: &ServerState, stream: TcpStream) {
+        let mut flows = 0;
+        let why = loop {
+            let patience = SILENCE + self.agent.longest_flow().to_duration();
+            let mut reader = Until::new(&stream, patience);
+            match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
+                Ok(Numbered { id, body }) => {
+                    self.standing.note_heard();
+                    self.carry_out(id, body, &mut flows);
+                }
+                Err(_) if self.standing.gave_way() => break Some(GAVE_WAY.to_owned()),
+                Err(_) if self.agent.answers().why_given_up().is_some() => {
+                    break self.agent.answers().why_given_up();
+                }
+                Err(FrameError::Closed) if shared.is_ending() => break Some("the server ends".to_owned()),
+                Err(FrameError::Closed) if self.agent.flows_under_way() > 0 => {
+                    break Some("the client left while a flow ran".to_owned());
+                }
+                Err(FrameError::Closed) => break None,
+                Err(FrameError::Silent) => break Some(format!("silent for {}", Nanos::from(patience))),
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        self.close();
+        shared.sessions().remove(&self.key);
+        drop(self.place().take());
+        shared.tell(&Event::Ended {
+            session: self.number,
+            peer: self.peer,
+            took: Nanos::from(self.began.elapsed()),
+            flows,
+            why,
+        });
+        if shared.options.once {
+            shared.end();
+        }
+    }
+
+    fn carry_out(&self, id: u64, request: Request, flows: &mut u32) {
+        let Request::Prepare(order) = request else { return self.agent.carry_out(id, request) };
+        let answer = self.prepare(*order);
+        *flows += u32::from(answer.is_ok());
+        self.agent.answers().give(id, answer);
+    }
+
+    fn prepare(&self, mut order: FlowOrder) -> Result<Answer, EngineError> {
+        self.check(&order).map_err(EngineError::Refused)?;
+        datagrams::grant(&mut order, self.limits.rate).map_err(EngineError::Refused)?;
+        if self.agent.flows_under_way() >= MOST_FLOWS {
+            return Err(EngineError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
+        }
+        let refused = |denied: Denied| EngineError::Refused(denied.to_string());
+        let places = match &*self.place() {
+            Some(place) => place.take_streams(order.streams).map_err(refused)?,
+            None => return Err(EngineError::Refused("the session is over".to_owned())),
+        };
+        let counters = Arc::clone(&self.counters);
+        self.agent.prepare(order, Terms { rate: self.limits.rate, counters, places: Some(places) })
+    }
+
+    /// Holds an order against what the server grants and what can be done at all.
+    fn check(&self, order: &FlowOrder) -> Result<(), String> {
+        let Limits { duration, streams, .. } = self.limits;
+        if order.duration > duration {
+            return Err(format!(
+                "{} were asked for, and it grants {duration} a flow (--max-duration there)",
+                order.duration
+            ));
+        }
+        if order.streams > streams {
+            return Err(format!(
+                "{} streams were asked for, and it grants {streams} (--max-streams there)",
+                order.streams
+            ));
+        }
+        if let (Some(rate), Some(granted), Role::Receive) = (order.pacing_bps, self.limits.rate, order.role)
+            && rate.saturating_mul(u64::from(order.streams)) > granted.as_bps()
+        {
+            let asked = format_bps(rate as f64 * f64::from(order.streams));
+            return Err(format!("{asked} were asked for, and it grants {granted} a flow (--max-rate there)"));
+        }
+        if order.interval < SHORTEST_INTERVAL
+            || order.duration.as_ns() / order.interval.as_ns() > MOST_SAMPLES
+        {
+            return Err(format!("it keeps {MOST_SAMPLES} samples of a flow at most; set a longer interval"));
+        }
+        if let (Some(name), Role::Send) = (&order.congestion, order.role) {
+            socket::check_congestion(name).map_err(|e| e.to_string())?;
+        }
+        let whole = order.streams > 0
+            && order.length_bytes > 0
+            && order.length_bytes <= LONGEST_WRITE
+            && order.interval <= LONGEST_INTERVAL
+            && order.omit <= order.duration
+            && order.dscp.is_none_or(|dscp| dscp < 64);
+        if whole { Ok(()) } else { Err("the flow's order is out of range".to_owned()) }
+    }
+
+    /// Takes a stream in for its flow.
+    pub(super) fn take_stream(&self, ticket: &Ticket, stream: TcpStream) -> Result<(), String> {
+        let flow = self.agent.flow(ticket.flow);
+        flow.ok_or_else(|| format!("session {} has no flow {}", self.number, ticket.flow))?
+            .take_stream(ticket.stream, stream)
+    }
+
+    /// Takes a stream of datagrams in for its flow, between two addresses of which the client's is proven.
+    pub(super) fn take_datagrams(
+        &self,
+        opening: &Opening,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) -> Result<(), String> {
+        let flow = self.agent.flow(opening.flow);
+        flow.ok_or_else(|| format!("session {} has no flow {}", self.number, opening.flow))?
+            .take_datagrams(opening, local, peer)
+    }
+
+    /// Answers probes on a connection of their own, where datagrams do not come through.
+    pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
+        stream.set_nonblocking(false).map_err(|e| e.to_string())?;
+        let (key, standing) = (self.key, Arc::clone(&self.standing));
+        self.answer_on(stream, move |stream| echo(stream, key, &standing))
+    }
+
+    /// Sends messages of so many bytes back, each with the times of its arrival and return.
+    pub(super) fn answer_echoes_on(&self, stream: TcpStream, length: u32) -> Result<(), String> {
+        let length = length as usize;
+        if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
+            return Err(format!("messages of {length} bytes are not sent back"));
+        }
+        let (key, standing) = (self.key, Arc::clone(&self.standing));
+        self.answer_on(stream, move |stream| super::echo::answer_on(stream, key, length, &standing))
+    }
+
+    fn answer_on(
+        &self,
+        stream: TcpStream,
+        answer: impl FnOnce(&TcpStream) + Send + 'static,
+    ) -> Result<(), String> {
+        let told = |e: std::io::Error| e.to_string();
+        stream.set_nodelay(true).map_err(told)?;
+        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
+            return Err(format!("session {} has its probe connections", self.number));
+        }
+        probes.push(stream.try_clone().map_err(told)?);
+        bdp_flow::worker::start(move || answer(&stream)).map(drop).map_err(|e| e.to_string())
+    }
+
+    /// Notes that its client does something: its place is not for others.
+    pub(super) fn note_heard(&self) {
+        self.standing.note_heard();
+    }
+
+    /// Makes the session's thread notice that the server ends.
+    pub(super) fn hang_up(&self) {
+        let _ = self.control.shutdown(Shutdown::Both);
+    }
+
+    fn close(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.hang_up();
+        self.agent.abandon();
+        for probe in self.probes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = probe.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends each probe of this session back, until the connection ends.
+fn echo(mut stream: &TcpStream, key: Key, standing: &Standing) {
+    let mut room = [0; PROBE_BYTES];
+    while stream.read_exact(&mut room).is_ok() {
+        standing.note_heard();
+        if Probe::decode(&room).is_none_or(|probe| probe.key != key) || stream.write_all(&room).is_err() {
+            break;
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,79 @@
+//! Whoever begins with nothing that is served at a port: counted by protocol, and logged with what to do about it.
+
+use std::net::SocketAddr;
+
+use bdp_wire::stranger::Stranger;
+
+use super::{Event, Reason, ServerState};
+
+/// The ports that connections come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// The server's own.
+    Own,
+    /// One of another protocol.
+    Foreign,
+}
+
+impl ServerState {
+    /// Counts and logs somebody whose first bytes are of no protocol that this port serves.
+    pub fn refuse_stranger(&self, port: Port, peer: SocketAddr, arrived: &[u8]) {
+        let stranger = Stranger::of(arrived);
+        let seen = legible(arrived);
+        let why = match (stranger.protocol(), self.port_of(stranger, port)) {
+            (Some(protocol), Some(way)) => format!("it speaks {protocol} ({seen}); {way}"),
+            (Some(protocol), None) => {
+                format!("it speaks {protocol} ({seen}), which this server does not serve")
+            }
+            (None, _) => format!("it begins with no protocol that is served at this port ({seen})"),
+        };
+        self.count_and_tell(stranger, peer, why);
+    }
+
+    /// Counts and logs somebody who did not say in time what the connection is for.
+    pub fn drop_stranger(&self, peer: SocketAddr, arrived: &[u8]) {
+        let why = match arrived {
+            [] => "it connected and said nothing".to_owned(),
+            _ => format!("it sent {} and no more", begin(arrived)),
+        };
+        self.count_and_tell(Stranger::of(arrived), peer, why);
+    }
+
+    /// Counts a connection that ended before it was known what it is for, and logs it where any byte came: others are checks of
+    /// the port, `bdp ping` among them.
+    pub fn note_stranger_left(&self, peer: SocketAddr, arrived: &[u8]) {
+        if arrived.is_empty() {
+            return self.counters.note_stranger(Stranger::Closed);
+        }
+        let why = format!("it sent {} and left", begin(arrived));
+        self.count_and_tell(Stranger::of(arrived), peer, why);
+    }
+
+    fn count_and_tell(&self, stranger: Stranger, peer: SocketAddr, why: String) {
+        self.counters.note_stranger(stranger);
+        self.counters.give_reason(Reason::Protocol);
+        self.tell(&Event::TurnedAway { peer, why });
+    }
+
+    /// Where somebody would be served who came to this port.
+    fn port_of(&self, stranger: Stranger, port: Port) -> Option<String> {
+        match port {
+            Port::Own => self.foreign.iter().find_map(|protocol| protocol.way_in(stranger)),
+            Port::Foreign => matches!(stranger, Stranger::Bdp | Stranger::Iperf3)
+                .then(|| format!("it is served on port {}", self.port)),
+        }
+    }
+}
+
+/// How many bytes came, and the first of them.
+fn begin(arrived: &[u8]) -> String {
+    let bytes = if arrived.len() == 1 { "byte" } else { "bytes" };
+    format!("{} {bytes} ({})", arrived.len(), legible(arrived))
+}
+
+/// The first bytes of another protocol as a reader can take them.
+fn legible(bytes: &[u8]) -> String {
+    let text: String =
+        bytes.iter().take(8).map(|&b| if b.is_ascii_graphic() { b as char } else { '.' }).collect();
+    format!("'{text}'")
+}

@@ -1,0 +1,216 @@
+//! Lets connections in at a port: reads what each begins with, never waiting for any, until it is known what it is for.
+//! Where too many have not said it, the oldest of the address that has most of them goes, so that nobody has all places.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::socket;
+
+use super::ServerState;
+use super::access::origin;
+use bdp_flow::error::EngineError;
+
+/// Longest wait before deadlines and the server's end are looked at.
+const CHECK_NS: u64 = 250_000_000;
+/// Tokens of the poll that are no connection.
+const LISTENER: u64 = 0;
+const WAKER: u64 = 1;
+
+/// Who looks at what connections begin with.
+pub trait Doorkeeper {
+    /// How long one may take to say what it is for.
+    const PATIENCE: Duration;
+    /// How many may not have said it.
+    const MOST: usize;
+
+    /// How many bytes have to be there before more is known, given those that are; none where it is known what the
+    /// connection is for.
+    fn wanted(&self, arrived: &[u8]) -> Option<usize>;
+
+    /// Takes one in that has said what it is for. `order` counts connections as they were let in.
+    fn take(&self, connection: Arrived, order: u64);
+
+    /// One is dropped that has not said it in time; `arrived` is as far as it came.
+    fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]);
+
+    /// One ended before it had said it.
+    fn note_end(&self, peer: SocketAddr, arrived: &[u8]);
+
+    /// So many have not said it; called some times a second.
+    fn note_waiting(&self, connections: usize);
+}
+
+/// A connection, and what came of it so far.
+pub struct Arrived {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Whose it is.
+    pub peer: SocketAddr,
+    /// What was read of it.
+    pub bytes: Vec<u8>,
+}
+
+/// Keeps the door until the server ends.
+pub fn keep(
+    listener: &TcpListener,
+    keeper: &impl Doorkeeper,
+    shared: &ServerState,
+) -> Result<(), EngineError> {
+    let poll = Poll::new()?;
+    poll.add(listener, LISTENER, Interest::Read)?;
+    poll.add(&shared.waker, WAKER, Interest::Read)?;
+    let mut list =
+        List { poll, keeper, waiting: HashMap::new(), deadlines: BTreeMap::new(), next: WAKER + 1 };
+    let mut ready = Vec::new();
+    while !shared.is_ending() {
+        list.poll.wait(&mut ready, Some(CHECK_NS))?;
+        for &token in &ready {
+            match token {
+                LISTENER => list.accept(listener),
+                WAKER => shared.waker.clear(),
+                token => list.read(token),
+            }
+        }
+        list.drop_late();
+        keeper.note_waiting(list.waiting.len());
+    }
+    Ok(())
+}
+
+/// Connections that have yet to say what they are for.
+struct List<'a, K> {
+    poll: Poll,
+    keeper: &'a K,
+    waiting: HashMap<u64, Arrived>,
+    /// By their tokens, which grow as they come in: oldest first.
+    deadlines: BTreeMap<u64, Instant>,
+    next: u64,
+}
+
+impl<K: Doorkeeper> List<'_, K> {
+    fn accept(&mut self, listener: &TcpListener) {
+        loop {
+            match listener.accept() {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                // No descriptor left: somebody silent has to go. Without anybody to drop the others have to end first.
+                Err(_) => {
+                    if !self.drop_one() {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        if self.waiting.len() >= K::MOST {
+            self.drop_one();
+        }
+        let token = self.next;
+        self.next += 1;
+        if self.poll.add(&stream, token, Interest::Read).is_err() {
+            return;
+        }
+        self.waiting.insert(token, Arrived { stream, peer, bytes: Vec::new() });
+        self.deadlines.insert(token, Instant::now() + K::PATIENCE);
+        // What it is for has mostly come with it; only those that are silent then are kept waiting.
+        self.read(token);
+    }
+
+    /// Reads what has come of a connection's beginning, and no byte more.
+    fn read(&mut self, token: u64) {
+        let mut room = [0; 256];
+        while let Some(waiting) = self.waiting.get_mut(&token) {
+            let Some(wanted) = self.keeper.wanted(&waiting.bytes) else {
+                if let Some(arrived) = self.remove(token) {
+                    self.keeper.take(arrived, token);
+                }
+                return;
+            };
+            let missing = wanted.saturating_sub(waiting.bytes.len()).clamp(1, room.len());
+            match waiting.stream.read(&mut room[..missing]) {
+                Ok(length @ 1..) => waiting.bytes.extend_from_slice(&room[..length]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    if let Some(arrived) = self.remove(token) {
+                        self.keeper.note_end(arrived.peer, &arrived.bytes);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, token: u64) -> Option<Arrived> {
+        self.deadlines.remove(&token);
+        let arrived = self.waiting.remove(&token)?;
+        // A descriptor that can't be taken out leaves the poll when it is closed.
+        let _ = self.poll.remove(&arrived.stream);
+        Some(arrived)
+    }
+
+    /// Makes room. Whether there was anybody to drop.
+    fn drop_one(&mut self) -> bool {
+        let held = self.waiting.iter().map(|(&token, arrived)| (token, arrived.peer.ip()));
+        let Some(token) = oldest_of_most(held) else { return false };
+        self.drop_silent(token);
+        true
+    }
+
+    /// Drops one, unless what it is for came meanwhile.
+    fn drop_silent(&mut self, token: u64) {
+        self.read(token);
+        if let Some(Arrived { stream, peer, bytes }) = self.remove(token) {
+            socket::close_hard(stream);
+            self.keeper.drop_silent(peer, &bytes);
+        }
+    }
+
+    fn drop_late(&mut self) {
+        let now = Instant::now();
+        while let Some((&token, _)) = self.deadlines.first_key_value().filter(|&(_, &until)| now >= until) {
+            self.drop_silent(token);
+        }
+    }
+}
+
+/// Of places that are held, each by its number, which grows, and its address: the oldest one of the address that has
+/// most of them.
+pub fn oldest_of_most(held: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> {
+    let mut of: HashMap<IpAddr, (usize, u64)> = HashMap::new();
+    for (number, address) in held {
+        let (count, oldest) = of.entry(origin(address)).or_insert((0, number));
+        *count += 1;
+        *oldest = number.min(*oldest);
+    }
+    // Of two that have as many, the one that has held one for longer.
+    let most = of.into_values().max_by_key(|&(count, oldest)| (count, std::cmp::Reverse(oldest)));
+    most.map(|(_, oldest)| oldest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_whoever_holds_most_goes() {
+        let held = |list: &[(u64, &str)]| {
+            oldest_of_most(list.iter().map(|&(number, address)| (number, address.parse().unwrap())))
+        };
+        assert_eq!(held(&[]), None);
+        assert_eq!(held(&[(5, "192.0.2.1"), (3, "192.0.2.2")]), Some(3));
+        assert_eq!(held(&[(1, "192.0.2.1"), (3, "192.0.2.2"), (2, "192.0.2.2")]), Some(2));
+        // A network's worth of addresses is one host's to choose from.
+        assert_eq!(held(&[(1, "192.0.2.1"), (3, "2001:db8::1"), (4, "2001:db8::ffff:2")]), Some(3));
+    }
+}

@@ -1,0 +1,148 @@
+//! Work on a flow that goes on behind whoever leads the test: on a thread of its own, with what it has moved to look at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bdp_sys::tcp_info::TcpInfo;
+
+use crate::error::EngineError;
+use crate::meter::Meter;
+
+/// The work, before it starts, while it goes on and until it is asked what it came to. Dropped, it is ended and waited for.
+pub struct Background<T> {
+    stop: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+    work: Option<JoinHandle<Result<T, EngineError>>>,
+    shown: u64,
+    shown_streams: Vec<u64>,
+}
+
+/// What a flow has moved between two moments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// All its streams together.
+    pub bytes: u64,
+    /// Each of them, in order; empty where that is not told.
+    pub streams: Vec<u64>,
+}
+
+impl<T> Default for Background<T> {
+    fn default() -> Self {
+        Self {
+            stop: Arc::default(),
+            failed: Arc::default(),
+            meter: Arc::default(),
+            work: None,
+            shown: 0,
+            shown_streams: Vec::new(),
+        }
+    }
+}
+
+impl<T: Send + 'static> Background<T> {
+    /// Starts it. It sees when it is to end, and shows what it has moved.
+    pub fn start(
+        &mut self,
+        work: impl FnOnce(&AtomicBool, &Meter) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let (stop, failed) = (Arc::clone(&self.stop), Arc::clone(&self.failed));
+        let meter = Arc::clone(&self.meter);
+        self.work = Some(crate::worker::start(move || {
+            let outcome = work(&stop, &meter);
+            failed.store(outcome.is_err(), Ordering::Relaxed);
+            outcome
+        })?);
+        Ok(())
+    }
+}
+
+impl<T> Background<T> {
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.meter.bytes()
+    }
+
+    /// When the last byte was read, by the monotonic clock; 0 before the end, and where none was.
+    pub fn last_byte_ns(&self) -> u64 {
+        self.meter.last_byte_ns()
+    }
+
+    /// Bytes since this was asked last. Where those of the streams are told they are their sum, both being of one instant.
+    pub fn moved_since(&mut self) -> Passed {
+        let now = self.meter.streams();
+        if now.is_empty() {
+            let now = self.meter.bytes();
+            let bytes = now.saturating_sub(self.shown);
+            self.shown = self.shown.max(now);
+            return Passed { bytes, streams: Vec::new() };
+        }
+        self.shown_streams.resize(now.len(), 0);
+        let moved = |(now, shown): (u64, &mut u64)| {
+            // Of a connection that was reset the kernel tells zeros.
+            let since = now.saturating_sub(*shown);
+            *shown += since;
+            since
+        };
+        let streams: Vec<u64> = now.into_iter().zip(&mut self.shown_streams).map(moved).collect();
+        let bytes = streams.iter().sum();
+        self.shown += bytes;
+        Passed { bytes, streams }
+    }
+
+    /// What the kernel tells of each stream that is sent from here.
+    pub fn sender_infos(&self) -> Vec<TcpInfo> {
+        self.meter.infos()
+    }
+
+    /// Whether nothing goes on, or no more.
+    pub fn is_finished(&self) -> bool {
+        self.work.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether it could not be carried out; [`Background::finish`] tells why.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Ends it, as of now.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for its end.
+    pub fn finish(&mut self) -> Result<T, EngineError> {
+        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
+        work.join().unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))
+    }
+}
+
+impl<T> Drop for Background<T> {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(work) = self.work.take() {
+            let _ = work.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_is_what_its_streams_moved() {
+        let mut work = Background::<()>::default();
+        work.meter.set(500);
+        assert_eq!(work.moved_since(), Passed { bytes: 500, streams: Vec::new() });
+        // A total of a later moment than the streams' bytes is not that of the same line.
+        work.meter.set(2000);
+        work.meter.set_streams([300, 400]);
+        assert_eq!(work.moved_since(), Passed { bytes: 700, streams: vec![300, 400] });
+        work.meter.set_streams([0, 450]);
+        assert_eq!(work.moved_since(), Passed { bytes: 50, streams: vec![0, 50] });
+        work.meter.set_streams([310, 450]);
+        assert_eq!(work.moved_since(), Passed { bytes: 10, streams: vec![10, 0] });
+    }
+}

@@ -1,0 +1,492 @@
+//! The receiving end: each stream on a thread of its own, told apart by numbers; one more takes the samples.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bdp_model::arrivals::{Arrival, Arrivals, Jitter, Transits};
+use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::record::ReceiverSample;
+use bdp_model::units::Nanos;
+use bdp_sys::udp::{self, Train, TrainReceiver};
+use bdp_sys::{clock, process, socket};
+use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
+
+use super::{CHECK, Layout, Stream, StreamTally};
+use crate::effort::Busiest;
+use crate::error::EngineError;
+use crate::meter::Meter;
+use crate::worker::Worker;
+
+/// How long after a mark of the end datagrams that are missing are waited for: longer than a queue holds them back that let
+/// the mark through.
+const LATE_DATAGRAMS_NS: u64 = 300_000_000;
+/// How long a stream is silent past its duration until it counts as ended though no mark of that came.
+const SILENT_NS: u64 = 1_500_000_000;
+/// How long past its duration a stream may go on at all.
+const OVERTIME_NS: u64 = 15_000_000_000;
+/// From one look at the two clocks to the next.
+const CLOCKS_NS: u64 = 100_000_000;
+/// Longest sleep of the thread that takes samples.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// What a receiver does with its streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatagramReceivePlan {
+    /// How long the sender sends, since the first datagram.
+    pub duration: Nanos,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How long to wait for the first datagram.
+    pub patience: Nanos,
+}
+
+/// Reads until every stream has ended, or until `stop`. The meter shows payload bytes.
+pub fn over(
+    streams: Vec<Stream>,
+    plan: &DatagramReceivePlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<Received, EngineError> {
+    each_over(streams, plan, stop, meter).map(|(all, _)| all)
+}
+
+/// The same, with each stream's part, in order.
+pub fn each_over(
+    streams: Vec<Stream>,
+    plan: &DatagramReceivePlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Vec<StreamTally>), EngineError> {
+    let started = clock::monotonic_ns();
+    let cpu_before = process::cpu_time_ns();
+    let busiest = Busiest::default();
+    let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
+    let receive_buffer = streams.first().and_then(|s| socket::receive_buffer(&s.socket).ok());
+    let shared = Shared {
+        first_at_ns: AtomicU64::new(0),
+        bytes: streams.iter().map(|_| AtomicU64::new(0)).collect(),
+        deadline_ns: started + plan.patience.as_ns(),
+    };
+    let (done, samples) = std::thread::scope(|scope| {
+        let workers: Vec<_> = streams
+            .into_iter()
+            .zip(&shared.bytes)
+            .map(|(stream, bytes)| {
+                let (shared, busiest) = (&shared, &busiest);
+                let work = move || Reader::new(stream, plan, shared, bytes)?.run(stop);
+                Worker::start(scope, move || busiest.watch(work))
+            })
+            .collect();
+        let sampler = Sampler::new(plan, &shared, meter);
+        let samples = sampler.run(|| workers.iter().flatten().all(Worker::is_finished));
+        let done: Vec<Result<StreamReceived, EngineError>> =
+            workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
+        (done, samples)
+    });
+    let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };
+    let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
+    let (mut end, mut method, mut ended) = (0, ReceiveMethod::Unknown, EndReason::Duration);
+    let (mut tallies, mut end_of_all, mut any_open) = (Vec::new(), OpenEnd::default(), false);
+    for stream in done {
+        let stream = stream?;
+        tallies.push(stream.tally());
+        all.counts.merge(&stream.arrivals.counts());
+        all.dropped = all.dropped.zip(stream.dropped).map(|(a, b)| a + b);
+        end_of_all.numbered += stream.marked.unwrap_or(stream.arrivals.next());
+        end_of_all.dropped_at_most += stream.dropped_at_end.unwrap_or(0);
+        any_open |= stream.dropped_at_end.is_some();
+        all.stamped &= stream.stamped;
+        if stream.arrivals.received() > 1 {
+            jitter = Some(jitter.unwrap_or(0.0).max(stream.jitter.ns()));
+        }
+        transits.merge(stream.transits);
+        end = end.max(stream.ended_at_ns);
+        method = stream.method;
+        ended = if stream.ended == EndReason::Duration { ended } else { stream.ended };
+    }
+    let first = shared.first_at_ns.load(Ordering::Relaxed);
+    if first == 0 {
+        return Err(EngineError::Silence { within: plan.patience });
+    }
+    all.open_end = any_open.then_some(end_of_all);
+    all.jitter_ns = jitter.map(|ns| ns as u64);
+    all.transits = transits.summary();
+    let last = Mark { at_ns: end.saturating_sub(first), bytes: shared.total() };
+    let Samples { mut taken, counted_from, mut bytes_before, before } = samples;
+    // A machine that halted until the end has the reading before omit counted from, so that there is something to count.
+    let counted_from = match counted_from.filter(|from| from.at_ns < last.at_ns) {
+        None if last.at_ns > plan.omit.as_ns() && plan.omit > Nanos::ZERO => {
+            bytes_before = before.1;
+            bytes_before.resize(shared.bytes.len(), 0);
+            Some(before.0)
+        }
+        _ => counted_from,
+    };
+    // Those that were taken while late datagrams were waited for tell of no time in which any was sent.
+    taken.retain(|sample| sample.at_ns < last.at_ns);
+    taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
+    let elapsed = (clock::monotonic_ns() - started).max(1);
+    let stream_bytes: Vec<u64> = shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect();
+    let received = Received {
+        first_byte_at_ns: Some(first),
+        bytes: last.bytes,
+        duration_ns: last.at_ns,
+        counted_from: counted_from.unwrap_or(last),
+        stream_bytes: match counted_from {
+            Some(_) => stream_bytes.iter().zip(&bytes_before).map(|(now, before)| now - before).collect(),
+            None => vec![0; stream_bytes.len()],
+        },
+        samples: taken,
+        receive_buffer_bytes: receive_buffer.map(|b| b as u64),
+        cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+        thread_cpu: Some(busiest.share()),
+        method,
+        ended,
+        path_mtu,
+        datagrams: Some(all),
+        ..Default::default()
+    };
+    Ok((received, tallies))
+}
+
+/// What the streams' threads show the one that takes samples.
+struct Shared {
+    /// When the first datagram came; 0 before.
+    first_at_ns: AtomicU64,
+    bytes: Vec<AtomicU64>,
+    /// Until when a first datagram is waited for.
+    deadline_ns: u64,
+}
+
+impl Shared {
+    fn total(&self) -> u64 {
+        self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).sum()
+    }
+}
+
+struct Sampler<'a> {
+    plan: &'a DatagramReceivePlan,
+    shared: &'a Shared,
+    meter: &'a Meter,
+}
+
+#[derive(Default)]
+struct Samples {
+    taken: Vec<ReceiverSample>,
+    counted_from: Option<Mark>,
+    bytes_before: Vec<u64>,
+    /// The last reading before counting began, and the bytes of each stream at it.
+    before: (Mark, Vec<u64>),
+}
+
+impl<'a> Sampler<'a> {
+    fn new(plan: &'a DatagramReceivePlan, shared: &'a Shared, meter: &'a Meter) -> Self {
+        Self { plan, shared, meter }
+    }
+
+    fn run(&self, is_over: impl Fn() -> bool) -> Samples {
+        let interval = self.plan.interval.as_ns().max(1_000_000);
+        let omit = self.plan.omit.as_ns();
+        let mut samples = Samples::default();
+        let mut next = 0;
+        while !is_over() {
+            let first = self.shared.first_at_ns.load(Ordering::Relaxed);
+            if first == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            let at_ns = clock::monotonic_ns().saturating_sub(first);
+            let mark = Mark { at_ns, bytes: self.shared.total() };
+            self.meter.set(mark.bytes);
+            let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
+            self.meter.set_streams(each());
+            if at_ns < omit {
+                samples.before = (mark, each().collect());
+            } else if samples.counted_from.is_none() {
+                // Without omit counting begins with the first datagram.
+                let from = if omit == 0 { Mark::default() } else { mark };
+                samples.bytes_before = match omit {
+                    0 => vec![0; self.shared.bytes.len()],
+                    _ => each().collect(),
+                };
+                samples.counted_from = Some(from);
+            }
+            if at_ns >= next {
+                samples.taken.push(ReceiverSample { at_ns, bytes: mark.bytes, ..Default::default() });
+                next = at_ns - at_ns % interval + interval;
+            }
+            let until = if samples.counted_from.is_none() { next.min(omit) } else { next };
+            let wait = Duration::from_nanos(until.saturating_sub(at_ns).max(1)).min(LONGEST_SLEEP);
+            std::thread::sleep(wait);
+        }
+        // A flow may be over before this thread has looked once.
+        if samples.counted_from.is_none() && omit == 0 {
+            samples.counted_from = Some(Mark::default());
+            samples.bytes_before = vec![0; self.shared.bytes.len()];
+        }
+        samples
+    }
+}
+
+/// What one stream came to.
+struct StreamReceived {
+    arrivals: Arrivals,
+    /// How many there were, where a mark of the end told.
+    marked: Option<u64>,
+    omitted: Option<Omitted>,
+    jitter: Jitter,
+    transits: Transits,
+    dropped: Option<u64>,
+    /// Where no mark of the end came: how many the socket may have dropped after the last train.
+    dropped_at_end: Option<u64>,
+    stamped: bool,
+    ended_at_ns: u64,
+    ended: EndReason,
+    method: ReceiveMethod,
+}
+
+impl StreamReceived {
+    fn tally(&self) -> StreamTally {
+        let mut now = Omitted::of(&self.arrivals);
+        if let Some(sent) = self.marked {
+            now.missing += sent.saturating_sub(now.datagrams);
+            now.datagrams = sent;
+        }
+        // One that ended within the omit has nothing that counts.
+        let before = self.omitted.unwrap_or(now);
+        StreamTally {
+            datagrams: now.datagrams,
+            omitted: before.datagrams,
+            missing: now.missing,
+            omitted_missing: before.missing,
+            jitter_ns: self.jitter.ns(),
+        }
+    }
+}
+
+/// What had come of a stream when counting began.
+#[derive(Clone, Copy)]
+struct Omitted {
+    /// By the highest number.
+    datagrams: u64,
+    missing: u64,
+}
+
+impl Omitted {
+    fn of(arrivals: &Arrivals) -> Self {
+        let datagrams = arrivals.next();
+        Self { datagrams, missing: datagrams.saturating_sub(arrivals.received()) }
+    }
+}
+
+/// One stream on its thread.
+struct Reader<'a> {
+    receiver: TrainReceiver,
+    counted: Counted<'a>,
+}
+
+struct Counted<'a> {
+    plan: &'a DatagramReceivePlan,
+    shared: &'a Shared,
+    bytes: &'a AtomicU64,
+    layout: Layout,
+    arrivals: Arrivals,
+    omitted: Option<Omitted>,
+    jitter: Jitter,
+    transits: Transits,
+    /// Drops of the socket as the last train told of them, and the datagrams that were missing with them.
+    drops_seen: u32,
+    dropped: u64,
+    trains_of: u64,
+    /// How many were sent, once a mark of the end has come, and when that was.
+    last_mark: Option<(u64, u64)>,
+    last_data_ns: u64,
+    /// When the last train came, of whatever.
+    last_train_ns: u64,
+    clocks: Clocks,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        stream: Stream,
+        plan: &'a DatagramReceivePlan,
+        shared: &'a Shared,
+        bytes: &'a AtomicU64,
+    ) -> Result<Self, EngineError> {
+        let receiver = TrainReceiver::new(stream.socket, CHECK)?;
+        let counted = Counted {
+            plan,
+            shared,
+            bytes,
+            layout: stream.layout,
+            arrivals: Arrivals::default(),
+            omitted: None,
+            jitter: Jitter::default(),
+            transits: Transits::default(),
+            drops_seen: 0,
+            dropped: 0,
+            trains_of: 1,
+            last_mark: None,
+            last_data_ns: 0,
+            last_train_ns: 0,
+            clocks: Clocks::default(),
+        };
+        Ok(Self { receiver, counted })
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<StreamReceived, EngineError> {
+        process::sharpen_timers();
+        let counted = &mut self.counted;
+        let ended = loop {
+            let before = clock::monotonic_ns();
+            let read = self.receiver.receive(|train| counted.take(&train));
+            // A machine that halted has yet to read what lies there: as long as something does it is as late as when that came, and
+            // where nothing does, as when that was asked.
+            let now = match read {
+                Ok(()) => counted.last_train_ns,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => before,
+                // What an earlier datagram of ours met at the other end says nothing of those to come.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                    std::thread::sleep(CHECK);
+                    before
+                }
+                Err(e) => return Err(EngineError::io("receive a datagram")(e)),
+            };
+            if stop.load(Ordering::Relaxed) {
+                break EndReason::Stopped;
+            }
+            if counted.is_over(now) {
+                break EndReason::Duration;
+            }
+        };
+        let drops = self.receiver.drops();
+        let (dropped, dropped_at_end) = drops.map(|drops| self.counted.dropped_until(drops)).unzip();
+        let Counted { arrivals, omitted, jitter, transits, last_mark, last_data_ns, .. } = self.counted;
+        Ok(StreamReceived {
+            arrivals,
+            marked: last_mark.map(|(sent, _)| sent),
+            omitted,
+            jitter,
+            transits,
+            dropped,
+            dropped_at_end: dropped_at_end.flatten(),
+            stamped: self.receiver.is_stamped(),
+            ended_at_ns: last_mark.map_or(last_data_ns, |(_, at)| at.max(last_data_ns)),
+            ended,
+            method: match self.receiver.is_coalesced() {
+                true => ReceiveMethod::RecvmmsgGro,
+                false => ReceiveMethod::Recvmmsg,
+            },
+        })
+    }
+}
+
+impl Counted<'_> {
+    /// Counts what came together.
+    fn take(&mut self, train: &Train<'_>) {
+        let now = clock::monotonic_ns();
+        let arrived = self.clocks.monotonic(train.arrived_unix_ns, now);
+        self.begin_counting(arrived);
+        self.last_train_ns = arrived;
+        let (mut bytes, mut missing, mut any) = (0, 0, 0);
+        for datagram in train.bytes.chunks(train.datagram_bytes) {
+            let Some(header) = self.layout.read(datagram, self.arrivals.next()) else { continue };
+            if header.last {
+                self.last_mark.get_or_insert((header.number, arrived));
+                continue;
+            }
+            any += 1;
+            match self.arrivals.note(header.number) {
+                Arrival::New { gap } => {
+                    missing += gap;
+                    bytes += datagram.len() as u64;
+                }
+                Arrival::Reordered => bytes += datagram.len() as u64,
+                Arrival::Duplicate | Arrival::Stale => continue,
+            }
+            let transit = arrived.wrapping_sub(header.sent_ns) as i64;
+            self.jitter.note(transit);
+            self.transits.note(transit);
+        }
+        if any > 0 {
+            if self.last_data_ns == 0 {
+                let first = &self.shared.first_at_ns;
+                let _ = first.compare_exchange(0, arrived, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            self.last_data_ns = arrived;
+            self.trains_of = self.trains_of.max(any);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        // The kernel counts what it dropped before this train came: as many datagrams are missing here, or trains of them. What
+        // is missing before a mark of the end is known at the end.
+        if let Some(drops) = train.drops.filter(|_| any > 0) {
+            let more = u64::from(drops.wrapping_sub(self.drops_seen));
+            self.drops_seen = drops;
+            self.dropped += missing.min(more.saturating_mul(self.trains_of));
+        }
+    }
+
+    /// Notes what had come before the first train past the omit.
+    fn begin_counting(&mut self, arrived: u64) {
+        if self.omitted.is_none() {
+            let first = self.shared.first_at_ns.load(Ordering::Relaxed);
+            let omit = self.plan.omit.as_ns();
+            if omit == 0 || first > 0 && arrived >= first + omit {
+                self.omitted = Some(Omitted::of(&self.arrivals));
+            }
+        }
+    }
+
+    /// What this host dropped, given the socket's count at the end: what is missing after the last train included where a mark of the
+    /// end told how much that is, or else how much of it that may be.
+    fn dropped_until(&self, drops: u32) -> (u64, Option<u64>) {
+        let more = u64::from(drops.wrapping_sub(self.drops_seen)).saturating_mul(self.trains_of);
+        match self.last_mark {
+            Some((sent, _)) => (self.dropped + more.min(sent.saturating_sub(self.arrivals.next())), None),
+            None => (self.dropped, Some(more)),
+        }
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        let first = self.shared.first_at_ns.load(Ordering::Relaxed);
+        if first == 0 {
+            return now >= self.shared.deadline_ns;
+        }
+        if let Some((sent, at)) = self.last_mark {
+            let quiet_since = at.max(self.last_data_ns);
+            return self.arrivals.received() >= sent || now >= quiet_since + LATE_DATAGRAMS_NS;
+        }
+        let end = first + self.plan.duration.as_ns();
+        now >= end.max(self.last_data_ns) + SILENT_NS || now >= end + OVERTIME_NS
+    }
+}
+
+/// From the kernel's time of arrival, which is the wall clock's, to the monotonic clock.
+#[derive(Default)]
+struct Clocks {
+    looked_at_ns: u64,
+    /// Monotonic less wall clock.
+    ahead_ns: i64,
+}
+
+impl Clocks {
+    /// When a train came; now, where the kernel does not tell.
+    fn monotonic(&mut self, arrived_unix_ns: Option<u64>, now: u64) -> u64 {
+        let Some(arrived) = arrived_unix_ns else { return now };
+        if self.looked_at_ns == 0 || now - self.looked_at_ns >= CLOCKS_NS {
+            // The closest of some looks: one between which this thread was not running says nothing.
+            let looks = (0..3).map(|_| {
+                let (before, wall) = (clock::monotonic_ns(), clock::unix_ns());
+                let after = clock::monotonic_ns();
+                (after - before, (before + (after - before) / 2).wrapping_sub(wall) as i64)
+            });
+            self.ahead_ns = looks.min().map_or(0, |(_, ahead)| ahead);
+            self.looked_at_ns = now;
+        }
+        // Never after now: the two clocks are not slewed together to the nanosecond.
+        arrived.wrapping_add_signed(self.ahead_ns).min(now)
+    }
+}

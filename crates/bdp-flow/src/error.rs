@@ -1,0 +1,51 @@
+//! Why a workload could not be carried out.
+
+/// Why a workload could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The operating system refused.
+    #[error(transparent)]
+    Sys(#[from] bdp_sys::SysError),
+    /// The control stream failed.
+    #[error(transparent)]
+    Frame(#[from] bdp_wire::frame::FrameError),
+    /// A socket failed.
+    #[error("{operation}: {source}")]
+    Io {
+        /// What was attempted.
+        operation: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The agent could not do what it was asked.
+    #[error("{0}")]
+    Refused(String),
+    /// The agent answered something else than was asked.
+    #[error("the agent answered out of turn: {0}")]
+    OutOfTurn(String),
+    /// An agent ended before its work was done.
+    #[error("{0}")]
+    Ended(String),
+    /// The other end of a flow did not come in time.
+    #[error("{0}")]
+    Deadline(String),
+    /// Connections were made, and not a byte came over them.
+    #[error("no data came within {within}")]
+    Silence {
+        /// How long was waited.
+        within: bdp_model::units::Nanos,
+    },
+    /// A flow had begun, and then nothing moved any more.
+    #[error("nothing moved for {within}: the other end was stopped, or the path is down")]
+    Stalled {
+        /// For how long.
+        within: bdp_model::units::Nanos,
+    },
+}
+
+impl EngineError {
+    /// For `map_err` on a socket operation.
+    pub fn io(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { operation, source }
+    }
+}

@@ -1,0 +1,27 @@
+//! Workloads, probes and samples between two ends: threads, no async runtime.
+//!
+//! [`receive`] and [`send`] are bulk TCP, [`crew`] the threads of it, [`datagram`] is UDP, [`probe`] is the round trip beside
+//! it. [`session`] is what every client of a measurement has in common.
+#![forbid(unsafe_code)]
+
+pub mod background;
+mod coalesce;
+pub mod crew;
+pub mod datagram;
+pub mod disturbance;
+pub mod effort;
+pub mod error;
+pub mod handshakes;
+pub mod host;
+pub mod instrument;
+pub mod meter;
+mod outlet;
+pub mod pace;
+pub mod pause;
+pub mod probe;
+pub mod receive;
+pub mod send;
+pub mod session;
+pub mod spin;
+pub mod stall;
+pub mod worker;

@@ -1,0 +1,241 @@
+//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
+//! connections at a steady rate, each reset as soon as it stands.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bdp_model::scenario::ProbeKind;
+use bdp_sys::poll::wait_readable;
+use bdp_sys::socket::TcpOptions;
+use bdp_sys::{clock, process};
+use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
+use bdp_wire::probe::{PROBE_BYTES, Probe};
+
+use crate::error::EngineError;
+use crate::handshakes::{self, Handshakes};
+use crate::pause::{STOP_CHECK_NS, wait_until};
+
+/// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
+const PROBE_CONNECTIONS: usize = 128;
+
+/// Answers every datagram of a probe's size with itself, for as long as the process lives.
+pub fn echo(socket: &UdpSocket) {
+    process::sharpen_timers();
+    let mut room = [0; PROBE_BYTES];
+    loop {
+        match socket.recv_from(&mut room) {
+            // Same size back: nothing to gain for whoever forges a source.
+            Ok((PROBE_BYTES, from)) => drop(socket.send_to(&room, from)),
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // A refused datagram (ICMP) is reported here and concerns only its sender.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// A listener for connections that are probes.
+pub fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+    Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
+}
+
+/// Takes every connection, for as long as the process lives. The kernel answers the SYN by itself, so that when this
+/// thread runs does not count. Each is let go only when many later ones have come: the end that times it is to reset it,
+/// and a reset from here that came first would look like a refusal. Where that end's reset was lost, ours ends it.
+pub fn take(listener: &TcpListener) {
+    let mut taken = VecDeque::new();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if bdp_sys::socket::reset_on_close(&stream).is_ok() {
+                    taken.push_back(stream);
+                }
+                if taken.len() > PROBE_CONNECTIONS {
+                    taken.pop_front();
+                }
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Sends probes and collects their round trips until the order's end or until `stop`.
+pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+    process::sharpen_timers();
+    match order.kind {
+        ProbeKind::Udp => send_datagrams(order, stop),
+        ProbeKind::TcpConnect => connect(order, stop),
+    }
+}
+
+/// Connects at every interval, whatever became of the connections before. One that was refused, or not answered within the
+/// order's patience, counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the
+/// next, and as the three before another.
+fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+    let start = clock::monotonic_ns() + order.offset.as_ns();
+    let mut probes = Vec::new();
+    Handshakes::new(order.to, start, order.interval, order.duration, order.patience)
+        .run(stop, &mut |number, sample| handshakes::enter(&mut probes, number, sample))?;
+    Ok(Probed { probes, awaited_until_ns: clock::monotonic_ns() })
+}
+
+fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+    let any: SocketAddr = match order.to {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any).map_err(EngineError::io("bind probe"))?;
+    socket.connect(order.to).map_err(EngineError::io("connect probe"))?;
+    socket.set_nonblocking(true).map_err(EngineError::io("prepare probe"))?;
+    if !wait_until(clock::monotonic_ns() + order.offset.as_ns(), stop) {
+        return Ok(Probed::default());
+    }
+    let start = clock::monotonic_ns();
+    let interval = order.interval.as_ns().max(10_000);
+    let last_send = start + order.duration.as_ns();
+    let mut outcome = Probed::default();
+    let mut room = [0; PROBE_BYTES + 1];
+    let mut stopped_until = None;
+    loop {
+        let now = clock::monotonic_ns();
+        if stop.load(Ordering::Relaxed) {
+            // Those under way get as long as the slowest so far took.
+            let longest = outcome.round_trips_ns().max().unwrap_or(0);
+            stopped_until.get_or_insert(now + longest.min(order.patience.as_ns()));
+        }
+        let until = stopped_until.unwrap_or(last_send + order.patience.as_ns());
+        let next_send = start + outcome.sent() * interval;
+        let sending = stopped_until.is_none() && next_send < last_send;
+        if now >= until || !sending && outcome.probes.iter().all(|probe| probe.rtt_ns.is_some()) {
+            return Ok(Probed { awaited_until_ns: now, ..outcome });
+        }
+        if sending && now >= next_send {
+            let sent_at_ns = clock::monotonic_ns();
+            let probe = Probe { number: outcome.sent(), sent_at_ns }.encode();
+            outcome.probes.push(ProbeSample { sent_at_ns, rtt_ns: None, failed: false });
+            // A full queue or an unreachable peer shows as a probe without answer.
+            let _ = socket.send(&probe);
+            continue;
+        }
+        let wake = if sending { next_send } else { until };
+        // Bounded, so that a stop is seen.
+        let wait = wake.saturating_sub(now).clamp(1_000, STOP_CHECK_NS);
+        // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
+        let readable = wait_readable(socket.as_fd(), wait).map_err(EngineError::io("wait for a probe"))?;
+        if readable && let Ok(PROBE_BYTES) = socket.recv(&mut room) {
+            note(&mut outcome, &room[..PROBE_BYTES], clock::monotonic_ns());
+        }
+    }
+}
+
+/// Notes an answer: to a probe that was sent, by its number and its time, and the first to it.
+fn note(outcome: &mut Probed, answer: &[u8], arrived_ns: u64) {
+    let Some(Probe { number, sent_at_ns }) = Probe::decode(answer) else { return };
+    let probe = usize::try_from(number).ok().and_then(|number| outcome.probes.get_mut(number));
+    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, .. }) = probe
+        && *sent == sent_at_ns
+    {
+        *rtt = Some(arrived_ns.saturating_sub(sent_at_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::record::ProbeOutcome;
+    use bdp_model::units::Nanos;
+
+    use super::*;
+
+    fn order(kind: ProbeKind, to: SocketAddr) -> ProbeOrder {
+        ProbeOrder {
+            flow: 1,
+            kind,
+            to,
+            offset: Nanos::millis(2),
+            interval: Nanos::millis(1),
+            duration: Nanos::millis(20),
+            patience: Nanos::secs(5),
+        }
+    }
+
+    #[test]
+    fn every_probe_over_loopback_comes_back() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        std::thread::spawn(move || echo(&socket));
+        let before = clock::monotonic_ns();
+        let outcome = run(&order(ProbeKind::Udp, to), &AtomicBool::new(false)).unwrap();
+        assert_eq!(outcome.sent(), 20);
+        assert_eq!(outcome.round_trips_ns().count(), 20);
+        assert!(outcome.round_trips_ns().all(|r| r > 0));
+        let sent_at: Vec<u64> = outcome.probes.iter().map(|probe| probe.sent_at_ns).collect();
+        assert!(sent_at[0] >= before && sent_at.is_sorted(), "{sent_at:?}");
+        // The last is due 19 ms after the first, which may itself be late.
+        assert!(sent_at[19] - sent_at[0] >= 10_000_000, "{sent_at:?}");
+    }
+
+    #[test]
+    fn an_answer_counts_for_its_probe_and_once() {
+        let sent = |sent_at_ns| ProbeSample { sent_at_ns, rtt_ns: None, failed: false };
+        let mut outcome = Probed { probes: vec![sent(100), sent(200), sent(300)], awaited_until_ns: 0 };
+        let answer = |number: u64, sent_at_ns: u64| [number.to_be_bytes(), sent_at_ns.to_be_bytes()].concat();
+        // Out of order, a duplicate, a number that was never sent, a time that is not the probe's, and half an answer.
+        note(&mut outcome, &answer(2, 300), 350);
+        note(&mut outcome, &answer(2, 300), 390);
+        note(&mut outcome, &answer(3, 400), 450);
+        note(&mut outcome, &answer(1, 100), 450);
+        note(&mut outcome, &answer(0, 100)[..9], 450);
+        note(&mut outcome, &answer(0, 100), 500);
+        let round_trips: Vec<_> = outcome.probes.iter().map(|probe| probe.rtt_ns).collect();
+        assert_eq!(round_trips, [Some(400), None, Some(50)]);
+    }
+
+    #[test]
+    fn every_connection_over_loopback_is_answered() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to = listener.local_addr().unwrap();
+        std::thread::spawn(move || take(&listener));
+        let outcome = run(&order(ProbeKind::TcpConnect, to), &AtomicBool::new(false)).unwrap();
+        // A busy machine is late, and leaves no turn out.
+        assert_eq!((outcome.sent(), outcome.round_trips_ns().count()), (20, 20));
+        assert!(outcome.round_trips_ns().all(|r| r > 0));
+    }
+
+    #[test]
+    fn a_refused_connection_counts_as_sent_and_a_stop_ends_the_flow() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let outcome = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(false)).unwrap();
+        assert_eq!((outcome.sent(), outcome.round_trips_ns().count()), (20, 0));
+        assert!(outcome.probes.iter().all(|probe| probe.failed), "{outcome:?}");
+        let stopped = run(&order(ProbeKind::TcpConnect, closed), &AtomicBool::new(true)).unwrap();
+        assert_eq!(stopped.sent(), 0);
+    }
+
+    #[test]
+    fn a_probe_that_a_stop_leaves_without_an_answer_is_in_flight() {
+        // Bound, and never read: no answer comes.
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let order = ProbeOrder {
+            duration: Nanos::secs(3600),
+            patience: Nanos::secs(3600),
+            ..order(ProbeKind::Udp, silent.local_addr().unwrap())
+        };
+        let stop = AtomicBool::new(false);
+        let outcome = std::thread::scope(|scope| {
+            let probing = scope.spawn(|| run(&order, &stop).unwrap());
+            std::thread::sleep(Duration::from_millis(50));
+            stop.store(true, Ordering::Relaxed);
+            probing.join().unwrap()
+        });
+        let outcomes: Vec<ProbeOutcome> = outcome.outcomes(&(0..u64::MAX), order.patience).collect();
+        assert!(!outcomes.is_empty(), "{outcome:?}");
+        assert!(outcomes.iter().all(|&outcome| outcome == ProbeOutcome::InFlight), "{outcome:?}");
+        // Whoever waited as long as an answer can take knows that it was lost.
+        assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(|outcome| outcome == ProbeOutcome::Lost));
+    }
+}

@@ -1,0 +1,453 @@
+//! The receiving end of bulk TCP: each thread of the crew has its share of the streams in one poll loop. Bytes are counted as
+//! the application takes them out of the kernel, which it does without having them copied, unless each is to be checked.
+
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::payload::{PayloadCheck, WrongByte};
+use bdp_model::record::ReceiverSample;
+use bdp_model::units::Nanos;
+use bdp_sys::poll::{Interest, Poll, Waker};
+use bdp_sys::{clock, process, socket, tcp_info, window};
+use bdp_wire::control::{Mark, Received};
+use bdp_wire::pattern::Checker;
+
+use crate::coalesce::Coalescing;
+use crate::crew::Crew;
+use crate::effort::Busiest;
+use crate::error::EngineError;
+use crate::meter::Meter;
+use crate::pause::STOP_CHECK_NS;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 1 << 20;
+/// The same where every byte is looked at: what a processor keeps near it.
+const CHECKED_READ_BYTES: usize = 256 << 10;
+/// From one count of all streams' bytes to the next, at least.
+const LOOK_NS: u64 = 20_000_000;
+/// The token of the leader's wake-up.
+const WAKE: u64 = u64::MAX;
+/// From one look at the windows to the next, for each stream; and the longest time for all of them.
+const HOLD_NS: u64 = 2_000_000;
+const LONGEST_HOLD_NS: u64 = 200_000_000;
+
+/// What a receiver does with its streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivePlan {
+    /// Ends after this time since the first byte.
+    pub duration: Nanos,
+    /// Beginning that does not count.
+    pub omit: Nanos,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How long to wait for the first byte.
+    pub patience: Nanos,
+    /// Window that is held on the wire of each stream ([`window::hold`]).
+    pub window_bytes: Option<u32>,
+    /// Whether bytes of fast streams may come together before they are read, where no window is set by buffers.
+    pub coalesce: bool,
+    /// Whether every byte is held against [`bdp_wire::pattern`], for which it has to be copied.
+    pub check: bool,
+    /// Who reads.
+    pub crew: Crew,
+}
+
+/// Reads connected streams until the plan's duration has passed since the first byte, until all have closed, or until
+/// `stop`. Ending closes the connections, with a reset where the sender still sends. The meter shows bytes read.
+pub fn over(
+    streams: Vec<TcpStream>,
+    plan: &ReceivePlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<Received, EngineError> {
+    let flow = Flow {
+        plan,
+        meter,
+        read: streams.iter().map(|_| Count::default()).collect(),
+        first_byte_ns: AtomicU64::new(0),
+        last_byte_ns: AtomicU64::new(0),
+        open: AtomicUsize::new(streams.len()),
+        last_end: Mutex::new((0, EndReason::Closed)),
+        check: Mutex::default(),
+        over: AtomicBool::new(false),
+        wake: Waker::new()?,
+        streams,
+    };
+    let busiest = Busiest::default();
+    let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
+    let follow = |share| {
+        let mut share = Share::new(&flow, share)?;
+        while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
+            share.tend(clock::monotonic_ns());
+            share.turn(STOP_CHECK_NS)?;
+        }
+        share.leave();
+        Ok(())
+    };
+    let follow = |share| busiest.watch(|| follow(share));
+    let mut received = plan.crew.run(flow.streams.len(), &flow.over, lead, follow)?;
+    received.thread_cpu = Some(busiest.share());
+    meter.set_last_byte(flow.last_byte_ns.load(Ordering::Relaxed));
+    received.check = plan.check.then(|| *flow.check.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(received)
+}
+
+/// What the threads of one flow share.
+struct Flow<'a> {
+    plan: &'a ReceivePlan,
+    meter: &'a Meter,
+    streams: Vec<TcpStream>,
+    /// Bytes of each stream so far.
+    read: Vec<Count>,
+    /// When the first byte of any was read; 0 before.
+    first_byte_ns: AtomicU64,
+    /// When the last byte of any was read, once all threads have left; 0 before.
+    last_byte_ns: AtomicU64,
+    /// Streams that have not ended.
+    open: AtomicUsize,
+    /// When and how the last stream that ended did.
+    last_end: Mutex<(u64, EndReason)>,
+    check: Mutex<PayloadCheck>,
+    over: AtomicBool,
+    /// Wakes the leader at the first byte and when the last stream has ended.
+    wake: Waker,
+}
+
+/// A count that one thread sets; in a cache line of its own, so that the threads do not take it from each other.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Count(AtomicU64);
+
+impl Flow<'_> {
+    fn first_byte(&self) -> Option<u64> {
+        Some(self.first_byte_ns.load(Ordering::Relaxed)).filter(|&at| at > 0)
+    }
+
+    fn note_first_byte(&self) {
+        if self.first_byte().is_none() {
+            let now = clock::monotonic_ns().max(1);
+            if self.first_byte_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                self.wake.wake();
+            }
+        }
+    }
+
+    /// Bytes of each stream so far.
+    fn bytes(&self) -> Vec<u64> {
+        self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// The streams of one thread.
+struct Share<'a> {
+    flow: &'a Flow<'a>,
+    range: Range<usize>,
+    streams: &'a [TcpStream],
+    poll: Poll,
+    open: usize,
+    /// Whether bytes were read since the clock was looked at last, and when that was the case last.
+    has_read: bool,
+    last_byte_ns: u64,
+    coalescing: Option<Coalescing>,
+    checkers: Vec<Checker>,
+    /// What the window is held by.
+    clamp: Option<u32>,
+    /// When the window is looked at again.
+    next_hold: u64,
+    room: Vec<u8>,
+    ready: Vec<u64>,
+}
+
+impl<'a> Share<'a> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
+        let poll = Poll::new()?;
+        let streams = &flow.streams[range.clone()];
+        for (token, stream) in range.clone().zip(streams) {
+            stream.set_nonblocking(true).map_err(EngineError::io("receive"))?;
+            poll.add(stream, token as u64, Interest::Read)?;
+        }
+        let plan = flow.plan;
+        let checked = if plan.check { range.clone() } else { 0..0 };
+        Ok(Self {
+            clamp: plan
+                .window_bytes
+                .zip(streams.first())
+                .map(|(window, stream)| window::clamp_for(stream, window)),
+            next_hold: 0,
+            coalescing: plan.coalesce.then(|| Coalescing::new(streams.len())),
+            checkers: checked.map(|i| Checker::new(u32::try_from(i).unwrap_or(u32::MAX))).collect(),
+            room: vec![0; if plan.check { CHECKED_READ_BYTES } else { READ_BYTES }],
+            ready: Vec::new(),
+            open: streams.len(),
+            has_read: false,
+            last_byte_ns: 0,
+            flow,
+            range,
+            streams,
+            poll,
+        })
+    }
+
+    /// Sees to windows and marks.
+    fn tend(&mut self, now: u64) {
+        self.note_read(now);
+        self.hold_window(now);
+        if let Some(coalescing) = &mut self.coalescing {
+            let read = &self.flow.read[self.range.clone()];
+            coalescing.fit(now, self.streams, read.iter().map(|count| count.0.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Notes when bytes were read: once for all that one wait gave, since reading the clock each time would cost.
+    fn note_read(&mut self, now: u64) {
+        if std::mem::take(&mut self.has_read) {
+            self.last_byte_ns = now;
+        }
+    }
+
+    /// Sees to it that the kernel has not widened the window again.
+    fn hold_window(&mut self, now: u64) {
+        let Some(clamp) = self.clamp else { return };
+        if now < self.next_hold {
+            return;
+        }
+        self.next_hold = now + (self.streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
+        for stream in self.streams {
+            // Where the kernel refuses, the window that the sender saw tells.
+            let _ = window::hold(stream, clamp);
+        }
+    }
+
+    /// Waits for bytes, and takes them.
+    fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.poll.wait(&mut ready, Some(wait_ns))?;
+        for &token in &ready {
+            if token == WAKE {
+                self.flow.wake.clear();
+            } else {
+                self.read_once(token as usize)?;
+            }
+        }
+        self.ready = ready;
+        Ok(())
+    }
+
+    /// Reads a stream once. Its end takes it out of the loop.
+    fn read_once(&mut self, index: usize) -> Result<(), EngineError> {
+        let place = index - self.range.start;
+        let Some(mut stream) = self.streams.get(place) else { return Ok(()) };
+        let got = match self.checkers.get_mut(place) {
+            None => socket::discard(stream, &mut self.room),
+            Some(checker) => {
+                stream.read(&mut self.room).inspect(|&length| checker.check(&self.room[..length]))
+            }
+        };
+        let ended = match got {
+            Ok(0) => EndReason::Closed,
+            Ok(length) => {
+                self.flow.read[index].0.fetch_add(length as u64, Ordering::Relaxed);
+                self.has_read = true;
+                self.flow.note_first_byte();
+                return Ok(());
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => EndReason::Reset,
+            Err(e) => return Err(EngineError::io("read")(e)),
+        };
+        self.poll.remove(stream)?;
+        self.open -= 1;
+        *self.flow.last_end.lock().unwrap_or_else(PoisonError::into_inner) = (clock::monotonic_ns(), ended);
+        if self.flow.open.fetch_sub(1, Ordering::Release) == 1 {
+            self.flow.wake.wake();
+        }
+        Ok(())
+    }
+
+    /// Hands over what was found wrong, and when it last read.
+    fn leave(&mut self) {
+        self.note_read(clock::monotonic_ns());
+        self.flow.last_byte_ns.fetch_max(self.last_byte_ns, Ordering::Relaxed);
+        for (index, checker) in self.range.clone().zip(&self.checkers) {
+            let first_wrong = checker.first_wrong().map(|offset| WrongByte { stream: index as u32, offset });
+            let found = PayloadCheck {
+                checked_bytes: checker.checked_bytes(),
+                wrong_bytes: checker.wrong_bytes(),
+                first_wrong,
+            };
+            let mut check = self.flow.check.lock().unwrap_or_else(PoisonError::into_inner);
+            *check = check.and(found);
+        }
+    }
+}
+
+/// The leader's own: its share, and the readings of all streams.
+struct Leading<'a> {
+    flow: &'a Flow<'a>,
+    share: Share<'a>,
+    counted_from: Option<Mark>,
+    /// Bytes of each stream when counting began, and at the last look.
+    read_before: Vec<u64>,
+    read: Vec<u64>,
+    samples: Vec<ReceiverSample>,
+    /// Of the first stream.
+    window_scaling: Option<bool>,
+    ended: EndReason,
+}
+
+impl<'a> Leading<'a> {
+    fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
+        Self {
+            share,
+            counted_from: None,
+            read_before: vec![0; flow.streams.len()],
+            read: Vec::new(),
+            samples: Vec::new(),
+            window_scaling: None,
+            ended: EndReason::Duration,
+            flow,
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<Received, EngineError> {
+        let (flow, plan) = (self.flow, self.flow.plan);
+        self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
+        let started = clock::monotonic_ns();
+        let cpu_before = process::cpu_time_ns();
+        let mut next_sample = 0;
+        let mut last = Mark::default();
+        while flow.open.load(Ordering::Acquire) > 0 {
+            let now = clock::monotonic_ns();
+            self.share.tend(now);
+            let stopped = stop.load(Ordering::Relaxed) || flow.over.load(Ordering::Relaxed);
+            if let Some(first) = flow.first_byte() {
+                let at_ns = now.saturating_sub(first);
+                let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
+                let over = at_ns >= plan.duration.as_ns();
+                let sampled = at_ns >= next_sample || over;
+                let before = begins.then(|| (last, self.read.clone()));
+                // Of a thousand streams a look is not for nothing.
+                if begins || sampled || stopped || at_ns - last.at_ns >= LOOK_NS {
+                    last = self.mark(at_ns);
+                }
+                match before {
+                    // Without omit it is the first read that counting begins with.
+                    Some(_) if plan.omit == Nanos::ZERO => {
+                        self.count_from(Mark { at_ns: 0, ..last }, self.read.clone());
+                    }
+                    Some((mark, read)) if over => self.count_from(mark, read),
+                    Some(_) => self.count_from(last, self.read.clone()),
+                    None => {}
+                }
+                if sampled {
+                    self.sample(last);
+                    next_sample = at_ns - at_ns % self.interval() + self.interval();
+                }
+                if over {
+                    break;
+                }
+            } else if now - started >= plan.patience.as_ns() {
+                return Err(EngineError::Silence { within: plan.patience });
+            }
+            if stopped {
+                self.ended = EndReason::Stopped;
+                break;
+            }
+            let wait = flow.first_byte().map_or(STOP_CHECK_NS, |first| {
+                let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
+                let until = next_sample.min(mark).min(plan.duration.as_ns());
+                // Whoever looks at the meter waits for the last bytes of a volume.
+                let unmarked = self.share.last_byte_ns > first + last.at_ns;
+                (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
+            });
+            self.share.turn(wait)?;
+        }
+        if flow.open.load(Ordering::Acquire) == 0 {
+            let (at, ended) = flow.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.ended = ended;
+            if let Some(first) = flow.first_byte() {
+                let (mark, read) = (last, self.read.clone());
+                last = self.mark(at.saturating_sub(first).max(last.at_ns));
+                self.sample(last);
+                if self.counted_from.is_none() && plan.omit > Nanos::ZERO && last.at_ns > plan.omit.as_ns() {
+                    self.count_from(mark, read);
+                }
+            }
+        }
+        self.share.leave();
+        let elapsed = (clock::monotonic_ns() - started).max(1);
+        let info = flow.streams.first().and_then(|s| tcp_info::read(s).ok());
+        Ok(Received {
+            first_byte_at_ns: flow.first_byte(),
+            bytes: last.bytes,
+            duration_ns: last.at_ns,
+            counted_from: self.counted_from.unwrap_or(last),
+            stream_bytes: self.stream_bytes(),
+            samples: self.samples,
+            receive_buffer_bytes: flow
+                .streams
+                .first()
+                .and_then(|s| socket::receive_buffer(s).ok())
+                .map(|b| b as u64),
+            cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            thread_cpu: None,
+            window_scaling: self.window_scaling.or(info.and_then(|info| info.window_scaling)),
+            method: if plan.check { ReceiveMethod::Read } else { ReceiveMethod::Truncate },
+            threads: u32::try_from(plan.crew.threads()).ok(),
+            check: None,
+            ended: self.ended,
+            path_mtu: info.and_then(|info| info.pmtu),
+            datagrams: None,
+        })
+    }
+
+    /// Looks how far all streams are.
+    fn mark(&mut self, at_ns: u64) -> Mark {
+        self.read = self.flow.bytes();
+        let bytes = self.read.iter().sum();
+        self.flow.meter.set(bytes);
+        self.flow.meter.set_streams(self.read.iter().copied());
+        Mark { at_ns, bytes }
+    }
+
+    /// Has counting begin at this moment, until when so much had come of each stream: the first reading past omit, or, on a machine
+    /// that halted until the end, the one before, so that there is something to count. Where it began is told.
+    fn count_from(&mut self, mark: Mark, read: Vec<u64>) {
+        self.counted_from = Some(mark);
+        if !read.is_empty() {
+            self.read_before = read;
+        }
+    }
+
+    fn stream_bytes(&self) -> Vec<u64> {
+        if self.read.is_empty() {
+            return vec![0; self.flow.streams.len()];
+        }
+        self.read.iter().zip(&self.read_before).map(|(now, before)| now - before).collect()
+    }
+
+    fn interval(&self) -> u64 {
+        self.flow.plan.interval.as_ns().max(1_000_000)
+    }
+
+    /// Notes a moment with what `TCP_INFO` says at it.
+    fn sample(&mut self, at: Mark) {
+        let mut sample = ReceiverSample { at_ns: at.at_ns, bytes: at.bytes, ..Default::default() };
+        for (i, stream) in self.flow.streams.iter().enumerate() {
+            let Ok(info) = tcp_info::read(stream) else { continue };
+            if let Some(count) = info.rcv_out_of_order {
+                *sample.out_of_order.get_or_insert(0) += u64::from(count);
+            }
+            if i == 0 {
+                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
+                // A socket that was reset has forgotten it.
+                self.window_scaling = self.window_scaling.or(info.window_scaling);
+            }
+        }
+        self.samples.push(sample);
+    }
+}

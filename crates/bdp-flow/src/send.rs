@@ -1,0 +1,473 @@
+//! The sending end of bulk TCP: each thread of the crew has its share of the streams in one poll loop, and the leader reads
+//! `TCP_INFO` of all as it goes.
+
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use bdp_model::method::SendMethod;
+use bdp_model::payload::Zerocopy;
+use bdp_model::record::SenderSample;
+use bdp_model::units::Nanos;
+use bdp_sys::payload::{Method, Payload};
+use bdp_sys::poll::{Interest, Poll, Waker};
+use bdp_sys::tcp_info::{self, TcpInfo};
+use bdp_sys::{clock, process, socket};
+use bdp_wire::control::Sent;
+
+use crate::crew::Crew;
+use crate::effort::Busiest;
+use crate::error::EngineError;
+use crate::meter::Meter;
+use crate::outlet::Outlet;
+use crate::pace::Pace;
+use crate::pause::STOP_CHECK_NS;
+
+/// Largest buffer for one write.
+const LONGEST_WRITE: u64 = 64 << 20;
+/// Writes to one stream before the others have their turn.
+const TURN: u32 = 16;
+/// The token of the leader's wake-up.
+const WAKE: u64 = u64::MAX;
+
+/// What a sender does with its streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SendPlan {
+    /// Bytes of one write.
+    pub length_bytes: u64,
+    /// Ends, at the latest, after this time since the start; the receiver ends a flow earlier.
+    pub longest: Nanos,
+    /// Ends after so many bytes in total, and closes.
+    pub bytes: Option<u64>,
+    /// Rate that each stream is held to, bit/s of payload: by the kernel, and a low one by when bytes are given to it, too.
+    pub rate_bps: Option<u64>,
+    /// Whether a low rate is kept by whole writes, for a receiver that counts by them; the lowest by these alone, since the kernel
+    /// would spread each over all the time until the next.
+    pub whole_writes: bool,
+    /// From one sample to the next.
+    pub interval: Nanos,
+    /// How bytes are given to the kernel.
+    pub zerocopy: Zerocopy,
+    /// Whether they are those that a receiver can check, [`bdp_wire::pattern`]; such bytes are always copied.
+    pub patterned: bool,
+    /// Who sends.
+    pub crew: Crew,
+}
+
+/// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.
+/// The meter shows bytes acknowledged, as of the last sample.
+pub fn over(
+    streams: Vec<TcpStream>,
+    plan: &SendPlan,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<Sent, EngineError> {
+    let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
+    let pace = plan
+        .rate_bps
+        .and_then(|rate_bps| Pace::of(rate_bps, clock::monotonic_ns(), length, plan.whole_writes));
+    let alone = plan.whole_writes && pace.is_some_and(|pace| pace.is_coarse());
+    if let Some(rate_bps) = plan.rate_bps.filter(|_| !alone) {
+        streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
+    }
+    let flow = Flow {
+        plan,
+        meter,
+        payload: Payload::new(
+            length,
+            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len(), pace.is_some()) },
+        )?,
+        pace,
+        left: plan.bytes.map(AtomicU64::new),
+        written: AtomicU64::new(0),
+        open: AtomicUsize::new(streams.len()),
+        completed: AtomicU64::new(0),
+        copied: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        wake: Waker::new()?,
+        streams,
+    };
+    let busiest = Busiest::default();
+    let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
+    let follow = |share| {
+        let mut share = Share::new(&flow, share)?;
+        while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
+            share.turn(STOP_CHECK_NS)?;
+        }
+        share.leave();
+        Ok(())
+    };
+    let follow = |share| busiest.watch(|| follow(share));
+    let mut sent = plan.crew.run(flow.streams.len(), &flow.over, lead, follow)?;
+    sent.thread_cpu = Some(busiest.share());
+    sent.bytes = flow.written.load(Ordering::Relaxed);
+    sent.method = flow.method();
+    Ok(sent)
+}
+
+fn method(asked: Zerocopy, streams: usize, paced: bool) -> Method {
+    match asked {
+        Zerocopy::Off => Method::Write,
+        // Few bytes at a time are copied sooner than handed over.
+        Zerocopy::Auto if paced => Method::Write,
+        Zerocopy::Auto => Method::quickest(streams),
+        Zerocopy::Sendfile => Method::Sendfile,
+        Zerocopy::Splice => Method::Splice,
+        Zerocopy::Msg => Method::ZeroCopy,
+    }
+}
+
+/// What the threads of one flow share.
+struct Flow<'a> {
+    plan: &'a SendPlan,
+    meter: &'a Meter,
+    streams: Vec<TcpStream>,
+    payload: Payload,
+    /// How each stream begins that is given its bytes when they are due.
+    pace: Option<Pace>,
+    /// Bytes that nobody has taken yet, where a number of them is to be sent.
+    left: Option<AtomicU64>,
+    written: AtomicU64,
+    /// Streams that still send.
+    open: AtomicUsize,
+    /// Sends by reference of which the kernel told that they are done, and those that it copied.
+    completed: AtomicU64,
+    copied: AtomicU64,
+    over: AtomicBool,
+    /// Wakes the leader when the last stream has closed.
+    wake: Waker,
+}
+
+impl Flow<'_> {
+    /// Takes up to `length` of the bytes that are left.
+    fn take(&self, length: usize) -> usize {
+        let Some(left) = &self.left else { return length };
+        let mut taken = 0;
+        // The closure never declines.
+        let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            taken = left.min(length as u64);
+            Some(left - taken)
+        });
+        taken as usize
+    }
+
+    fn give_back(&self, bytes: usize) {
+        if let Some(left) = &self.left {
+            left.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn method(&self) -> SendMethod {
+        let (completed, copied) =
+            (self.completed.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
+        // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
+        match self.payload.method() {
+            Method::Write => SendMethod::Write,
+            Method::Sendfile => SendMethod::Sendfile,
+            Method::Splice => SendMethod::Splice,
+            Method::ZeroCopy => SendMethod::ZeroCopy { copied: copied * 2 > completed },
+        }
+    }
+}
+
+/// How a stream ended.
+enum End {
+    /// All that it was to send has been written.
+    Through,
+    /// The receiver ended it.
+    Ended,
+}
+
+/// The streams of one thread.
+struct Share<'a> {
+    flow: &'a Flow<'a>,
+    first: usize,
+    poll: Poll,
+    /// `None` of a stream that has ended.
+    outlets: Vec<Option<Outlet<'a>>>,
+    open: usize,
+    /// Of streams that are given their bytes when they are due; empty where all are given at once.
+    paced: Vec<Paced>,
+    /// For bytes of the pattern.
+    room: Vec<u8>,
+    ready: Vec<u64>,
+}
+
+/// A stream that is given its bytes when they are due.
+struct Paced {
+    pace: Pace,
+    /// Whether the kernel takes none at present: the poll loop waits until it does, and for no other.
+    is_full: bool,
+}
+
+impl<'a> Share<'a> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
+        let poll = Poll::new()?;
+        let first = range.start;
+        let mut outlets = Vec::new();
+        for index in range.clone() {
+            let stream = &flow.streams[index];
+            stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
+            if flow.pace.is_none() {
+                poll.add(stream, index as u64, Interest::Write)?;
+            }
+            outlets.push(Some(if flow.plan.patterned {
+                Outlet::patterned(u32::try_from(index).unwrap_or(u32::MAX))
+            } else {
+                Outlet::Same(flow.payload.writer(stream)?)
+            }));
+        }
+        let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
+        let paced = range.filter_map(|_| flow.pace).map(|pace| Paced { pace, is_full: false }).collect();
+        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, room, ready: Vec::new() })
+    }
+
+    /// Waits for streams that take more, and writes to them.
+    fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+        let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
+        let mut ready = std::mem::take(&mut self.ready);
+        self.poll.wait(&mut ready, Some(wait_ns))?;
+        for &token in &ready {
+            if token == WAKE {
+                self.flow.wake.clear();
+            } else if let Some(paced) = self.paced.get_mut(token as usize - self.first) {
+                paced.is_full = false;
+                self.poll.remove(&self.flow.streams[token as usize])?;
+            } else {
+                self.write_turn(token as usize)?;
+            }
+        }
+        self.ready = ready;
+        Ok(())
+    }
+
+    /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
+    fn write_due(&mut self) -> Result<Option<u64>, EngineError> {
+        let mut next_ns = None;
+        for place in 0..self.paced.len() {
+            let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;
+            let is_due = self.paced[place].pace.due_ns() <= clock::monotonic_ns();
+            if is_due && waits(self) {
+                self.write_turn(self.first + place)?;
+            }
+            if waits(self) {
+                let due_ns = self.paced[place].pace.due_ns();
+                next_ns = Some(next_ns.map_or(due_ns, |next: u64| next.min(due_ns)));
+            }
+        }
+        let now = clock::monotonic_ns();
+        Ok(next_ns.map(|next_ns| next_ns.saturating_sub(now)))
+    }
+
+    /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
+    fn write_turn(&mut self, index: usize) -> Result<(), EngineError> {
+        let Some(stream) = self.flow.streams.get(index) else { return Ok(()) };
+        let place = index - self.first;
+        let Some(Some(outlet)) = self.outlets.get_mut(place) else { return Ok(()) };
+        let mut written = 0;
+        let mut end = None;
+        let mut paced = self.paced.get_mut(place);
+        let mut allowed = paced.as_mut().map(|paced| paced.pace.allowed(clock::monotonic_ns()));
+        let mut is_full = false;
+        for _ in 0..TURN {
+            if allowed == Some(0) {
+                break;
+            }
+            let length = self.flow.take(self.flow.payload.length().min(allowed.unwrap_or(usize::MAX)));
+            let done = match length {
+                0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
+                _ => outlet.send(stream, length, &mut self.room).map(Some),
+            };
+            self.flow.give_back(length - done.as_ref().map_or(0, |sent| sent.unwrap_or(0)).min(length));
+            match done {
+                Ok(Some(0)) if length == 0 => {
+                    is_full = true;
+                    break;
+                }
+                Ok(Some(accepted)) => {
+                    written += accepted as u64;
+                    allowed = allowed.map(|allowed| allowed.saturating_sub(accepted));
+                }
+                Ok(None) => {
+                    end = Some(End::Through);
+                    break;
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    is_full = true;
+                    break;
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                    end = Some(End::Ended);
+                    break;
+                }
+                Err(e) => return Err(EngineError::io("write")(e)),
+            }
+        }
+        self.flow.written.fetch_add(written, Ordering::Relaxed);
+        if let Some(paced) = paced {
+            paced.pace.give(written as usize);
+            if is_full && end.is_none() {
+                paced.is_full = true;
+                self.poll.add(stream, index as u64, Interest::Write)?;
+            }
+        }
+        match end {
+            None => Ok(()),
+            Some(End::Ended) => self.close(place),
+            Some(End::Through) => {
+                self.close(place)?;
+                match stream.shutdown(Shutdown::Write) {
+                    Err(e) if e.kind() != ErrorKind::NotConnected => Err(EngineError::io("shutdown")(e)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, place: usize) -> Result<(), EngineError> {
+        let stream = &self.flow.streams[self.first + place];
+        self.note_completed(place);
+        self.outlets[place] = None;
+        self.open -= 1;
+        if self.paced.get(place).is_none_or(|paced| paced.is_full) {
+            self.poll.remove(stream)?;
+        }
+        if self.flow.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.flow.wake.wake();
+        }
+        Ok(())
+    }
+
+    /// Leaves streams as they are.
+    fn leave(&mut self) {
+        for place in 0..self.outlets.len() {
+            self.note_completed(place);
+        }
+    }
+
+    fn note_completed(&mut self, place: usize) {
+        let Some(outlet) = &mut self.outlets[place] else { return };
+        let (completed, copied) = outlet.completed(&self.flow.streams[self.first + place]);
+        self.flow.completed.fetch_add(completed, Ordering::Relaxed);
+        self.flow.copied.fetch_add(copied, Ordering::Relaxed);
+    }
+}
+
+/// The leader's own: its share, and the readings of all streams.
+struct Leading<'a> {
+    flow: &'a Flow<'a>,
+    share: Share<'a>,
+    samples: Vec<SenderSample>,
+    retransmits: u64,
+    needless: Option<u64>,
+    acked: u64,
+    /// The first stream's last reading that told anything.
+    first: TcpInfo,
+}
+
+impl<'a> Leading<'a> {
+    fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
+        let first = TcpInfo::default();
+        Self { flow, share, samples: Vec::new(), retransmits: 0, needless: None, acked: 0, first }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<Sent, EngineError> {
+        let flow = self.flow;
+        self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
+        let started = clock::monotonic_ns();
+        let cpu_before = process::cpu_time_ns();
+        let congestion = flow.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
+        let end = started.saturating_add(flow.plan.longest.as_ns());
+        let mut send_buffer = self.send_buffer();
+        let interval = flow.plan.interval.as_ns().max(1_000_000);
+        let mut next_sample = started;
+        loop {
+            let now = clock::monotonic_ns();
+            if now >= next_sample {
+                self.sample(now - started);
+                send_buffer = self.send_buffer().or(send_buffer);
+                next_sample = now - (now - started) % interval + interval;
+            }
+            if stop.load(Ordering::Relaxed)
+                || flow.over.load(Ordering::Relaxed)
+                || now >= end
+                || flow.open.load(Ordering::Relaxed) == 0
+            {
+                break;
+            }
+            self.share.turn(next_sample.saturating_sub(now).min(STOP_CHECK_NS))?;
+        }
+        if self.samples.len() < 2 {
+            self.sample(clock::monotonic_ns() - started);
+        }
+        self.share.leave();
+        let elapsed = (clock::monotonic_ns() - started).max(1);
+        Ok(Sent {
+            congestion,
+            mss: self.first.snd_mss.map(u64::from),
+            retransmits: self.samples.last().and_then(|s| s.retransmits),
+            needless_retransmits: self.needless,
+            samples: std::mem::take(&mut self.samples),
+            cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            window_scaling: self.first.window_scaling,
+            send_buffer_bytes: send_buffer,
+            path_mtu: self.first.pmtu,
+            threads: u32::try_from(flow.plan.crew.threads()).ok(),
+            patterned: flow.plan.patterned,
+            ..Default::default()
+        })
+    }
+
+    fn send_buffer(&self) -> Option<u64> {
+        self.flow.streams.first().and_then(|s| socket::send_buffer(s).ok()).map(|b| b as u64)
+    }
+
+    /// Reads `TCP_INFO` of all streams.
+    fn sample(&mut self, at_ns: u64) {
+        let mut sample = SenderSample { at_ns, ..Default::default() };
+        let mut acked = vec![0; self.flow.streams.len()];
+        // Of a connection that was reset the kernel tells zeros; what was read before stands.
+        let mut infos = self.flow.meter.infos();
+        infos.resize(self.flow.streams.len(), TcpInfo::default());
+        let mut needless = None;
+        for (i, stream) in self.flow.streams.iter().enumerate() {
+            let Ok(info) = tcp_info::read(stream) else { continue };
+            if info.cwnd_segments.is_none_or(|segments| segments > 0) {
+                infos[i] = info;
+            }
+            if let Some(bytes) = info.bytes_acked {
+                acked[i] = bytes;
+                *sample.acked_bytes.get_or_insert(0) += bytes;
+            }
+            if let Some(count) = info.total_retrans {
+                *sample.retransmits.get_or_insert(0) += u64::from(count);
+            }
+            if let Some(count) = info.dsack_dups {
+                *needless.get_or_insert(0) += u64::from(count);
+            }
+            if i == 0 {
+                sample.unacked = info.unacked_segments;
+                sample.cwnd = info.cwnd_segments;
+                sample.snd_wnd_bytes = info.snd_wnd.map(u64::from);
+                sample.srtt_ns = info.rtt_ns;
+                sample.busy_ns = info.busy_ns;
+                sample.rwnd_limited_ns = info.rwnd_limited_ns;
+                sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
+                if self.share.outlets.first().is_some_and(Option::is_some) || self.first == TcpInfo::default()
+                {
+                    self.first = info;
+                }
+            }
+        }
+        // A socket that was reset reports zeros; what was seen before stands.
+        self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
+        sample.retransmits = sample.retransmits.map(|_| self.retransmits);
+        self.needless = self.needless.max(needless);
+        self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
+        self.flow.meter.set(self.acked);
+        self.flow.meter.set_streams(acked);
+        self.flow.meter.set_infos(infos);
+        self.samples.push(sample);
+    }
+}

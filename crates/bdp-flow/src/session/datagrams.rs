@@ -1,0 +1,174 @@
+//! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends tell put together.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
+use bdp_model::one_way::ClockOffset;
+use bdp_model::threshold::SENT_AS_ASKED;
+use bdp_model::udp::{SearchEnd, UdpReport};
+use bdp_model::units::Nanos;
+use bdp_sys::udp::{self, UdpOptions};
+use bdp_wire::control::{Received, Sent};
+use bdp_wire::datagram::{DatagramOrder, LONGEST_DATAGRAM};
+use bdp_wire::session::Key;
+
+use super::options::PATIENCE;
+use super::{dial, error::SessionError};
+use crate::datagram::header_bytes;
+use crate::datagram::opening;
+use crate::datagram::outcome;
+use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use crate::stall::STALL;
+
+/// What makes the server's order one of datagrams; nothing where connections are asked for.
+pub fn order(request: &MeasureRequest) -> Option<DatagramOrder> {
+    request.udp.as_ref().map(|udp| DatagramOrder {
+        payload_bytes: udp.datagram_bytes,
+        rate_bps: udp.rate_bps,
+        dont_fragment: udp.dont_fragment,
+        path_mtu: None,
+    })
+}
+
+/// Makes the sockets of a flow and opens its streams.
+pub fn connect(
+    request: &MeasureRequest,
+    address: SocketAddr,
+    (key, flow): (Key, u32),
+    first_port: Option<u32>,
+    cancel: &AtomicBool,
+) -> Result<(Vec<Stream>, Option<ClockOffset>), SessionError> {
+    opening::open(address, (key, flow), sockets(request, address, request.streams, first_port)?, cancel)
+}
+
+/// So many sockets, each connected to the server.
+pub fn sockets(
+    request: &MeasureRequest,
+    address: SocketAddr,
+    count: u32,
+    first_port: Option<u32>,
+) -> Result<Vec<UdpSocket>, SessionError> {
+    let buffer = request.socket_buffer.map(|b| usize::try_from(b.as_bytes()).unwrap_or(usize::MAX));
+    let options = UdpOptions {
+        receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
+        send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
+        dscp: request.dscp,
+        device: request.bind_device.clone(),
+        dont_fragment: request.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
+        share_port: false,
+    };
+    let local: Option<IpAddr> = dial::local_address(request)?;
+    let mut sockets = Vec::new();
+    for stream in 0..count {
+        let from = dial::local_end(address, local, first_port, stream)?;
+        sockets.push(udp::connect(from, address, &options)?);
+    }
+    Ok(sockets)
+}
+
+/// A socket whose datagrams nobody may fragment.
+pub fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket, SessionError> {
+    let options = UdpOptions {
+        dscp: request.dscp,
+        device: request.bind_device.clone(),
+        dont_fragment: true,
+        ..Default::default()
+    };
+    let from = dial::local_end(address, dial::local_address(request)?, None, 0)?;
+    Ok(udp::connect(from, address, &options)?)
+}
+
+/// What the near end does where it receives.
+pub fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
+    DatagramReceivePlan {
+        duration: request.duration,
+        omit: request.omit,
+        interval: request.interval,
+        patience: Nanos::from(3 * PATIENCE),
+    }
+}
+
+/// How long nothing may come of a flow that has begun: of a slow one datagrams are far between.
+pub fn patience(request: &MeasureRequest) -> Nanos {
+    let udp = request.udp.as_ref();
+    let rate_bps = udp.and_then(|udp| udp.rate_bps).unwrap_or(u64::MAX).max(1);
+    let bits = 8 * u64::from(udp.and_then(|udp| udp.datagram_bytes).unwrap_or(LONGEST_DATAGRAM));
+    STALL.max(Nanos(bits.saturating_mul(4_000_000_000) / rate_bps))
+}
+
+/// What it does where it sends.
+pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
+    DatagramSendPlan {
+        payload_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
+        rate_bps: request.udp.as_ref().and_then(|udp| udp.rate_bps),
+        duration: request.duration,
+        omit: request.omit,
+        bytes: request.bytes.map(|b| b.as_bytes()),
+    }
+}
+
+/// That datagrams went as fragments, where they did by all that the sender's kernel knows.
+pub fn fragments(direction: Way, sent: &Sent, address: SocketAddr) -> Option<Caveat> {
+    let datagram_bytes = sent.datagrams.as_ref()?.payload_bytes;
+    let path_mtu = sent.path_mtu?;
+    (datagram_bytes + u64::from(header_bytes(address.is_ipv4())) > u64::from(path_mtu))
+        .then_some(Caveat::Fragmented { direction, datagram_bytes, path_mtu })
+}
+
+/// What became of the datagrams of one direction; nothing of connections. With the comparison of the clocks comes when the
+/// flow ran, by the near one.
+pub fn report(
+    request: &MeasureRequest,
+    way: Way,
+    received: &Received,
+    sent: &Sent,
+    clocks: Option<(ClockOffset, Range<u64>)>,
+) -> Option<UdpReport> {
+    let asked = request.udp.as_ref().and_then(|udp| udp.rate_bps);
+    // A transit is the receiver's clock less the sender's.
+    let ahead = clocks.map(|(clocks, carried)| {
+        let far_ahead_ns = clocks.far_ahead_ns;
+        let ahead_ns = if way == Way::To { far_ahead_ns } else { far_ahead_ns.wrapping_neg() };
+        (ahead_ns, clocks.error_within(&carried))
+    });
+    let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.streams));
+    let report = outcome::report(asked_bps, received, sent, ahead)?;
+    Some(match request.peer.filter(|_| way == Way::To) {
+        None => report,
+        Some(PeerProtocol::Iperf3) => {
+            UdpReport { duplicated: None, reordered: None, reorder_displacement_max: None, ..report }
+        }
+        Some(PeerProtocol::Iperf2) => {
+            UdpReport { duplicated: None, reorder_displacement_max: None, ..report }
+        }
+    })
+}
+
+/// What a reader should know of it.
+pub fn caveats(request: &MeasureRequest, direction: Way, udp: &UdpReport) -> Vec<Caveat> {
+    let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
+    let mut caveats = Vec::new();
+    // Where the user asked for no rate it is only what the server grants.
+    let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
+    if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
+        caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });
+    }
+    caveats.extend(match udp.search {
+        Some(SearchEnd::NotHeld) => Some(Caveat::SearchNotHeld { direction }),
+        Some(SearchEnd::LossAtAnyRate) => Some(Caveat::LossAtAnyRate { direction }),
+        Some(SearchEnd::CutShort) => Some(Caveat::SearchCutShort {
+            direction,
+            trials: udp.trials.len() as u64,
+            passed: udp.trials.iter().filter(|trial| trial.passed).count() as u64,
+            rate_bps: udp.asked_bps.unwrap_or(sent_bps),
+        }),
+        Some(SearchEnd::Held) | None => None,
+    });
+    if let Some(dropped @ 1..) = udp.dropped_by_receiver {
+        caveats.push(Caveat::ReceiverDrops { direction, dropped, lost: udp.lost });
+    }
+    caveats
+}

@@ -1,0 +1,233 @@
+//! From a host's name to connections, each within its deadline.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::scenario::Family;
+use bdp_model::units::Nanos;
+use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::{SysError, names};
+
+use super::error::SessionError;
+
+/// How long one connection may take.
+pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
+/// How long the resolver may take.
+const RESOLVE_DEADLINE: Duration = Duration::from_secs(10);
+/// Connections under way at once: fewer than a listener's queue holds by default.
+const AT_ONCE: usize = 64;
+/// Longest wait before a raised cancel flag is seen.
+const CANCEL_CHECK: Duration = Duration::from_millis(100);
+
+/// The addresses of the requested host, in the resolver's order, as far as the request allows them.
+pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<SocketAddr>, SessionError> {
+    let failed = |cause: String| SessionError::NoSuchHost { host: request.host.clone(), cause };
+    let literal = request.host.trim_start_matches('[').trim_end_matches(']');
+    let mut found: Vec<SocketAddr> = match literal.parse::<IpAddr>() {
+        Ok(address) => vec![(address, request.port).into()],
+        Err(_) => look_up(literal, request.port, cancel)?.map_err(failed)?,
+    };
+    if let (Ok(literal), Some(family)) = (literal.parse::<IpAddr>(), request.family)
+        && literal.is_ipv4() != (family == Family::Ipv4)
+    {
+        return Err(SessionError::Request(format!(
+            "{literal} is an {} address, and {} asks for the other version; leave that out",
+            if literal.is_ipv4() { "IPv4" } else { "IPv6" },
+            if literal.is_ipv4() { "-6" } else { "-4" },
+        )));
+    }
+    let any = !found.is_empty();
+    let wanted = match request.family {
+        Some(family) => Some(family),
+        None => local_address(request)?.map(|ip| if ip.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }),
+    };
+    if let Some(family) = wanted {
+        found.retain(|a| a.is_ipv4() == (family == Family::Ipv4));
+    }
+    if let (true, true, None, Some(bind)) = (found.is_empty(), any, request.family, &request.bind_address) {
+        return Err(SessionError::Request(format!(
+            "'{literal}' can't be reached from {bind}: the two are not of the same IP version; give another address \
+             to send from, or leave it out"
+        )));
+    }
+    match (found.is_empty(), any) {
+        (false, _) => Ok(found),
+        (true, true) => Err(failed(match wanted {
+            Some(Family::Ipv4) => "it has no IPv4 address".to_owned(),
+            _ => "it has no IPv6 address".to_owned(),
+        })),
+        (true, false) => Err(failed("it has no address".to_owned())),
+    }
+}
+
+/// The resolver's answer, or why there is none. It waits as long as it likes, and so it is asked on a thread.
+fn look_up(
+    host: &str,
+    port: u16,
+    cancel: &AtomicBool,
+) -> Result<Result<Vec<SocketAddr>, String>, SessionError> {
+    let (give, take) = mpsc::channel();
+    let name = host.to_owned();
+    crate::worker::start(move || drop(give.send(names::look_up(&name, port).map_err(|e| e.to_string()))))?;
+    let until = Instant::now() + RESOLVE_DEADLINE;
+    while Instant::now() < until {
+        if let Ok(answer) = take.recv_timeout(CANCEL_CHECK) {
+            return Ok(answer);
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(SessionError::Cancelled);
+        }
+    }
+    Ok(Err(format!("the resolver did not answer within {}", Nanos::from(RESOLVE_DEADLINE))))
+}
+
+/// The address that the near end is to send from.
+pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, SessionError> {
+    let Some(text) = &request.bind_address else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        SessionError::Request(format!(
+            "'{text}' is not an address of this machine: give an IP address to send from"
+        ))
+    })
+}
+
+/// Connects to the first of the addresses that answers; the first one's failure is told where none does.
+pub fn connect_any(
+    addresses: &[SocketAddr],
+    request: &MeasureRequest,
+    options: &TcpOptions,
+    cancel: &AtomicBool,
+) -> Result<(TcpStream, SocketAddr), SessionError> {
+    let mut first_failure = None;
+    for &address in addresses {
+        match connect_all(address, 1, request, None, options, |_, _| Ok(()), cancel) {
+            Ok(mut streams) => {
+                if let Some(stream) = streams.pop() {
+                    return Ok((stream, address));
+                }
+            }
+            Err(e @ (SessionError::Cancelled | SessionError::Request(_))) => return Err(e),
+            Err(e) => drop(first_failure.get_or_insert(e)),
+        }
+    }
+    Err(first_failure.unwrap_or_else(|| SessionError::NoSuchHost {
+        host: request.host.clone(),
+        cause: "it has no address".to_owned(),
+    }))
+}
+
+/// Makes `count` connections side by side, in order, nonblocking; `open` is called for each as soon as it stands, so
+/// that none is silent for long. `first_port` is the local port of the first.
+pub fn connect_all(
+    address: SocketAddr,
+    count: u32,
+    request: &MeasureRequest,
+    first_port: Option<u32>,
+    options: &TcpOptions,
+    open: impl Fn(u32, &TcpStream) -> std::io::Result<()>,
+    cancel: &AtomicBool,
+) -> Result<Vec<TcpStream>, SessionError> {
+    let local = local_address(request)?;
+    let poll = Poll::new()?;
+    let count = count as usize;
+    let mut streams: Vec<TcpStream> = Vec::with_capacity(count);
+    let mut deadlines: Vec<Option<Instant>> = Vec::with_capacity(count);
+    let (mut under_way, mut ready) = (0, Vec::new());
+    while streams.len() < count || under_way > 0 {
+        while streams.len() < count && under_way < AT_ONCE {
+            let index = streams.len() as u32;
+            let from = local_end(address, local, first_port, index)?;
+            let stream = socket::start_connect(address, from, options).map_err(|e| failure(address, e))?;
+            poll.add(&stream, u64::from(index), Interest::Write)?;
+            streams.push(stream);
+            deadlines.push(Some(Instant::now() + CONNECT_DEADLINE));
+            under_way += 1;
+        }
+        poll.wait(&mut ready, Some(CANCEL_CHECK.as_nanos() as u64))?;
+        if cancel.load(Ordering::Relaxed) {
+            return Err(SessionError::Cancelled);
+        }
+        for &index in &ready {
+            let index = index as usize;
+            let Some(stream) = streams.get(index) else { continue };
+            if let Ok(Some(cause)) | Err(cause) = stream.take_error() {
+                return Err(failure_by(address, cause));
+            }
+            poll.remove(stream)?;
+            open(index as u32, stream).map_err(|e| failure_by(address, e))?;
+            deadlines[index] = None;
+            under_way -= 1;
+        }
+        let now = Instant::now();
+        if deadlines.iter().flatten().any(|&deadline| now >= deadline) {
+            return Err(SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) });
+        }
+    }
+    Ok(streams)
+}
+
+/// Where stream `index` comes from; `None` where the kernel is to choose.
+pub fn local_end(
+    to: SocketAddr,
+    local: Option<IpAddr>,
+    first_port: Option<u32>,
+    index: u32,
+) -> Result<Option<SocketAddr>, SessionError> {
+    let port = match first_port {
+        None => 0,
+        Some(first) => {
+            first.checked_add(index).and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
+                SessionError::Request(format!("local ports from {first} on do not suffice for all streams"))
+            })?
+        }
+    };
+    if local.is_none() && port == 0 {
+        return Ok(None);
+    }
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Ok(Some((local.unwrap_or(any), port).into()))
+}
+
+/// What a refusal of the system means to whoever dialled.
+pub fn failure(address: SocketAddr, error: SysError) -> SessionError {
+    let kind = error.source.kind();
+    match error.operation {
+        "connect to" => failure_by(address, error.source),
+        "bind to" if kind == ErrorKind::AddrNotAvailable => SessionError::Request(format!(
+            "{error}; this machine has no such address for {address} ('ip address' lists those that it has)"
+        )),
+        "set" if error.operand.starts_with("SO_BINDTODEVICE") && kind != ErrorKind::PermissionDenied => {
+            SessionError::Request(format!("{error}; 'ip link' lists the devices of this machine"))
+        }
+        "bind to" if kind == ErrorKind::AddrInUse => {
+            SessionError::Request(format!("{error}; choose other local ports with --cport, or leave it out"))
+        }
+        _ => error.into(),
+    }
+}
+
+fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {
+    match cause.kind() {
+        ErrorKind::ConnectionRefused => SessionError::Refused { address },
+        ErrorKind::TimedOut => SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) },
+        // The last two: a route of type blackhole or prohibit, or a firewall of this machine.
+        ErrorKind::HostUnreachable
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::NetworkDown
+        | ErrorKind::InvalidInput
+        | ErrorKind::PermissionDenied => SessionError::NoRoute { address, cause: cause.to_string() },
+        _ => SessionError::Near(crate::error::EngineError::Sys(SysError {
+            operation: "connect to",
+            operand: address.to_string(),
+            source: cause,
+        })),
+    }
+}

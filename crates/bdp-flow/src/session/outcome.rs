@@ -1,0 +1,299 @@
+//! What both ends tell of a flow, put together.
+
+use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
+use bdp_model::comparison::Values;
+use bdp_model::ends::Task;
+use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
+use bdp_model::method::{EndReason, WindowMechanism};
+use bdp_model::record::{RttReport, WindowReport};
+use bdp_model::stats::median;
+use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
+use bdp_model::units::{ByteCount, Nanos, Rate};
+use bdp_wire::control::{Received, Sent};
+
+use crate::error::EngineError;
+
+/// One direction's result; findings are for others to add.
+pub fn result(
+    request: &MeasureRequest,
+    way: Way,
+    received: Received,
+    sent: Sent,
+    rtt_ns: RttReport,
+) -> Result<DirectionResult, EngineError> {
+    if received.counted_ns() == 0 {
+        return Err(EngineError::Refused(format!(
+            "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
+             or more bytes",
+            way.name(),
+            Nanos(received.duration_ns),
+            request.omit
+        )));
+    }
+    // Counting begins with the first read, which has nothing to be counted by.
+    let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
+    if request.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
+        return Err(EngineError::Refused(format!(
+            "direction '{}': its {} came in one piece, and no time is left to tell a rate by; give more bytes, or a time \
+             in place of them",
+            way.name(),
+            ByteCount::bytes(received.bytes),
+        )));
+    }
+    if request.check_payload && !(sent.patterned && received.check.is_some()) {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
+             --check-payload out"
+                .to_owned(),
+        ));
+    }
+    if request.pacing_bps.is_some() && sent.pacing_bps.is_none() {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
+                .to_owned(),
+        ));
+    }
+    // Of datagrams some may be lost: that does not end it sooner or later.
+    let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
+    let all_sent = request.bytes.is_some_and(|b| moved >= b.as_bytes());
+    let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
+    Ok(DirectionResult {
+        direction: way,
+        goodput_bps: received.goodput_bps(),
+        bytes: received.bytes,
+        duration_ns: received.duration_ns,
+        omit_ns: received.counted_from.at_ns,
+        spread: spread(&received),
+        stream_goodput_bps: received.stream_goodput_bps(),
+        window: match request.udp {
+            // Datagrams have no window.
+            Some(_) => WindowReport::default(),
+            None => window(request, &received, &sent),
+        },
+        rtt_ns,
+        responsiveness_rpm: None,
+        each_way_ns: None,
+        retransmits: sent.retransmits,
+        needless_retransmits: sent.needless_retransmits,
+        congestion_control: sent.congestion,
+        mss_bytes: sent.mss,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_cpu: sent.cpu,
+        receiver_cpu: received.cpu,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
+        send_method: sent.method,
+        receive_method: received.method,
+        sender_threads: sent.threads,
+        receiver_threads: received.threads,
+        payload_check: received.check,
+        ended: if is_complete { EndReason::Bytes } else { received.ended },
+        received: received.samples,
+        sent: sent.samples,
+        findings: Vec::new(),
+        pacing: None,
+        udp: None,
+    })
+}
+
+/// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late
+/// sample left of its interval.
+fn spread(received: &Received) -> Option<Spread> {
+    let counted: Vec<_> =
+        received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
+    let intervals: Vec<(u64, u64)> = counted
+        .windows(2)
+        .map(|w| (w[1].at_ns - w[0].at_ns, w[1].bytes.saturating_sub(w[0].bytes)))
+        .collect();
+    // Not the longest: a single one during which an end did not run would leave out all the others.
+    let usual = median(&mut intervals.iter().map(|&(ns, _)| ns as f64).collect::<Vec<_>>())?;
+    let goodput: Vec<f64> = intervals
+        .iter()
+        .filter(|&&(ns, _)| ns as f64 * 2.0 > usual)
+        .map(|&(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
+        .collect();
+    let values = Values::of(&goodput)?;
+    Some(Spread {
+        intervals: values.n as u64,
+        min: Some(values.min),
+        p5: values.p5,
+        p50: values.p50,
+        p95: values.p95,
+        max: Some(values.max),
+    })
+}
+
+fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
+    let mut seen = sent.windows_seen(request.omit);
+    // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
+    let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
+    let on_the_wire = median(&mut seen).map(|w| w as u64);
+    let asked = request.window.map(|w| w.as_bytes());
+    let reached =
+        asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
+    let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
+        None => WindowShortfall::Unreported,
+        Some(seen) => why_not(seen, asked, unit, received.receive_buffer_bytes),
+    });
+    let method = match (request.window, request.socket_buffer) {
+        (Some(_), _) => WindowMechanism::SocketClamp,
+        (None, Some(_)) => WindowMechanism::ReceiveBuffer,
+        (None, None) => WindowMechanism::Autotuned,
+    };
+    WindowReport {
+        asked_bytes: asked,
+        socket_buffer_bytes: received.receive_buffer_bytes,
+        on_the_wire_bytes: on_the_wire,
+        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
+        method,
+        reached,
+        note,
+    }
+}
+
+/// What keeps a window from what was asked, as far as it shows.
+fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u64>) -> WindowShortfall {
+    if seen_bytes > asked && seen_bytes - asked <= 2 * unit_bytes {
+        return WindowShortfall::ScaleRounding { seen_bytes, unit_bytes };
+    }
+    if seen_bytes > asked {
+        return WindowShortfall::NotShrunk { seen_bytes };
+    }
+    match buffer_bytes {
+        // Of a buffer at least half is window.
+        Some(buffer_bytes) if buffer_bytes >= 2 * asked => {
+            WindowShortfall::NotOffered { seen_bytes, buffer_bytes }
+        }
+        buffer_bytes => WindowShortfall::BufferTooSmall { seen_bytes, buffer_bytes },
+    }
+}
+
+/// Whether a window holds as many whole segments as were asked for, within half a per cent; below one segment, and for
+/// the window's scale, a bound on the bytes.
+fn fits(seen: u64, asked: u64, mss: u64) -> bool {
+    let mss = mss.max(1);
+    if asked < mss {
+        return seen.abs_diff(asked) * 50 <= asked;
+    }
+    (seen / mss).abs_diff(asked / mss) * 200 <= asked / mss
+}
+
+/// Adds what a flow told of the path.
+pub fn note_path(path: &mut PathFacts, way: Way, received: &Received, sent: &Sent) {
+    let (to, from) = match way {
+        Way::To => (sent.path_mtu, received.path_mtu),
+        Way::From => (received.path_mtu, sent.path_mtu),
+    };
+    // A sender has tried its figure, a receiver hardly.
+    let (tried_to, tried_from) = (way == Way::To, way == Way::From);
+    path.mtu_to = if tried_to { to.or(path.mtu_to) } else { path.mtu_to.or(to) };
+    path.mtu_from = if tried_from { from.or(path.mtu_from) } else { path.mtu_from.or(from) };
+    path.mss_bytes = path.mss_bytes.or(sent.mss);
+}
+
+/// What a reader should know of the results.
+pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<Caveat>) {
+    for result in directions {
+        let direction = result.direction;
+        // An end that reports its process alone has, as far as is known, a thread for each stream.
+        let each = |process: f64| process / f64::from(request.streams.max(1));
+        let ends = [
+            (Task::Sending, result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
+            (Task::Receiving, result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
+        ];
+        for (task, cpu) in ends {
+            if cpu >= BUSY_THREAD && result.duration_ns >= LONG_ENOUGH.as_ns() {
+                caveats.push(Caveat::BusyThread { direction, task, share: to_percent(cpu) });
+            }
+        }
+        if let (EndReason::Duration, Some(asked)) = (&result.ended, request.bytes) {
+            caveats.push(Caveat::TimeRanOut {
+                direction,
+                bytes: result.bytes,
+                asked_bytes: asked.as_bytes(),
+                after_ns: result.duration_ns,
+            });
+        }
+        if matches!(result.ended, EndReason::Reset | EndReason::Stopped | EndReason::Closed) {
+            caveats.push(Caveat::EndedEarly { direction, reason: result.ended.clone() });
+        }
+        if let Some(udp) = &result.udp {
+            caveats.extend(super::datagrams::caveats(request, direction, udp));
+        }
+        let shortfall = result.window.note.clone();
+        caveats.extend(shortfall.map(|reason| Caveat::WindowNotReached { direction, reason }));
+    }
+}
+
+/// What a reader should know where the server keeps to a rate of its own.
+pub fn add_rate_caveat(directions: &[DirectionResult], rate: Option<Rate>, caveats: &mut Vec<Caveat>) {
+    let Some(rate) = rate else { return };
+    let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
+    if directions.iter().filter(|result| result.direction == Way::From).any(|result| near(&result)) {
+        caveats.push(Caveat::ServerRateLimit { rate_bps: rate.as_bps() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::record::ReceiverSample;
+    use bdp_wire::control::Mark;
+
+    use super::*;
+
+    #[test]
+    fn a_window_is_reached_by_whole_segments() {
+        assert!(fits(30_720, 30_408, 1448));
+        assert!(!fits(53_576, 30_408, 1448));
+        assert!(fits(66_560, 65_536, 32_741));
+        assert!(fits(576, 570, 1448) && !fits(1024, 576, 1448));
+    }
+
+    #[test]
+    fn the_spread_leaves_out_omit_and_a_short_end() {
+        let sample = |ms: u64, bytes| ReceiverSample { at_ns: ms * 1_000_000, bytes, ..Default::default() };
+        let received = Received {
+            samples: vec![
+                sample(0, 0),
+                sample(100, 1),
+                sample(200, 1_001),
+                sample(300, 3_001),
+                sample(310, 3_001),
+            ],
+            counted_from: Mark { at_ns: 100_000_000, bytes: 1 },
+            ..Default::default()
+        };
+        let spread = spread(&received).unwrap();
+        assert_eq!((spread.intervals, spread.p50), (2, 120_000.0));
+    }
+
+    #[test]
+    fn one_long_interval_leaves_the_others_in_the_spread() {
+        let at = [0, 100, 200, 300, 650, 700, 800, 900];
+        let received = Received {
+            samples: at
+                .map(|ms| ReceiverSample { at_ns: ms * 1_000_000, bytes: ms * 1000, ..Default::default() })
+                .to_vec(),
+            ..Default::default()
+        };
+        let spread = spread(&received).unwrap();
+        assert_eq!((spread.intervals, spread.min, spread.max, spread.p5), (6, Some(8e6), Some(8e6), None));
+    }
+
+    #[test]
+    fn a_window_that_is_not_reached_has_a_reason() {
+        use WindowShortfall::{BufferTooSmall, NotOffered, NotShrunk, ScaleRounding};
+        let buffer = Some(425_984);
+        for (seen, asked, unit, buffer_bytes, reason) in [
+            (1152, 1024, 128, 262_144, ScaleRounding { seen_bytes: 1152, unit_bytes: 128 }),
+            (2048, 1000, 1024, 262_144, ScaleRounding { seen_bytes: 2048, unit_bytes: 1024 }),
+            (131_072, 65_536, 1024, 524_288, NotShrunk { seen_bytes: 131_072 }),
+            (212_992, 1 << 20, 1024, 425_984, BufferTooSmall { seen_bytes: 212_992, buffer_bytes: buffer }),
+            (1024, 65_536, 1024, 524_288, NotOffered { seen_bytes: 1024, buffer_bytes: 524_288 }),
+        ] {
+            assert_eq!(why_not(seen, asked, unit, Some(buffer_bytes)), reason);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! How far a measurement is.
+
+use bdp_model::measurement::Way;
+use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
+
+/// How far a measurement is, for one live line. Comes about every [`MeasureRequest::interval`], but not more often than
+/// every 100 ms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is going on.
+    pub stage: Stage,
+    /// Since the stage began.
+    pub elapsed: Nanos,
+    /// How long the stage is meant to take; zero where that is not known.
+    pub total: Nanos,
+    /// Over how long the goodput is one; `None` where that is since the report before.
+    pub span: Option<Nanos>,
+    /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
+    pub goodput_bps: Vec<(Way, f64)>,
+    /// The same of each stream, in order of connection; empty where that is not told.
+    pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+    /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
+    pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
+    /// The stage is over: nothing is told but `sender_infos`, as they were last.
+    pub is_last: bool,
+    /// The last round trip of the probe flow.
+    pub rtt_ns: Option<u64>,
+}
+
+/// A part of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Finding and greeting the server.
+    Connecting,
+    /// The round trip without load.
+    Idle,
+    /// One direction under load; where both run at once, [`Stage::Both`].
+    Direction(Way),
+    /// Both directions under load.
+    Both,
+    /// A trial of a search for the highest rate without loss.
+    Trial(Way),
+}

@@ -1,0 +1,180 @@
+//! What is told of a measurement while it goes on, and how it is cut short.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::error::SessionError;
+use super::progress::{Progress, Stage};
+use crate::background::Passed;
+
+/// Shortest time from one report of progress to the next, and so from a raised cancel flag to its effect.
+pub const SHORTEST_TICK: Duration = Duration::from_millis(100);
+
+/// Goodput since the report before, bit/s.
+#[derive(Default)]
+pub struct Goodput {
+    /// Over how long.
+    pub span: Option<Nanos>,
+    /// Of each direction.
+    pub ways: Vec<(Way, f64)>,
+    /// Of each stream.
+    pub streams: Vec<(Way, Vec<f64>)>,
+    /// What the kernel tells of what is sent.
+    pub senders: Vec<(Way, Vec<TcpInfo>)>,
+    /// The stage is over.
+    pub is_last: bool,
+}
+
+impl Goodput {
+    /// Of a stage that is over: what the kernel told last of what was sent.
+    pub fn last(mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+        senders.retain(|(_, infos)| !infos.is_empty());
+        Self { senders, is_last: true, ..Self::default() }
+    }
+
+    /// Of what each direction has moved within a span, and of what the kernel tells of what is sent.
+    pub fn of(span: Duration, moved: Vec<(Way, Passed)>, mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+        senders.retain(|(_, infos)| !infos.is_empty());
+        let bps = |&bytes: &u64| bytes as f64 * 8.0 / span.as_secs_f64().max(1e-9);
+        Self {
+            span: Some(Nanos::from(span)),
+            ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
+            streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
+            senders,
+            is_last: false,
+        }
+    }
+
+    /// As a part of what is told while a stage goes on.
+    pub fn progress(self, stage: Stage, since: Instant, total: Nanos, rtt_ns: Option<u64>) -> Progress {
+        Progress {
+            stage,
+            elapsed: Nanos::from(since.elapsed()),
+            total,
+            span: self.span,
+            goodput_bps: self.ways,
+            stream_goodput_bps: self.streams,
+            sender_infos: self.senders,
+            is_last: self.is_last,
+            rtt_ns,
+        }
+    }
+}
+
+/// Progress and cancellation.
+pub struct Reporter<'a> {
+    progress: &'a mut dyn FnMut(&Progress),
+    /// Raised where it is to end.
+    pub cancel: &'a AtomicBool,
+    /// From one report to the next.
+    pub tick: Duration,
+    /// The cancel flag has had its effect: a flow that ran was ended, and what there is is put together.
+    pub concludes: bool,
+}
+
+impl<'a> Reporter<'a> {
+    /// For a request of which nothing has been done yet.
+    pub fn new(
+        request: &MeasureRequest,
+        progress: &'a mut dyn FnMut(&Progress),
+        cancel: &'a AtomicBool,
+    ) -> Self {
+        // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
+        let _ = bdp_sys::process::raise_descriptor_limit();
+        let tick = request.interval.to_duration().max(SHORTEST_TICK);
+        Self { progress, cancel, tick, concludes: false }
+    }
+
+    /// Tells how far a stage is, unless it is cancelled.
+    pub fn tell(
+        &mut self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        goodput: Goodput,
+        rtt_ns: Option<u64>,
+    ) -> Result<(), SessionError> {
+        self.show(stage, since, total, goodput, rtt_ns);
+        self.check_cancel()
+    }
+
+    /// As [`Reporter::tell`], where the cancel flag is somebody else's to see.
+    pub fn show(
+        &mut self,
+        stage: Stage,
+        since: Instant,
+        total: Nanos,
+        goodput: Goodput,
+        rtt_ns: Option<u64>,
+    ) {
+        (self.progress)(&goodput.progress(stage, since, total, rtt_ns));
+    }
+
+    /// Whether the end is asked for.
+    pub fn check_cancel(&self) -> Result<(), SessionError> {
+        if self.cancel.load(Ordering::Relaxed) && !self.concludes {
+            Err(SessionError::Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Reporter<'_> {
+    /// Whether the end is asked for just now, with something to conclude: nothing is cancelled any more from then on. Without,
+    /// it is cancelled.
+    pub fn begins_to_conclude(&mut self, any: bool) -> Result<bool, SessionError> {
+        match self.check_cancel() {
+            Err(_) if any => {
+                self.concludes = true;
+                Ok(true)
+            }
+            other => other.map(|()| false),
+        }
+    }
+
+    /// What a direction's results that can't be made are, where it was cut short.
+    pub fn unless_cut_short<T, E: Into<SessionError>>(
+        &self,
+        result: Result<T, E>,
+    ) -> Result<T, SessionError> {
+        result.map_err(|error| if self.concludes { SessionError::Cancelled } else { error.into() })
+    }
+
+    /// Adds a round's results, or sees that those before it are all that there is; whether another round may begin.
+    pub fn go_on(
+        &mut self,
+        directions: &mut Vec<DirectionResult>,
+        round: Result<Vec<DirectionResult>, SessionError>,
+    ) -> Result<bool, SessionError> {
+        match round {
+            Ok(results) => directions.extend(results),
+            Err(SessionError::Cancelled) if !directions.is_empty() => self.concludes = true,
+            Err(error) => return Err(error),
+        }
+        Ok(!self.concludes)
+    }
+
+    /// Adds what a reader should know of a measurement that was interrupted.
+    pub fn add_caveat(
+        &self,
+        request: &MeasureRequest,
+        directions: &[DirectionResult],
+        caveats: &mut Vec<Caveat>,
+    ) {
+        if self.concludes {
+            caveats.insert(0, caveat(request, directions));
+        }
+    }
+}
+
+/// What a reader should know of a measurement that was interrupted.
+pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> Caveat {
+    let is_missing = |way: &&Way| !directions.iter().any(|result| result.direction == **way);
+    Caveat::Interrupted { not_measured: request.directions.iter().filter(is_missing).copied().collect() }
+}

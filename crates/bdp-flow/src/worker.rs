@@ -1,0 +1,37 @@
+//! Threads of a flow, which a limit on processes may forbid.
+
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use crate::error::EngineError;
+
+/// Starts a thread, which a limit on processes may forbid.
+pub fn start<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, EngineError> {
+    Builder::new().spawn(work).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
+}
+
+/// One started in a scope, and joined with what it came to.
+pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T, EngineError>>);
+
+impl<'scope, T: Send + 'scope> Worker<'scope, T> {
+    /// Starts it.
+    pub fn start(
+        scope: &'scope Scope<'scope, '_>,
+        work: impl FnOnce() -> Result<T, EngineError> + Send + 'scope,
+    ) -> Result<Self, EngineError> {
+        let started = Builder::new().spawn_scoped(scope, work);
+        started.map(Self).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
+    }
+
+    /// Whether it is over.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for its end.
+    pub fn join(self) -> Result<T, EngineError> {
+        let refused = |_| Err(EngineError::Refused("a thread of a flow panicked".to_owned()));
+        self.0.join().unwrap_or_else(refused)
+    }
+}

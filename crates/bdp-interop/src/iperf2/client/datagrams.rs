@@ -1,0 +1,391 @@
+//! The datagrams of a round, each direction over sockets of its own. Sent ones bear the header of the test, and a negated
+//! number ends them, which is said again until the server has reported what it received; received ones are asked for by one
+//! datagram with that header.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bdp_model::arrivals::ArrivalCounts;
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::record::ReceiverSample;
+use bdp_model::udp::UdpRequest;
+use bdp_model::units::Nanos;
+use bdp_sys::clock;
+use bdp_sys::poll::{Interest, Poll};
+use bdp_wire::control::{DatagramsReceived, DatagramsSent, Received, Sent};
+use bdp_wire::iperf2::{self, Amount, STAMP_BYTES, ServerReport, Stamp, TestHeader};
+
+use super::{Server, Work, carry_out};
+use bdp_flow::datagram::{
+    DatagramReceivePlan, DatagramSendPlan, Layout, ReportSlot, Stream, payload_bytes, receive, send,
+};
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::session::datagrams;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::reporter::Reporter;
+use bdp_flow::stall;
+
+/// From one try of what has no answer yet to the next.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How long the server may take to send a first datagram, and to report at the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same once it is interrupted, where a second signal would end it at once.
+const CONCLUSION: Duration = Duration::from_secs(3);
+/// How long refusals count as passing: the server has no socket for others while it takes one in.
+const REFUSALS: Duration = Duration::from_secs(1);
+/// How long the server may be without a socket for others after it has taken one in, and how soon a refusal comes.
+const LISTENER: Duration = Duration::from_secs(3);
+const ANSWER: Duration = Duration::from_millis(50);
+/// Longest wait before answers and the stop flag are looked at.
+const LOOK_NS: u64 = 20_000_000;
+/// From the beginning of one stream to that of the next: the server counts first datagrams that wait together as one flow.
+const STAGGER: Duration = Duration::from_millis(20);
+/// Payload that fits a packet of 1500 bytes, over IPv4 and IPv6, as iperf2 has it; its server reads no more of a datagram where
+/// it was not started with a larger length.
+const PAYLOAD_V4: u32 = 1470;
+const PAYLOAD_V6: u32 = 1450;
+
+/// Refuses what iperf2's protocol has no word for.
+pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), SessionError> {
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    let to = request.bidirectional || request.directions.contains(&Way::To);
+    let from = request.bidirectional || request.directions.contains(&Way::From);
+    if udp.search.is_some() {
+        return wrong("a rate is searched with bdp's own server alone; give one, -b 100M");
+    }
+    if to && request.omit > Nanos::ZERO {
+        return wrong(
+            "iperf2's server counts every datagram that it receives; leave out -O, or measure -R alone",
+        );
+    }
+    if from && request.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
+        return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
+    }
+    if from && udp.datagram_bytes.is_some_and(|bytes| bytes > PAYLOAD_V4) {
+        return wrong(
+            "iperf2's server may end where it is to send datagrams of more than 1470 bytes; set a smaller -l, or measure \
+             --forward alone",
+        );
+    }
+    Ok(())
+}
+
+/// Runs a round over the first of the addresses at which something listens.
+pub(super) fn measure(
+    server: &mut Server,
+    addresses: &[SocketAddr],
+    ways: &[Way],
+    request: &MeasureRequest,
+    note_local: &mut dyn FnMut(Option<SocketAddr>),
+    reporter: &mut Reporter<'_>,
+) -> Result<Vec<(Way, Received, Sent)>, SessionError> {
+    let tried: Vec<SocketAddr> = server.address.map_or_else(|| addresses.to_vec(), |a| vec![a]);
+    let mut refused = None;
+    for address in tried {
+        let flows = ways.iter().map(|&way| Flow::open(address, way, request));
+        let flows = flows.collect::<Result<Vec<_>, _>>()?;
+        // The server tells apart who comes only one after the other: what is asked for is opened before anything is sent.
+        let has_taken_one = server.address.is_some() || ways.contains(&Way::From);
+        let asked = AtomicBool::new(!ways.contains(&Way::From));
+        let asked = &asked;
+        let local = flows.first().and_then(|flow| flow.sockets.first());
+        note_local(local.and_then(|(socket, _)| socket.local_addr().ok()));
+        let works = flows.iter().map(|flow| {
+            let work: Work<'_> = match flow.way {
+                Way::To => Box::new(move |stop, meter| {
+                    while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    if has_taken_one {
+                        flow.await_listener(stop)?;
+                    }
+                    flow.send(stop, meter)
+                }),
+                Way::From => Box::new(move |stop, meter| {
+                    let opened = flow.ask_all(stop);
+                    asked.store(true, Ordering::Relaxed);
+                    opened.and_then(|()| flow.receive(stop, meter))
+                }),
+            };
+            (flow.way, work)
+        });
+        match carry_out(works.collect(), request, reporter) {
+            Ok(outcomes) => {
+                server.address = Some(address);
+                return Ok(outcomes);
+            }
+            Err(error @ SessionError::Refused { .. }) => drop(refused.get_or_insert(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    let host = request.host.clone();
+    Err(refused.unwrap_or(SessionError::NoSuchHost { host, cause: "it has no address".to_owned() }))
+}
+
+/// The sockets of one direction, and what is said on them.
+struct Flow<'a> {
+    address: SocketAddr,
+    way: Way,
+    request: &'a MeasureRequest,
+    sockets: Vec<(UdpSocket, ReportSlot)>,
+    payload_bytes: usize,
+    /// The test as it is announced, and what each datagram bears of that.
+    header: Vec<u8>,
+    borne: Vec<u8>,
+}
+
+impl<'a> Flow<'a> {
+    fn open(address: SocketAddr, way: Way, request: &'a MeasureRequest) -> Result<Self, SessionError> {
+        let udp = request.udp.as_ref();
+        // Directions have ports of their own, so that nothing late is taken for what is next.
+        let behind = if way == Way::From { request.streams } else { 0 };
+        let first_port = request.client_port.map(|port| u32::from(port) + behind);
+        let sockets = datagrams::sockets(request, address, request.streams, first_port)?;
+        let bare =
+            Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
+        let usual = if address.is_ipv4() { PAYLOAD_V4 } else { PAYLOAD_V6 } as usize;
+        let payload_bytes = match (udp.and_then(|udp| udp.datagram_bytes), sockets.first()) {
+            (asked @ Some(_), Some(socket)) => payload_bytes(asked, &bare, socket),
+            (None, Some(socket)) => payload_bytes(None, &bare, socket).min(usual),
+            (_, None) => usual,
+        };
+        let header = TestHeader {
+            reverse: way == Way::From,
+            streams: request.streams,
+            port: request.port,
+            length: u32::try_from(payload_bytes).ok(),
+            amount: match request.bytes {
+                Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
+                None => Amount::Time(request.duration),
+            },
+            rate_bps: udp.and_then(|udp| udp.rate_bps),
+            type_of_service: request.dscp.unwrap_or(0) << 2,
+            version: Some([2, 1, 8]),
+            ..Default::default()
+        }
+        .encode(true);
+        let has_room = payload_bytes >= STAMP_BYTES + header.len();
+        Ok(Self {
+            address,
+            way,
+            request,
+            sockets: sockets.into_iter().map(|socket| (socket, ReportSlot::default())).collect(),
+            payload_bytes,
+            borne: if has_room { header.clone() } else { iperf2::bare().to_vec() },
+            header,
+        })
+    }
+
+    fn streams(&self) -> Result<Vec<Stream>, EngineError> {
+        let streams = self.sockets.iter().zip(0..).map(|((socket, report), place)| {
+            Ok(Stream { socket: socket.try_clone()?, layout: self.layout(report, place) })
+        });
+        streams.collect::<std::io::Result<_>>().map_err(EngineError::io("open the streams"))
+    }
+
+    fn layout(&self, report: &ReportSlot, place: u32) -> Layout {
+        Layout::Iperf2 { header: self.borne.clone(), delay: STAGGER * place, report: report.clone() }
+    }
+
+    /// Waits until the server listens again, which one of 2.2 does a second after it has taken a client in. What asks is a
+    /// datagram that ends a flow, from a port of its own: it begins none, and is refused where nobody listens.
+    fn await_listener(&self, stop: &AtomicBool) -> Result<(), SessionError> {
+        let sockets = datagrams::sockets(self.request, self.address, 1, None)?;
+        let Some(socket) = sockets.first() else { return Ok(()) };
+        socket.set_read_timeout(Some(ANSWER)).map_err(EngineError::io("ask for a listener"))?;
+        let since = Instant::now();
+        while since.elapsed() < LISTENER && !stop.load(Ordering::Relaxed) {
+            let stamp = Stamp { number: -1, sent_us: clock::unix_ns() / 1000 };
+            let asked = socket.send(&[stamp.encode().as_slice(), &self.header].concat());
+            let answer = asked.and_then(|_| socket.recv(&mut [0; 1]));
+            if answer.is_ok() || answer.is_err_and(|e| e.kind() != ErrorKind::ConnectionRefused) {
+                return Ok(());
+            }
+            std::thread::sleep(ANSWER);
+        }
+        Ok(())
+    }
+
+    fn send(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
+        let plan = DatagramSendPlan {
+            payload_bytes: u32::try_from(self.payload_bytes).ok(),
+            ..datagrams::send_plan(self.request)
+        };
+        let (mut sent, tallies) = send::each_over(self.streams()?, &plan, stop, meter)?;
+        let counts: Vec<u64> = tallies.iter().map(|tally| tally.datagrams).collect();
+        let reports = self.take_leave(&counts, stop)?;
+        // What ends a stream is as long as the others, and the server counts it.
+        if let Some(datagrams) = &mut sent.datagrams {
+            datagrams.sent += reports.len() as u64;
+            sent.bytes = datagrams.sent * datagrams.payload_bytes;
+        }
+        Ok((told(&reports, self.payload_bytes as u64, self.request), sent))
+    }
+
+    /// Ends each stream until the server has told what came of it; a stream that was interrupted before it began has nothing to
+    /// tell.
+    fn take_leave(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
+        let poll = self.poll()?;
+        let (since, mut said, mut stopped) = (Instant::now(), None::<Instant>, None::<Instant>);
+        let mut ready = Vec::new();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                stopped.get_or_insert_with(Instant::now);
+            }
+            let missing = self.sockets.iter().zip(counts).filter(|((_, report), count)| {
+                let is_awaited = stopped.is_none() || **count > 0;
+                is_awaited && report.report().is_none()
+            });
+            let missing: Vec<_> = missing.collect();
+            if missing.is_empty() {
+                let reports: Vec<_> = self.sockets.iter().filter_map(|(_, report)| report.report()).collect();
+                return if reports.is_empty() { Err(SessionError::Cancelled) } else { Ok(reports) };
+            }
+            if stopped.is_some_and(|stopped| stopped.elapsed() > CONCLUSION) {
+                return Err(SessionError::Cancelled);
+            }
+            if since.elapsed() > PATIENCE {
+                let waited = since.elapsed().into();
+                return Err(SessionError::NoDatagrams { address: self.address, waited });
+            }
+            if said.is_none_or(|said| said.elapsed() >= AGAIN) {
+                said = Some(Instant::now());
+                for ((socket, report), &count) in missing {
+                    // Lost or not sent: it is said again.
+                    let _ = socket.send(&self.last_datagram(&self.layout(report, 0), count));
+                }
+            }
+            poll.wait(&mut ready, Some(LOOK_NS))?;
+            for &index in &ready {
+                self.take_report(index as usize, since)?;
+            }
+        }
+    }
+
+    fn last_datagram(&self, layout: &Layout, count: u64) -> Vec<u8> {
+        let mut datagram = vec![0; self.payload_bytes];
+        layout.dress(&mut datagram);
+        let stamp = Stamp { number: -(count as i64 + 1), sent_us: clock::unix_ns() / 1000 };
+        datagram[..STAMP_BYTES].copy_from_slice(&stamp.encode());
+        datagram
+    }
+
+    /// Reads what has come on a socket, in search of the server's report.
+    fn take_report(&self, index: usize, since: Instant) -> Result<(), SessionError> {
+        let Some((socket, report)) = self.sockets.get(index) else { return Ok(()) };
+        let mut room = vec![0; 65_536];
+        loop {
+            match socket.recv(&mut room) {
+                Ok(length) => report.keep(&room[..length]),
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => self.refused(since)?,
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// What a refusal means: nothing, where it is not the last of many.
+    fn refused(&self, since: Instant) -> Result<(), SessionError> {
+        if since.elapsed() < REFUSALS { Ok(()) } else { Err(SessionError::Refused { address: self.address }) }
+    }
+
+    /// Has the server begin to send, one stream after the other.
+    fn ask_all(&self, stop: &AtomicBool) -> Result<(), SessionError> {
+        self.sockets.iter().try_for_each(|(socket, _)| self.ask(socket, stop))
+    }
+
+    fn receive(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
+        let plan =
+            DatagramReceivePlan { patience: Nanos::from(PATIENCE), ..datagrams::receive_plan(self.request) };
+        let streams = self.streams()?;
+        let done = stall::guard(meter, stop, datagrams::patience(self.request), |stop| {
+            receive::each_over(streams, &plan, stop, meter)
+        });
+        let (received, tallies) = done.map_err(|error| SessionError::of_flow(error, self.address))?;
+        let came = received.datagrams.as_ref().map_or(0, |datagrams| datagrams.counts.received);
+        let datagrams = DatagramsSent {
+            payload_bytes: received.bytes / came.max(1),
+            sent: tallies.iter().map(|tally| tally.datagrams).sum(),
+            duration_ns: received.duration_ns,
+            ..Default::default()
+        };
+        let sent = Sent {
+            bytes: datagrams.sent * datagrams.payload_bytes,
+            datagrams: Some(datagrams),
+            ..Default::default()
+        };
+        Ok((received, sent))
+    }
+
+    /// Says what test it is, until something comes.
+    fn ask(&self, socket: &UdpSocket, stop: &AtomicBool) -> Result<(), SessionError> {
+        let failed = || EngineError::io("wait for datagrams");
+        socket.set_read_timeout(Some(AGAIN)).map_err(failed())?;
+        let since = Instant::now();
+        loop {
+            self.check_patience(since, stop)?;
+            let stamp = Stamp { number: 1, sent_us: clock::unix_ns() / 1000 };
+            let _ = socket.send(&[stamp.encode().as_slice(), &self.header].concat());
+            match socket.peek(&mut [0]) {
+                Ok(_) => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                    self.refused(since)?;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn check_patience(&self, since: Instant, stop: &AtomicBool) -> Result<(), SessionError> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(SessionError::Cancelled);
+        }
+        if since.elapsed() > PATIENCE {
+            return Err(SessionError::NoReverse { address: self.address, waited: since.elapsed().into() });
+        }
+        Ok(())
+    }
+
+    /// What waits for all sockets, which do not block from now on.
+    fn poll(&self) -> Result<Poll, SessionError> {
+        let poll = Poll::new()?;
+        for ((socket, _), index) in self.sockets.iter().zip(0..) {
+            socket.set_nonblocking(true).map_err(EngineError::io("wait for datagrams"))?;
+            poll.add(socket, index, Interest::Read)?;
+        }
+        Ok(poll)
+    }
+}
+
+/// What the server's reports come to. Of its bytes they tell those that it read, which may be fewer than a datagram has.
+fn told(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) -> Received {
+    let received = |report: &ServerReport| report.datagrams.saturating_sub(report.lost);
+    let stream_bytes: Vec<u64> = reports.iter().map(|r| received(r) * payload_bytes).collect();
+    let bytes = stream_bytes.iter().sum();
+    let at_ns = reports.iter().map(|r| r.took_us.saturating_mul(1000)).max().unwrap_or(0);
+    let sample = |at_ns, bytes| ReceiverSample { at_ns, bytes, ..Default::default() };
+    let counts = ArrivalCounts {
+        received: reports.iter().map(received).sum(),
+        reordered: reports.iter().map(|r| r.out_of_order).sum(),
+        ..Default::default()
+    };
+    let all = request.bytes.is_some_and(|asked| bytes >= asked.as_bytes());
+    Received {
+        bytes,
+        duration_ns: at_ns,
+        stream_bytes,
+        samples: vec![sample(0, 0), sample(at_ns, bytes)],
+        method: ReceiveMethod::Reported,
+        ended: if all { EndReason::Closed } else { EndReason::Duration },
+        datagrams: Some(DatagramsReceived {
+            counts,
+            jitter_ns: reports.iter().map(|r| r.jitter_us.saturating_mul(1000)).max(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,167 @@
+//! One connection of `--bounceback`: every message goes back with the times of its arrival and of the reply.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Rate;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::{clock, process};
+use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
+
+use super::Shared;
+use super::{Membership, join, turn_away};
+use bdp_agent::server::Event;
+use bdp_flow::error::EngineError;
+use bdp_flow::pause::wait_until;
+use bdp_flow::stall::STALL;
+
+/// How long a read waits before the server's end and the client's place are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long the kernel may take to be rid of a reply, and a client may be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves a connection on a thread of its own; `first` is what came of its first message.
+pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
+    if let Err(wrong) = Bounceback::decode(first) {
+        let why = format!("it asked for iperf2's --bounceback, and {wrong}");
+        shared.server.tell(&Event::TurnedAway { peer, why });
+        return socket::close_hard(stream);
+    }
+    let member = match join(shared, peer, Some(&stream)) {
+        Ok(member) => member,
+        Err(denied) => {
+            turn_away(shared, peer, &denied);
+            return socket::close_hard(stream);
+        }
+    };
+    let (on_thread, first) = (Arc::clone(shared), first.to_vec());
+    let started = bdp_flow::worker::start(move || {
+        let mut replies = Replies {
+            shared: &on_thread,
+            member: &member,
+            began: Instant::now(),
+            received_bytes: 0,
+            sent_bytes: 0,
+        };
+        let done = replies.run(stream, &first);
+        on_thread.server.counters.add_received(replies.received_bytes);
+        on_thread.server.counters.add_sent(replies.sent_bytes);
+        if let Err(error) = done {
+            member.note(error.to_string());
+        }
+    });
+    if let Err(error) = started {
+        shared.server.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    }
+}
+
+struct Replies<'a> {
+    shared: &'a Shared,
+    member: &'a Membership,
+    began: Instant,
+    received_bytes: u64,
+    sent_bytes: u64,
+}
+
+impl Replies<'_> {
+    fn run(&mut self, stream: TcpStream, first: &[u8]) -> Result<(), EngineError> {
+        let done = self.answer(&stream, first);
+        if done.is_err() {
+            // A client that waits for a reply learns at once that none comes.
+            socket::close_hard(stream);
+        }
+        done
+    }
+
+    fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<(), EngineError> {
+        let failed = || EngineError::io("answer an iperf2 client");
+        process::sharpen_timers();
+        stream.set_nonblocking(false).map_err(failed())?;
+        stream.set_nodelay(true).map_err(failed())?;
+        stream.set_read_timeout(Some(LOOK)).map_err(failed())?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed())?;
+        socket::watch_peer(stream, PATIENCE)?;
+        let longest = self.shared.server.options.limits.duration.to_duration();
+        let began_ns = clock::monotonic_ns();
+        let rate = self.shared.server.options.limits.rate;
+        let mut room = vec![0; LONGEST_BOUNCEBACK];
+        let mut filled = first.len().min(BOUNCEBACK_BYTES);
+        room[..filled].copy_from_slice(&first[..filled]);
+        while self.read(stream, &mut room, &mut filled)? {
+            let received_us = clock::unix_ns() / 1000;
+            let asked = Bounceback::decode_whole(&room[..filled])
+                .map_err(|wrong| EngineError::Refused(wrong.to_owned()))?;
+            self.received_bytes += filled as u64;
+            self.member.standing.note_heard();
+            if asked.is_last {
+                return Ok(());
+            }
+            if let Some(type_of_service) = asked.type_of_service.filter(|_| self.sent_bytes == 0) {
+                let dscp = Some(type_of_service >> 2);
+                TcpOptions { dscp, nodelay: true, ..Default::default() }.apply_to(stream)?;
+            }
+            if self.began.elapsed() > longest {
+                return Err(EngineError::Refused(
+                    "it goes on for longer than is granted (--max-duration)".to_owned(),
+                ));
+            }
+            let paced_ns = rate.map_or(0, |rate: Rate| rate.serialisation(self.sent_bytes).as_ns());
+            let due_ns = (clock::monotonic_ns() + asked.hold.as_ns()).max(began_ns + paced_ns);
+            if !wait_until(due_ns, self.shared.server.ending()) {
+                return Ok(());
+            }
+            let reply = &mut room[..asked.reply_bytes];
+            Bounceback::stamp(reply, received_us, clock::unix_ns() / 1000);
+            match stream.write_all(reply) {
+                Ok(()) => self.sent_bytes += asked.reply_bytes as u64,
+                // It has what it wants.
+                Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                    return Ok(());
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    return Err(EngineError::Stalled { within: PATIENCE.into() });
+                }
+                Err(e) => return Err(failed()(e)),
+            }
+            filled = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads a whole message behind what is there of it; false where the client, or the server, ended between two.
+    fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool, EngineError> {
+        let since = Instant::now();
+        loop {
+            let wanted = match *filled {
+                got if got < BOUNCEBACK_BYTES => BOUNCEBACK_BYTES,
+                got => {
+                    let asked = Bounceback::decode(&room[..got])
+                        .map_err(|wrong| EngineError::Refused(wrong.to_owned()))?;
+                    if got >= asked.bytes {
+                        return Ok(true);
+                    }
+                    asked.bytes
+                }
+            };
+            match stream.read(&mut room[*filled..wanted]) {
+                Ok(0) => return Ok(false),
+                Ok(length) => *filled += length,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    if self.shared.server.is_ending() || self.member.standing.gave_way() {
+                        return Ok(false);
+                    }
+                    if since.elapsed() >= STALL.to_duration() {
+                        return Err(EngineError::Stalled { within: STALL });
+                    }
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::TimedOut) => {
+                    return Ok(false);
+                }
+                Err(e) => return Err(EngineError::io("answer an iperf2 client")(e)),
+            }
+        }
+    }
+}

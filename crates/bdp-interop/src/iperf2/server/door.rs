@@ -1,0 +1,77 @@
+//! Lets iperf2's connections in, each with the header that it begins with or none.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bdp_sys::socket;
+use bdp_wire::iperf2::{Bounceback, TestHeader};
+use bdp_wire::iperf3::{COOKIE_BYTES, Cookie};
+use bdp_wire::stranger::Stranger;
+
+use super::Shared;
+use super::{bounceback, stream, turn_away_unserved};
+use bdp_agent::server::strangers::Port;
+use bdp_agent::server::waiting::{self, Arrived, Doorkeeper};
+
+/// Keeps the door until the server ends.
+pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) {
+    // What could fail is its poll, without which nobody can be let in; bdp's own door tells of that.
+    let _ = waiting::keep(listener, &Door(shared), &shared.server);
+}
+
+struct Door<'a>(&'a Arc<Shared>);
+
+impl Doorkeeper for Door<'_> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const MOST: usize = 256;
+
+    fn wanted(&self, arrived: &[u8]) -> Option<usize> {
+        let wanted = match Stranger::of(arrived) {
+            _ if arrived.len() < Stranger::WANTED_BYTES => Stranger::WANTED_BYTES,
+            Stranger::Http | Stranger::Tls | Stranger::Ssh | Stranger::Bdp | Stranger::Iperf3 => return None,
+            _ if Bounceback::begins(arrived) => Bounceback::WANTED_BYTES,
+            // Whole, it is known for what it is.
+            Stranger::Unknown if matches!(Cookie::decode(arrived), Ok(None)) && !is_payload(arrived) => {
+                COOKIE_BYTES
+            }
+            _ => TestHeader::length_of(arrived).unwrap_or(0),
+        };
+        Some(wanted).filter(|&wanted| arrived.len() < wanted)
+    }
+
+    fn take(&self, connection: Arrived, _: u64) {
+        let Arrived { stream, peer, bytes } = connection;
+        if Bounceback::begins(&bytes) {
+            return bounceback::serve(self.0, stream, peer, &bytes);
+        }
+        let is_stranger =
+            matches!(Stranger::of(&bytes), Stranger::Http | Stranger::Tls | Stranger::Ssh | Stranger::Bdp);
+        let header = TestHeader::decode(&bytes).filter(|_| !is_stranger);
+        if header.is_none() && !is_payload(&bytes) {
+            self.0.server.refuse_stranger(Port::Foreign, peer, &bytes);
+            return socket::close_hard(stream);
+        }
+        if let Some(option) = header.and_then(|header| header.unserved) {
+            turn_away_unserved(self.0, peer, option);
+            return socket::close_hard(stream);
+        }
+        stream::serve(self.0, stream, peer, header);
+    }
+
+    fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]) {
+        self.0.server.drop_stranger(peer, arrived);
+    }
+
+    fn note_end(&self, peer: SocketAddr, arrived: &[u8]) {
+        self.0.server.note_stranger_left(peer, arrived);
+    }
+
+    fn note_waiting(&self, _: usize) {}
+}
+
+/// Whether these begin what releases without a header send: zeros, or the digits that fill every write.
+fn is_payload(arrived: &[u8]) -> bool {
+    let first = &arrived[..arrived.len().min(Stranger::WANTED_BYTES)];
+    first.iter().all(|&byte| byte == 0) || first.iter().all(u8::is_ascii_digit)
+}

@@ -1,0 +1,222 @@
+//! One connection of iperf2's: received, sent, or both, as its header says; without one it is received.
+
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bdp_model::payload::Zerocopy;
+use bdp_model::units::Nanos;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
+
+use super::Shared;
+use super::{Membership, VERSION, bursts, check_rate, join, turn_away};
+use bdp_agent::server::Event;
+use bdp_flow::crew::Crew;
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::receive::{self, ReceivePlan};
+use bdp_flow::send::{self, SendPlan};
+use bdp_flow::stall::{self, RARE_LOOK};
+
+/// How long the kernel may take to be rid of what is written at once, as long as nothing may move of a flow.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a client may be gone before its stream ends.
+const PEER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a receiver waits for a first byte, and how much longer than announced a client may send.
+const SLACK: Nanos = Nanos::secs(15);
+/// How long a client's listener may take to be there, where the server connects back.
+const BACK_DEADLINE: Duration = Duration::from_secs(3);
+/// Bytes of a write where the client names none: iperf2's default.
+const WRITE_BYTES: u64 = 128 << 10;
+/// Samples are of no use to this client: it keeps its own.
+const INTERVAL: Nanos = Nanos::secs(1);
+
+/// Serves a connection on a thread of its own.
+pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
+    let announced = header.map_or(Ok(()), |header| check_rate(shared, peer, &header));
+    let member = match announced.and_then(|()| join(shared, peer, Some(&stream))) {
+        Ok(member) => member,
+        Err(denied) => {
+            turn_away(shared, peer, &denied);
+            return socket::close_hard(stream);
+        }
+    };
+    let on_thread = Arc::clone(shared);
+    let started = bdp_flow::worker::start(move || {
+        let test = Stream { shared: &on_thread, peer, header: header.unwrap_or_default() };
+        let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, &member));
+        if let Err(error) = done {
+            member.note(told(error).to_string());
+        }
+    });
+    if let Err(error) = started {
+        shared.server.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    }
+}
+
+/// The kernel gives a peer up that takes nothing as one that is gone.
+fn told(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
+            EngineError::Stalled { within: PEER_PATIENCE.into() }
+        }
+        other => other,
+    }
+}
+
+struct Stream<'a> {
+    shared: &'a Arc<Shared>,
+    peer: SocketAddr,
+    header: TestHeader,
+}
+
+impl Stream<'_> {
+    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<(), EngineError> {
+        let failed = || EngineError::io("serve an iperf2 client");
+        stream.set_nonblocking(false).map_err(failed())?;
+        stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed())?;
+        socket::watch_peer(stream, PEER_PATIENCE)?;
+        if announced && self.header.acknowledge {
+            (&mut &*stream).write_all(&acknowledgement(VERSION)).map_err(failed())?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), EngineError> {
+        if self.header.reverse {
+            member.standing.note_heard();
+            return self.send(stream);
+        }
+        if self.header.full_duplex {
+            member.standing.note_heard();
+            let both = EngineError::io("send to an iperf2 client");
+            let other = stream.try_clone().map_err(both)?;
+            return std::thread::scope(|scope| {
+                let sending = std::thread::Builder::new()
+                    .spawn_scoped(scope, || self.send(other))
+                    .map_err(EngineError::io("start a thread"))?;
+                let received = self.receive(stream);
+                received.and(sending.join().unwrap_or_else(|_| {
+                    Err(EngineError::Ended("the sending half of a test ended unexpectedly".to_owned()))
+                }))
+            });
+        }
+        let failed = || EngineError::io("serve an iperf2 client");
+        stream.set_read_timeout(Some(SLACK.to_duration())).map_err(failed())?;
+        // Whoever connects and sends nothing has begun no work.
+        match stream.peek(&mut [0]) {
+            Ok(0) => {}
+            Ok(_) => member.standing.note_heard(),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                return Err(EngineError::Silence { within: SLACK });
+            }
+            Err(e) => return Err(EngineError::io("serve an iperf2 client")(e)),
+        }
+        match self.header.connect_back {
+            None => self.receive(stream),
+            Some(_) if !self.shared.server.options.access.is_trusted(self.peer.ip()) => {
+                member.note("it wants a connection back (-d, -r), which only addresses under --allow get");
+                self.receive(stream)
+            }
+            Some(Back::Afterwards) => self.receive(stream).and_then(|()| self.send_back()),
+            Some(Back::AtOnce) => std::thread::scope(|scope| {
+                let back = std::thread::Builder::new()
+                    .spawn_scoped(scope, || self.send_back())
+                    .map_err(EngineError::io("start a thread"))?;
+                let received = self.receive(stream);
+                received.and(back.join().unwrap_or(Ok(())))
+            }),
+        }
+    }
+
+    fn receive(&self, stream: TcpStream) -> Result<(), EngineError> {
+        let longest = self.shared.server.options.limits.duration;
+        let plan = ReceivePlan {
+            // A client that named no time may take all that is granted.
+            duration: match self.header.amount {
+                Amount::Time(time) if self.header.version.is_some() => (time + SLACK).min(longest),
+                _ => longest,
+            },
+            omit: Nanos::ZERO,
+            interval: INTERVAL,
+            patience: SLACK,
+            window_bytes: None,
+            coalesce: true,
+            check: false,
+            crew: Crew::alone(),
+        };
+        let meter = Meter::default();
+        let patience = self.patience(self.header.rate_bps);
+        let received = stall::guard_by(RARE_LOOK, &meter, self.shared.server.ending(), patience, |stop| {
+            receive::over(vec![stream], &plan, stop, &meter)
+        });
+        let bytes = received.as_ref().map_or_else(|_| meter.bytes(), |received| received.bytes);
+        self.shared.server.counters.add_received(bytes);
+        received.map(drop)
+    }
+
+    /// How long nothing may move, in writes of the client's length at this rate.
+    fn patience(&self, rate_bps: Option<u64>) -> Nanos {
+        stall::patience_between(self.length_bytes().max(WRITE_BYTES), rate_bps)
+    }
+
+    fn length_bytes(&self) -> u64 {
+        self.header.length.map_or(WRITE_BYTES, u64::from)
+    }
+
+    fn send(&self, stream: TcpStream) -> Result<(), EngineError> {
+        let limits = self.shared.server.options.limits;
+        let end = stream.try_clone().map_err(EngineError::io("send"))?;
+        let asked = self.header.rate_bps.unwrap_or(u64::MAX);
+        let rate = Some(asked.min(self.header.share_of(limits.rate))).filter(|&rate| rate < u64::MAX);
+        let (longest, bytes) = match self.header.amount {
+            Amount::Time(time) => (time.min(limits.duration), None),
+            Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
+        };
+        let length_bytes = self.length_bytes();
+        let meter = Meter::default();
+        if self.header.trip_times {
+            let plan = bursts::Plan { burst_bytes: length_bytes, longest, bytes, rate_bps: rate };
+            let sent = bursts::send(stream, &self.header, &plan, self.shared.server.ending(), &meter);
+            self.shared.server.counters.add_sent(meter.bytes());
+            return sent;
+        }
+        let plan = SendPlan {
+            length_bytes,
+            longest,
+            bytes,
+            rate_bps: rate,
+            whole_writes: false,
+            interval: INTERVAL,
+            zerocopy: Zerocopy::Auto,
+            patterned: false,
+            crew: Crew::alone(),
+        };
+        let sent =
+            stall::guard_by(RARE_LOOK, &meter, self.shared.server.ending(), self.patience(rate), |stop| {
+                send::over(vec![stream], &plan, stop, &meter)
+            });
+        self.shared.server.counters.add_sent(sent.as_ref().map_or_else(|_| meter.bytes(), |sent| sent.bytes));
+        // The other half of the connection may still be read.
+        let _ = end.shutdown(Shutdown::Write);
+        sent.map(drop)
+    }
+
+    /// Connects to where the client listens, at its own address, and sends.
+    fn send_back(&self) -> Result<(), EngineError> {
+        let to = SocketAddr::new(self.peer.ip(), self.header.port);
+        let until = Instant::now() + BACK_DEADLINE;
+        let stream = loop {
+            match socket::connect(to, &TcpOptions::default(), BACK_DEADLINE) {
+                Ok(stream) => break stream,
+                Err(error) if Instant::now() >= until || self.shared.server.is_ending() => {
+                    return Err(error.into());
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        };
+        self.send(stream)
+    }
+}

@@ -1,0 +1,235 @@
+//! How streams of datagrams get to their tests: a hello tells nothing but the address that it comes from.
+//!
+//! So at any address one test at a time waits for its streams, and a hello counts only where the control connection of such
+//! a test leads to the same address: whoever makes up a source gets nothing sent to it.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Nanos;
+use bdp_sys::echo::Way;
+use bdp_sys::udp::{self, UdpOptions};
+use bdp_wire::iperf3::datagram;
+use bdp_wire::iperf3::{Failure, Parameters, State};
+
+use super::Shared;
+use super::{Ending, GAVE_UP, STEP, busy};
+use crate::iperf3::control::Control;
+use crate::iperf3::udp::streams;
+use bdp_agent::server::{Event, ServerState};
+use bdp_flow::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
+
+/// From one look at repeated hellos to the next.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Tests that wait for streams of datagrams, by the address of their client.
+#[derive(Default)]
+pub(super) struct Waiting {
+    tests: Mutex<HashMap<IpAddr, Arc<Arrivals>>>,
+    left: Condvar,
+}
+
+/// The streams of one test, as they come.
+struct Arrivals {
+    wanted: usize,
+    options: UdpOptions,
+    came: Mutex<Vec<UdpSocket>>,
+    changed: Condvar,
+}
+
+/// A test's turn to wait at an address; over when this is dropped.
+struct Turn<'a> {
+    waiting: &'a Waiting,
+    address: IpAddr,
+    arrivals: Arc<Arrivals>,
+}
+
+/// Why a test had no turn.
+enum Missed {
+    /// Others had it all the while.
+    Busy,
+    /// The client left.
+    Left,
+}
+
+impl Waiting {
+    fn tests(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Arrivals>>> {
+        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, address: IpAddr) -> Option<Arc<Arrivals>> {
+        self.tests().get(&address.to_canonical()).cloned()
+    }
+
+    /// Waits for this address to be free, as long as the client does.
+    fn take_turn(
+        &self,
+        address: IpAddr,
+        arrivals: Arrivals,
+        patience: Duration,
+        has_left: impl Fn() -> bool,
+    ) -> Result<Turn<'_>, Missed> {
+        let address = address.to_canonical();
+        let until = Instant::now() + patience;
+        let mut tests = self.tests();
+        while tests.contains_key(&address) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Missed::Busy);
+            }
+            tests = self.left.wait_timeout(tests, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+            if has_left() {
+                return Err(Missed::Left);
+            }
+        }
+        let arrivals = Arc::new(arrivals);
+        tests.insert(address, Arc::clone(&arrivals));
+        Ok(Turn { waiting: self, address, arrivals })
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.waiting.tests().remove(&self.address);
+        self.waiting.left.notify_all();
+    }
+}
+
+/// Has a client open its streams, and waits for all of them.
+pub(super) fn gather(
+    shared: &Shared,
+    control: &Control,
+    peer: SocketAddr,
+    parameters: &Parameters,
+) -> Result<Vec<Stream>, Ending> {
+    let wanted = parameters.streams() as usize;
+    let buffer = parameters.window_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let options = UdpOptions {
+        receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
+        send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
+        // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
+        dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
+        // What a client asks for binds itself: as from iperf3's own server, what is too long for the path goes in fragments.
+        dont_fragment: false,
+        share_port: true,
+        ..Default::default()
+    };
+    let arrivals = Arrivals { wanted, options, came: Mutex::default(), changed: Condvar::new() };
+    let turn = shared.tests.waiting.take_turn(peer.ip(), arrivals, STEP, || control.has_left());
+    let turn = turn.map_err(|missed| match missed {
+        Missed::Left => Ending::silent(GAVE_UP),
+        Missed::Busy => {
+            busy(control, "tests of the same address waited for their streams all the while".to_owned())
+        }
+    })?;
+    let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
+    control.say(State::CreateStreams).map_err(gone)?;
+    let until = Instant::now() + STEP;
+    let mut came = turn.arrivals.came();
+    while came.len() < wanted {
+        if shared.server.is_ending() {
+            return Err(Ending::silent("the server ends"));
+        }
+        if Instant::now() >= until {
+            let why = format!("{} of {wanted} streams came within {}", came.len(), Nanos::from(STEP));
+            return Err(Ending::refused(Failure::ACCEPT, why));
+        }
+        let waited = turn.arrivals.changed.wait_timeout(came, LOOK);
+        came = waited.unwrap_or_else(PoisonError::into_inner).0;
+        came.iter().for_each(answer_again);
+        if control.has_left() {
+            return Err(Ending::silent(GAVE_UP));
+        }
+    }
+    let sockets = std::mem::take(&mut *came);
+    drop(came);
+    drop(turn);
+    for socket in &sockets {
+        socket.set_nonblocking(false).map_err(|e| Ending::refused(Failure::STREAM_SETUP, e.to_string()))?;
+    }
+    Ok(streams(sockets, parameters.wide_counters))
+}
+
+/// Takes a hello; false where the datagram is none.
+pub(super) fn take_hello(bytes: &[u8], way: &Way, server: &ServerState, waiting: &Waiting) -> bool {
+    let Some(answer) = datagram::answer(bytes) else { return false };
+    if let (Some(peer), Some(local)) = (way.peer(), way.local(server.port)) {
+        let_in(answer, peer, local, server, waiting);
+    }
+    true
+}
+
+/// Makes a stream of what says hello, if a test at that address waits for one.
+fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerState, waiting: &Waiting) {
+    let Some(arrivals) = waiting.of(peer.ip()) else { return };
+    match arrivals.take(answer, peer, local) {
+        Ok(strays) => {
+            for (hello, stray) in strays {
+                if let Some(answer) = datagram::answer(&hello) {
+                    let_in(answer, stray, local, server, waiting);
+                }
+            }
+        }
+        Err(why) => server.tell(&Event::TurnedAway { peer, why }),
+    }
+}
+
+impl Arrivals {
+    fn came(&self) -> MutexGuard<'_, Vec<UdpSocket>> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server's end of a stream: on the same port, and hearing only this client. What others said to that port before it
+    /// heard only one is given back.
+    fn take(
+        &self,
+        answer: [u8; 4],
+        peer: SocketAddr,
+        local: SocketAddr,
+    ) -> Result<Vec<([u8; 4], SocketAddr)>, String> {
+        let mut came = self.came();
+        if came.len() >= self.wanted {
+            return Ok(Vec::new());
+        }
+        let socket = udp::connect(Some(local), peer, &self.options).map_err(|e| e.to_string())?;
+        socket.set_nonblocking(true).map_err(|e| e.to_string())?;
+        let strays = strays(&socket, peer);
+        // Lost as any datagram may be; who repeats its hello is answered again.
+        let _ = socket.send(&answer);
+        came.push(socket);
+        self.changed.notify_all();
+        Ok(strays)
+    }
+}
+
+/// Hellos of others that a socket took before it was connected to its peer.
+fn strays(socket: &UdpSocket, peer: SocketAddr) -> Vec<([u8; 4], SocketAddr)> {
+    let mut strays = Vec::new();
+    let mut room = [0; 5];
+    while let Ok((length, from)) = socket.recv_from(&mut room) {
+        if let (Ok(hello), true) = (room[..length].try_into(), from != peer) {
+            strays.push((hello, from));
+        }
+    }
+    strays
+}
+
+/// Answers a client whose hello came again, since the answer did not reach it.
+fn answer_again(socket: &UdpSocket) {
+    let mut room = [0; 5];
+    loop {
+        match socket.recv(&mut room) {
+            Ok(length) => {
+                if let Some(answer) = datagram::answer(&room[..length]) {
+                    let _ = socket.send(&answer);
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // Nothing more, or nobody is there any more: the control connection tells.
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Whether clients of iperf3 are the users that they say they are.
+//!
+//! What a client learns is whether its login was taken, at a time that tells nothing more: each answer comes a whole
+//! number of `ANSWER`s after its question, and a wrong password, an unknown user, a stale login, one that was used
+//! before and bytes that are no login at all have the same answer.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_sys::clock;
+use bdp_wire::iperf3::auth::{Login, Users};
+use bdp_wire::iperf3::base64;
+
+use crate::iperf3::login::{Padding, PrivateKey};
+use bdp_agent::server::access::origin;
+
+/// From a login to its answer: longer than the arithmetic takes.
+const ANSWER: Duration = Duration::from_millis(100);
+/// Logins that may fail from one address in [`WINDOW`]; what comes beyond is refused unread.
+const MOST_FAILURES: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses whose failures are kept in mind.
+const MOST_ADDRESSES: usize = 4096;
+
+/// Who may log in, and how.
+pub struct LoginRules {
+    /// Whom the server knows.
+    pub users: Users,
+    /// What logins are sealed for.
+    pub key: PrivateKey,
+    /// How far the clocks of client and server may be apart, seconds.
+    pub skew_s: u64,
+    /// Whether the older padding is refused.
+    pub oaep_only: bool,
+}
+
+/// The logins of a server.
+pub(super) struct Logins {
+    rules: Arc<LoginRules>,
+    memory: Mutex<Memory>,
+}
+
+/// What is remembered of logins so far.
+#[derive(Default)]
+struct Memory {
+    failures: HashMap<IpAddr, Failures>,
+    /// Logins that were taken, and when: one that was overheard is worth nothing.
+    taken: HashMap<Vec<u8>, Instant>,
+}
+
+/// Of one address.
+#[derive(Clone, Copy)]
+struct Failures {
+    count: u32,
+    since: Instant,
+}
+
+impl Logins {
+    pub(super) fn new(rules: Arc<LoginRules>) -> Self {
+        Self { rules, memory: Mutex::default() }
+    }
+
+    /// The user that a client has shown to be, or why it is none, for the log alone. Waits until an answer may be given.
+    pub(super) fn check(&self, peer: IpAddr, token: Option<&str>) -> Result<String, String> {
+        let asked = Instant::now();
+        let judged = self.judge(peer, token, asked, clock::unix_ms() / 1000);
+        let answers = asked.elapsed().as_nanos().div_ceil(ANSWER.as_nanos()).max(1);
+        let due = ANSWER * u32::try_from(answers).unwrap_or(1);
+        std::thread::sleep(due.saturating_sub(asked.elapsed()));
+        judged
+    }
+
+    fn judge(&self, peer: IpAddr, token: Option<&str>, now: Instant, unix_s: u64) -> Result<String, String> {
+        // One after the other: the key is not for a client to keep processors busy with.
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.has_failed_often(peer, now) {
+            return Err(format!(
+                "{MOST_FAILURES} logins of its address have failed within {} s",
+                WINDOW.as_secs()
+            ));
+        }
+        let judged = self.rules.judge(token, unix_s).and_then(|(login, sealed)| {
+            let still_fresh = Duration::from_secs(2 * self.rules.skew_s + 1);
+            memory
+                .take(sealed, now, still_fresh)
+                .then_some(login.user)
+                .ok_or("its login was used before".to_owned())
+        });
+        if judged.is_err() {
+            memory.note_failure(peer, now);
+        }
+        judged
+    }
+}
+
+impl LoginRules {
+    /// The login of a token, with the token's bytes.
+    fn judge(&self, token: Option<&str>, unix_s: u64) -> Result<(Login, Vec<u8>), String> {
+        let token = token.ok_or("it gave no login (--username there, with the public key of this server)")?;
+        let sealed = base64::decode(token).ok_or("its login is no base64")?;
+        // Both are tried, whatever the first gave.
+        let oaep = self.key.open(Padding::Oaep, &sealed);
+        let pkcs1 = self.key.open(Padding::Pkcs1, &sealed);
+        let login = match (oaep, pkcs1) {
+            (None, Some(_)) if self.oaep_only => {
+                return Err("its login has the padding of iperf3 before 3.17 (--iperf3-oaep-only)".to_owned());
+            }
+            (None, None) => return Err("its login is not one for this server's key".to_owned()),
+            (Some(login), _) | (None, Some(login)) => login,
+        };
+        let known = self.users.know(&login);
+        if !known {
+            return Err(format!("'{}' is no user here, or the password is wrong", login.user));
+        }
+        if !login.is_fresh(unix_s, self.skew_s) {
+            let (apart, way) = match login.unix_s.checked_sub(unix_s) {
+                Some(ahead) => (ahead, "after"),
+                None => (unix_s - login.unix_s, "before"),
+            };
+            return Err(format!(
+                "the login of '{}' was written {apart} s {way} now; {} s are allowed (--iperf3-time-skew)",
+                login.user, self.skew_s
+            ));
+        }
+        Ok((login, sealed))
+    }
+}
+
+impl Memory {
+    fn has_failed_often(&self, peer: IpAddr, now: Instant) -> bool {
+        self.failures.get(&origin(peer)).is_some_and(|failures| {
+            failures.count >= MOST_FAILURES && now.saturating_duration_since(failures.since) < WINDOW
+        })
+    }
+
+    fn note_failure(&mut self, peer: IpAddr, now: Instant) {
+        let is_over = |failures: &Failures| now.saturating_duration_since(failures.since) >= WINDOW;
+        if self.failures.len() >= MOST_ADDRESSES {
+            self.failures.retain(|_, failures| !is_over(failures));
+        }
+        if self.failures.len() >= MOST_ADDRESSES
+            && let Some(oldest) = self.failures.iter().min_by_key(|(_, f)| f.since).map(|(peer, _)| *peer)
+        {
+            self.failures.remove(&oldest);
+        }
+        let failures = self.failures.entry(origin(peer)).or_insert(Failures { count: 0, since: now });
+        if is_over(failures) {
+            *failures = Failures { count: 0, since: now };
+        }
+        failures.count += 1;
+    }
+
+    /// Takes a login, if that is its first time.
+    fn take(&mut self, sealed: Vec<u8>, now: Instant, still_fresh: Duration) -> bool {
+        self.taken.retain(|_, since| now.saturating_duration_since(*since) < still_fresh);
+        self.taken.insert(sealed, now).is_none()
+    }
+}
+
+#[cfg(all(test, feature = "iperf3-users"))]
+mod tests {
+    use super::*;
+    use crate::iperf3::login::rsa::tests::{login, pair};
+
+    const NOW: u64 = 1_700_000_000;
+
+    fn rules() -> (Logins, crate::iperf3::login::PublicKey) {
+        let (key, public) = pair();
+        // printf '{mario}rossi' | sha256sum
+        let users = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
+        let users = Users::parse(users).unwrap();
+        (Logins::new(Arc::new(LoginRules { users, key, skew_s: 10, oaep_only: false })), public)
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_login_is_taken_once_within_its_time() {
+        let (logins, public) = rules();
+        let now = Instant::now();
+        let seal = |padding| public.seal(padding, &login("rossi")).unwrap();
+        for padding in [Padding::Oaep, Padding::Pkcs1] {
+            let token = seal(padding);
+            let judge = |unix_s| logins.judge(ip("192.0.2.1"), Some(&token), now, unix_s);
+            assert!(judge(NOW + 11).unwrap_err().contains("11 s before now"));
+            assert!(judge(NOW - 11).unwrap_err().contains("11 s after now"));
+            assert_eq!(judge(NOW - 10).as_deref(), Ok("mario"));
+            assert!(judge(NOW).unwrap_err().contains("used before"));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_to_the_log() {
+        let ((logins, public), (_, other)) = (rules(), rules());
+        let now = Instant::now();
+        let seal =
+            |key: &crate::iperf3::login::PublicKey, password| key.seal(Padding::Oaep, &login(password));
+        for (i, (token, part)) in [
+            (None, "no login"),
+            (Some("a".to_owned()), "no base64"),
+            (Some(base64::encode(&[7; 256])), "not one for this server's key"),
+            (seal(&other, "rossi"), "not one for this server's key"),
+            (seal(&public, "rosso"), "'mario' is no user here, or the password is wrong"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let peer = ip(&format!("192.0.2.{i}"));
+            let told = logins.judge(peer, token.as_deref(), now, NOW).unwrap_err();
+            assert!(told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_older_padding_can_be_refused() {
+        let (key, public) = pair();
+        let users = Users::parse("mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b");
+        let rules = LoginRules { users: users.unwrap(), key, skew_s: 10, oaep_only: true };
+        let judge = |padding| rules.judge(public.seal(padding, &login("rossi")).as_deref(), NOW).map(drop);
+        assert_eq!(judge(Padding::Oaep), Ok(()));
+        assert!(judge(Padding::Pkcs1).unwrap_err().contains("--iperf3-oaep-only"));
+    }
+
+    #[test]
+    fn an_address_that_fails_often_waits_and_no_other() {
+        let (logins, public) = rules();
+        let start = Instant::now();
+        for _ in 0..MOST_FAILURES {
+            assert!(logins.judge(ip("192.0.2.1"), None, start, NOW).unwrap_err().contains("no login"));
+        }
+        let token = public.seal(Padding::Oaep, &login("rossi"));
+        let judge = |peer, at| logins.judge(ip(peer), token.as_deref(), at, NOW);
+        assert!(judge("192.0.2.1", start).unwrap_err().contains("have failed within 60 s"));
+        assert!(judge("::ffff:192.0.2.1", start + WINDOW / 2).is_err(), "the same one");
+        assert!(judge("192.0.2.1", start + WINDOW).is_ok());
+        assert!(judge("192.0.2.2", start).unwrap_err().contains("used before"), "read, and judged");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut memory = Memory::default();
+        let start = Instant::now();
+        for i in 0..2 * MOST_ADDRESSES as u32 {
+            memory.note_failure(IpAddr::from(i.to_be_bytes()), start + Duration::from_micros(u64::from(i)));
+        }
+        assert_eq!(memory.failures.len(), MOST_ADDRESSES);
+        assert!(memory.take(vec![1], start, WINDOW) && !memory.take(vec![1], start, WINDOW));
+        assert!(memory.take(vec![2], start + WINDOW, WINDOW));
+        assert_eq!(memory.taken.len(), 1, "what is stale can't be used again");
+    }
+
+    #[test]
+    fn answers_come_at_their_time() {
+        let (logins, public) = rules();
+        let right = Login { unix_s: clock::unix_ms() / 1000, ..login("rossi") };
+        for (i, token) in [None, Some(base64::encode(&[1; 256])), public.seal(Padding::Oaep, &right)]
+            .into_iter()
+            .enumerate()
+        {
+            let asked = Instant::now();
+            assert_eq!(logins.check(ip("127.0.0.1"), token.as_deref()).is_ok(), i == 2);
+            assert!(asked.elapsed() >= ANSWER, "{:?}", asked.elapsed());
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Clients of iperf3: each test on a thread of its own, its data connections found by their cookie.
+//!
+//! Every wait has its deadline, and a client that vanishes is noticed by its control connection. Streams of datagrams:
+//! `iperf3/datagrams.rs`.
+
+mod datagrams;
+pub mod logins;
+mod output;
+mod running;
+mod silence;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_model::units::Nanos;
+use bdp_sys::socket::TcpOptions;
+use bdp_wire::frame::FrameError;
+use bdp_wire::iperf3::{
+    COOKIE_BYTES, Cookie, Failure, LONGEST_PARAMETERS, Parameters, Protocol as Carrier, Results, State,
+};
+
+use crate::iperf3::control::Control;
+use bdp_agent::server::access::{Proof, Protocol};
+use bdp_agent::server::foreign::{Claim, ForeignProtocol};
+use bdp_agent::server::guests::Guest;
+use bdp_agent::server::places::{GAVE_WAY, Place};
+use bdp_agent::server::waiting::Arrived;
+use bdp_agent::server::{Event, Reason, ServerState};
+use bdp_sys::echo::Way;
+use datagrams::take_hello;
+use logins::{LoginRules, Logins};
+use running::{Running, Streams, granted};
+
+/// How long a client may take over each step but the test itself.
+const STEP: Duration = Duration::from_secs(10);
+/// How often it is looked whether a client is still there that opens its streams.
+const LOOK: Duration = Duration::from_millis(50);
+/// The same of who has yet to log in.
+const LOGIN_STEP: Duration = Duration::from_secs(5);
+/// Longest results of a client, which are some 200 bytes a stream.
+const LONGEST_RESULTS: usize = 256 << 10;
+
+/// iperf3's clients, at the server's port.
+pub struct Iperf3 {
+    tests: Arc<Tests>,
+}
+
+impl Iperf3 {
+    /// Whose clients log in by these rules; without, their addresses are all that counts.
+    pub fn new(logins: Option<Arc<LoginRules>>) -> Self {
+        let logins = logins.map(Logins::new);
+        Self { tests: Arc::new(Tests { logins, ..Tests::default() }) }
+    }
+}
+
+impl ForeignProtocol for Iperf3 {
+    fn claim(&self, arrived: &[u8]) -> Option<Claim> {
+        match Cookie::decode(arrived) {
+            Ok(None) => Some(Claim::Unfinished { wanted: COOKIE_BYTES }),
+            Ok(Some(_)) => Some(Claim::Whole),
+            Err(_) => None,
+        }
+    }
+
+    fn take(&self, server: &Arc<ServerState>, connection: Arrived, order: u64) {
+        let Arrived { stream, peer, bytes } = connection;
+        if let Ok(Some(cookie)) = Cookie::decode(&bytes) {
+            let shared = Shared { server: Arc::clone(server), tests: Arc::clone(&self.tests) };
+            take(&Arc::new(shared), stream, peer, cookie, order);
+        }
+    }
+
+    fn take_datagram(&self, server: &ServerState, bytes: &[u8], way: &Way) -> bool {
+        take_hello(bytes, way, server, &self.tests.waiting)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.tests.map().is_empty()
+    }
+
+    fn hang_up(&self) {
+        for test in self.tests.map().values() {
+            test.hang_up();
+        }
+    }
+}
+
+/// What the tests of a server have in common.
+struct Shared {
+    server: Arc<ServerState>,
+    tests: Arc<Tests>,
+}
+
+/// The tests of a server.
+#[derive(Default)]
+struct Tests {
+    by_cookie: Mutex<HashMap<Cookie, Arc<Test>>>,
+    waiting: datagrams::Waiting,
+    logins: Option<Logins>,
+}
+
+impl Tests {
+    fn map(&self) -> MutexGuard<'_, HashMap<Cookie, Arc<Test>>> {
+        self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that began with a cookie: the control connection of a new test, or a stream of one that there is.
+/// `order` counts connections as they were let in.
+fn take(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cookie, order: u64) {
+    let test = shared.tests.map().get(&cookie).cloned();
+    let refused = match test {
+        Some(test) => test.take_stream(stream, peer, order),
+        None => begin(shared, stream, peer, cookie),
+    };
+    if let Err(why) = refused {
+        shared.server.tell(&Event::TurnedAway { peer, why });
+    }
+}
+
+/// Starts a test's thread, unless the client may not come in or there is no place. Never waits for the client.
+fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cookie) -> Result<(), String> {
+    let deny = |bytes: &[u8]| {
+        // A fresh connection has room for it.
+        let _ = (&mut &stream).write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+    };
+    let mut not_authorised = vec![State::ServerError.byte()];
+    not_authorised.extend(Failure::AUTHORISATION.encode());
+    let proof = shared.server.options.access.check(peer.ip(), Protocol::Iperf3).map_err(|denied| {
+        shared.server.counters.give_reason(Reason::of_denied(&denied));
+        deny(&not_authorised);
+        denied.to_string()
+    })?;
+    let busy = |why: String| {
+        deny(&[State::AccessDenied.byte()]);
+        Err(why)
+    };
+    if shared.server.is_ending() {
+        return busy("about to end".to_owned());
+    }
+    let entry = if proof == Proof::Nothing {
+        match shared.server.places.enter(peer.ip(), Some(&stream)) {
+            Ok(place) => Entry::Place(place),
+            Err(denied) => {
+                shared.server.counters.give_reason(Reason::of_denied(&denied));
+                return busy(denied.to_string());
+            }
+        }
+    } else {
+        // Strangers take no place until they have logged in.
+        if shared.server.places.is_full() {
+            shared.server.counters.give_reason(Reason::Busy);
+            return busy("busy".to_owned());
+        }
+        Entry::Guest(Guest::enter(&shared.server, &stream, peer).map_err(|e| e.to_string())?)
+    };
+    let test = Arc::new(Test {
+        hang_up: stream.try_clone().map_err(|e| e.to_string())?,
+        peer,
+        arrivals: Mutex::new(Arrivals { missing: 0, streams: BTreeMap::new(), ended: false }),
+        changed: Condvar::new(),
+    });
+    shared.tests.map().insert(cookie, Arc::clone(&test));
+    let on_thread = Arc::clone(shared);
+    let started = bdp_flow::worker::start(move || {
+        let was_session = test.serve(&on_thread, stream, entry);
+        on_thread.tests.map().remove(&cookie);
+        if was_session && on_thread.server.options.once {
+            on_thread.server.end();
+        }
+    });
+    started.map(drop).map_err(|e| {
+        shared.tests.map().remove(&cookie);
+        e.to_string()
+    })
+}
+
+/// How a client is let in.
+enum Entry {
+    /// It has its place.
+    Place(Place),
+    /// It will have one when it has logged in.
+    Guest(Guest),
+}
+
+/// A test, shared by its own thread and the one that lets connections in.
+struct Test {
+    hang_up: TcpStream,
+    peer: SocketAddr,
+    arrivals: Mutex<Arrivals>,
+    changed: Condvar,
+}
+
+/// The data connections as they come.
+struct Arrivals {
+    missing: usize,
+    /// By the order in which they were let in: their cookies may come in another.
+    streams: BTreeMap<u64, TcpStream>,
+    ended: bool,
+}
+
+/// Why a test came to nothing: what the client is told, and what the log says.
+struct Ending {
+    failure: Option<Failure>,
+    why: String,
+}
+
+/// How long the streams of a test that the server ends go on, so that its client reads the reason before they close.
+const LEAVE: Duration = Duration::from_millis(500);
+
+/// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
+const GAVE_UP: &str = "the client left while its streams were awaited";
+
+/// Tells a client that there is no place for it now.
+fn busy(control: &Control, why: String) -> Ending {
+    // Whether or not it hears it, there is none.
+    let _ = control.say(State::AccessDenied);
+    Ending::silent(why)
+}
+
+impl Ending {
+    fn refused(failure: Failure, why: impl Into<String>) -> Self {
+        Self { failure: Some(failure), why: why.into() }
+    }
+
+    /// There is nobody to tell.
+    fn silent(why: impl Into<String>) -> Self {
+        Self { failure: None, why: why.into() }
+    }
+
+    /// Sends the reason while the streams still run, and waits a moment for the client to leave: a client whose stream closes
+    /// first reports a broken pipe in its place.
+    fn announce(self, control: &Control, client_version: Option<&str>) -> Self {
+        let Some(failure) = self.failure else { return self };
+        control.refuse(failure.known_to(client_version));
+        let until = Instant::now() + LEAVE;
+        while let Some(left) = until.checked_duration_since(Instant::now())
+            && matches!(control.hear(left), Ok(Some(_)))
+        {}
+        Self::silent(self.why)
+    }
+
+    fn of(error: &FrameError, doing: &str) -> Self {
+        Self::silent(match error {
+            FrameError::Closed => format!("the client left while {doing}"),
+            FrameError::Silent => format!("the client said nothing while {doing}"),
+            other => format!("while {doing}: {other}"),
+        })
+    }
+}
+
+impl Test {
+    /// From the cookie to the farewell; whether it came to a session.
+    fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
+        let turn_away = |why| {
+            shared.server.tell(&Event::TurnedAway { peer: self.peer, why });
+            false
+        };
+        let control = match Control::over(stream) {
+            Ok(control) => control,
+            Err(e) => return turn_away(e.to_string()),
+        };
+        let refuse = |ending: &Ending, version: Option<&str>| {
+            if let Some(failure) = ending.failure {
+                control.refuse(failure.known_to(version));
+            }
+        };
+        let standing = match &entry {
+            Entry::Place(place) => Some(Arc::clone(place.standing())),
+            Entry::Guest(_) => None,
+        };
+        let Admitted { parameters, place, program } =
+            match self.admit(shared, &control, entry).inspect_err(|ending| refuse(ending, None)) {
+                Ok(admitted) => admitted,
+                Err(_) if standing.is_some_and(|s| s.gave_way()) => return turn_away(GAVE_WAY.to_owned()),
+                Err(ending) => return turn_away(ending.why),
+            };
+        let began = Instant::now();
+        let number = shared.server.next_number();
+        shared.server.tell(&Event::Began { session: number, peer: self.peer, program });
+        let mut flows = 0;
+        let ended = self
+            .attend(shared, &control, &parameters, &place, &mut flows)
+            .inspect_err(|ending| refuse(ending, parameters.client_version.as_deref()));
+        self.arrivals().ended = true;
+        let gave_way = place.standing().gave_way();
+        drop(place);
+        shared.server.tell(&Event::Ended {
+            session: number,
+            peer: self.peer,
+            took: Nanos::from(began.elapsed()),
+            flows,
+            why: ended.err().map(|ending| if gave_way { GAVE_WAY.to_owned() } else { ending.why }),
+        });
+        true
+    }
+
+    /// Asks for parameters, and for who it is where that counts.
+    fn admit(&self, shared: &Shared, control: &Control, entry: Entry) -> Result<Admitted, Ending> {
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
+        control.say(State::ParamExchange).map_err(gone)?;
+        let patience = if matches!(entry, Entry::Guest(_)) { LOGIN_STEP } else { STEP };
+        let parameters = read_parameters(control, patience)?;
+        let version = parameters.client_version.as_deref().unwrap_or("without a version");
+        let mut program = format!("iperf3 {}", readable(version));
+        let place = match entry {
+            Entry::Place(place) => place,
+            Entry::Guest(_guest) => {
+                let user = self.authorise(shared, &parameters)?;
+                program.push_str(&format!(", user '{}'", readable(&user)));
+                shared
+                    .server
+                    .places
+                    .enter(self.peer.ip(), Some(&self.hang_up))
+                    .map_err(|denied| busy(control, denied.to_string()))?
+            }
+        };
+        Ok(Admitted { parameters, place, program })
+    }
+
+    fn attend(
+        &self,
+        shared: &Shared,
+        control: &Control,
+        parameters: &Parameters,
+        place: &Place,
+        flows: &mut u32,
+    ) -> Result<(), Ending> {
+        let longest = granted(shared, parameters)?;
+        let _streams =
+            place.take_streams(parameters.streams()).map_err(|denied| busy(control, denied.to_string()))?;
+        let streams = match parameters.protocol {
+            Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
+            Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
+        };
+        let mut running = Running::start(streams, parameters, longest, shared.server.options.limits.rate)?;
+        *flows = running.flows();
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
+        let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
+        let went =
+            begun.and_then(|()| running.attend(control, parameters, longest, place.standing().as_ref()));
+        let went = went.map_err(|ending| ending.announce(control, parameters.client_version.as_deref()));
+        let outcomes = running.finish(went.is_ok(), &shared.server.counters);
+        went?;
+        exchange(control, &running.results(&outcomes?, parameters))
+    }
+
+    /// The user that the client is.
+    fn authorise(&self, shared: &Shared, parameters: &Parameters) -> Result<String, Ending> {
+        let checked = match &shared.tests.logins {
+            Some(logins) => logins.check(self.peer.ip(), parameters.auth_token.as_deref()),
+            None => Err("it can't show what it has to".to_owned()),
+        };
+        checked.map_err(|why| {
+            shared.server.counters.give_reason(Reason::Login);
+            Ending::refused(Failure::AUTHORISATION, why)
+        })
+    }
+
+    /// Asks for the streams, and waits for all of them.
+    fn gather(&self, control: &Control, parameters: &Parameters) -> Result<Vec<TcpStream>, Ending> {
+        let wanted = parameters.streams() as usize;
+        self.arrivals().missing = wanted;
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
+        control.say(State::CreateStreams).map_err(gone)?;
+        let until = Instant::now() + STEP;
+        let mut arrivals = self.arrivals();
+        while arrivals.missing > 0 {
+            if arrivals.ended {
+                return Err(Ending::silent("the server ends"));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let came = wanted - arrivals.missing;
+                let why = format!("{came} of {wanted} streams came within {}", Nanos::from(STEP));
+                return Err(Ending::refused(Failure::ACCEPT, why));
+            }
+            let waited = self.changed.wait_timeout(arrivals, left.min(LOOK));
+            arrivals = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if control.has_left() {
+                return Err(Ending::silent(GAVE_UP));
+            }
+        }
+        let streams: Vec<TcpStream> = std::mem::take(&mut arrivals.streams).into_values().collect();
+        drop(arrivals);
+        let options = TcpOptions {
+            congestion: parameters.congestion.clone(),
+            nodelay: parameters.nodelay,
+            receive_buffer: parameters.window_bytes.map(|b| b as usize),
+            send_buffer: parameters.window_bytes.map(|b| b as usize),
+            // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
+            dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
+            ..Default::default()
+        };
+        for stream in &streams {
+            options.apply_to(stream).map_err(|e| Ending::refused(Failure::STREAM_SETUP, e.to_string()))?;
+        }
+        Ok(streams)
+    }
+
+    /// Takes a stream of this test in.
+    fn take_stream(&self, stream: TcpStream, peer: SocketAddr, order: u64) -> Result<(), String> {
+        if peer.ip() != self.peer.ip() {
+            return Err("its cookie is of a test of another address".to_owned());
+        }
+        let mut arrivals = self.arrivals();
+        if arrivals.missing == 0 || arrivals.ended {
+            return Err("its test expects no stream".to_owned());
+        }
+        arrivals.missing -= 1;
+        arrivals.streams.insert(order, stream);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Tells the client that the server ends.
+    fn hang_up(&self) {
+        let _ = (&mut &self.hang_up).write_all(&[State::ServerTerminate.byte()]);
+        let _ = self.hang_up.shutdown(Shutdown::Both);
+        self.arrivals().ended = true;
+        self.changed.notify_all();
+    }
+
+    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that is let in.
+struct Admitted {
+    parameters: Parameters,
+    place: Place,
+    /// What it is, for the log.
+    program: String,
+}
+
+/// Words of a client, for one line.
+fn readable(text: &str) -> String {
+    text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(30).collect()
+}
+
+fn read_parameters(control: &Control, patience: Duration) -> Result<Parameters, Ending> {
+    let doing = "its parameters were awaited";
+    let body = control.read_json(LONGEST_PARAMETERS, patience).map_err(|e| match e {
+        FrameError::TooLong { .. } | FrameError::Malformed(_) => {
+            Ending::refused(Failure::PARAMETERS, e.to_string())
+        }
+        other => Ending::of(&other, doing),
+    })?;
+    Parameters::parse(&body).map_err(|e| Ending::refused(e.failure(), format!("its parameters: {e}")))
+}
+
+/// Exchanges results, and lets the client leave.
+fn exchange(control: &Control, results: &Results) -> Result<(), Ending> {
+    let doing = "results were exchanged";
+    let gone = |e: std::io::Error| Ending::of(&e.into(), doing);
+    control.say(State::ExchangeResults).map_err(gone)?;
+    control.read_json(LONGEST_RESULTS, STEP).map_err(|e| match e {
+        FrameError::TooLong { .. } | FrameError::Malformed(_) => {
+            Ending::refused(Failure::RESULTS, e.to_string())
+        }
+        other => Ending::of(&other, doing),
+    })?;
+    control.send_json(&results.to_json()).map_err(|e| Ending::of(&e, doing))?;
+    control.say(State::DisplayResults).map_err(gone)?;
+    // It has what it came for; how it leaves is its own affair.
+    let _ = control.hear(STEP);
+    Ok(())
+}

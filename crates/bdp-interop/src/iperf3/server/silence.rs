@@ -1,0 +1,92 @@
+//! Tests in which nothing moves: a client that was stopped keeps its connections, since its kernel answers for it.
+
+use std::time::Instant;
+
+use bdp_model::units::Nanos;
+use bdp_wire::iperf3::{Failure, Parameters, Protocol};
+
+use super::Ending;
+use super::running::asked_rate;
+use crate::iperf3::flow::Flow;
+use bdp_agent::server::places::Standing;
+use bdp_flow::error::EngineError;
+use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
+
+/// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
+const SLACK: Nanos = Nanos::secs(2);
+
+/// For how long nothing has moved of a test.
+pub(super) struct Silence {
+    still: Still,
+    longest: Nanos,
+    looked: Instant,
+    has_begun: bool,
+}
+
+impl Silence {
+    /// From now on, of what a client asked for.
+    pub(super) fn of(parameters: &Parameters) -> Self {
+        let longest = patience(parameters);
+        let still = Still::from_now(longest.to_duration());
+        Self { still, longest, looked: Instant::now(), has_begun: false }
+    }
+
+    /// Looks at the flows: a test of which anything moves has begun its work, one of which nothing moves any more is over.
+    pub(super) fn look(&mut self, flows: &[Flow], standing: &Standing) -> Result<(), Ending> {
+        let since = self.looked.elapsed();
+        self.looked = Instant::now();
+        let shown = moved(flows);
+        if shown != Some(0) && !std::mem::replace(&mut self.has_begun, true) {
+            standing.note_heard();
+        }
+        match shown {
+            Some(bytes) if self.still.look(bytes, since) => {
+                let why = EngineError::Stalled { within: self.longest };
+                Err(Ending::refused(Failure::SILENCE, why.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes by which the client shows that it is there: those that came from it, and those of which its kernel told that they
+/// arrived. `None` where there can be none, since it only receives datagrams.
+fn moved(flows: &[Flow]) -> Option<u64> {
+    let telling = flows.iter().filter(|flow| !matches!(flow, Flow::Datagrams(flow) if flow.sends()));
+    telling.map(Flow::bytes).reduce(|sum, bytes| sum + bytes)
+}
+
+/// How long nothing may move.
+fn patience(parameters: &Parameters) -> Nanos {
+    let together = parameters.length_bytes.saturating_mul(parameters.burst.max(1));
+    let least = if parameters.protocol == Protocol::Tcp { LARGEST_SEGMENT } else { 0 };
+    let between = stall::patience_between(together.max(least), asked_rate(parameters));
+    let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
+    if parameters.seconds > 0 && asked <= STALL { between.max(asked + SLACK) } else { between }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_slow_by_intent_has_its_time() {
+        let plain = Parameters::over(Protocol::Tcp);
+        let udp = Parameters::over(Protocol::Udp);
+        for (parameters, longest) in [
+            (Parameters { seconds: 300, ..plain.clone() }, STALL),
+            (Parameters { bytes: 1 << 40, ..plain.clone() }, STALL),
+            // A path that lets nothing through is measured by a test of the usual length.
+            (Parameters { seconds: 10, ..plain.clone() }, Nanos::secs(12)),
+            (Parameters { seconds: 10, omit_seconds: 3, ..plain.clone() }, STALL),
+            (Parameters { seconds: 300, rate_bps: 1_000_000_000, ..plain.clone() }, STALL),
+            // A write of 128 KiB each 10.5 s.
+            (Parameters { seconds: 300, rate_bps: 100_000, ..plain.clone() }, Nanos(41_943_040_000)),
+            (Parameters { seconds: 300, kernel_rate_bps: 100_000, ..plain }, Nanos(41_943_040_000)),
+            (Parameters { seconds: 300, rate_bps: 1_000, ..udp.clone() }, Nanos::millis(46_720)),
+            (Parameters { seconds: 300, rate_bps: 10_000, burst: 10, ..udp }, Nanos::millis(46_720)),
+        ] {
+            assert_eq!(patience(&parameters), longest, "{parameters:?}");
+        }
+    }
+}

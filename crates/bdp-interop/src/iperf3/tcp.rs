@@ -1,0 +1,324 @@
+//! The TCP streams of one direction of a test: sent or received by the same engine as bdp's own flows, with what
+//! iperf3's results need beside it, the counts of each stream.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::AtomicBool;
+
+use bdp_model::payload::{CpuList, Zerocopy};
+use bdp_model::units::Nanos;
+use bdp_sys::{clock, socket, tcp_info};
+use bdp_wire::control::Received;
+use bdp_wire::iperf3::Parameters;
+
+use super::flow::{End, INTERVAL, Outcome, StreamCount};
+use bdp_flow::background::Background;
+use bdp_flow::crew::Crew;
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::receive::{self, ReceivePlan};
+use bdp_flow::send::{self, SendPlan};
+
+/// Bytes of one read of streams that nobody counts any more.
+const DRAIN_BYTES: usize = 1 << 20;
+
+/// How long after two round trips the last segments are taken to have arrived, where none was lost before.
+const TAIL_NS: u64 = 2_000_000;
+
+/// How the streams of a direction are to be moved.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Bytes of one write.
+    pub(crate) length_bytes: u64,
+    /// Ends it at the latest; whoever leads the test ends it before, by [`Flow::stop`].
+    pub(crate) longest: Nanos,
+    /// Beginning that does not count.
+    pub(crate) omit: Nanos,
+    /// A sender ends after so many bytes.
+    pub(crate) volume_bytes: Option<u64>,
+    /// Rate that a sender holds each stream to, bit/s.
+    pub(crate) rate_bps: Option<u64>,
+    /// From one reading to the next.
+    pub(crate) interval: Nanos,
+    /// Whether the receiver's window is left to the kernel.
+    pub(crate) autotuned: bool,
+    /// How a sender gives its bytes to the kernel.
+    pub(crate) zerocopy: Zerocopy,
+    /// Processors that its threads are kept to.
+    pub(crate) cpus: Option<CpuList>,
+}
+
+impl Plan {
+    /// What a client asked for, for no longer than `longest`, and sent at this rate.
+    pub(crate) fn of(parameters: &Parameters, longest: Nanos, rate_bps: Option<u64>) -> Self {
+        Self {
+            length_bytes: parameters.length_bytes,
+            longest,
+            omit: Nanos::secs(parameters.omit_seconds),
+            // What is sent before counting begins is not of the volume, and how much that will be nobody knows.
+            volume_bytes: parameters.volume_bytes().filter(|_| parameters.omit_seconds == 0),
+            rate_bps,
+            interval: INTERVAL,
+            autotuned: parameters.window_bytes.is_none(),
+            zerocopy: Zerocopy::Auto,
+            cpus: None,
+        }
+    }
+}
+
+/// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
+pub(crate) struct Flow {
+    sends: bool,
+    /// Whether it is through when so many bytes are, and not when somebody says so.
+    by_volume: bool,
+    /// What goes on.
+    pub(super) work: Background<End>,
+    /// The connections once more: for their counts, and so that they outlive the engine's part.
+    taps: Vec<TcpStream>,
+    counted_from_ns: u64,
+    counted_from: Vec<StreamCount>,
+    /// When it ended, and a sender's counts then.
+    ended: Option<(u64, Vec<StreamCount>)>,
+}
+
+impl Flow {
+    /// Starts to send.
+    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let by_volume = plan.volume_bytes.is_some();
+        let plan = SendPlan {
+            length_bytes: plan.length_bytes,
+            longest: plan.longest,
+            bytes: plan.volume_bytes,
+            rate_bps: plan.rate_bps,
+            whole_writes: true,
+            interval: plan.interval,
+            zerocopy: plan.zerocopy,
+            patterned: false,
+            crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
+        };
+        Self::start(streams, true, by_volume, move |streams, stop, meter| {
+            send::over(streams, &plan, stop, meter).map(End::Sent)
+        })
+    }
+
+    /// Starts to receive.
+    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+        let by_volume = plan.volume_bytes.is_some();
+        let plan = ReceivePlan {
+            duration: plan.longest,
+            omit: plan.omit,
+            interval: plan.interval,
+            patience: plan.longest,
+            window_bytes: None,
+            // The last bytes of a volume may be fewer than come together, and no end of the stream follows them.
+            coalesce: plan.autotuned && !by_volume,
+            check: false,
+            crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
+        };
+        let count = streams.len();
+        Self::start(streams, false, by_volume, move |streams, stop, meter| {
+            match receive::over(streams, &plan, stop, meter) {
+                // A path that lets no data through is one that was measured.
+                Err(EngineError::Silence { .. }) => {
+                    Ok(End::Received(Received { stream_bytes: vec![0; count], ..Default::default() }))
+                }
+                other => other.map(End::Received),
+            }
+        })
+    }
+
+    fn start(
+        streams: Vec<TcpStream>,
+        sends: bool,
+        by_volume: bool,
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
+        let taps = taps.map_err(EngineError::io("open a stream once more"))?;
+        let mut background = Background::default();
+        background.start(move |stop, meter| work(streams, stop, meter))?;
+        Ok(Self {
+            sends,
+            by_volume,
+            work: background,
+            counted_from: vec![StreamCount::default(); taps.len()],
+            taps,
+            counted_from_ns: clock::monotonic_ns(),
+            ended: None,
+        })
+    }
+
+    /// Whether this end sends.
+    pub(crate) fn sends(&self) -> bool {
+        self.sends
+    }
+
+    /// The omit is over: what counts begins here. A receiver knows by itself.
+    pub(crate) fn begin_counting(&mut self) {
+        self.counted_from_ns = clock::monotonic_ns();
+        self.counted_from = self.counts();
+    }
+
+    /// Bytes sent, none twice, and segments sent again, of each stream until now. What waits in the send buffer is not sent.
+    fn counts(&self) -> Vec<StreamCount> {
+        let count = |tap: &TcpStream| {
+            let info = tcp_info::read(tap).unwrap_or_default();
+            let again = info.bytes_retrans.unwrap_or(0);
+            StreamCount {
+                bytes: info
+                    .bytes_sent
+                    .map(|sent| sent.saturating_sub(again))
+                    .or(info.bytes_acked)
+                    .unwrap_or(0),
+                retransmits: info.total_retrans.map(u64::from),
+                ..Default::default()
+            }
+        };
+        self.taps.iter().map(count).collect()
+    }
+
+    /// How much longer what was given to this kernel may be on its way, when it was for so long as little as it is now: no time
+    /// where the other one has acknowledged all, and `None` where more is to come. An acknowledgement of the last two segments
+    /// may be delayed by 40 ms and more (RFC 1122, section 4.2.3.2), when they have long arrived.
+    pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
+        let mut longest = Nanos::ZERO;
+        for tap in &self.taps {
+            let info = tcp_info::read(tap).ok()?;
+            if info.notsent_bytes.unwrap_or(0) > 0 {
+                return None;
+            }
+            let there_ns = 2 * info.rtt_ns.unwrap_or(0) + TAIL_NS;
+            longest = match info.unacked_segments.unwrap_or(0) {
+                0 => longest,
+                1 | 2 if info.total_retrans == Some(0) => longest.max(Nanos(there_ns)),
+                _ => return None,
+            };
+        }
+        Some(longest)
+    }
+
+    /// The test ended now, as far as it was to be sent; what is still under way is received.
+    pub(crate) fn note_end(&mut self) {
+        if self.ended.is_none() {
+            let counts = if self.sends { self.counts() } else { Vec::new() };
+            self.ended = Some((clock::monotonic_ns(), counts));
+        }
+    }
+
+    /// Ends it, as of now; what is received of a volume ended with its last byte.
+    pub(crate) fn stop(&mut self) {
+        if self.sends || !self.by_volume {
+            self.note_end();
+        }
+        self.work.stop();
+    }
+
+    /// Waits for the engine's end; the connections stay.
+    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+        self.stop();
+        let end = self.work.finish()?;
+        let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());
+        Ok(match end {
+            End::Sent(sent) => {
+                let (ended_ns, counts) = self.ended.take().unwrap_or_default();
+                let since = |now: &StreamCount, before: &StreamCount| StreamCount {
+                    bytes: now.bytes.saturating_sub(before.bytes),
+                    retransmits: now.retransmits.map(|n| n.saturating_sub(before.retransmits.unwrap_or(0))),
+                    ..Default::default()
+                };
+                Outcome {
+                    streams: counts.iter().zip(&self.counted_from).map(|(n, b)| since(n, b)).collect(),
+                    counted: Nanos(ended_ns.saturating_sub(self.counted_from_ns)),
+                    congestion: Some(sent.congestion.clone()),
+                    end: End::Sent(sent),
+                }
+            }
+            End::Received(mut received) => {
+                self.cut(&mut received);
+                Outcome {
+                    streams: self
+                        .received(&received)
+                        .into_iter()
+                        .map(|bytes| StreamCount { bytes, ..Default::default() })
+                        .collect(),
+                    counted: self.counted(&received),
+                    congestion,
+                    end: End::Received(received),
+                }
+            }
+        })
+    }
+
+    /// When the last byte came, or the end of the test was told, whichever was later. The engine notices later still that it is
+    /// to stop, or that the connections are closed now.
+    fn end_ns(&self) -> u64 {
+        self.ended.as_ref().map_or(0, |(ended_ns, _)| *ended_ns).max(self.work.last_byte_ns())
+    }
+
+    /// Ends what was received with [`Flow::end_ns`].
+    fn cut(&self, received: &mut Received) {
+        let Some(first) = received.first_byte_at_ns else { return };
+        let duration_ns = self.end_ns().saturating_sub(first).min(received.duration_ns);
+        received.duration_ns = duration_ns;
+        received.counted_from.at_ns = received.counted_from.at_ns.min(duration_ns);
+        for sample in &mut received.samples {
+            sample.at_ns = sample.at_ns.min(duration_ns);
+        }
+    }
+
+    /// How long was counted what was received. Without omit that is, as iperf3 has it, since the test began: the first of few
+    /// bytes may be the last.
+    fn counted(&self, received: &Received) -> Nanos {
+        if received.counted_from.at_ns > 0 || received.first_byte_at_ns.is_none() {
+            return Nanos(received.counted_ns());
+        }
+        let end_ns = received.first_byte_at_ns.unwrap_or(0) + received.duration_ns;
+        Nanos(end_ns.saturating_sub(self.counted_from_ns))
+    }
+
+    /// Bytes of each stream after omit. Where there is none they all count, also those of the first reads, with which the
+    /// engine begins to count: these are shared out by what it lacks of the kernel's count of each stream.
+    fn received(&self, received: &Received) -> Vec<u64> {
+        let mut streams = received.stream_bytes.clone();
+        if received.counted_from.at_ns > 0 || received.counted_from.bytes == 0 {
+            return streams;
+        }
+        let lacking: Vec<u64> = self
+            .taps
+            .iter()
+            .zip(&streams)
+            .map(|(tap, &bytes)| {
+                let kernel = tcp_info::read(tap).ok().and_then(|info| info.bytes_received);
+                kernel.unwrap_or(0).saturating_sub(bytes)
+            })
+            .collect();
+        let sum: u64 = lacking.iter().sum();
+        let mut left = received.counted_from.bytes;
+        for (stream, lacking) in streams.iter_mut().zip(&lacking) {
+            let share =
+                u128::from(received.counted_from.bytes) * u128::from(*lacking) / u128::from(sum.max(1));
+            let share = u64::try_from(share).unwrap_or(0).min(left);
+            *stream += share;
+            left -= share;
+        }
+        if let Some(first) = streams.first_mut() {
+            *first += left;
+        }
+        streams
+    }
+
+    /// Closes the sending half of each connection: a receiver that waits for the rest of a block waits no longer.
+    pub(crate) fn close(&self) {
+        for tap in &self.taps {
+            // One that the other end has closed is closed.
+            let _ = tap.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Takes what still comes and counts it no more, so that the other end does not wait for room. Never waits itself.
+    pub(crate) fn drain(&self) {
+        let mut room = vec![0; DRAIN_BYTES];
+        for tap in &self.taps {
+            while socket::discard(tap, &mut room).is_ok_and(|length| length > 0) {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The facts of a flow of the lab.
+
+use super::{End, Facts, Source};
+use crate::flow::FlowSpec;
+use crate::measurement::{Ceiling, HostFacts};
+use crate::record::{FlowRecord, Record};
+use crate::route::Route;
+use crate::scenario::{CaseSpec, FlowSpec as Workload};
+use crate::segment::{header_bytes, planned_mss};
+use crate::units::format_bps;
+
+impl Facts {
+    /// Of one flow of a case; `None` where there is none of that index.
+    pub fn emulated(record: &Record, index: usize) -> Option<Self> {
+        let (flow, spec) = (record.flows.get(index)?, record.case.flows.get(index)?);
+        Some(Self {
+            source: Source::Emulated,
+            asked: FlowSpec::from(spec),
+            sender: End {
+                cpu: flow.sender_cpu,
+                thread_cpu: flow.sender_thread_cpu,
+                window_scaling: flow.sender_window_scaling,
+                ..end(record, &flow.from)
+            },
+            receiver: End {
+                cpu: flow.receiver_cpu,
+                thread_cpu: flow.receiver_thread_cpu,
+                window_scaling: flow.receiver_window_scaling,
+                ..end(record, &flow.to)
+            },
+            goodput_bps: flow.goodput_bps,
+            bytes: flow.received_bytes,
+            duration_ns: flow.duration_ns,
+            omit_ns: flow.omit_ns,
+            spread: None,
+            stream_goodput_bps: flow.stream_goodput_bps.clone(),
+            window: flow.window.clone(),
+            rtt: flow.rtt_ns.clone(),
+            one_way: None,
+            retransmits: flow.retransmits,
+            needless_retransmits: flow.needless_retransmits,
+            congestion_control: flow.congestion_control.clone(),
+            mss_bytes: flow.mss_bytes,
+            send_buffer_bytes: flow.send_buffer_bytes,
+            paced_bps: None,
+            received: flow.received.clone(),
+            sent: flow.sent.clone(),
+            udp: flow.udp.clone(),
+            ceiling: ceiling(&record.case, spec, flow),
+            both_directions: meets_data(&record.case, index),
+            through_tunnel: false,
+        })
+    }
+}
+
+/// A host of the lab, as far as its agent told of it. Each flow has a thread of its own at either end.
+fn end(record: &Record, name: &str) -> End {
+    let environment = &record.environment;
+    let sysctls = environment.sysctls.get(name).cloned().unwrap_or_default();
+    let host = HostFacts {
+        name: name.to_owned(),
+        bdp: environment.bdp.clone(),
+        system: "Linux".to_owned(),
+        kernel: environment.kernel.clone(),
+        arch: environment.arch.clone(),
+        cpus: environment.cpus,
+        sysctls,
+        ..HostFacts::default()
+    };
+    End { name: name.to_owned(), host, threads: Some(1), ..End::default() }
+}
+
+/// What the narrowest link or policer on the flow's route leaves to its payload; `None` where none has a rate.
+fn ceiling(case: &CaseSpec, spec: &Workload, flow: &FlowRecord) -> Option<Ceiling> {
+    let route = Route::of(case, spec)?;
+    let mss = flow.mss_bytes.unwrap_or_else(|| planned_mss(case, spec));
+    // Nothing acknowledges datagrams, so that a half-duplex medium is theirs alone.
+    let rooms = match spec.udp {
+        Some(_) => route.one_way_rooms(mss, header_bytes(case, spec)),
+        None => route.rooms(mss, header_bytes(case, spec)).collect(),
+    };
+    let (hop, goodput_bps, by) = rooms.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let direction = hop.direction(&case.links);
+    let (what, rate) = match direction.policer.filter(|_| by == "policer") {
+        Some(policer) => ("policer", Some(policer.rate)),
+        None => ("link", direction.rate),
+    };
+    let rate = rate.map_or_else(String::new, |rate| format!(", {}", format_bps(rate.as_bps() as f64)));
+    Some(Ceiling { goodput_bps, by: format!("the {what} {}{rate}", route.name(hop)) })
+}
+
+/// Whether another flow takes a link of this one's data the other way at the same time.
+fn meets_data(case: &CaseSpec, index: usize) -> bool {
+    let own = &case.flows[index];
+    let span = |flow: &Workload| (flow.start, flow.start + flow.duration);
+    let overlaps = |other: &Workload| {
+        let ((from, to), (start, end)) = (span(own), span(other));
+        from < end && start < to
+    };
+    let Some(route) = Route::of(case, own) else { return false };
+    case.flows.iter().enumerate().filter(|&(i, other)| i != index && overlaps(other)).any(|(_, other)| {
+        Route::of(case, other)
+            .is_some_and(|other| other.there.iter().any(|hop| route.there.contains(&hop.back())))
+    })
+}

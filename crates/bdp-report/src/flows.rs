@@ -1,0 +1,109 @@
+//! A row for each flow of the lab's cases that have several.
+
+use bdp_model::record::FlowRecord;
+
+use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::number::{RateUnit, three_digits};
+use crate::style::{Style, Tint};
+use crate::summary::{Point, Spread};
+use crate::varied::varied;
+
+/// Flows of a point that have a row each; of more the slowest, the median and the fastest are printed.
+const MOST_ROWS: usize = 16;
+/// To how many characters the names are cut where columns are short.
+const CUT: usize = 12;
+
+/// Medians over the valid repetitions; empty where every case has one flow, whose row is that of its case.
+pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
+    let mut rows: Vec<[Cell; 6]> = Vec::new();
+    let mut breaks = Vec::new();
+    for point in points.iter().filter(|point| point.valid().any(|record| record.flows.len() > 1)) {
+        if !rows.is_empty() {
+            breaks.push(rows.len());
+        }
+        let varied = varied(point, style, None);
+        let case = format!("{} {varied}", tame(point.scenario)).trim().to_owned();
+        for (index, row) in rows_of(point, unit).into_iter().enumerate() {
+            let case = if index == 0 { Cell::tinted(&case, Tint::Strong) } else { Cell::default() };
+            let [flow, goodput, retransmits, rtt, lost] = row;
+            rows.push([case, flow, goodput, retransmits, rtt, lost]);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = [
+        ["", "flows of"],
+        ["", "flow"],
+        ["here", unit.name],
+        ["", "retrans"],
+        ["RTT ms", "loaded"],
+        ["", "lost"],
+    ];
+    let column = |index: usize| {
+        let align = if index < 2 { Align::Left } else { Align::Point };
+        Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
+    };
+    let mut columns: Vec<Column> = (0..heads.len()).map(column).filter(|column| !column.is_blank()).collect();
+    let mut hidden = Vec::new();
+    for head in ["loaded", "retrans"] {
+        if total_width(&columns) > style.columns() && columns.iter().any(|column| column.head[1] == head) {
+            columns.retain(|column| column.head[1] != head);
+            hidden.push(if head == "loaded" { "RTT" } else { head });
+        }
+    }
+    for index in [0, 1] {
+        let excess = total_width(&columns).saturating_sub(style.columns());
+        if excess > 0 {
+            let most = columns[index].width().saturating_sub(excess).max(CUT);
+            columns[index].narrow(most, style);
+        }
+    }
+    let mut text = render(&columns, &breaks, style);
+    if !hidden.is_empty() {
+        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
+        text.push_str(&wrap("", Tint::None, &line, style));
+    }
+    text
+}
+
+/// Flow, goodput, retransmits, loaded round trip, loss.
+fn rows_of(point: &Point<'_>, unit: RateUnit) -> Vec<[Cell; 5]> {
+    let count = point.valid().map(|record| record.flows.len()).max().unwrap_or(0);
+    let middle = |index: usize, of: &dyn Fn(&FlowRecord) -> Option<f64>| {
+        let values = point.valid().filter_map(|record| of(record.flows.get(index)?));
+        Spread::of(values).map(|spread| spread.median)
+    };
+    let goodputs: Vec<Option<f64>> =
+        (0..count).map(|index| middle(index, &|flow| Some(flow.goodput_bps))).collect();
+    let number = |value: Option<f64>, format: &dyn Fn(f64) -> String| {
+        Cell::plain(value.map_or_else(|| "-".to_owned(), format))
+    };
+    if count > MOST_ROWS {
+        let Some(spread) = Spread::of(goodputs.into_iter().flatten()) else { return Vec::new() };
+        let row = |name: String, bps: f64| {
+            let [retransmits, rtt, lost] = [(); 3].map(|()| Cell::default());
+            [Cell::plain(name), Cell::plain(unit.format(bps)), retransmits, rtt, lost]
+        };
+        return vec![
+            row(format!("slowest of {count}"), spread.min),
+            row("median".to_owned(), spread.median),
+            row("fastest".to_owned(), spread.max),
+        ];
+    }
+    let mut rows = Vec::new();
+    for (index, goodput) in goodputs.into_iter().enumerate() {
+        let Some(flow) = point.valid().find_map(|record| record.flows.get(index)) else { continue };
+        let retransmits = middle(index, &|flow| flow.retransmits.map(|n| n as f64));
+        let loaded = middle(index, &|flow| flow.rtt_ns.loaded.map(|rtt| rtt.p50 as f64));
+        let lost = middle(index, &|flow| flow.udp.as_ref().map(|udp| udp.loss_ratio));
+        rows.push([
+            Cell::plain(format!("{} {} -> {}", index + 1, tame(&flow.from), tame(&flow.to))),
+            number(goodput, &|bps| unit.format(bps)),
+            number(retransmits, &|n| format!("{n:.0}")),
+            number(loaded, &|ns| three_digits(ns / 1e6)),
+            lost.map_or_else(Cell::default, |ratio| Cell::plain(crate::measurement::loss(ratio))),
+        ]);
+    }
+    rows
+}

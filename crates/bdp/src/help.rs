@@ -1,0 +1,155 @@
+//! Help: `-h` with the options that are usual, `--help` and `bdp help` with all of them, in groups.
+
+use clap::{Command, CommandFactory};
+
+use crate::{Cli, Outcome, exit, output};
+
+/// Groups of options, in this order.
+pub const TEST: &str = "Test";
+pub const TRAFFIC: &str = "Traffic";
+pub const WINDOW: &str = "Window and socket";
+pub const ADDRESS: &str = "Address";
+pub const OUTPUT: &str = "Output";
+pub const ACCESS: &str = "Server access";
+pub const INTEROP: &str = "Interoperability";
+
+/// Wider lines of text are hard to read.
+const WIDEST: u16 = 120;
+
+/// Arguments of `bdp help`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp help measure\n  bdp help lab run")]
+pub struct HelpArgs {
+    /// The subcommand, as 'measure' or 'lab run' [default: bdp itself]
+    #[arg(value_name = "SUBCOMMAND")]
+    path: Vec<String>,
+}
+
+impl HelpArgs {
+    /// Prints it.
+    pub fn run(self) -> Outcome {
+        let mut root = Cli::command();
+        root.build();
+        let mut command = &root;
+        for name in &self.path {
+            command = command.find_subcommand(name).ok_or_else(|| {
+                let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));
+                exit::usage(format!("'{parent}' has no subcommand '{name}'; see '{parent} --help'"))
+            })?;
+        }
+        output::print(&text(command, Extent::Full, output::style().width))
+    }
+}
+
+/// How much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The usual options.
+    Short,
+    /// All.
+    Full,
+}
+
+/// The help of a command that was built, in lines of at most so many columns.
+pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
+    let name = command.get_bin_name().unwrap_or("bdp").to_owned();
+    let leaves_out = command.get_arguments().any(|argument| argument.is_hide_short_help_set());
+    let mut command = command.clone().term_width(usize::from(columns.min(WIDEST)));
+    match extent {
+        Extent::Full => {
+            if let Some(about) = command.get_long_about().cloned() {
+                command = command.about(about);
+            }
+            if let Some(after) = command.get_after_long_help().cloned() {
+                command = command.after_help(after);
+            }
+            command = command.mut_args(|argument| argument.hide_short_help(false));
+        }
+        Extent::Short if leaves_out => {
+            let examples = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+            command = command.after_help(format!("{examples}All options: {name} --help"));
+        }
+        Extent::Short => {}
+    }
+    // Beside the other options that say what is printed.
+    let is_grouped = command.get_arguments().any(|argument| argument.get_help_heading() == Some(OUTPUT));
+    if is_grouped {
+        command = command.mut_args(|argument| match argument.get_id().as_str() {
+            "help" | "version" => argument.help_heading(OUTPUT),
+            _ => argument,
+        });
+    }
+    command.render_help().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help(path: &str, extent: Extent, columns: u16) -> String {
+        let mut root = Cli::command();
+        root.build();
+        let command = path.split_whitespace().fold(&root, |at, name| at.find_subcommand(name).unwrap());
+        text(command, extent, columns)
+    }
+
+    /// Every command that is shown, by its path.
+    fn paths() -> Vec<String> {
+        fn below(command: &Command, path: &str, all: &mut Vec<String>) {
+            all.push(path.to_owned());
+            for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+                below(command, format!("{path} {}", command.get_name()).trim(), all);
+            }
+        }
+        let mut root = Cli::command();
+        root.build();
+        let mut all = Vec::new();
+        below(&root, "", &mut all);
+        all
+    }
+
+    #[test]
+    fn help_is_laid_out_for_the_width_of_the_terminal() {
+        for path in ["", "measure", "ping", "sweep", "serve", "lab run"] {
+            for (extent, name) in [(Extent::Short, "short"), (Extent::Full, "full")] {
+                for columns in [80, 120] {
+                    let file = format!("bdp {path} {name} {columns}")
+                        .split_whitespace()
+                        .collect::<Vec<_>>()
+                        .join("-");
+                    insta::assert_snapshot!(file, help(path, extent, columns));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for path in paths() {
+            for columns in [80, 120] {
+                for line in help(&path, Extent::Full, columns).lines() {
+                    // Commands to paste are not wrapped.
+                    let is_text = !line.starts_with("  bdp ") && !line.starts_with("Usage:");
+                    let length = line.chars().count();
+                    assert!(!is_text || length <= usize::from(columns), "bdp {path}: {length}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_short_help_of_a_measurement_fits_a_screen() {
+        let lines = help("measure", Extent::Short, 80).lines().count();
+        assert!(lines <= 50, "{lines} lines");
+    }
+
+    #[test]
+    fn the_full_help_has_every_option_in_its_group() {
+        let text = help("measure", Extent::Full, 100);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in\n{text}"));
+        let groups =
+            [TEST, TRAFFIC, WINDOW, ADDRESS, OUTPUT, ACCESS, INTEROP].map(|g| at(&format!("\n{g}:\n")));
+        assert!(groups.is_sorted(), "{text}");
+        assert!(!text.contains("\nOptions:\n"), "an option has no group:\n{text}");
+    }
+}

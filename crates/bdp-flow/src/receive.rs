@@ -330,6 +330,10 @@ impl<'a> Leading<'a> {
                 let over = at_ns >= plan.duration.as_ns();
                 let sampled = at_ns >= next_sample || over;
                 let before = begins.then(|| (last, self.read.clone()));
+                if begins && over && plan.omit > Nanos::ZERO {
+                    // This thread did not run until the end: what waits in its sockets is what there is to count.
+                    self.share.turn(0)?;
+                }
                 // Of a thousand streams a look is not for nothing.
                 if begins || sampled || stopped || at_ns - last.at_ns >= LOOK_NS {
                     last = self.mark(at_ns);

@@ -11,7 +11,6 @@ use bdp_flow::session::request;
 use bdp_flow::session::timing::Started;
 use bdp_interop::iperf3::login::ClientLogin;
 use bdp_interop::{download, iperf2, iperf3};
-use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, Measurement, PeerProtocol};
 use bdp_model::units::Nanos;
 
@@ -75,7 +74,7 @@ fn recognise(
     let measured = driver.and_then(|driver| driver.go_on(opened).measure());
     match measured {
         Ok(mut measurement) => {
-            measurement.caveats.insert(0, Caveat::RecognisedIperf3);
+            measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
             Ok(measurement)
         }
         Err(

@@ -18,6 +18,7 @@ MAN := $(PREFIX)/share/man/man1
 BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
 ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
 FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
+DOCS := $(PREFIX)/share/doc/bdp
 
 ##@ Use
 
@@ -44,11 +45,13 @@ demo: build ## Build bdp and run its demonstration, about two minutes
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
-install: ## Install bdp, its manual pages and completions below PREFIX (/usr/local); DESTDIR stages
+install: ## Install bdp, its manual pages, documents and completions below PREFIX (/usr/local); DESTDIR stages
 	@test -x $(BDP) || $(MAKE) build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
 	$(BDP) man --dir "$(DESTDIR)$(MAN)"
+	install -d "$(DESTDIR)$(DOCS)"
+	install -m 644 docs/*.md docs/*.schema.json "$(DESTDIR)$(DOCS)"
 	install -d $(foreach script,$(BASH_SCRIPT) $(ZSH_SCRIPT) $(FISH_SCRIPT),"$(DESTDIR)$(dir $(script))")
 	$(BDP) completions bash > "$(DESTDIR)$(BASH_SCRIPT)"
 	$(BDP) completions zsh > "$(DESTDIR)$(ZSH_SCRIPT)"
@@ -57,6 +60,7 @@ install: ## Install bdp, its manual pages and completions below PREFIX (/usr/loc
 .PHONY: uninstall
 uninstall: ## Remove what install installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1
+	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
 
 # The package is of the static binary, and needs nothing of the system that it is installed on.

@@ -12,12 +12,13 @@ use crate::summary::{Ending, Point, in_order, points};
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const CASES_SCHEMA: &str = "bdp.cases/1";
 
-/// `{"schema", "bdp", "cases", "summary"}`: the records in the natural order of their points, complete, and one summary for
+/// `{"schema", "bdp", "run", "cases", "summary"}`, `run` being the run's id where it is stored: the records in the natural order of their points, complete, and one summary for
 /// each scenario and point of its parameters. A number that is not finite becomes null.
-pub fn json(records: &[Record]) -> Value {
+pub fn json(records: &[Record], run: Option<&str>) -> Value {
     value!({
         "schema": CASES_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
+        "run": run,
         "cases": in_order(records).into_iter().map(record_json).collect::<Vec<_>>(),
         "summary": points(records).iter().map(summary).collect::<Vec<_>>(),
     })

@@ -37,8 +37,8 @@ pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
-    measurements_json, measurements_text, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
+    iperf3_json, measurements_json, measurements_text, prometheus, quote,
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};

@@ -195,11 +195,15 @@ fn several_runs() {
 fn commands_repeat_the_request_and_name_the_store() {
     let commands = |m: &Measurement, store| {
         let text = measurements_text(std::slice::from_ref(m), Some("7f3a"), store, &narrow(400));
-        text.lines().last().unwrap().to_owned()
+        let next = text.lines().skip_while(|line| !line.starts_with("next "));
+        next.map(|line| line[9..].to_owned()).collect::<Vec<_>>().join(" | ")
     };
     let mut m = both_ways();
     m.request = MeasureRequest::to("ams1");
-    assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 6");
+    assert_eq!(
+        commands(&m, None),
+        "bdp report 7f3a | bdp measure ams1 --baseline 7f3a | bdp measure ams1 --runs 6"
+    );
     let plain = m.request.clone();
     m.request = MeasureRequest {
         port: 5999,
@@ -216,8 +220,9 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, Some("/tmp/a b.sqlite")),
-        "next     bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
-         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | --runs 6"
+        "bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
+         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 \
+         -t 2.5 -O 1 -P 4 -w 64K -l 319000 -C bbr --forward -4 -N --runs 6 --store '/tmp/a b.sqlite'"
     );
     m.request = MeasureRequest {
         bidirectional: true,
@@ -228,7 +233,8 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | bdp measure ams1 -n 2M --bidir \
+         --bind-dev 'a;b' --runs 6"
     );
     m.request = MeasureRequest {
         peer: Some(PeerProtocol::Iperf3),
@@ -238,13 +244,15 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | bdp measure ams1 \
+         --iperf3 -b 20000000 --get-server-output --runs 6"
     );
     let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
     m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | bdp measure --ssh me@ams1 \
+         --through-ssh --runs 6"
     );
 }
 

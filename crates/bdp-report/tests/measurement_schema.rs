@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use bdp_explain::{ceiling, explain};
 use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{End, PeerProtocol, Task};
+use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{Measurement, MtuBlackHole, Way};
 use bdp_model::method::{EndReason, TimestampSource};
@@ -22,6 +23,12 @@ fn schema() -> Value {
 
 fn validator() -> Validator {
     jsonschema::draft202012::new(&schema()).unwrap()
+}
+
+/// One expectation that was met, and one of which nothing was measured.
+fn judged() -> Vec<Judgement> {
+    let judge = |text: &str| text.parse::<Expectation>().unwrap().judge(&[full()]);
+    vec![judge("to.goodput>=1k"), judge("to.loss<=1%"), judge("rtt.idle.max<1us")]
 }
 
 /// A measurement with every optional member there.
@@ -195,7 +202,10 @@ fn what_is_written_passes() {
     let validator = validator();
     let several = [full(), bare(), failed()];
     let mut documents: Vec<Value> = several.iter().map(measurement_json).collect();
-    documents.extend([measurements_json(&several, Some("7f3a")), measurements_json(&[failed()], None)]);
+    documents.extend([
+        measurements_json(&several, Some("7f3a"), &judged()),
+        measurements_json(&[failed()], None, &[]),
+    ]);
     for document in documents {
         let complaints: Vec<String> =
             validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -224,7 +234,7 @@ fn objects(document: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
 #[test]
 fn whatever_is_spoiled_fails_wherever_it_is() {
     let validator = validator();
-    let document = measurements_json(&[full()], Some("7f3a"));
+    let document = measurements_json(&[full()], Some("7f3a"), &judged());
     let mut found = Vec::new();
     objects(&document, "", &mut found);
     assert!(found.len() > 30, "the walk must reach samples and findings: {}", found.len());
@@ -253,7 +263,7 @@ fn a_summary_leaves_failed_runs_out() {
         m.directions[0].goodput_bps = goodput;
     }
     runs[3].rtt_idle_ns = None;
-    let document = measurements_json(&runs, None);
+    let document = measurements_json(&runs, None, &[]);
     let summary = &document["summary"];
     assert_eq!((&summary["n"], &summary["n_failed"]), (&value!(3), &value!(1)));
     assert_eq!(summary["rtt_idle_ns"]["p50"], value!(24.2e6));

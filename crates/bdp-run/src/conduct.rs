@@ -23,7 +23,9 @@ use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 
-use bdp_lab::machine::{self, HostCpu};
+use bdp_sys::clock;
+use bdp_sys::process::{self, HostCpu};
+use bdp_sys::sysctl;
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
 use bdp_wire::datagram::DatagramOrder;
 
@@ -103,8 +105,8 @@ impl Conductor {
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
     pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
-        let started_unix_ms = machine::unix_ms();
-        let started = machine::monotonic_ns();
+        let started_unix_ms = clock::unix_ms();
+        let started = clock::monotonic_ns();
         let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
         let mut captures = None;
         let outcome = Plan::make(case).and_then(|plan| {
@@ -122,13 +124,13 @@ impl Conductor {
         let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel: machine::kernel_release(),
+            kernel: process::kernel_release(),
             arch: std::env::consts::ARCH.to_owned(),
-            cpus: machine::online_cpus(),
+            cpus: process::online_cpus(),
             started_unix_ms,
             ..Default::default()
         };
-        environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
+        environment.took_ms = (clock::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
                 let record = self.record(&plan, &calibrations, attempt, beside, measured, environment);
@@ -180,7 +182,7 @@ impl Conductor {
         let cpu_before = HostCpu::read();
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
-        let begun_at_ns = machine::monotonic_ns();
+        let begun_at_ns = clock::monotonic_ns();
         let watch = Watch::start(testbed.processes());
         let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
         let watched = watch.finish();
@@ -481,8 +483,7 @@ impl Session<'_> {
             all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
         }
         let own = ["net.core.rmem_max", "net.core.wmem_max"];
-        let own =
-            own.into_iter().filter_map(|n| machine::read_sysctl(n).ok().map(|v| (n.to_owned(), v))).collect();
+        let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
         all.insert("machine".to_owned(), own);
         Ok(all)
     }

@@ -385,7 +385,8 @@ impl Flow {
                 let moved: Vec<u64> =
                     streams.iter().zip(&told_bytes).map(|(now, before)| now - before).collect();
                 (told, told_bytes) = (Instant::now(), streams);
-                let (way, moved) = (Way::From, Passed { bytes: moved.iter().sum(), streams: moved });
+                let (way, moved) =
+                    (Way::From, Passed { bytes: moved.iter().sum(), streams: moved, ..Passed::default() });
                 let goodput = Goodput::of(span, vec![(way, moved)], Vec::new());
                 let stage = Stage::Direction(way);
                 (tell.progress)(&goodput.progress(stage, since, request.duration, prober.last()));

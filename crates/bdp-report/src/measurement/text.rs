@@ -8,7 +8,7 @@ use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
-use super::command::{against, in_store};
+use super::command::{against, in_store, several};
 use super::conclusion::conclusions;
 use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
@@ -328,12 +328,14 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     text
 }
 
-/// Commands to go on with.
+/// Commands to go on with, each on a line of its own that a shell takes as it stands.
 fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
     let mut commands = vec![in_store(&format!("bdp report {run}"), store), against(m, run, store)];
     if runs == 1 {
-        commands.push("--runs 6".to_owned());
+        commands.push(several(m, 6, store));
     }
-    wrap("next     ", Tint::Faint, &commands.join(" | "), style)
+    let lead = style.paint(Tint::Faint, "next     ");
+    let lines = commands.iter().enumerate();
+    lines.map(|(i, command)| format!("{}{command}\n", if i == 0 { &lead } else { "         " })).collect()
 }

@@ -294,11 +294,11 @@ impl Ended {
             .unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.err))
     }
 
-    /// The one line of a refusal, with nothing on standard output.
+    /// The one line of a refusal, with nothing on standard output but the same as JSON where that was asked for.
     #[track_caller]
     pub fn refusal(&self, code: i32) -> &str {
         assert_eq!(self.code(), code, "{}", self.err);
-        assert_eq!(self.out, "");
+        assert!(self.out.is_empty() || is_error_document(&self.out, &self.err, code), "{}", self.out);
         assert_eq!(self.err.lines().count(), 1, "{}", self.err);
         assert!(self.err.starts_with("bdp: "), "{}", self.err);
         self.err.trim_end()
@@ -309,9 +309,28 @@ impl Ended {
         self.err.lines().last().unwrap_or("")
     }
 
-    /// Standard output, which must be one JSON document and nothing else.
+    /// Standard output, which must be one JSON document and nothing else; of a single measurement that itself.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+        let document =
+            serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err));
+        the_measurement(document)
     }
+}
+
+/// The measurement of a document that holds a single one, as most tests make it; any other document as it is.
+pub fn the_measurement(mut document: Value) -> Value {
+    match document["runs"].as_array_mut() {
+        Some(runs) if runs.len() == 1 && runs[0]["schema"] == "bdp.measurement/1" => runs.remove(0),
+        _ => document,
+    }
+}
+
+/// Whether standard output is the error on standard error as JSON, by its schema.
+pub fn is_error_document(out: &str, err: &str, code: i32) -> bool {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/error.schema.json")).unwrap();
+    let document: Value = serde_json::from_str(out).unwrap();
+    jsonschema::validator_for(&schema).unwrap().is_valid(&document)
+        && document["error"]["exit_code"] == code
+        && err.trim_end().strip_prefix("bdp: ") == document["error"]["message"].as_str()
 }

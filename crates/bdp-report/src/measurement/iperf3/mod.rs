@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::date::http_date;
 
-pub use intervals::{Intervals, Part, Piece, SenderReading};
+pub use intervals::{Intervals, Part, Piece, ReceiverReading, SenderReading};
 
 /// The number by which the first stream is known, as iperf3's first often is; the others follow.
 const FIRST_SOCKET: usize = 5;

@@ -70,9 +70,16 @@ deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its se
 
 ##@ Contribute
 
+# Most tests of the command line wait more than they work: more of them run side by side than there are processors.
+TEST_THREADS ?= 8
 .PHONY: test
-test: ## Run all tests
-	$(CARGO) test --locked --workspace --no-fail-fast
+test: ## Run the tests that hold on any machine
+	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast
+
+# One after the other: each would spoil the figures of the next.
+.PHONY: test-live
+test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge
+	RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test live
 
 .PHONY: lint
 lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md
@@ -88,6 +95,7 @@ format-check:
 .PHONY: clippy
 clippy:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --test live -- -D warnings
 
 # Libraries: the doc comments of the command line are its help texts, and the brackets in them no links.
 .PHONY: doc
@@ -115,7 +123,8 @@ smoke: build ## Try the built binary
 INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test cli -- $(addsuffix ::,$(INTEROP))
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test live \
+		-- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

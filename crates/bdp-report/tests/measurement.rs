@@ -1,10 +1,12 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
+use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{
     DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
 };
+use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
@@ -72,7 +74,7 @@ fn troubled() -> Measurement {
     m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     m.path.mtu_to = Some(1400);
     m.request.window = Some("64K".parse().unwrap());
-    m.caveats = vec!["the far end ran another measurement meanwhile".into()];
+    m.caveats = vec![Caveat::Text("the far end ran another measurement meanwhile".into())];
     let d = &mut m.directions[0];
     d.sent.clear();
     d.retransmits = None;
@@ -80,8 +82,8 @@ fn troubled() -> Measurement {
     d.window.asked_bytes = Some(65_536);
     d.window.on_the_wire_bytes = None;
     d.window.reached = Some(false);
-    d.window.note = Some("SO_RCVBUF ends at net.core.rmem_max, 208 KiB".into());
-    d.ended = "stopped".into();
+    d.window.note = Some(WindowShortfall::Text("SO_RCVBUF ends at net.core.rmem_max, 208 KiB".into()));
+    d.ended = EndReason::Stopped;
     explained(m)
 }
 

@@ -2,7 +2,11 @@
 
 mod fixture;
 
+use bdp_explain::explain;
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::facts::Facts;
 use bdp_model::link::Loss;
+use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
 use bdp_report::json;
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -33,7 +37,8 @@ fn everything() -> Vec<Record> {
     };
     let mut short = record(&swept);
     short.window.reached = Some(false);
-    short.window.note = Some("tcp_rmem ends at 128 KiB".to_owned());
+    short.window.note =
+        Some(WindowShortfall::NotCalibrated { seen_bytes: 1, best_bytes: 2, buffer_bytes: 3 });
     let mut udp = record(&Recipe { scenario: "s1-udp", ..Recipe::default() });
     let times = bdp_model::udp::Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     udp.flows[0].udp = Some(bdp_model::udp::UdpReport {
@@ -43,11 +48,23 @@ fn everything() -> Vec<Record> {
         delay_variation_ns: Some(times),
         one_way_delay_ns: Some(Default::default()),
         send_gap_ns: Some(times),
-        timestamps: "kernel".to_owned(),
+        timestamps: TimestampSource::Kernel,
         ..Default::default()
     });
     udp.case.flows[0].udp =
         Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
+    let mut explained = record(&Recipe { scenario: "explained", ..Recipe::default() });
+    explained.flows[0].needless_retransmits = Some(0);
+    explained.flows[0].send_buffer_bytes = Some(4 << 20);
+    explained.flows[0].sender_thread_cpu = Some(0.01);
+    explained.flows[0].receiver_thread_cpu = Some(0.02);
+    explained.flows[0].sender_window_scaling = Some(true);
+    explained.flows[0].receiver_window_scaling = Some(true);
+    explained.flows[0].findings = explain(&Facts::emulated(&explained, 0).unwrap());
+    let mut limited = explained.clone();
+    limited.scenario = "limited".to_owned();
+    limited.flows[0].findings[0].remedy = Some("a larger window".to_owned());
+    limited.flows[0].findings[0].missing = vec!["the idle round trip".to_owned()];
     vec![
         record(&Recipe::default()),
         invalid(
@@ -62,6 +79,8 @@ fn everything() -> Vec<Record> {
         short,
         elaborate(),
         udp,
+        explained,
+        limited,
     ]
 }
 

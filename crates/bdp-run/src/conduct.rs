@@ -9,8 +9,10 @@ use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
+use bdp_model::method::WindowMechanism;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
@@ -580,7 +582,7 @@ fn flow_record(
 ) -> FlowRecord {
     let window = match spec.udp {
         // Datagrams have no window.
-        Some(_) => WindowReport { method: "none".to_owned(), ..Default::default() },
+        Some(_) => WindowReport { method: WindowMechanism::None, ..Default::default() },
         None => window_report(case, spec, means, calibration, &received, &sent),
     };
     let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
@@ -634,17 +636,13 @@ fn window_report(
     };
     let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
     let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
-        (None, _) => "the sender never saw a window after omit".to_owned(),
-        (Some(seen), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => format!(
-            "this kernel gave {} bytes at best, with a buffer of {}; {seen} were on the wire",
-            c.window_bytes, c.buffer_bytes
-        ),
-        (Some(seen), Some(c)) => format!(
-            "{seen} bytes on the wire where the twin without delay had {}: the receiver did not keep up, \
-             or the flow was too short for its window to open",
-            c.window_bytes
-        ),
-        (Some(seen), None) => format!("the sender saw {seen} bytes behind the clamp"),
+        (None, _) => WindowShortfall::NoneSeen,
+        (Some(seen_bytes), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => {
+            let (best_bytes, buffer_bytes) = (c.window_bytes, c.buffer_bytes);
+            WindowShortfall::NotCalibrated { seen_bytes, best_bytes, buffer_bytes }
+        }
+        (Some(seen_bytes), Some(c)) => WindowShortfall::BelowTwin { seen_bytes, twin_bytes: c.window_bytes },
+        (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
     });
     WindowReport {
         asked_bytes: spec.window.map(|w| w.as_bytes()),
@@ -652,11 +650,10 @@ fn window_report(
         on_the_wire_bytes: on_the_wire,
         on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
         method: match means {
-            Means::Autotuned => "autotuned",
-            Means::Receiver { .. } => "tcp_rmem",
-            Means::Path { .. } => "path clamp",
-        }
-        .to_owned(),
+            Means::Autotuned => WindowMechanism::Autotuned,
+            Means::Receiver { .. } => WindowMechanism::TcpRmem,
+            Means::Path { .. } => WindowMechanism::PathClamp,
+        },
         reached,
         note,
     }

@@ -21,7 +21,7 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
-            let mut document = serde_json::to_value(&found)?;
+            let mut document = bdp_report::instrument_json(&found);
             // Nothing of it is stored.
             document["run"] = serde_json::Value::Null;
             format!("{document:#}\n")

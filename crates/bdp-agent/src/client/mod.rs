@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
+use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::record::RttReport;
 use bdp_model::units::format_bps;
@@ -187,7 +189,7 @@ struct Session<'a, 'r> {
     next_flow: u32,
     /// Before flows of datagrams, as far as it was found.
     path_mtu: path_mtu::Found,
-    caveats: Vec<String>,
+    caveats: Vec<Caveat>,
     moved: Moved,
 }
 
@@ -246,11 +248,7 @@ impl Session<'_, '_> {
         });
         sent.map_err(bdp_flow::error::EngineError::io("open a probe connection"))?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
-        self.caveats.push(format!(
-            "no UDP datagram came back from port {}, so round trips are those of small messages on a TCP connection: \
-             a lost one shows as a slow one",
-            address.port()
-        ));
+        self.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
         Ok(())
     }
 
@@ -312,7 +310,7 @@ impl Session<'_, '_> {
             let responsiveness_rpm = prober.and_then(|p| p.responsiveness_rpm(loaded));
             let Outcome { way, mut received, sent, clocks, .. } = outcome;
             if was_cut_short {
-                received.ended = "stopped".to_owned();
+                received.ended = EndReason::Stopped;
             }
             outcome::note_path(path, way, &received, &sent);
             self.path_mtu.note(path);

@@ -2,6 +2,7 @@
 //! whole duration.
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
+use bdp_model::method::EndReason;
 use bdp_model::rate_search::{RateSearcher, Step};
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
@@ -54,7 +55,7 @@ impl Session<'_, '_> {
                 Step::Hold(rate) => {
                     self.run(&at_rate(request, Some(rate)), &[way], path).and_then(|results| {
                         held = results;
-                        let is_whole = |result: &&DirectionResult| result.ended != "stopped";
+                        let is_whole = |result: &&DirectionResult| result.ended != EndReason::Stopped;
                         let result = held.first().filter(is_whole).ok_or(SessionError::Cancelled)?;
                         let received_bps = rate_bps(result.bytes, result.duration_ns);
                         let udp = result.udp.as_ref().ok_or_else(|| self.control.out_of_turn())?;

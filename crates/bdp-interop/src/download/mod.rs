@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement, PathFacts, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
 use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
@@ -37,8 +39,6 @@ pub use url::Url;
 const MOST_REDIRECTIONS: u32 = 5;
 /// A file that is shorter is fetched once: asking for it again and again would measure the asking.
 const WORTH_REPEATING: u64 = 1 << 20;
-/// How a flow ends all of whose connections have read the file to its end.
-const WHOLE: &str = "bytes";
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 /// From one look at the counts to the next.
@@ -100,7 +100,7 @@ pub fn measure(
     let loaded_from = clock::monotonic_ns();
     let flow = Flow::start(connections.drain(..), &url)?;
     let received = flow.attend(request, &url, &prober, &mut tell)?;
-    let is_whole = received.ended == WHOLE;
+    let is_whole = received.ended == EndReason::Bytes;
     if is_whole && received.duration_ns < LONG_ENOUGH.as_ns() {
         return Err(failed(
             &url,
@@ -123,18 +123,15 @@ pub fn measure(
     let sent = Sent { mss: flow.mss(), ..Sent::default() };
     path.mss_bytes = sent.mss;
     let result = outcome::result(request, Way::From, received, sent, rtt)?;
-    let mut caveats = vec![format!(
-        "{} is no bdp: what the sender did is not known, and round trips are those of TCP's handshake, every {}",
-        url.host, HANDSHAKE_INTERVAL
-    )];
+    let mut caveats =
+        vec![Caveat::WebServer { host: url.host.clone(), handshake_interval_ns: HANDSHAKE_INTERVAL.as_ns() }];
     let directions = vec![result];
     outcome::add_caveats(request, &directions, &mut caveats);
     if is_whole {
-        caveats.push(format!(
-            "the file was over after {}, and the time was not: one whose length is told as {} or more is asked for again",
-            Nanos(directions[0].duration_ns),
-            ByteCount::bytes(WORTH_REPEATING)
-        ));
+        caveats.push(Caveat::FileTooShort {
+            after_ns: directions[0].duration_ns,
+            repeated_from_bytes: WORTH_REPEATING,
+        });
     }
     if tell.concludes {
         caveats.insert(0, reporter::caveat(request, &directions));
@@ -368,9 +365,9 @@ impl Flow {
                     mark,
                     streams,
                     match (over, all || !is_whole) {
-                        (true, _) => "duration",
-                        (_, true) => "closed",
-                        (_, false) => WHOLE,
+                        (true, _) => EndReason::Duration,
+                        (_, true) => EndReason::Closed,
+                        (_, false) => EndReason::Bytes,
                     },
                 );
             }
@@ -381,14 +378,15 @@ impl Flow {
                 }
                 tell.concludes = true;
                 samples.push(self.sample(mark));
-                break (mark, streams, "stopped");
+                break (mark, streams, EndReason::Stopped);
             }
             if told.elapsed() >= tell.tick {
                 let span = told.elapsed();
                 let moved: Vec<u64> =
                     streams.iter().zip(&told_bytes).map(|(now, before)| now - before).collect();
                 (told, told_bytes) = (Instant::now(), streams);
-                let (way, moved) = (Way::From, Passed { bytes: moved.iter().sum(), streams: moved });
+                let (way, moved) =
+                    (Way::From, Passed { bytes: moved.iter().sum(), streams: moved, ..Passed::default() });
                 let goodput = Goodput::of(span, vec![(way, moved)], Vec::new());
                 let stage = Stage::Direction(way);
                 (tell.progress)(&goodput.progress(stage, since, request.duration, prober.last()));
@@ -408,9 +406,9 @@ impl Flow {
             samples,
             receive_buffer_bytes: first_socket.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
-            method: if url.secure { "read, TLS" } else { "read" }.to_owned(),
+            method: if url.secure { ReceiveMethod::ReadTls } else { ReceiveMethod::Read },
             threads: u32::try_from(self.counts.len()).ok(),
-            ended: ended.to_owned(),
+            ended,
             path_mtu: first_socket.and_then(|s| tcp_info::read(s).ok()?.pmtu),
             ..Received::default()
         })

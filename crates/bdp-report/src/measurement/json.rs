@@ -7,6 +7,7 @@ use bdp_model::measurement::{Measurement, Way};
 use serde_json::{Map, Value, json as value};
 
 use super::ways;
+use crate::json::measurement_json;
 
 /// Version of the shape of the document.
 pub const MEASUREMENTS_SCHEMA: &str = "bdp.measurements/1";
@@ -19,7 +20,7 @@ pub fn measurements_json(measurements: &[Measurement], run: Option<&str>, judged
         "schema": MEASUREMENTS_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": run,
-        "runs": measurements,
+        "runs": measurements.iter().map(measurement_json).collect::<Vec<_>>(),
         "expectations": judged,
         "summary": {
             "n": measurements.iter().filter(|m| m.error.is_none()).count(),

@@ -1,7 +1,7 @@
 //! Measurements between two machines: as text for a terminal, and as JSON.
 
 mod command;
-mod conclusion;
+pub(crate) mod conclusion;
 mod datagrams;
 mod heading;
 mod interval_lines;
@@ -19,7 +19,7 @@ pub use command::quote;
 pub(crate) use command::{against, in_store};
 pub(crate) use datagrams::loss;
 pub use interval_lines::IntervalLines;
-pub use iperf3::{Intervals, Part, Piece, SenderReading, iperf3_error, iperf3_json};
+pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_error, iperf3_json};
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
 pub(crate) use pacing::words as pacing_words;
 pub use prometheus::prometheus;

@@ -44,7 +44,7 @@ impl<'a> Lines<'a> {
                 "event": "end",
                 "repetition": measurement.repetition,
                 "run": run,
-                "measurement": measurement,
+                "measurement": bdp_report::measurement_json(measurement),
             })),
         }
     }

@@ -47,7 +47,7 @@ impl PingArgs {
         let judged: Vec<Judgement> =
             self.expectations().iter().map(|expected| expected.judge(&pinged)).collect();
         let text = if self.json {
-            let mut document = serde_json::to_value(&pinged)?;
+            let mut document = bdp_report::ping_json(&pinged);
             // Nothing of it is stored.
             document["run"] = Value::Null;
             document["expectations"] = serde_json::to_value(&judged)?;

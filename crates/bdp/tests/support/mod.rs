@@ -4,9 +4,11 @@
 #![allow(dead_code)]
 
 pub mod cable;
+pub mod fidelity;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;
+pub mod peer;
 pub mod scenario;
 pub mod serving;
 
@@ -14,7 +16,6 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -29,23 +30,6 @@ const WATCHDOG: Duration = Duration::from_secs(90);
 
 /// The binary under test.
 pub const BDP: &str = env!("CARGO_BIN_EXE_bdp");
-
-/// Tries of a row of a table of modes.
-const ROW_TRIES: usize = 3;
-
-/// Carries out a row of a table of modes, and prints that it passed. A machine that halts spoils its figures, and a peer breaks down by
-/// itself at times: what fails is done again, which is printed, and the last try counts.
-pub fn row(mode: &str, mut attempt: impl FnMut()) {
-    for _ in 1..ROW_TRIES {
-        if catch_unwind(AssertUnwindSafe(&mut attempt)).is_ok() {
-            println!("{mode} ... pass");
-            return;
-        }
-        println!("{mode} ... again");
-    }
-    attempt();
-    println!("{mode} ... pass");
-}
 
 /// A folder of its own with scenario files and a store in it, in which bdp is run.
 pub struct Bench {
@@ -205,6 +189,16 @@ impl Spoken {
     }
 }
 
+/// Waits until something holds that no process of the test's tells.
+#[track_caller]
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < WATCHDOG, "{what} did not come about");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Running {
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -230,6 +224,27 @@ impl Running {
             assert!(started.elapsed() < WATCHDOG, "{what} did not come about: {}", self.err());
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until a client of iperf's that prints intervals has printed so many: its flow runs.
+    #[track_caller]
+    pub fn await_intervals(&mut self, count: usize) {
+        self.wait_until("data flows", |p| p.out().matches("bits/sec").count() >= count);
+    }
+
+    /// Waits until a measurement with `--json-stream` has told of a flow.
+    #[track_caller]
+    pub fn await_flow(&mut self) {
+        let stages = ["to", "from", "both"].map(|stage| format!("\"stage\":\"{stage}\""));
+        self.wait_until("data flows", |p| {
+            let told = p.out();
+            stages.iter().any(|stage| told.contains(stage))
+        });
     }
 
     /// Sends a signal to it alone.

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::ends::PeerProtocol;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
@@ -78,8 +81,8 @@ pub fn measure(request: &MeasureRequest, mut reporter: Reporter<'_>) -> Result<M
                     Err(error @ (SessionError::NoDatagrams { .. } | SessionError::NoReverse { .. }))
                         if !directions.is_empty() =>
                     {
-                        let ways: Vec<_> = round.iter().map(|way| way.name()).collect();
-                        caveats.push(format!("direction '{}' was not measured: {error}", ways.join("', '")));
+                        let not_measured = |reason| Caveat::NotMeasured { directions: round.clone(), reason };
+                        caveats.extend(why_not_measured(&error).map(not_measured));
                         continue;
                     }
                     done => done,
@@ -108,7 +111,7 @@ pub fn measure(request: &MeasureRequest, mut reporter: Reporter<'_>) -> Result<M
             let result = outcome::result(request, way, received, sent, RttReport::default());
             let mut result = reporter.unless_cut_short(result)?;
             if reporter.concludes {
-                result.ended = "stopped".to_owned();
+                result.ended = EndReason::Stopped;
             }
             directions.push(DirectionResult { udp, ..result });
         }
@@ -116,15 +119,8 @@ pub fn measure(request: &MeasureRequest, mut reporter: Reporter<'_>) -> Result<M
             break;
         }
     }
-    let told = match request.udp {
-        Some(_) => {
-            "of datagrams it tells how many came, out of order, and their jitter, and answers no probes"
-        }
-        None => {
-            "it tells nothing of its end and answers no probes: what it received is what its kernel acknowledged"
-        }
-    };
-    caveats.insert(0, format!("the server speaks iperf2's protocol: {told}"));
+    let datagrams = request.udp.is_some();
+    caveats.insert(0, Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams });
     directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
     outcome::add_caveats(request, &directions, &mut caveats);
     reporter.add_caveat(request, &directions, &mut caveats);
@@ -173,8 +169,21 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 
 /// A server that ended its sending when its time was over did as it was asked.
 fn close_in_order(result: &mut DirectionResult) {
-    if result.direction == Way::From && result.ended == "closed" {
-        result.ended = "duration".to_owned();
+    if result.direction == Way::From && result.ended == EndReason::Closed {
+        result.ended = EndReason::Duration;
+    }
+}
+
+/// Why a round came to nothing, where those before it stand all the same.
+fn why_not_measured(error: &SessionError) -> Option<NotMeasured> {
+    match *error {
+        SessionError::NoDatagrams { address, waited } => {
+            Some(NotMeasured::NoAnswer { address, waited_ns: waited.as_ns() })
+        }
+        SessionError::NoReverse { address, waited } => {
+            Some(NotMeasured::NoDatagrams { address, waited_ns: waited.as_ns() })
+        }
+        _ => None,
     }
 }
 
@@ -445,8 +454,8 @@ fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Receiv
         counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
         stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
         samples,
-        method: "acknowledged".to_owned(),
-        ended: if request.bytes.is_some() { "closed" } else { "duration" }.to_owned(),
+        method: ReceiveMethod::Acknowledged,
+        ended: if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
         ..Default::default()
     }
 }

@@ -11,6 +11,8 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::ends::PeerProtocol;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::record::RttSummary;
 use bdp_sys::socket::TcpOptions;
@@ -70,7 +72,7 @@ pub struct Driver<'a, 'r> {
     reporter: Reporter<'r>,
     handshakes: Vec<u64>,
     moved: Moved,
-    caveats: Vec<String>,
+    caveats: Vec<Caveat>,
     path: PathFacts,
     server_output: Vec<Value>,
     opened: Option<Opened>,
@@ -92,7 +94,10 @@ impl<'a, 'r> Driver<'a, 'r> {
             reporter,
             handshakes: Vec::new(),
             moved: Moved::default(),
-            caveats: vec![caveat(request).to_owned()],
+            caveats: vec![Caveat::ForeignServer {
+                protocol: PeerProtocol::Iperf3,
+                datagrams: request.udp.is_some(),
+            }],
             path: PathFacts::default(),
             server_output: Vec::new(),
             opened: None,
@@ -116,10 +121,10 @@ impl<'a, 'r> Driver<'a, 'r> {
         for round in rounds {
             match self.run(&round, &mut near) {
                 // A server for one test (-1) has ended: what was measured stands.
-                Err(SessionError::Refused { address }) if !directions.is_empty() => self.caveats.push(format!(
-                    "direction '{}' was not measured: {address} serves no second test; -R measures it alone",
-                    round.iter().map(|way| way.name()).collect::<Vec<_>>().join("', '")
-                )),
+                Err(SessionError::Refused { address }) if !directions.is_empty() => {
+                    let reason = NotMeasured::NoSecondTest { address };
+                    self.caveats.push(Caveat::NotMeasured { directions: round, reason });
+                }
                 results => {
                     if !self.reporter.go_on(&mut directions, results)? {
                         break;
@@ -555,21 +560,6 @@ fn way_in(login: Option<Padding>) -> String {
 /// Whether a connection was made and lost at once, as by a server whose listener is another one after each test.
 fn is_reset(error: &SessionError) -> bool {
     matches!(error, SessionError::Near(EngineError::Sys(e)) if e.source.kind() == ErrorKind::ConnectionReset)
-}
-
-/// What a reader should know of whatever such a server tells.
-fn caveat(request: &MeasureRequest) -> &'static str {
-    match request.udp {
-        None => {
-            "the server speaks iperf3's protocol, which tells of its end bytes and retransmissions alone, and answers no \
-             probes: idle round trips are those of handshakes, loaded ones the sending kernel's here"
-        }
-        Some(_) => {
-            "the server speaks iperf3's protocol, which tells of datagrams how many were missing and their jitter, of \
-             duplicates, reordering and its own socket's drops nothing, and answers no probes: idle round trips are those \
-             of handshakes"
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use crate::support::Bench;
 use crate::support::cable::{lay, said};
-use serde_json::Value;
 
 /// One line and this exit code.
 #[track_caller]
@@ -43,7 +42,7 @@ fn both_ends_are_shown_and_strangers_need_the_token() {
     {
         let (code, out, err) = said(&bench, name);
         assert_eq!(code, 0, "{name}: {err}");
-        let document: Value = serde_json::from_str(&out).unwrap();
+        let document = crate::support::the_measurement(serde_json::from_str(&out).unwrap());
         let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
         assert_eq!((at("/path/mtu_to"), at("/path/mtu_from")), (1500.into(), mtu_from.into()), "{name}");
         assert_eq!(
@@ -125,6 +124,6 @@ fn datagrams_between_machines_keep_to_what_was_measured() {
         assert_eq!(code, 0, "{name}: {err}");
     }
     let (_, out, _) = said(&bench, "flood");
-    let document: Value = serde_json::from_str(&out).unwrap();
+    let document = crate::support::the_measurement(serde_json::from_str(&out).unwrap());
     assert!(document["directions"][0]["udp"]["sent"].as_u64().unwrap() > 0, "{document:#}");
 }

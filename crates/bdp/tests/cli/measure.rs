@@ -309,7 +309,7 @@ fn the_highest_rate_within_a_loss_ratio_is_told_with_its_trials() {
     let trials = udp["trials"].as_array().unwrap();
     assert!(trials.len() >= 2 && trials[0]["rate_bps"] == 40e6, "{udp:#}");
     assert_eq!((&trials[trials.len() - 1]["held"], &udp["search"]), (&json!(true), &json!("held")));
-    assert_eq!(document["request"]["udp"]["search"]["trial"], json!("100000000ns"));
+    assert_eq!(document["request"]["udp"]["search"]["trial_ns"], json!(100_000_000));
     let told = bench.run(&brief);
     assert_eq!(told.code(), 0, "{}", told.err);
     for part in [

@@ -236,12 +236,12 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
 }
 
 /// What a reader should know where the server keeps to a rate of its own.
-pub fn add_rate_caveat(directions: &[DirectionResult], rate: Option<Rate>, caveats: &mut Vec<String>) {
-    let Some(rate) = rate else { return };
+pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<String> {
+    let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
-    if directions.iter().filter(|result| result.direction == Way::From).any(|result| near(&result)) {
-        caveats.push(format!("direction 'from': the server sends no more than {rate} (--max-rate there)"));
-    }
+    let mut from = directions.iter().filter(|result| result.direction == Way::From);
+    from.any(|result| near(&result))
+        .then(|| format!("direction 'from': the server sends no more than {rate} (--max-rate there)"))
 }
 
 #[cfg(test)]

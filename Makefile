@@ -18,6 +18,7 @@ MAN := $(PREFIX)/share/man/man1
 BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
 ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
 FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
+DOCS := $(PREFIX)/share/doc/bdp
 
 ##@ Use
 
@@ -44,11 +45,13 @@ demo: build ## Build bdp and run its demonstration, about two minutes
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
-install: ## Install bdp, its manual pages and completions below PREFIX (/usr/local); DESTDIR stages
+install: ## Install bdp, its manual pages, documents and completions below PREFIX (/usr/local); DESTDIR stages
 	@test -x $(BDP) || $(MAKE) build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
 	$(BDP) man --dir "$(DESTDIR)$(MAN)"
+	install -d "$(DESTDIR)$(DOCS)"
+	install -m 644 docs/*.md docs/*.schema.json "$(DESTDIR)$(DOCS)"
 	install -d $(foreach script,$(BASH_SCRIPT) $(ZSH_SCRIPT) $(FISH_SCRIPT),"$(DESTDIR)$(dir $(script))")
 	$(BDP) completions bash > "$(DESTDIR)$(BASH_SCRIPT)"
 	$(BDP) completions zsh > "$(DESTDIR)$(ZSH_SCRIPT)"
@@ -57,6 +60,7 @@ install: ## Install bdp, its manual pages and completions below PREFIX (/usr/loc
 .PHONY: uninstall
 uninstall: ## Remove what install installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1
+	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
 
 # The package is of the static binary, and needs nothing of the system that it is installed on.
@@ -66,9 +70,16 @@ deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its se
 
 ##@ Contribute
 
+# Most tests of the command line wait more than they work: more of them run side by side than there are processors.
+TEST_THREADS ?= 8
 .PHONY: test
-test: ## Run all tests
-	$(CARGO) test --locked --workspace --no-fail-fast
+test: ## Run the tests that hold on any machine
+	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast
+
+# One after the other: each would spoil the figures of the next.
+.PHONY: test-live
+test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge
+	RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test live
 
 .PHONY: lint
 lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md
@@ -84,6 +95,7 @@ format-check:
 .PHONY: clippy
 clippy:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --test live -- -D warnings
 
 # Libraries: the doc comments of the command line are its help texts, and the brackets in them no links.
 .PHONY: doc
@@ -111,7 +123,8 @@ smoke: build ## Try the built binary
 INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" $(CARGO) test --locked --workspace --test cli -- $(addsuffix ::,$(INTEROP))
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test live \
+		-- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

@@ -53,7 +53,7 @@ def number(pattern, text):
 def bdp_json(address, *flags):
     store = f"{STORE.name}/bdp.sqlite"
     common = ["-t", str(SECONDS), "--idle", "0.1", "--forward", "--json", "--store", store]
-    return json.loads(run([BDP, "measure", f"{address}:5701", *common, *flags]))["directions"][0]
+    return json.loads(run([BDP, "measure", f"{address}:5701", *common, *flags]))["runs"][0]["directions"][0]
 
 
 def bdp_tcp(*flags):

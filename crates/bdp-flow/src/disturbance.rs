@@ -1,9 +1,10 @@
-//! What disturbed a measurement at either end: counters told apart by whose traffic they counted, and said in words where
-//! they matter.
+//! What disturbed a measurement at either end: counters told apart by whose traffic they counted, and a caveat for each that
+//! matters.
 
-use bdp_model::host_counters::{DeviceCounters, HostCounters, OwnTraffic};
+use bdp_model::caveat::{Caveat, to_percent};
+use bdp_model::ends::{End, Task};
+use bdp_model::host_counters::{DeviceCounters, OwnTraffic};
 use bdp_model::measurement::{HostFacts, Way};
-use bdp_model::units::{Nanos, format_bps};
 
 /// Fraction of processor time taken by a hypervisor from which it matters.
 const STOLEN: f64 = 0.05;
@@ -49,8 +50,8 @@ impl Moved {
 }
 
 /// Tells cross traffic at both ends, and adds a caveat for each thing there that matters.
-pub fn note(near: &mut HostFacts, far: &mut HostFacts, moved: &Moved, caveats: &mut Vec<String>) {
-    for (end, host, own) in [("near", near, moved.near()), ("far", far, moved.far())] {
+pub fn note(near: &mut HostFacts, far: &mut HostFacts, moved: &Moved, caveats: &mut Vec<Caveat>) {
+    for (end, host, own) in [(End::Near, near, moved.near()), (End::Far, far, moved.far())] {
         let loops_back = host.device.as_ref().is_some_and(|d| d.name == "lo");
         if let Some(counters) = &mut host.counters {
             counters.attribute(&own, loops_back);
@@ -59,80 +60,71 @@ pub fn note(near: &mut HostFacts, far: &mut HostFacts, moved: &Moved, caveats: &
     }
 }
 
-fn describe(end: &str, host: &HostFacts, caveats: &mut Vec<String>) {
+fn describe(end: End, host: &HostFacts, caveats: &mut Vec<Caveat>) {
     if let Some(steal) = host.cpu_steal.filter(|&steal| steal >= STOLEN) {
-        caveats.push(format!(
-            "{end} end: its hypervisor took {:.0} % of its processor time; the path may carry more",
-            steal * 100.0
-        ));
+        caveats.push(Caveat::HypervisorSteal { end, share: to_percent(steal) });
     }
-    let device = host.device.as_ref().map_or("its device", |d| &d.name);
-    if host.device.as_ref().and_then(|d| d.full_duplex) == Some(false) {
-        caveats.push(format!(
-            "{end} end: {device} is half duplex, so that acknowledgements compete with data; check its cable and the \
-             settings of the switch"
-        ));
+    let device = host.device.as_ref();
+    let name = device.map(|d| d.name.clone());
+    if device.and_then(|d| d.full_duplex) == Some(false) {
+        caveats.push(Caveat::HalfDuplex { end, device: name.clone() });
     }
     let Some(counters) = &host.counters else { return };
     if let Some(counted) = &counters.device {
-        describe_device(end, device, counted, counters, caveats);
+        caveats.extend(drops(end, &name, counted));
+        caveats.extend(cross_traffic(end, &name, counted, counters.over_ns));
     }
-    if let Some(dropped @ 1..) = counters.softnet_dropped {
-        caveats.push(format!(
-            "{end} end: the kernel's backlog dropped {dropped} received packets before TCP saw them; a larger \
-             net.core.netdev_max_backlog, or receive queues on more processors, helps"
-        ));
+    if let Some(packets @ 1..) = counters.softnet_dropped {
+        caveats.push(Caveat::BacklogDrops { end, packets });
     }
     if let Some(periods @ 1..) = counters.throttled_periods {
-        let time = counters.throttled_ns.map_or(String::new(), |ns| format!(", {} in all", Nanos(ns)));
-        caveats.push(format!(
-            "{end} end: its control group's quota held processes back {periods} times{time}; a larger CPU limit helps"
-        ));
+        caveats.push(Caveat::CpuQuota { end, periods, throttled_ns: counters.throttled_ns });
     }
 }
 
-fn describe_device(
-    end: &str,
-    device: &str,
+/// What the device lost of packets of its host, where it matters.
+fn drops(end: End, device: &Option<String>, counted: &DeviceCounters) -> Option<Caveat> {
+    let relevant = |dropped: u64, packets: u64| match dropped {
+        dropped if dropped >= FEW_DROPS && dropped as f64 > packets as f64 * DROPPED => dropped,
+        _ => 0,
+    };
+    let rx_dropped = relevant(counted.rx_dropped, counted.rx_packets);
+    let tx_dropped = relevant(counted.tx_dropped, counted.tx_packets);
+    let DeviceCounters { rx_missed, rx_fifo, tx_fifo, .. } = *counted;
+    let any = [rx_dropped, rx_missed, rx_fifo, tx_dropped, tx_fifo].iter().any(|&count| count > 0);
+    let device = device.clone();
+    any.then_some(Caveat::DeviceDrops { end, device, rx_dropped, rx_missed, rx_fifo, tx_dropped, tx_fifo })
+}
+
+/// Traffic of others through the device, each way, where it matters.
+fn cross_traffic(
+    end: End,
+    device: &Option<String>,
     counted: &DeviceCounters,
-    counters: &HostCounters,
-    caveats: &mut Vec<String>,
-) {
-    let matters =
-        |dropped: u64, packets: u64| dropped >= FEW_DROPS && dropped as f64 > packets as f64 * DROPPED;
-    let lost = [
-        (matters(counted.rx_dropped, counted.rx_packets), counted.rx_dropped, "received packets dropped"),
-        (counted.rx_missed > 0, counted.rx_missed, "missed for want of a buffer"),
-        (counted.rx_fifo > 0, counted.rx_fifo, "lost by its receive FIFO"),
-        (matters(counted.tx_dropped, counted.tx_packets), counted.tx_dropped, "dropped on the way out"),
-        (counted.tx_fifo > 0, counted.tx_fifo, "lost by its send FIFO"),
+    over_ns: u64,
+) -> impl Iterator<Item = Caveat> {
+    let each_way = [
+        (counted.rx_cross_bytes, counted.rx_bytes, Task::Receiving),
+        (counted.tx_cross_bytes, counted.tx_bytes, Task::Sending),
     ];
-    let lost: Vec<String> =
-        lost.iter().filter(|l| l.0).map(|(_, count, what)| format!("{count} {what}")).collect();
-    if !lost.is_empty() {
-        caveats.push(format!(
-            "{end} end: {device} lost packets of this host: {}; they are no loss of the path",
-            lost.join(", ")
-        ));
-    }
-    for (cross, bytes, what) in [
-        (counted.rx_cross_bytes, counted.rx_bytes, "receiving"),
-        (counted.tx_cross_bytes, counted.tx_bytes, "sending"),
-    ] {
-        let Some(cross) = cross else { continue };
-        let rate = cross as f64 * 8e9 / counters.over_ns.max(1) as f64;
-        if cross as f64 >= bytes as f64 * CROSS && rate >= CROSS_BPS {
-            caveats.push(format!(
-                "{end} end: other traffic shared {device} while it was {what}: {} on average, {:.0} % of its bytes",
-                format_bps(rate),
-                cross as f64 / bytes.max(1) as f64 * 100.0
-            ));
-        }
-    }
+    each_way.into_iter().filter_map(move |(cross, bytes, task)| {
+        let cross = cross? as f64;
+        let rate_bps = cross * 8e9 / over_ns.max(1) as f64;
+        let share = to_percent(cross / bytes.max(1) as f64);
+        let device = device.clone();
+        (cross >= bytes as f64 * CROSS && rate_bps >= CROSS_BPS).then_some(Caveat::CrossTraffic {
+            end,
+            device,
+            task,
+            rate_bps,
+            share,
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::host_counters::HostCounters;
     use bdp_model::measurement::DeviceFacts;
 
     use super::*;
@@ -145,14 +137,14 @@ mod tests {
         }
     }
 
-    fn said(host: HostFacts) -> Vec<String> {
+    fn noted(host: HostFacts) -> Vec<Caveat> {
         let mut caveats = Vec::new();
-        describe("near", &host, &mut caveats);
+        describe(End::Near, &host, &mut caveats);
         caveats
     }
 
     #[test]
-    fn what_matters_is_said_with_its_number_and_the_rest_is_not() {
+    fn counters_that_matter_become_caveats_and_the_rest_do_not() {
         let quiet = HostCounters {
             over_ns: 10_000_000_000,
             device: Some(DeviceCounters {
@@ -167,25 +159,39 @@ mod tests {
             throttled_periods: Some(0),
             throttled_ns: Some(0),
         };
-        assert_eq!(said(host(quiet.clone())), Vec::<String>::new());
-        assert_eq!(said(HostFacts { cpu_steal: Some(0.02), ..host(quiet.clone()) }), Vec::<String>::new());
+        assert_eq!(noted(host(quiet.clone())), Vec::new());
+        assert_eq!(noted(HostFacts { cpu_steal: Some(0.02), ..host(quiet.clone()) }), Vec::new());
         let mut loud = quiet;
         loud.softnet_dropped = Some(3);
         loud.throttled_periods = Some(7);
         loud.throttled_ns = Some(70_000_000);
-        let device = loud.device.as_mut().unwrap();
-        (device.rx_dropped, device.rx_missed, device.rx_cross_bytes) = (200, 9, Some(500_000_000));
-        let facts = HostFacts { cpu_steal: Some(0.31), ..host(loud) };
-        let all = said(facts).join("\n");
-        for part in [
-            "took 31 %",
-            "200 received packets dropped, 9 missed",
-            "dropped 3 received",
-            "back 7 times, 70 ms in all",
-            "400 Mbit/s on average, 50 % of its bytes",
-        ] {
-            assert!(all.contains(part), "{part}: {all}");
-        }
+        let counted = loud.device.as_mut().unwrap();
+        (counted.rx_dropped, counted.rx_missed, counted.rx_cross_bytes) = (200, 9, Some(500_000_000));
+        let (end, device) = (End::Near, || Some("eth0".to_owned()));
+        assert_eq!(
+            noted(HostFacts { cpu_steal: Some(0.312), ..host(loud) }),
+            [
+                Caveat::HypervisorSteal { end, share: 0.31 },
+                Caveat::DeviceDrops {
+                    end,
+                    device: device(),
+                    rx_dropped: 200,
+                    rx_missed: 9,
+                    rx_fifo: 0,
+                    tx_dropped: 0,
+                    tx_fifo: 0,
+                },
+                Caveat::CrossTraffic {
+                    end,
+                    device: device(),
+                    task: Task::Receiving,
+                    rate_bps: 4e8,
+                    share: 0.5,
+                },
+                Caveat::BacklogDrops { end, packets: 3 },
+                Caveat::CpuQuota { end, periods: 7, throttled_ns: Some(70_000_000) },
+            ]
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bdp_model::caveat::{Caveat, to_percent};
 use bdp_model::histogram::Histogram;
 use bdp_model::instrument::{ClockFacts, Floor, INSTRUMENT_SCHEMA, Instrument, StallFacts};
 use bdp_model::ping::Distribution;
@@ -33,11 +34,7 @@ pub fn examine() -> Result<Instrument, EngineError> {
     let may_spin = cpus.len() > 1;
     let mut caveats = Vec::new();
     if !may_spin {
-        caveats.push(
-            "there is one processor: floors are of threads that sleep and wake, and clocks were not held against one \
-             another"
-                .to_owned(),
-        );
+        caveats.push(Caveat::OneProcessor);
     }
     let clock = examine_clock(&cpus)?;
     let sleep_overshoot_ns = Distribution::of(&start(overshoot)?.join().unwrap_or_default());
@@ -50,17 +47,11 @@ pub fn examine() -> Result<Instrument, EngineError> {
         rtt_ns: Distribution::of(rtt),
     };
     if clock.backwards > 0 {
-        caveats.push(format!(
-            "the clock went back by up to {} ns from one processor to another: one-way times below that are not to be \
-             trusted",
-            clock.backwards_max_ns
-        ));
+        caveats.push(Caveat::ClockWentBack { by_ns: clock.backwards_max_ns });
     }
     if stalls.sum_ns * 20 > stalls.watched_ns {
-        caveats.push(
-            "threads missed more than 5 % of their processors: something else runs here, or a hypervisor took them"
-                .to_owned(),
-        );
+        let share = to_percent(stalls.sum_ns as f64 / stalls.watched_ns as f64);
+        caveats.push(Caveat::ProcessorsTaken { share });
     }
     Ok(Instrument {
         schema: INSTRUMENT_SCHEMA.to_owned(),

@@ -218,7 +218,6 @@ mod tests {
 
     #[test]
     fn a_probe_that_a_stop_leaves_without_an_answer_is_in_flight() {
-        // Bound, and never read: no answer comes.
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let order = ProbeOrder {
             duration: Nanos::secs(3600),
@@ -228,7 +227,8 @@ mod tests {
         let stop = AtomicBool::new(false);
         let outcome = std::thread::scope(|scope| {
             let probing = scope.spawn(|| run(&order, &stop).unwrap());
-            std::thread::sleep(Duration::from_millis(50));
+            // One is under way: what it sends is here, and never answered.
+            silent.recv(&mut [0; 64]).unwrap();
             stop.store(true, Ordering::Relaxed);
             probing.join().unwrap()
         });

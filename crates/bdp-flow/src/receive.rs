@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::payload::{PayloadCheck, WrongByte};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
@@ -27,9 +28,6 @@ use crate::window_hold::WindowHold;
 const READ_BYTES: usize = 1 << 20;
 /// The same where every byte is looked at: what a processor keeps near it.
 const CHECKED_READ_BYTES: usize = 256 << 10;
-/// How bytes are read, as it is recorded: counted and freed by the kernel, or copied to the process.
-const COUNTED: &str = "MSG_TRUNC";
-const COPIED: &str = "read";
 /// From one count of all streams' bytes to the next, at least.
 const LOOK_NS: u64 = 20_000_000;
 /// The token of the leader's wake-up.
@@ -71,7 +69,7 @@ pub fn over(
         first_byte_ns: AtomicU64::new(0),
         last_byte_ns: AtomicU64::new(0),
         open: AtomicUsize::new(streams.len()),
-        last_end: Mutex::new((0, "closed")),
+        last_end: Mutex::new((0, EndReason::Closed)),
         check: Mutex::default(),
         over: AtomicBool::new(false),
         wake: Waker::new()?,
@@ -110,7 +108,7 @@ struct Flow<'a> {
     /// Streams that have not ended.
     open: AtomicUsize,
     /// When and how the last stream that ended did.
-    last_end: Mutex<(u64, &'static str)>,
+    last_end: Mutex<(u64, EndReason)>,
     check: Mutex<PayloadCheck>,
     over: AtomicBool,
     /// Wakes the leader at the first byte and when the last stream has ended.
@@ -233,7 +231,7 @@ impl<'a> Share<'a> {
             }
         };
         let ended = match got {
-            Ok(0) => "closed",
+            Ok(0) => EndReason::Closed,
             Ok(length) => {
                 self.flow.read[index].0.fetch_add(length as u64, Ordering::Relaxed);
                 self.has_read = true;
@@ -241,7 +239,7 @@ impl<'a> Share<'a> {
                 return Ok(());
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
-            Err(e) if e.kind() == ErrorKind::ConnectionReset => "reset",
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => EndReason::Reset,
             Err(e) => return Err(EngineError::io("read")(e)),
         };
         self.poll.remove(stream)?;
@@ -281,7 +279,7 @@ struct Leading<'a> {
     samples: Vec<ReceiverSample>,
     /// Of the first stream.
     window_scaling: Option<bool>,
-    ended: &'static str,
+    ended: EndReason,
 }
 
 impl<'a> Leading<'a> {
@@ -293,7 +291,7 @@ impl<'a> Leading<'a> {
             read: Vec::new(),
             samples: Vec::new(),
             window_scaling: None,
-            ended: "duration",
+            ended: EndReason::Duration,
             flow,
         }
     }
@@ -315,6 +313,10 @@ impl<'a> Leading<'a> {
                 let over = at_ns >= plan.duration.as_ns();
                 let sampled = at_ns >= next_sample || over;
                 let before = begins.then(|| (last, self.read.clone()));
+                if begins && over && plan.omit > Nanos::ZERO {
+                    // This thread did not run until the end: what waits in its sockets is what there is to count.
+                    self.share.turn(0)?;
+                }
                 // Of a thousand streams a look is not for nothing.
                 if begins || sampled || stopped || at_ns - last.at_ns >= LOOK_NS {
                     last = self.mark(at_ns);
@@ -339,7 +341,7 @@ impl<'a> Leading<'a> {
                 return Err(EngineError::Silence { within: plan.patience });
             }
             if stopped {
-                self.ended = "stopped";
+                self.ended = EndReason::Stopped;
                 break;
             }
             let wait = flow.first_byte().map_or(STOP_CHECK_NS, |first| {
@@ -352,7 +354,7 @@ impl<'a> Leading<'a> {
             self.share.turn(wait)?;
         }
         if flow.open.load(Ordering::Acquire) == 0 {
-            let (at, ended) = *flow.last_end.lock().unwrap_or_else(PoisonError::into_inner);
+            let (at, ended) = flow.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
             self.ended = ended;
             if let Some(first) = flow.first_byte() {
                 let (mark, read) = (last, self.read.clone());
@@ -381,10 +383,10 @@ impl<'a> Leading<'a> {
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             thread_cpu: None,
             window_scaling: self.window_scaling.or(info.and_then(|info| info.window_scaling)),
-            method: if plan.check { COPIED } else { COUNTED }.to_owned(),
+            method: if plan.check { ReceiveMethod::Read } else { ReceiveMethod::Truncate },
             threads: u32::try_from(plan.crew.threads()).ok(),
             check: None,
-            ended: self.ended.to_owned(),
+            ended: self.ended,
             path_mtu: info.and_then(|info| info.pmtu),
             datagrams: None,
         })

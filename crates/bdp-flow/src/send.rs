@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::SenderSample;
 use bdp_model::units::Nanos;
@@ -157,12 +158,16 @@ impl Flow<'_> {
         }
     }
 
-    fn method(&self) -> String {
-        let name = self.payload.method().name();
+    fn method(&self) -> SendMethod {
         let (completed, copied) =
             (self.completed.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
         // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
-        if copied * 2 > completed { format!("{name}, copied by the kernel") } else { name.to_owned() }
+        match self.payload.method() {
+            Method::Write => SendMethod::Write,
+            Method::Sendfile => SendMethod::Sendfile,
+            Method::Splice => SendMethod::Splice,
+            Method::ZeroCopy => SendMethod::ZeroCopy { copied: copied * 2 > completed },
+        }
     }
 }
 

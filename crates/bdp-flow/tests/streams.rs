@@ -9,6 +9,7 @@ use bdp_flow::crew::Crew;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
+use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{WrongByte, Zerocopy};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
@@ -72,7 +73,7 @@ fn all_bytes_of_all_streams_arrive_whatever_the_threads_and_the_way() {
         assert_eq!((sent.bytes, received.bytes), (bytes, bytes), "{what}");
         let counted = bytes - received.counted_from.bytes;
         assert_eq!(received.stream_bytes.iter().sum::<u64>(), counted, "{what}");
-        assert_eq!(received.ended, "closed", "{what}");
+        assert_eq!(received.ended, EndReason::Closed, "{what}");
         assert_eq!((sent.threads, received.threads), (Some(threads as u32), Some(threads as u32)), "{what}");
         assert!(received.samples.is_sorted_by_key(|s| s.bytes) && !sent.samples.is_empty(), "{what}");
     }
@@ -83,7 +84,7 @@ fn every_byte_of_the_pattern_is_checked_and_right() {
     let bytes = 20_000_003;
     let (sent, received) = carry(7, send_plan(3, Zerocopy::Auto, true, bytes), &receive_plan(2, true));
     let check = received.check.unwrap();
-    assert!(sent.patterned && sent.method == "write" && received.method == "read");
+    assert!(sent.patterned && sent.method == SendMethod::Write && received.method == ReceiveMethod::Read);
     assert_eq!((check.checked_bytes, check.wrong_bytes, check.first_wrong), (bytes, 0, None));
 }
 

@@ -1,4 +1,4 @@
-//! The machine that carries the lab: its clock, its kernel, its processors.
+//! The machine that carries the lab: whether it can.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,6 @@ use bdp_wire::setup::{DeviceSetup, HostSetup};
 use crate::LabError;
 use crate::agent::addresses;
 use crate::host::{AgentCommand, Host};
-
-pub use bdp_sys::clock::{monotonic_ns, unix_ms};
-pub use bdp_sys::process::{HostCpu, kernel_release, online_cpus};
-pub use bdp_sys::sysctl::read as read_sysctl;
 
 /// Prepares the process for many hosts at once. A limit that can't be raised shows later, as the error of what met it.
 pub fn prepare() {

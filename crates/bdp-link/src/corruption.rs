@@ -2,7 +2,7 @@
 
 use bdp_model::units::Probability;
 
-use crate::End;
+use crate::end::End;
 use crate::packet::Packet;
 use crate::random::Draws;
 

@@ -2,7 +2,7 @@
 
 use bdp_model::units::Nanos;
 
-use crate::{DropCause, Fate};
+use crate::verdict::{DropCause, Fate};
 
 /// One direction's counts since the link was made. Bytes are IP bytes, without the wire's overhead.
 ///
@@ -33,8 +33,8 @@ pub struct Counters {
     pub marked: u64,
     /// Packets and copies that were held back.
     pub held_back: u64,
-    /// The longest time from a packet's arrival to the end of its serialisation, of all packets serialised so far
-    /// or, where each direction has its own wire, admitted so far.
+    /// The longest time from a packet's arrival to the end of its serialisation, of all packets whose serialisation
+    /// has begun.
     pub queueing_max: Nanos,
 }
 

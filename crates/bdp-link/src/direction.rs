@@ -1,92 +1,187 @@
-//! One direction of a link, but for the wire: what comes before it, and what lies behind it.
+//! One direction of a link: what a packet meets in it, from the rewrite to the propagation.
 
-use bdp_model::link::{DirectionConfig, HeaderRewrite};
+use bdp_model::link::{HeaderRewrite, LinkConfig};
 use bdp_model::units::Nanos;
 
-use crate::corruption;
 use crate::counters::Counters;
+use crate::discipline::{Ticket, Waiting};
+use crate::duplication::Copy;
+use crate::end::End;
 use crate::entry::{Entry, Passage};
 use crate::packet::Packet;
 use crate::policer::Policer;
-use crate::propagation::{Course, Propagation};
-use crate::rewrite;
+use crate::propagation::Propagation;
 use crate::segments::Segments;
-use crate::{DropCause, End};
+use crate::train::{Departing, Train};
+use crate::transmitter::{Arrivals, Transmitter};
+use crate::verdict::{DropCause, Fate, Verdict};
+use crate::{corruption, ecn, rewrite};
 
-/// One direction. Its parts are met in their order; the link puts the wire between policer and propagation.
+/// One direction. Its parts are met in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Direction {
     rewrite: HeaderRewrite,
     entry: Entry,
     policer: Option<Policer>,
     overhead_bytes: u64,
-    pub propagation: Propagation,
+    pub transmitter: Transmitter,
+    /// The super-packet that has the wire.
+    train: Option<Train>,
+    propagation: Propagation,
     pub counters: Counters,
 }
 
-/// A packet that has passed the entry.
-#[derive(Debug, Clone)]
-pub(crate) struct Entered {
-    pub packet: Packet,
-    pub index: u64,
-    pub corrupted: bool,
-    pub duplicate: bool,
-}
-
 impl Direction {
-    pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
+    pub(crate) fn new(link: &LinkConfig, seed: u64, from: End) -> Self {
+        let config = match from {
+            End::A => &link.forward,
+            End::B => &link.reverse,
+        };
         Self {
             rewrite: config.rewrite,
             entry: Entry::new(config, seed, from),
             policer: config.policer.map(Policer::new),
             overhead_bytes: u64::from(config.overhead_bytes),
+            transmitter: Transmitter::new(link, config),
+            train: None,
             propagation: Propagation::new(config, seed, from),
             counters: Counters::default(),
         }
     }
 
-    /// Rewrite, drop by size, loss, corruption, duplication.
-    pub(crate) fn enter(&mut self, mut packet: Packet) -> Result<Entered, DropCause> {
-        self.rewrite(&mut packet);
-        let passage = self.decide(packet.len_bytes())?;
-        Ok(self.apply(packet, passage))
+    /// Takes a packet of one segment.
+    pub(crate) fn enqueue(&mut self, mut packet: Packet, now: Nanos) -> Verdict {
+        rewrite::apply(&self.rewrite, &mut packet);
+        match self.decide(packet.len_bytes()) {
+            Ok(passage) => self.enqueue_passed(packet, passage, now),
+            Err(cause) => self.dropped(cause),
+        }
     }
 
-    pub(crate) fn rewrite(&self, packet: &mut Packet) {
-        rewrite::apply(&self.rewrite, packet);
+    /// Takes a packet of several segments, and tells what becomes of each. To be asked where packets keep their order on a
+    /// wire of their own.
+    pub(crate) fn enqueue_super(
+        &mut self,
+        mut packet: Packet,
+        segments: &Segments,
+        now: Nanos,
+        tell: &mut dyn FnMut(Verdict),
+    ) {
+        rewrite::apply(&self.rewrite, &mut packet);
+        let capable = ecn::is_capable(&packet);
+        let mut arrivals = self.transmitter.arrivals(now);
+        let mut stretch: Option<Stretch> = None;
+        for i in 0..segments.count() {
+            let ip_bytes = segments.len_bytes(i);
+            let verdict = match self.decide(ip_bytes) {
+                Err(cause) => self.dropped(cause),
+                Ok(passage) if passage.is_plain() => match self.admit(&mut arrivals, ip_bytes, now) {
+                    Err(cause) => self.dropped(cause),
+                    Ok(congested) => {
+                        let marked = congested && capable;
+                        match &mut stretch {
+                            Some(open) if open.end == i && open.marked == marked => open.end += 1,
+                            _ => {
+                                let next = Stretch { begin: i, end: i + 1, marked, index: passage.index };
+                                if let Some(ended) = stretch.replace(next) {
+                                    self.push_cut(ended, &packet, segments, now);
+                                }
+                            }
+                        }
+                        self.queued(marked, false)
+                    }
+                },
+                // Its bytes differ from its neighbours', or a copy comes between it and the next.
+                Ok(passage) => {
+                    if let Some(ended) = stretch.take() {
+                        self.push_cut(ended, &packet, segments, now);
+                    }
+                    let single = segments.cut(&packet, i..i + 1);
+                    let verdict = self.enqueue_passed(single, passage, now);
+                    arrivals = self.transmitter.arrivals(now);
+                    verdict
+                }
+            };
+            tell(verdict);
+        }
+        match stretch {
+            Some(last) if last.begin == 0 => {
+                let packet = segments.keep_front(packet, last.end);
+                self.push_stretch(last, packet, segments, now);
+            }
+            Some(last) => self.push_cut(last, &packet, segments, now),
+            None => {}
+        }
     }
 
-    /// Counts a packet in that has so many IP bytes, and says what becomes of it.
-    pub(crate) fn decide(&mut self, ip_bytes: u64) -> Result<Passage, DropCause> {
-        self.counters.packets_in += 1;
-        self.counters.bytes_in += ip_bytes;
-        self.entry.decide(ip_bytes)
+    /// Whether super-packets may stay whole: on a wire of their own, where they leave it in order.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.propagation.keeps_order()
     }
 
-    /// Does to a packet what was decided.
-    pub(crate) fn apply(&mut self, mut packet: Packet, passage: Passage) -> Entered {
-        let corrupted = passage.corrupt.is_some_and(|choice| corruption::invert(&mut packet, choice));
-        self.counters.corrupted += u64::from(corrupted);
-        self.counters.duplicated += u64::from(passage.duplicate);
-        Entered { packet, index: passage.index, corrupted, duplicate: passage.duplicate }
+    /// Begins to serve all whose turn has come by `now` on a wire of its own.
+    pub(crate) fn transmit(&mut self, now: Nanos) {
+        while self.transmitter.free() <= now && self.transmitter.len() > 0 {
+            self.serve_next(Nanos::ZERO);
+        }
     }
 
-    /// Whether a packet of so many IP bytes passes the policer.
-    pub(crate) fn passes_policer(&mut self, ip_bytes: u64, now: Nanos) -> bool {
-        self.policer.as_mut().is_none_or(|policer| policer.passes(ip_bytes, now))
+    /// Begins to serve the next segment, not before `start`, its arrival, or the end of the one before it.
+    pub(crate) fn serve_next(&mut self, start: Nanos) {
+        if self.train.is_some() {
+            self.serve_of_train(start);
+        } else if let Some(waiting) = self.transmitter.dequeue() {
+            self.begin(waiting, start);
+        }
     }
 
-    /// Sends a packet on its way that arrived at `arrived` and leaves the wire at `finish`.
-    pub(crate) fn launch(&mut self, packet: Packet, course: Course, arrived: Nanos, finish: Nanos) {
-        let due = self.due(course, arrived, finish);
-        self.propagation.launch(due, 1, packet);
+    /// The same of a packet whose turn has come.
+    fn begin(&mut self, waiting: Waiting, start: Nanos) {
+        if waiting.segments == 1 {
+            let due = self.serve(waiting.ticket, waiting.last_wire_bits, start);
+            self.propagation.launch(due, 1, waiting.packet);
+        } else {
+            self.train = Some(Train::new(waiting));
+            self.serve_of_train(start);
+        }
     }
 
-    /// When a packet comes out that arrived at `arrived` and leaves the wire at `finish`.
-    pub(crate) fn due(&mut self, course: Course, arrived: Nanos, finish: Nanos) -> Nanos {
-        let queueing = finish.saturating_sub(arrived);
+    fn serve_of_train(&mut self, start: Nanos) {
+        let Some((ticket, wire_bits)) = self.train.as_ref().map(Train::next) else { return };
+        let due = self.serve(ticket, wire_bits, start);
+        let ended = self.train.as_mut().and_then(|train| train.join(due));
+        let last = self.train.take_if(|train| train.is_served()).and_then(Train::finish);
+        for Departing { due, segments, packet } in ended.into_iter().chain(last) {
+            self.propagation.launch(due, segments, packet);
+        }
+    }
+
+    /// When a segment is due whose turn has come.
+    fn serve(&mut self, ticket: Ticket, wire_bits: u64, start: Nanos) -> Nanos {
+        let finish = self.transmitter.serve(wire_bits, start.max(ticket.arrived));
+        let queueing = finish.saturating_sub(ticket.arrived);
         self.counters.queueing_max = self.counters.queueing_max.max(queueing);
-        self.propagation.due(course, finish)
+        self.propagation.due(ticket.index, ticket.copy, ticket.held_back, finish)
+    }
+
+    /// When the next departure is due that is known.
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
+        self.propagation.next_due()
+    }
+
+    /// Before then nothing departs, on a wire of its own.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        let known = self.propagation.next_due();
+        let waits = || (self.transmitter.len() > 0).then(|| self.earliest(self.transmitter.free()));
+        if self.propagation.keeps_order() {
+            return known.or_else(|| self.train.as_ref().and_then(Train::due)).or_else(waits);
+        }
+        [known, waits()].into_iter().flatten().min()
+    }
+
+    /// Before then nothing departs that is served from `start` on.
+    pub(crate) fn earliest(&self, start: Nanos) -> Nanos {
+        start + self.propagation.least
     }
 
     /// What is due next: when, in how many wire segments of how many IP bytes together, and the packet.
@@ -101,7 +196,113 @@ impl Direction {
         Some((due, segments, ip_bytes, packet))
     }
 
-    pub(crate) fn wire_bits(&self, ip_bytes: u64) -> u64 {
+    /// Wire segments inside.
+    pub(crate) fn len(&self) -> u64 {
+        self.transmitter.len() + self.train.as_ref().map_or(0, Train::len) + self.propagation.len()
+    }
+
+    /// Counts a packet in that has so many IP bytes, and says what becomes of it before the policer.
+    fn decide(&mut self, ip_bytes: u64) -> Result<Passage, DropCause> {
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += ip_bytes;
+        self.entry.decide(ip_bytes)
+    }
+
+    /// Does to a packet of one segment what was decided, and brings it and its copy past policer and queue.
+    fn enqueue_passed(&mut self, mut packet: Packet, passage: Passage, now: Nanos) -> Verdict {
+        let corrupted = passage.corrupt.is_some_and(|choice| corruption::invert(&mut packet, choice));
+        self.counters.corrupted += u64::from(corrupted);
+        self.counters.duplicated += u64::from(passage.duplicate);
+        let copy = passage.duplicate.then(|| packet.clone());
+        Verdict {
+            corrupted,
+            fate: self.offer(packet, passage.index, Copy::Original, now),
+            copy: copy.map(|packet| self.offer(packet, passage.index, Copy::Duplicate, now)),
+        }
+    }
+
+    fn offer(&mut self, mut packet: Packet, index: u64, copy: Copy, now: Nanos) -> Fate {
+        let mut arrivals = self.transmitter.arrivals(now);
+        let congested = match self.admit(&mut arrivals, packet.len_bytes(), now) {
+            Ok(congested) => congested,
+            Err(cause) => return self.dropped(cause).fate,
+        };
+        let marked = congested && ecn::mark(&mut packet);
+        let held_back = self.propagation.holds_back(index, copy);
+        let wire_bits = self.wire_bits(packet.len_bytes());
+        self.push(Waiting {
+            packet,
+            ticket: Ticket { index, copy, held_back, arrived: now },
+            segments: 1,
+            wire_bits,
+            last_wire_bits: wire_bits,
+        });
+        self.queued(marked, held_back).fate
+    }
+
+    /// Whether a segment passes policer and queue, and if so whether it met congestion.
+    fn admit(&mut self, arrivals: &mut Arrivals, ip_bytes: u64, now: Nanos) -> Result<bool, DropCause> {
+        if !self.policer.as_mut().is_none_or(|policer| policer.passes(ip_bytes, now)) {
+            return Err(DropCause::Policer);
+        }
+        self.transmitter.admits(arrivals, self.wire_bits(ip_bytes)).ok_or(DropCause::Queue)
+    }
+
+    fn push_cut(&mut self, stretch: Stretch, packet: &Packet, segments: &Segments, now: Nanos) {
+        let cut = segments.cut(packet, stretch.begin..stretch.end);
+        self.push_stretch(stretch, cut, segments, now);
+    }
+
+    /// Lets a stretch wait, which was cut out of a packet of these segments.
+    fn push_stretch(&mut self, stretch: Stretch, mut packet: Packet, segments: &Segments, now: Nanos) {
+        if stretch.marked {
+            ecn::mark(&mut packet);
+        }
+        self.push(Waiting {
+            packet,
+            ticket: Ticket { index: stretch.index, copy: Copy::Original, held_back: false, arrived: now },
+            segments: stretch.end - stretch.begin,
+            wire_bits: self.wire_bits(segments.len_bytes(stretch.begin)),
+            last_wire_bits: self.wire_bits(segments.len_bytes(stretch.end - 1)),
+        });
+    }
+
+    fn push(&mut self, waiting: Waiting) {
+        let now = waiting.ticket.arrived;
+        if self.transmitter.is_idle(now) {
+            // Its turn has come already: it need not pass the queue.
+            self.transmitter.count(&waiting);
+            self.begin(waiting, now);
+        } else {
+            self.transmitter.push(waiting);
+        }
+        if !self.transmitter.is_shared() {
+            self.transmit(now);
+        }
+    }
+
+    fn queued(&mut self, marked: bool, held_back: bool) -> Verdict {
+        let fate = Fate::Queued { marked, held_back };
+        self.counters.note(fate);
+        Verdict { fate, ..Verdict::QUEUED }
+    }
+
+    fn dropped(&mut self, cause: DropCause) -> Verdict {
+        self.counters.note(Fate::Dropped(cause));
+        Verdict::dropped(cause)
+    }
+
+    fn wire_bits(&self, ip_bytes: u64) -> u64 {
         ip_bytes.saturating_add(self.overhead_bytes).saturating_mul(8)
     }
+}
+
+/// Neighbouring segments of a super-packet that wait alike.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    begin: u32,
+    end: u32,
+    marked: bool,
+    /// Of the first in the direction.
+    index: u64,
 }

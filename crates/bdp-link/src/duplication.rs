@@ -2,8 +2,28 @@
 
 use bdp_model::units::Probability;
 
-use crate::End;
+use crate::end::End;
 use crate::random::Draws;
+
+/// A packet or its copy: each has draws of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copy {
+    Original,
+    Duplicate,
+}
+
+impl Copy {
+    /// Draws that a packet has of what is drawn for it and for its copy.
+    pub(crate) const COUNT: u64 = 2;
+
+    /// Which of them is this one's.
+    pub(crate) const fn number(self) -> u64 {
+        match self {
+            Self::Original => 0,
+            Self::Duplicate => 1,
+        }
+    }
+}
 
 /// The duplication of one direction. One draw a packet.
 #[derive(Debug, Clone)]

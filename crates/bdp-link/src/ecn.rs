@@ -1,24 +1,11 @@
 //! Explicit Congestion Notification: the two bits of RFC 3168 in an IP header.
 
-use bdp_model::link::QueueLimit;
-
 use crate::checksum;
 use crate::packet::Packet;
-use crate::serialiser::WORK_PER_BIT;
 
 const ECT_1: u8 = 0b01;
 const ECT_0: u8 = 0b10;
 const CE: u8 = 0b11;
-
-/// Whether a packet that finds so much before it is marked. `ahead` is in units of 1/rate ns, of which a bit takes
-/// [`WORK_PER_BIT`]; the packet on the wire counts by what remains of it.
-pub(crate) fn reaches(threshold: QueueLimit, waiting: u64, ahead: u128) -> bool {
-    match threshold {
-        QueueLimit::Packets(packets) => waiting >= packets,
-        QueueLimit::Bytes(bytes) => ahead >= u128::from(bytes.as_bytes()) * 8 * WORK_PER_BIT,
-        QueueLimit::Unlimited => false,
-    }
-}
 
 /// Sets Congestion Experienced where the sender declared the packet ECN-capable, ECT(0) or ECT(1), and keeps the IPv4
 /// header checksum in step. `false` where it did not, or where the mark was there before.

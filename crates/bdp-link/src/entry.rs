@@ -4,8 +4,9 @@ use bdp_model::link::DirectionConfig;
 
 use crate::corruption::{BitChoice, Corruption};
 use crate::duplication::Duplication;
+use crate::end::End;
 use crate::loss::LossModel;
-use crate::{DropCause, End};
+use crate::verdict::DropCause;
 
 /// The entry of one direction. Decides by a packet's index and length alone: bytes are changed by who holds them.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use bdp_model::link::{Jitter as JitterConfig, JitterDistribution};
 
-use crate::End;
+use crate::duplication::Copy;
+use crate::end::End;
 use crate::normal;
-use crate::propagation::Copy;
 use crate::random::Draws;
 
 /// The jitter of one direction. Two draws a packet: its own and its copy's.
@@ -42,6 +42,11 @@ impl Jitter {
             }
         };
         Self { distribution, draws: Draws::new(seed, from, b"jitt", Copy::COUNT) }
+    }
+
+    /// What no packet takes less than more than the delay, nanoseconds.
+    pub(crate) fn least_ns(&self) -> i64 {
+        self.distribution.offset_ns(0)
     }
 
     /// What packet `index`, or its copy, takes more than the delay, nanoseconds.

@@ -3,7 +3,7 @@
 use bdp_model::link::Loss;
 use bdp_model::units::Probability;
 
-use crate::End;
+use crate::end::End;
 use crate::random::Draws;
 
 /// The loss of one direction.

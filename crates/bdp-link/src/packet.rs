@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::checksum;
-use crate::segments::Segments;
 use crate::tcp::TcpHeader;
 
 /// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
@@ -66,16 +65,6 @@ impl Packet {
         self.data.len() as u64
     }
 
-    /// Completes a checksum that was left partial, as its device would have. That of a super-packet can't be completed
-    /// before it is cut, and stays as it is.
-    pub fn complete_checksum(&mut self) {
-        if Segments::of(self).count() == 1
-            && let Some(partial) = std::mem::take(&mut self.offload).checksum
-        {
-            partial.complete(&mut self.data);
-        }
-    }
-
     /// Where what the IP header announces lies; `None` where this is no well-formed IP packet.
     pub(crate) fn payload(&self) -> Option<Range<usize>> {
         match self.data.first()? >> 4 {
@@ -99,7 +88,7 @@ impl Packet {
 impl PartialChecksum {
     /// Sums up what follows and puts the complement in the field, which held the pseudo-header's sum. A UDP checksum of
     /// zero would mean that there is none (RFC 768), so it is sent as all ones.
-    fn complete(self, data: &mut [u8]) {
+    pub(crate) fn complete(self, data: &mut [u8]) {
         const UDP_OFFSET: u16 = 6;
         let start = usize::from(self.start);
         let Some(sum) = data.get(start..).map(checksum::of) else { return };

@@ -3,7 +3,7 @@
 use bdp_model::link::Policer as PolicerConfig;
 use bdp_model::units::Nanos;
 
-use crate::serialiser::WORK_PER_BIT;
+use crate::service::work_of_bytes;
 
 /// A token bucket, full at the beginning, exact at every rate.
 ///
@@ -19,7 +19,7 @@ pub(crate) struct Policer {
 
 impl Policer {
     pub(crate) fn new(config: PolicerConfig) -> Self {
-        let depth = work(config.burst.as_bytes());
+        let depth = work_of_bytes(config.burst.as_bytes());
         Self { rate_bps: u128::from(config.rate.as_bps()), depth, content: depth, as_of: Nanos::ZERO }
     }
 
@@ -29,7 +29,7 @@ impl Policer {
         let added = u128::from(now.saturating_sub(self.as_of).as_ns()) * self.rate_bps;
         self.content = self.content.saturating_add(added).min(self.depth);
         self.as_of = self.as_of.max(now);
-        match self.content.checked_sub(work(ip_bytes)) {
+        match self.content.checked_sub(work_of_bytes(ip_bytes)) {
             Some(rest) => {
                 self.content = rest;
                 true
@@ -37,8 +37,4 @@ impl Policer {
             None => false,
         }
     }
-}
-
-fn work(bytes: u64) -> u128 {
-    u128::from(bytes) * 8 * WORK_PER_BIT
 }

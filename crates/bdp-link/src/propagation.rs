@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use bdp_model::link::DirectionConfig;
 use bdp_model::units::Nanos;
 
-use crate::End;
+use crate::duplication::Copy;
+use crate::end::End;
 use crate::jitter::Jitter;
 use crate::packet::Packet;
 use crate::reordering::Reordering;
@@ -15,6 +16,8 @@ use crate::reordering::Reordering;
 #[derive(Debug, Clone)]
 pub(crate) struct Propagation {
     delay: Nanos,
+    /// What no packet takes less than.
+    pub least: Nanos,
     jitter: Option<Jitter>,
     reordering: Option<Reordering>,
     /// Whether jitter lets a packet overtake another.
@@ -24,22 +27,6 @@ pub(crate) struct Propagation {
     lane: Lane,
     /// Wire segments in the lane.
     segments: u64,
-}
-
-/// A packet or its copy: each has draws of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Copy {
-    Original,
-    Duplicate,
-}
-
-/// How a packet propagates, drawn when it is admitted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Course {
-    /// Beyond the delay, nanoseconds; delay and offset together count as zero where they are less.
-    offset_ns: i64,
-    /// Whether it is held back beside that.
-    pub held_back: bool,
 }
 
 /// The packets on their way: a queue where all leave in the order of the wire, otherwise ordered by when they are due.
@@ -64,9 +51,11 @@ impl Propagation {
     pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
         let reordering = config.reorder.and_then(|reorder| Reordering::new(reorder, seed, from));
         let overtaking = config.jitter.as_ref().is_some_and(|jitter| jitter.reorder);
+        let jitter = config.jitter.as_ref().map(|jitter| Jitter::new(jitter, seed, from));
         Self {
             delay: config.delay,
-            jitter: config.jitter.as_ref().map(|jitter| Jitter::new(jitter, seed, from)),
+            least: transit(config.delay, jitter.as_ref().map_or(0, Jitter::least_ns)),
+            jitter,
             overtaking,
             last_due: Nanos::ZERO,
             lane: if overtaking || reordering.is_some() {
@@ -84,22 +73,16 @@ impl Propagation {
         matches!(self.lane, Lane::InOrder(_))
     }
 
-    /// Draws the course of packet `index` or of its copy.
-    pub(crate) fn draw(&mut self, index: u64, copy: Copy) -> Course {
-        Course {
-            offset_ns: self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy)),
-            held_back: self.reordering.as_mut().is_some_and(|r| r.holds_back(index, copy)),
-        }
+    /// Whether packet `index` or its copy is held back.
+    pub(crate) fn holds_back(&mut self, index: u64, copy: Copy) -> bool {
+        self.reordering.as_mut().is_some_and(|r| r.holds_back(index, copy))
     }
 
-    /// When a packet is due that leaves the wire at `finish`. To be asked in the order of the wire.
-    pub(crate) fn due(&mut self, course: Course, finish: Nanos) -> Nanos {
-        let mean = finish + self.delay;
-        let varied = match course.offset_ns {
-            later @ 0.. => mean + Nanos(later.unsigned_abs()),
-            sooner => mean.saturating_sub(Nanos(sooner.unsigned_abs())).max(finish),
-        };
-        if course.held_back {
+    /// When packet `index` or its copy is due, which leaves the wire at `finish`. To be asked in the order of the wire.
+    pub(crate) fn due(&mut self, index: u64, copy: Copy, held_back: bool, finish: Nanos) -> Nanos {
+        let offset_ns = self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy));
+        let varied = finish + transit(self.delay, offset_ns);
+        if held_back {
             // It neither keeps its place nor keeps later packets from leaving.
             return varied + self.reordering.as_ref().map_or(Nanos::ZERO, Reordering::by);
         }
@@ -147,17 +130,10 @@ impl Propagation {
     }
 }
 
-impl Copy {
-    /// Draws that a packet has of what is drawn for it and for its copy.
-    pub(crate) const COUNT: u64 = 2;
-
-    /// Which of them is this one's.
-    pub(crate) const fn number(self) -> u64 {
-        match self {
-            Self::Original => 0,
-            Self::Duplicate => 1,
-        }
-    }
+/// Delay and offset together, which count as zero where they are less.
+fn transit(delay: Nanos, offset_ns: i64) -> Nanos {
+    let offset = Nanos(offset_ns.unsigned_abs());
+    if offset_ns < 0 { delay.saturating_sub(offset) } else { delay + offset }
 }
 
 impl PartialEq for Flight {

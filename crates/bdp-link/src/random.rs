@@ -4,7 +4,7 @@ use bdp_model::units::Probability;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use crate::End;
+use crate::end::End;
 
 /// The draws of one impairment in one direction: so many 64-bit numbers for each packet, wanted or not.
 ///

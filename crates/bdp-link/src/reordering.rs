@@ -3,8 +3,8 @@
 use bdp_model::link::Reorder;
 use bdp_model::units::Nanos;
 
-use crate::End;
-use crate::propagation::Copy;
+use crate::duplication::Copy;
+use crate::end::End;
 use crate::random::Draws;
 
 /// The reordering of one direction. Two draws a packet: its own and its copy's.

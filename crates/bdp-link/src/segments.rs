@@ -169,6 +169,18 @@ impl Segments {
     }
 }
 
+impl Packet {
+    /// Completes a checksum that was left partial, as its device would have. That of a super-packet can't be completed
+    /// before it is cut, and stays as it is.
+    pub fn complete_checksum(&mut self) {
+        if Segments::of(self).count() == 1
+            && let Some(partial) = std::mem::take(&mut self.offload).checksum
+        {
+            partial.complete(&mut self.data);
+        }
+    }
+}
+
 fn word(data: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?])))
 }

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::figure::{Figure, figure};
+use serde::Serialize;
+
+use crate::figure::{Figure, Figures, PingFigure, Unit, figure};
 use crate::measurement::Measurement;
-use crate::units::{ByteCount, Nanos, Rate};
+use crate::ping::Ping;
 
 /// A figure, how it must compare, and with what.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expectation {
+pub struct Expectation<F = Figure> {
     /// What is judged.
-    pub figure: Figure,
+    pub figure: F,
     /// How it must compare.
     pub operator: Operator,
     /// With what, in the figure's base unit.
@@ -21,7 +23,8 @@ pub struct Expectation {
 }
 
 /// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operator {
     /// `>=`.
     AtLeast,
@@ -34,12 +37,37 @@ pub enum Operator {
 }
 
 /// What became of an expectation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judgement {
-    /// Whether it was met; a figure that was not measured meets nothing.
-    pub met: bool,
+    /// The expectation as typed.
+    pub expectation: String,
+    /// What was judged.
+    pub figure: String,
+    /// What its values are.
+    pub unit: Unit,
+    /// How it had to compare.
+    pub operator: Operator,
+    /// With what, in that unit.
+    pub wanted: f64,
     /// The median over the runs; `None` where none measured it.
     pub found: Option<f64>,
+    /// Whether it was met; a figure that was not measured meets nothing.
+    pub met: bool,
+}
+
+impl fmt::Display for Judgement {
+    /// `MET  to.goodput>=900M: 941 Mbit/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lead = if self.met { "MET   " } else { "MISSED" };
+        match self.found {
+            Some(found) => write!(f, "{lead}  {}: {}", self.expectation, self.unit.format(found)),
+            None => write!(
+                f,
+                "{lead}  {}: not measured, or too few samples for this percentile",
+                self.expectation
+            ),
+        }
+    }
 }
 
 /// A mistake in an expectation, where it is, and what would have been right.
@@ -81,18 +109,38 @@ impl Operator {
 impl Expectation {
     /// Judges the median over the runs that did not fail.
     pub fn judge(&self, measurements: &[Measurement]) -> Judgement {
-        let found = figure(self.figure, measurements);
-        Judgement { met: found.is_some_and(|found| self.operator.holds(found, self.value)), found }
+        self.judge_value(figure(self.figure, measurements))
     }
 }
 
-impl fmt::Display for Expectation {
+impl Expectation<PingFigure> {
+    /// Judges what came of the probes.
+    pub fn judge(&self, ping: &Ping) -> Judgement {
+        self.judge_value(self.figure.of(ping))
+    }
+}
+
+impl<F: Figures> Expectation<F> {
+    fn judge_value(&self, found: Option<f64>) -> Judgement {
+        Judgement {
+            expectation: self.text.clone(),
+            figure: self.figure.to_string(),
+            unit: self.figure.unit(),
+            operator: self.operator,
+            wanted: self.value,
+            found,
+            met: found.is_some_and(|found| self.operator.holds(found, self.value)),
+        }
+    }
+}
+
+impl<F> fmt::Display for Expectation<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for Expectation {
+impl<F: Figures> FromStr for Expectation<F> {
     type Err = ExpectationError;
 
     fn from_str(text: &str) -> Result<Self, ExpectationError> {
@@ -112,39 +160,21 @@ impl FromStr for Expectation {
             .ok_or_else(|| mistake(at, "'=' is not a comparison; use >=, <=, > or <".to_owned()))?;
         let name = text[..at].trim();
         let begins = text[..at].len() - text[..at].trim_start().len();
-        let figure = Figure::find(name)
-            .ok_or_else(|| mistake(begins, format!("unknown figure '{name}'; {}", suggestion(name))))?;
+        let figure = F::find(name)
+            .ok_or_else(|| mistake(begins, format!("unknown figure '{name}'; {}", suggestion::<F>(name))))?;
         let after = at + operator.sign().len();
         let typed = text[after..].trim();
         let place = after + (text[after..].len() - text[after..].trim_start().len());
-        let value = value(figure, typed).map_err(|error| mistake(place, error))?;
+        let value = figure.unit().parse(typed).map_err(|error| mistake(place, error))?;
         Ok(Self { figure, operator, value, text: text.trim().to_owned() })
     }
 }
 
-fn value(figure: Figure, typed: &str) -> Result<f64, String> {
-    match figure {
-        Figure::Goodput(_) => {
-            typed.parse::<Rate>().map(|rate| rate.as_bps() as f64).map_err(|e| e.to_string())
-        }
-        Figure::Window(_) => {
-            typed.parse::<ByteCount>().map(|size| size.as_bytes() as f64).map_err(|e| e.to_string())
-        }
-        Figure::RttIdle(_) | Figure::RttLoaded(..) => {
-            typed.parse::<Nanos>().map(|time| time.as_ns() as f64).map_err(|e| e.to_string())
-        }
-        Figure::Retransmits(_) => typed
-            .parse::<u64>()
-            .map(|count| count as f64)
-            .map_err(|_| format!("'{typed}' is not a number of segments, for example 0 or 100")),
-    }
-}
-
 /// The nearest figures by name, or how names are made.
-fn suggestion(name: &str) -> String {
-    let near: Vec<String> = Figure::all()
+fn suggestion<F: Figures>(name: &str) -> String {
+    let near: Vec<String> = F::all()
         .iter()
-        .map(Figure::to_string)
+        .map(F::to_string)
         .filter(|known| {
             let last = known.rsplit('.').next().unwrap_or_default();
             known.ends_with(&format!(".{name}"))
@@ -154,9 +184,7 @@ fn suggestion(name: &str) -> String {
         .take(4)
         .collect();
     if near.is_empty() {
-        "there are to.goodput, to.retransmits, to.window, to.rtt.loaded.p95, the same of from, and rtt.idle.p95 \
-         (min, p50, p95, p99, max)"
-            .to_owned()
+        format!("there are {}", F::THERE_ARE)
     } else {
         format!("did you mean {}?", near.join(", "))
     }

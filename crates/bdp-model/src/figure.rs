@@ -2,11 +2,92 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
+use crate::Probability;
 use crate::comparison::Better;
 use crate::measurement::{DirectionResult, Measurement, Way};
+use crate::ping::Ping;
 use crate::record::RttSummary;
 use crate::stats::median;
-use crate::units::{ByteCount, Nanos, format_bps};
+use crate::units::{ByteCount, Nanos, Rate, format_bps};
+
+/// A kind of figures that expectations can be about.
+pub trait Figures: Copy + PartialEq + fmt::Display {
+    /// Names of some, for a mistake with which none has likeness.
+    const THERE_ARE: &'static str;
+
+    /// Every one, in the order in which messages list them.
+    fn all() -> Vec<Self>;
+
+    /// What its values are.
+    fn unit(self) -> Unit;
+
+    /// The figure of this name: `to.goodput`, `from.rtt.loaded.p99`, `rtt.idle.min`.
+    fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|figure| figure.to_string() == name)
+    }
+
+    /// A value of it with its unit.
+    fn format(self, value: f64) -> String {
+        self.unit().format(value)
+    }
+}
+
+/// What the values of a figure are, in its base unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// bit/s.
+    Bps,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Ns,
+    /// A share, 0..=1.
+    Ratio,
+    /// Segments.
+    Segments,
+    /// Round trips a minute.
+    Rpm,
+}
+
+impl Unit {
+    /// A value as typed; what is wrong with it where something is.
+    pub fn parse(self, typed: &str) -> Result<f64, String> {
+        match self {
+            Self::Bps => typed.parse::<Rate>().map(|rate| rate.as_bps() as f64).map_err(|e| e.to_string()),
+            Self::Bytes => {
+                typed.parse::<ByteCount>().map(|size| size.as_bytes() as f64).map_err(|e| e.to_string())
+            }
+            Self::Ns => typed.parse::<Nanos>().map(|time| time.as_ns() as f64).map_err(|e| e.to_string()),
+            Self::Ratio => typed.parse::<Probability>().map(Probability::fraction).map_err(|e| e.to_string()),
+            Self::Segments => typed
+                .parse::<u64>()
+                .map(|count| count as f64)
+                .map_err(|_| format!("'{typed}' is not a number of segments, for example 0 or 100")),
+            Self::Rpm => {
+                typed.parse::<f64>().ok().filter(|rpm| rpm.is_finite() && *rpm >= 0.0).ok_or_else(|| {
+                    format!("'{typed}' is not a number of round trips a minute, for example 600")
+                })
+            }
+        }
+    }
+
+    /// A value with its unit.
+    pub fn format(self, value: f64) -> String {
+        let whole = value.round().max(0.0) as u64;
+        match self {
+            Self::Bps => format_bps(value),
+            Self::Bytes => ByteCount::bytes(whole).to_string(),
+            Self::Ns => Nanos(whole).to_string(),
+            // Of a hundred thousand probes one that was lost still shows.
+            Self::Ratio => format!("{} %", (value * 100.0 * 1e4).round() / 1e4),
+            Self::Segments => format!("{value}"),
+            Self::Rpm => format!("{whole} RPM"),
+        }
+    }
+}
 
 /// A figure that a measurement has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +102,12 @@ pub enum Figure {
     RttIdle(Quantile),
     /// Round trip under the load of a direction, ns.
     RttLoaded(Way, Quantile),
+    /// Responsiveness under the load of a direction, round trips a minute.
+    Rpm(Way),
+    /// Datagrams of a direction that were lost, as a share of those sent.
+    Loss(Way),
+    /// Interarrival jitter of the datagrams of a direction (RFC 3550), ns.
+    Jitter(Way),
 }
 
 /// A quantile of round trips.
@@ -64,29 +151,44 @@ impl Quantile {
     }
 }
 
-impl Figure {
-    /// Every figure, in the order in which messages list them.
-    pub fn all() -> Vec<Self> {
+impl Figures for Figure {
+    const THERE_ARE: &'static str = "to.goodput, to.retransmits, to.window, to.rtt.loaded.p95, to.rpm, to.loss and to.jitter (with -u), the same of \
+         from, and rtt.idle.p95 (min, p50, p95, p99, max)";
+
+    fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for way in [Way::To, Way::From] {
             all.extend([Self::Goodput(way), Self::Retransmits(way), Self::Window(way)]);
             all.extend(Quantile::ALL.map(|quantile| Self::RttLoaded(way, quantile)));
+            all.extend([Self::Rpm(way), Self::Loss(way), Self::Jitter(way)]);
         }
         all.extend(Quantile::ALL.map(Self::RttIdle));
         all
     }
 
-    /// The figure of this name: `to.goodput`, `from.rtt.loaded.p99`, `rtt.idle.min`.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|figure| figure.to_string() == name)
+    fn unit(self) -> Unit {
+        match self {
+            Self::Goodput(_) => Unit::Bps,
+            Self::Retransmits(_) => Unit::Segments,
+            Self::Window(_) => Unit::Bytes,
+            Self::RttIdle(_) | Self::RttLoaded(..) | Self::Jitter(_) => Unit::Ns,
+            Self::Rpm(_) => Unit::Rpm,
+            Self::Loss(_) => Unit::Ratio,
+        }
     }
+}
 
+impl Figure {
     /// The direction that it is of; `None` for what was measured before any.
     pub const fn way(self) -> Option<Way> {
         match self {
-            Self::Goodput(way) | Self::Retransmits(way) | Self::Window(way) | Self::RttLoaded(way, _) => {
-                Some(way)
-            }
+            Self::Goodput(way)
+            | Self::Retransmits(way)
+            | Self::Window(way)
+            | Self::RttLoaded(way, _)
+            | Self::Rpm(way)
+            | Self::Loss(way)
+            | Self::Jitter(way) => Some(way),
             Self::RttIdle(_) => None,
         }
     }
@@ -94,19 +196,12 @@ impl Figure {
     /// Which way is better.
     pub const fn better(self) -> Better {
         match self {
-            Self::Goodput(_) | Self::Window(_) => Better::Higher,
-            Self::Retransmits(_) | Self::RttIdle(_) | Self::RttLoaded(..) => Better::Lower,
-        }
-    }
-
-    /// A value of it with its unit.
-    pub fn format(self, value: f64) -> String {
-        let whole = value.round().max(0.0) as u64;
-        match self {
-            Self::Goodput(_) => format_bps(value),
-            Self::Retransmits(_) => format!("{value}"),
-            Self::Window(_) => ByteCount::bytes(whole).to_string(),
-            Self::RttIdle(_) | Self::RttLoaded(..) => Nanos(whole).to_string(),
+            Self::Goodput(_) | Self::Window(_) | Self::Rpm(_) => Better::Higher,
+            Self::Retransmits(_)
+            | Self::RttIdle(_)
+            | Self::RttLoaded(..)
+            | Self::Loss(_)
+            | Self::Jitter(_) => Better::Lower,
         }
     }
 
@@ -125,6 +220,9 @@ impl Figure {
                 rtt(measurement.rtt_idle_ns.or(first), quantile)
             }
             Self::RttLoaded(way, quantile) => rtt(at(way)?.rtt_ns.loaded, quantile),
+            Self::Rpm(way) => at(way)?.responsiveness_rpm,
+            Self::Loss(way) => at(way)?.udp.as_ref().filter(|udp| udp.sent > 0).map(|udp| udp.loss_ratio),
+            Self::Jitter(way) => at(way)?.udp.as_ref()?.jitter_ns.map(|ns| ns as f64),
         }
     }
 }
@@ -137,6 +235,64 @@ impl fmt::Display for Figure {
             Self::Window(way) => write!(f, "{}.window", way.name()),
             Self::RttIdle(quantile) => write!(f, "rtt.idle.{}", quantile.name()),
             Self::RttLoaded(way, quantile) => write!(f, "{}.rtt.loaded.{}", way.name(), quantile.name()),
+            Self::Rpm(way) => write!(f, "{}.rpm", way.name()),
+            Self::Loss(way) => write!(f, "{}.loss", way.name()),
+            Self::Jitter(way) => write!(f, "{}.jitter", way.name()),
+        }
+    }
+}
+
+/// A figure of `bdp ping`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PingFigure {
+    /// Round trip, ns.
+    Rtt(Quantile),
+    /// Probes that were not answered, as a share of those sent.
+    Loss,
+    /// Mean of the differences between one round trip and the next, ns.
+    Jitter,
+}
+
+impl Figures for PingFigure {
+    const THERE_ARE: &'static str = "rtt.p95 (min, p50, p95, p99, max), loss and jitter";
+
+    fn all() -> Vec<Self> {
+        Quantile::ALL.map(Self::Rtt).into_iter().chain([Self::Loss, Self::Jitter]).collect()
+    }
+
+    fn unit(self) -> Unit {
+        if self == Self::Loss { Unit::Ratio } else { Unit::Ns }
+    }
+}
+
+impl PingFigure {
+    /// Its value; `None` where it was not measured, or the probes do not resolve it.
+    pub fn of(self, ping: &Ping) -> Option<f64> {
+        let (sent, received) = (ping.probes.sent, ping.probes.received);
+        match self {
+            Self::Rtt(quantile) => {
+                let rtt = ping.rtt_ns?;
+                let ns = match quantile {
+                    Quantile::Min => Some(rtt.min),
+                    Quantile::P50 => Some(rtt.p50),
+                    Quantile::P95 => rtt.p95,
+                    Quantile::P99 => rtt.p99,
+                    Quantile::Max => Some(rtt.max),
+                };
+                ns.map(|ns| ns as f64)
+            }
+            Self::Loss => (sent > 0).then(|| sent.saturating_sub(received) as f64 / sent as f64),
+            Self::Jitter => ping.jitter_ns.map(|ns| ns as f64),
+        }
+    }
+}
+
+impl fmt::Display for PingFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rtt(quantile) => write!(f, "rtt.{}", quantile.name()),
+            Self::Loss => f.write_str("loss"),
+            Self::Jitter => f.write_str("jitter"),
         }
     }
 }

@@ -3,13 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::Caveat;
 use crate::ping::Distribution;
 
 /// Version of the shape; a reader refuses a larger major number.
 pub const INSTRUMENT_SCHEMA: &str = "bdp.selftest/1";
 
 /// How exact this machine can be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instrument {
     /// [`INSTRUMENT_SCHEMA`].
     pub schema: String,
@@ -28,7 +29,7 @@ pub struct Instrument {
     /// Round trips over loopback between two threads that keep their processors: what no round trip goes below.
     pub floors: Vec<Floor>,
     /// What a reader should know.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
 }
 
 /// The monotonic clock.

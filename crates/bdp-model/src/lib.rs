@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 pub mod arrivals;
+pub mod caveat;
 pub mod comparison;
 pub mod curve;
+pub mod ends;
 pub mod expectation;
 pub mod facts;
 pub mod figure;
@@ -16,6 +18,7 @@ pub mod host_counters;
 pub mod instrument;
 pub mod link;
 pub mod measurement;
+pub mod method;
 pub mod mtu_search;
 pub mod one_way;
 pub mod order;

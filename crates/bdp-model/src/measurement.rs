@@ -2,14 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::Caveat;
 use crate::finding::Finding;
 use crate::host_counters::HostCounters;
+use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck, Zerocopy};
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
 use crate::udp::{UdpReport, UdpRequest};
 use crate::units::{ByteCount, Nanos};
+
+pub use crate::ends::{PeerProtocol, Way};
 
 /// Version of the shape; a reader refuses a larger major number.
 pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
@@ -47,7 +51,7 @@ pub struct Measurement {
     /// Each direction by itself, in the order in which they ran.
     pub directions: Vec<DirectionResult>,
     /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
     /// Why it failed, where it did.
     pub error: Option<String>,
     /// What the server printed of each of its tests, in order, where that was asked for: text, or the document of its JSON.
@@ -202,46 +206,6 @@ pub struct SshRequest {
     pub destination: String,
     /// Whether data went through its connection, and not directly to the host.
     pub through: bool,
-}
-
-/// A protocol of servers that are not bdp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PeerProtocol {
-    /// iperf3's.
-    Iperf3,
-    /// iperf2's.
-    Iperf2,
-}
-
-impl PeerProtocol {
-    /// `iperf3`, `iperf2`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-        }
-    }
-}
-
-/// A way across the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// From the near to the far machine.
-    To,
-    /// From the far to the near machine.
-    From,
-}
-
-impl Way {
-    /// `to`, `from`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::To => "to",
-            Self::From => "from",
-        }
-    }
 }
 
 /// What a machine says of itself.
@@ -411,13 +375,12 @@ pub struct DirectionResult {
     /// The same as the receiver's kernel has it.
     #[serde(default)]
     pub receiver_window_scaling: Option<bool>,
-    /// How the sender gave bytes to its kernel: `write` copies them, `splice` and `sendfile` do not.
+    /// How the sender gave bytes to its kernel.
     #[serde(default)]
-    pub send_method: String,
-    /// How the receiver read: `MSG_TRUNC`, by which the kernel counts bytes without copying them to the process; `read`,
-    /// where every byte was checked.
+    pub send_method: SendMethod,
+    /// How the receiver read.
     #[serde(default)]
-    pub receive_method: String,
+    pub receive_method: ReceiveMethod,
     /// Threads that sent.
     #[serde(default)]
     pub sender_threads: Option<u32>,
@@ -427,8 +390,8 @@ pub struct DirectionResult {
     /// What came of checking every byte; null where that was not asked for.
     #[serde(default)]
     pub payload_check: Option<PayloadCheck>,
-    /// Why it ended: `duration`, `bytes`, `closed`, `reset`, `stopped`.
-    pub ended: String,
+    /// Why it ended.
+    pub ended: EndReason,
     /// Readings at the receiver.
     pub received: Vec<ReceiverSample>,
     /// Readings at the sender; of the first stream where it is not a sum.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::Caveat;
 use crate::histogram::Histogram;
 use crate::scenario::Family;
 use crate::units::{ByteCount, Nanos};
@@ -42,7 +43,7 @@ pub struct Ping {
     /// Round trips, bucket by bucket, smallest first.
     pub histogram: Vec<Bucket>,
     /// What a reader should know before relying on the figures.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
     /// Each probe by itself, where that was asked for; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::WindowShortfall;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
+use crate::method::WindowMechanism;
 use crate::scenario::CaseSpec;
 use crate::udp::UdpReport;
 
@@ -187,12 +189,12 @@ pub struct WindowReport {
     pub on_the_wire_bytes: Option<u64>,
     /// The largest that the sender saw after omit.
     pub on_the_wire_max_bytes: Option<u64>,
-    /// How it was set: `autotuned`, `tcp_rmem`, `path clamp`.
-    pub method: String,
+    /// How it was set.
+    pub method: WindowMechanism,
     /// Whether as many whole segments were on the wire as were asked for; null where none was asked.
     pub reached: Option<bool>,
     /// Why it was not reached.
-    pub note: Option<String>,
+    pub note: Option<WindowShortfall>,
 }
 
 /// One flow's outcome.

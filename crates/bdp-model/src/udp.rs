@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::method::TimestampSource;
 use crate::threshold::SENT_AS_ASKED;
 use crate::units::Nanos;
 
@@ -74,8 +75,8 @@ pub struct UdpReport {
     pub send_gap_ns: Option<Distribution>,
     /// Most datagrams given to the kernel by one call.
     pub burst_max: u64,
-    /// Where the receiver's times come from: `kernel` (`SO_TIMESTAMPNS`) or `read`.
-    pub timestamps: String,
+    /// Where the receiver's times come from.
+    pub timestamps: TimestampSource,
     /// `SO_RCVBUF` of the receiving socket.
     pub receive_buffer_bytes: Option<u64>,
     /// The trials of a search, in order; empty where none was asked for.

@@ -1,7 +1,7 @@
 //! Expectations as people type them, right and wrong, and what is found against them.
 
 use bdp_model::expectation::{Expectation, Operator};
-use bdp_model::figure::{Figure, Quantile, figure};
+use bdp_model::figure::{Figure, Figures, PingFigure, Quantile, figure};
 use bdp_model::measurement::{Measurement, Way};
 
 fn measurement(goodput_bps: f64) -> Measurement {
@@ -21,6 +21,9 @@ fn what_is_typed_is_understood() {
         ("to.rtt.loaded.p99 < 100ms", Figure::RttLoaded(Way::To, Quantile::P99), Below, 100e6),
         ("from.retransmits<=0", Figure::Retransmits(Way::From), AtMost, 0.0),
         ("to.window>=64K", Figure::Window(Way::To), AtLeast, 65_536.0),
+        ("to.rpm>=600", Figure::Rpm(Way::To), AtLeast, 600.0),
+        ("from.loss<0.1%", Figure::Loss(Way::From), Below, 0.001),
+        ("from.jitter<=2ms", Figure::Jitter(Way::From), AtMost, 2e6),
     ] {
         let read: Expectation = text.parse().unwrap();
         assert_eq!((read.figure, read.operator, read.value), (figure, operator, value), "{text}");
@@ -31,7 +34,7 @@ fn what_is_typed_is_understood() {
 #[test]
 fn every_figure_is_found_by_its_name() {
     let all = Figure::all();
-    assert_eq!(all.len(), 21);
+    assert_eq!(all.len(), 27);
     for figure in all {
         assert_eq!(Figure::find(&figure.to_string()), Some(figure));
     }
@@ -49,6 +52,9 @@ fn mistakes_are_named_with_their_place_and_the_right_form() {
         ("to.goodput>= 900MB/s", 14, "unknown unit"),
         ("rtt.idle.p95<=30", 15, "a unit is needed"),
         ("to.retransmits<=1%", 17, "not a number of segments"),
+        ("to.rpm>=fast", 9, "not a number of round trips a minute"),
+        ("to.loss<=200%", 10, "0 to 100 %"),
+        ("rtt.loaded.p95<=9ms", 1, "did you mean to.rtt.loaded.p95, from.rtt.loaded.p95"),
         ("ü.goodput>=", 1, "did you mean to.goodput"),
         ("", 1, "write FIGURE>=VALUE"),
         (">=900M", 1, "there are to.goodput"),
@@ -77,6 +83,34 @@ fn the_median_of_the_runs_is_judged() {
     let back: Expectation = "from.goodput<=900M".parse().unwrap();
     assert_eq!(back.judge(&[measurement(1.0)]).found, None, "that way was not measured");
     assert!(!back.judge(&[measurement(1.0)]).met);
+}
+
+#[test]
+fn datagrams_and_responsiveness_are_judged() {
+    let mut m = measurement(1e6);
+    m.directions[0].responsiveness_rpm = Some(512.4);
+    m.directions[0].udp = Some(bdp_model::udp::UdpReport {
+        sent: 1000,
+        loss_ratio: 0.002,
+        jitter_ns: Some(1_500_000),
+        ..Default::default()
+    });
+    for (text, met, said) in [
+        ("to.rpm>=500", true, "MET     to.rpm>=500: 512 RPM"),
+        ("to.loss<=0.1%", false, "MISSED  to.loss<=0.1%: 0.2 %"),
+        ("to.jitter<2ms", true, "MET     to.jitter<2ms: 1.5 ms"),
+        ("from.rpm>=1", false, "MISSED  from.rpm>=1: not measured, or too few samples for this percentile"),
+    ] {
+        let judgement = text.parse::<Expectation>().unwrap().judge(std::slice::from_ref(&m));
+        assert_eq!((judgement.met, judgement.to_string().as_str()), (met, said));
+    }
+    let all = PingFigure::all();
+    assert_eq!(all.len(), 7);
+    for figure in all {
+        assert_eq!(PingFigure::find(&figure.to_string()), Some(figure));
+    }
+    let error = "to.goodput>=1M".parse::<Expectation<PingFigure>>().unwrap_err();
+    assert!(error.mistake.contains("there are rtt.p95"), "{error}");
 }
 
 #[test]

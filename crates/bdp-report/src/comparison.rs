@@ -330,6 +330,7 @@ impl Compared {
         json!({
             "schema": COMPARISON_SCHEMA,
             "bdp": env!("CARGO_PKG_VERSION"),
+            "run": null,
             "a": a,
             "b": b,
             "threshold": threshold,

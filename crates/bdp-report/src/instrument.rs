@@ -4,6 +4,7 @@ use bdp_model::instrument::Instrument;
 use bdp_model::ping::Distribution;
 use bdp_model::units::{Nanos, significant};
 
+use crate::caveat;
 use crate::grid::{tame, wrap};
 use crate::number::percent;
 use crate::style::{Style, Tint};
@@ -55,7 +56,7 @@ pub fn instrument_text(found: &Instrument, style: &Style) -> String {
         }
     }
     for caveat in &found.caveats {
-        text.push_str(&wrap("NOTE        ", Tint::Doubtful, caveat, style));
+        text.push_str(&wrap("NOTE        ", Tint::Doubtful, &caveat::text(caveat), style));
     }
     text
 }

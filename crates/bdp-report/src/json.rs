@@ -1,22 +1,61 @@
 //! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
 
+use bdp_model::instrument::Instrument;
+use bdp_model::measurement::Measurement;
+use bdp_model::ping::Ping;
 use bdp_model::record::Record;
 use serde_json::{Value, json as value};
 
+use crate::caveat::{worded, worded_shortfall};
 use crate::summary::{Ending, Point, in_order, points};
 
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const CASES_SCHEMA: &str = "bdp.cases/1";
 
-/// `{"schema", "bdp", "cases", "summary"}`: the records in the natural order of their points, complete, and one summary for
+/// `{"schema", "bdp", "run", "cases", "summary"}`, `run` being the run's id where it is stored: the records in the natural order of their points, complete, and one summary for
 /// each scenario and point of its parameters. A number that is not finite becomes null.
-pub fn json(records: &[Record]) -> Value {
+pub fn json(records: &[Record], run: Option<&str>) -> Value {
     value!({
         "schema": CASES_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
-        "cases": in_order(records),
+        "run": run,
+        "cases": in_order(records).into_iter().map(record_json).collect::<Vec<_>>(),
         "summary": points(records).iter().map(summary).collect::<Vec<_>>(),
     })
+}
+
+/// A record, with the wording of what kept a window from what was asked for.
+pub(crate) fn record_json(record: &Record) -> Value {
+    let mut value = value!(record);
+    value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
+    for (i, flow) in record.flows.iter().enumerate() {
+        value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
+    }
+    value
+}
+
+/// A measurement, with the wording of its caveats: `docs/measurement.md`, `docs/measurement.schema.json`.
+pub fn measurement_json(measurement: &Measurement) -> Value {
+    let mut value = value!(measurement);
+    value["caveats"] = worded(&measurement.caveats);
+    for (i, direction) in measurement.directions.iter().enumerate() {
+        value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
+    }
+    value
+}
+
+/// What `bdp ping` measured, likewise: `docs/ping.md`, `docs/ping.schema.json`.
+pub fn ping_json(ping: &Ping) -> Value {
+    let mut value = value!(ping);
+    value["caveats"] = worded(&ping.caveats);
+    value
+}
+
+/// What `bdp selftest` found, likewise: `docs/selftest.schema.json`.
+pub fn instrument_json(found: &Instrument) -> Value {
+    let mut value = value!(found);
+    value["caveats"] = worded(&found.caveats);
+    value
 }
 
 fn summary(point: &Point<'_>) -> Value {

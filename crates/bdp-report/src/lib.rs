@@ -1,6 +1,7 @@
 //! Tables, charts and JSON from records and measurements. Nothing here measures, asks for the time or touches a file.
 #![forbid(unsafe_code)]
 
+mod caveat;
 mod chart;
 mod comparison;
 mod csv;
@@ -31,11 +32,11 @@ pub use csv::{csv, csv_of_measurements};
 pub use curves::curves;
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
-pub use json::{CASES_SCHEMA, json};
+pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
-    measurements_json, measurements_text, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
+    iperf3_json, measurements_json, measurements_text, prometheus, quote,
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};

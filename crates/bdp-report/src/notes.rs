@@ -1,9 +1,13 @@
 //! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
 
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::finding::{Finding, Limit};
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 
+use crate::caveat::window_shortfall;
 use crate::grid::{tame, wrap};
+use crate::measurement::conclusion::word;
 use crate::number::{asked_size, percent, size};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, Spread, ending};
@@ -36,6 +40,60 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
         text.push_str(&wrap("WINDOW   ", Tint::Doubtful, &line, style));
     }
     text
+}
+
+/// What limits the flows, one line for those of a scenario of which the same is said.
+pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
+    let mut groups: Vec<Limited<'_>> = Vec::new();
+    for point in points {
+        let Some(record) = point.representative() else { continue };
+        for flow in &record.flows {
+            let Some(finding) = flow.findings.first() else { continue };
+            let ends = || format!(" {}->{}", tame(&flow.from), tame(&flow.to));
+            let several = record.flows.len() > 1;
+            match groups.iter_mut().find(|group| group.scenario == point.scenario && group.says(finding)) {
+                Some(group) => group.count += 1,
+                None => groups.push(Limited {
+                    scenario: point.scenario,
+                    what: name(point, None) + &if several { ends() } else { String::new() },
+                    counted: if several { "flows" } else { "points" },
+                    finding,
+                    count: 1,
+                }),
+            }
+        }
+    }
+    groups.iter().map(|group| group.line(style)).collect()
+}
+
+/// Flows of a scenario with the same limit.
+struct Limited<'a> {
+    scenario: &'a str,
+    /// The first of them by name.
+    what: String,
+    /// What they are.
+    counted: &'static str,
+    finding: &'a Finding,
+    count: usize,
+}
+
+impl Limited<'_> {
+    fn says(&self, finding: &Finding) -> bool {
+        (self.finding.limit, &self.finding.subject) == (finding.limit, &finding.subject)
+    }
+
+    fn line(&self, style: &Style) -> String {
+        let Self { scenario, what, counted, finding, count } = self;
+        let (word, tint) = word(finding);
+        let text = match (count, finding.limit) {
+            (1, _) => format!("{what}: {}", tame(&finding.summary)),
+            (n, Limit::Unknown) => {
+                format!("{}: what limits it is not known, in {n} {counted}", tame(scenario))
+            }
+            (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&finding.subject)),
+        };
+        wrap(&format!("{word:<7}  "), tint, &text, style)
+    }
 }
 
 /// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one.
@@ -94,13 +152,13 @@ fn missed(point: &Point<'_>) -> Vec<String> {
 fn windows(points: &[Point<'_>]) -> Vec<String> {
     struct Group<'a> {
         scenario: &'a str,
-        note: Option<&'a str>,
+        note: Option<&'a WindowShortfall>,
         pairs: Vec<String>,
     }
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in points {
         for record in point.valid().filter(|r| r.window.reached == Some(false)) {
-            let note = record.window.note.as_deref();
+            let note = record.window.note.as_ref();
             let bytes = |b: Option<u64>, how: fn(u64) -> String| b.map_or_else(|| "?".to_owned(), how);
             let pair = format!(
                 "{} of {}",
@@ -122,7 +180,8 @@ fn windows(points: &[Point<'_>]) -> Vec<String> {
     groups
         .into_iter()
         .map(|g| {
-            let why = g.note.map_or_else(|| "no reason recorded".to_owned(), tame);
+            let why =
+                g.note.map_or_else(|| "no reason recorded".to_owned(), |note| tame(&window_shortfall(note)));
             format!("{}: {} on the wire; {why}", tame(g.scenario), g.pairs.join(", "))
         })
         .collect()

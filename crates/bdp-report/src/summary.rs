@@ -73,6 +73,13 @@ impl<'a> Point<'a> {
         Spread::of(self.valid().filter_map(|r| r.goodput_bps))
     }
 
+    /// The valid record whose goodput is nearest to the median.
+    pub fn representative(&self) -> Option<&'a Record> {
+        let median = self.goodput_bps()?.median;
+        let distance = |r: &&Record| r.goodput_bps.map_or(f64::INFINITY, |g| (g - median).abs());
+        self.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
     /// The model's goodput, bit/s.
     pub fn expected_bps(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.expected_bps))

@@ -10,6 +10,7 @@ use bdp_model::units::format_bps;
 use serde_json::{Value, json};
 
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
+use crate::json::{measurement_json, record_json};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::in_order;
@@ -53,8 +54,8 @@ pub fn sweep_json(
             .iter()
             .map(|(path, memory)| json!({"path": path, "one": memory.one, "parallel": memory.parallel}))
             .collect::<Vec<_>>(),
-        "cases": in_order(cases),
-        "measurements": measurements,
+        "cases": in_order(cases).into_iter().map(record_json).collect::<Vec<_>>(),
+        "measurements": measurements.iter().map(measurement_json).collect::<Vec<_>>(),
     })
 }
 

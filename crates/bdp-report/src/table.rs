@@ -7,7 +7,7 @@ use bdp_model::record::{Published, Record};
 
 use crate::curves::window_curves;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
-use crate::notes::notes;
+use crate::notes::{limits, notes};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points};
@@ -26,7 +26,8 @@ pub fn table(records: &[Record], style: &Style) -> String {
     text.push('\n');
     text.push_str(&body(&points, style));
     let flows = crate::flows::flows(&points, unit(&points), style);
-    for part in [flows, notes(&points, style), sweeps(&window_curves(&points), style)] {
+    for part in [flows, notes(&points, style), limits(&points, style), sweeps(&window_curves(&points), style)]
+    {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);

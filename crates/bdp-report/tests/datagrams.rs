@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::measurement::{Measurement, Pacer, Pacing};
+use bdp_model::method::{ReceiveMethod, SendMethod};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
 use roxmltree::{Document, ParsingOptions};
@@ -149,7 +150,7 @@ fn what_a_server_does_not_tell_is_not_printed_as_none() {
     let of = |duplicated: Option<u64>, reordered: Option<u64>| {
         let mut m = searched();
         let direction = &mut m.directions[0];
-        (direction.send_method, direction.receive_method) = (String::new(), String::new());
+        (direction.send_method, direction.receive_method) = (SendMethod::Unknown, ReceiveMethod::Unknown);
         let udp = direction.udp.as_mut().unwrap();
         (udp.duplicated, udp.reordered) = (duplicated, reordered);
         let style = Style { width: 400, ..Style::plain() };

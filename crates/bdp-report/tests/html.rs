@@ -445,7 +445,7 @@ fn each_flow_stands_beside_its_own_round_trip() {
     // A point has no one round trip, and a window no delivery delay, where its flows go different ways.
     let table = bdp_report::table(std::slice::from_ref(&two), &bdp_report::Style::plain());
     assert!(table.contains("42.0..173"), "{table}");
-    assert!(bdp_report::json(std::slice::from_ref(&two))["summary"][0]["rtt_idle_min_ns"].is_null());
+    assert!(bdp_report::json(std::slice::from_ref(&two), None)["summary"][0]["rtt_idle_min_ns"].is_null());
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
+use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{
     DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
 };
+use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
@@ -72,7 +74,7 @@ fn troubled() -> Measurement {
     m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     m.path.mtu_to = Some(1400);
     m.request.window = Some("64K".parse().unwrap());
-    m.caveats = vec!["the far end ran another measurement meanwhile".into()];
+    m.caveats = vec![Caveat::Text("the far end ran another measurement meanwhile".into())];
     let d = &mut m.directions[0];
     d.sent.clear();
     d.retransmits = None;
@@ -80,8 +82,8 @@ fn troubled() -> Measurement {
     d.window.asked_bytes = Some(65_536);
     d.window.on_the_wire_bytes = None;
     d.window.reached = Some(false);
-    d.window.note = Some("SO_RCVBUF ends at net.core.rmem_max, 208 KiB".into());
-    d.ended = "stopped".into();
+    d.window.note = Some(WindowShortfall::Text("SO_RCVBUF ends at net.core.rmem_max, 208 KiB".into()));
+    d.ended = EndReason::Stopped;
     explained(m)
 }
 
@@ -193,11 +195,15 @@ fn several_runs() {
 fn commands_repeat_the_request_and_name_the_store() {
     let commands = |m: &Measurement, store| {
         let text = measurements_text(std::slice::from_ref(m), Some("7f3a"), store, &narrow(400));
-        text.lines().last().unwrap().to_owned()
+        let next = text.lines().skip_while(|line| !line.starts_with("next "));
+        next.map(|line| line[9..].to_owned()).collect::<Vec<_>>().join(" | ")
     };
     let mut m = both_ways();
     m.request = MeasureRequest::to("ams1");
-    assert_eq!(commands(&m, None), "next     bdp report 7f3a | bdp measure ams1 --baseline 7f3a | --runs 6");
+    assert_eq!(
+        commands(&m, None),
+        "bdp report 7f3a | bdp measure ams1 --baseline 7f3a | bdp measure ams1 --runs 6"
+    );
     let plain = m.request.clone();
     m.request = MeasureRequest {
         port: 5999,
@@ -214,8 +220,9 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, Some("/tmp/a b.sqlite")),
-        "next     bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
-         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | --runs 6"
+        "bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
+         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 \
+         -t 2.5 -O 1 -P 4 -w 64K -l 319000 -C bbr --forward -4 -N --runs 6 --store '/tmp/a b.sqlite'"
     );
     m.request = MeasureRequest {
         bidirectional: true,
@@ -226,7 +233,8 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | bdp measure ams1 -n 2M --bidir \
+         --bind-dev 'a;b' --runs 6"
     );
     m.request = MeasureRequest {
         peer: Some(PeerProtocol::Iperf3),
@@ -236,13 +244,15 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | bdp measure ams1 \
+         --iperf3 -b 20000000 --get-server-output --runs 6"
     );
     let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
     m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
     assert_eq!(
         commands(&m, None),
-        "next     bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | --runs 6"
+        "bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | bdp measure --ssh me@ams1 \
+         --through-ssh --runs 6"
     );
 }
 

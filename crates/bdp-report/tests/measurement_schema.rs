@@ -1,11 +1,17 @@
 //! The JSON of measurements against its schema: what is written passes, and whatever is spoiled does not.
 
+use std::collections::BTreeSet;
+
 use bdp_explain::{ceiling, explain};
+use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
+use bdp_model::ends::{End, PeerProtocol, Task};
+use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{Measurement, MtuBlackHole, Way};
+use bdp_model::method::{EndReason, TimestampSource};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
-use bdp_report::measurements_json;
+use bdp_report::{measurement_json, measurements_json};
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
 
@@ -19,6 +25,12 @@ fn validator() -> Validator {
     jsonschema::draft202012::new(&schema()).unwrap()
 }
 
+/// One expectation that was met, and one of which nothing was measured.
+fn judged() -> Vec<Judgement> {
+    let judge = |text: &str| text.parse::<Expectation>().unwrap().judge(&[full()]);
+    vec![judge("to.goodput>=1k"), judge("to.loss<=1%"), judge("rtt.idle.max<1us")]
+}
+
 /// A measurement with every optional member there.
 fn full() -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
@@ -27,6 +39,8 @@ fn full() -> Measurement {
     m.request.ssh =
         Some(bdp_model::measurement::SshRequest { destination: "me@ams1".to_owned(), through: false });
     m.ceiling = ceiling(&m);
+    m.caveats = every_caveat();
+    m.directions[0].window.note = Some(WindowShortfall::NotShrunk { seen_bytes: 1 });
     m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     let mut back = m.directions[0].clone();
     back.direction = Way::From;
@@ -52,7 +66,7 @@ fn full() -> Measurement {
         delay_variation_ns: Some(times),
         one_way_delay_ns: Some(OneWayDelay { min: -5, clock_error: 7, ..Default::default() }),
         send_gap_ns: Some(times),
-        timestamps: "kernel".into(),
+        timestamps: TimestampSource::Kernel,
         receive_buffer_bytes: Some(1),
         trials: vec![Trial {
             rate_bps: Some(1e8),
@@ -98,13 +112,100 @@ fn failed() -> Measurement {
     Measurement { error: Some("it went away".into()), directions: Vec::new(), ..bare() }
 }
 
+/// One of each kind that a measurement may have.
+fn every_caveat() -> Vec<Caveat> {
+    let (end, device, direction, task) = (End::Near, || Some("eth0".to_owned()), Way::To, Task::Sending);
+    let address = "192.0.2.1:5201".parse().unwrap();
+    let directions = || vec![Way::From];
+    let not_measured = |reason| Caveat::NotMeasured { directions: directions(), reason };
+    let shortfall = |reason| Caveat::WindowNotReached { direction, reason };
+    vec![
+        Caveat::HypervisorSteal { end, share: 0.31 },
+        Caveat::HalfDuplex { end, device: None },
+        Caveat::DeviceDrops {
+            end,
+            device: device(),
+            rx_dropped: 1,
+            rx_missed: 2,
+            rx_fifo: 3,
+            tx_dropped: 4,
+            tx_fifo: 5,
+        },
+        Caveat::CrossTraffic { end, device: device(), task, rate_bps: 1e6, share: 0.1 },
+        Caveat::BacklogDrops { end, packets: 1 },
+        Caveat::CpuQuota { end, periods: 1, throttled_ns: None },
+        Caveat::BusyThread { direction, task, share: 1.0 },
+        Caveat::TimeRanOut { direction, bytes: 1, asked_bytes: 2, after_ns: 3 },
+        Caveat::EndedEarly { direction, reason: EndReason::Reset },
+        shortfall(WindowShortfall::Unreported),
+        shortfall(WindowShortfall::ScaleRounding { seen_bytes: 1, unit_bytes: 1 }),
+        shortfall(WindowShortfall::NotShrunk { seen_bytes: 1 }),
+        shortfall(WindowShortfall::NotOffered { seen_bytes: 1, buffer_bytes: 1 }),
+        shortfall(WindowShortfall::BufferTooSmall { seen_bytes: 1, buffer_bytes: None }),
+        Caveat::RateNotReached { direction, sent_bps: 1.0, asked_bps: 2.0, left_out: 1 },
+        Caveat::SearchNotHeld { direction },
+        Caveat::LossAtAnyRate { direction },
+        Caveat::SearchCutShort { direction, trials: 1, passed: 0, rate_bps: 1.0 },
+        Caveat::ReceiverDrops { direction, dropped: 1, lost: 1 },
+        Caveat::Fragmented { direction, datagram_bytes: 1400, path_mtu: 1300 },
+        Caveat::LastUncounted { direction, datagrams: 1 },
+        Caveat::ServerRateLimit { rate_bps: 1 },
+        not_measured(NotMeasured::NoSecondTest { address }),
+        not_measured(NotMeasured::NoAnswer { address, waited_ns: 1 }),
+        not_measured(NotMeasured::NoDatagrams { address, waited_ns: 1 }),
+        Caveat::Interrupted { not_measured: directions() },
+        Caveat::RecognisedIperf3,
+        Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams: true },
+        Caveat::WebServer { host: "example.net".to_owned(), handshake_interval_ns: 1 },
+        Caveat::FileTooShort { after_ns: 1, repeated_from_bytes: 1 },
+        Caveat::ProbesOverTcp { port: 5201 },
+        Caveat::MtuBlackHole {
+            mtu: 1280,
+            known_mtu: 1500,
+            exact: true,
+            ipv6: false,
+            fits_bytes: 1252,
+            asked_bytes: None,
+        },
+        Caveat::MtuUnconfirmed { datagram_bytes: 1472, known_mtu: 1500 },
+        Caveat::SshTunnel,
+        Caveat::Text("as an older version said it".to_owned()),
+    ]
+}
+
+#[test]
+fn the_schema_has_every_kind_of_caveat_and_no_other() {
+    let kinds = |value: &Value| -> BTreeSet<String> {
+        let all = value.as_array().unwrap().iter();
+        all.map(|one| one["kind"].as_str().unwrap_or_else(|| panic!("{one}")).to_owned()).collect()
+    };
+    let measured = bare();
+    let document = measurement_json(&measured);
+    let schema = schema();
+    let described: Value = schema["$defs"]["caveat"]["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| value!({ "kind": one["properties"]["kind"]["const"] }))
+        .collect();
+    assert_eq!(kinds(&document["caveats"]), kinds(&described));
+    for caveat in document["caveats"].as_array().unwrap() {
+        assert!(caveat["text"].as_str().is_some_and(|text| text.len() > 20), "{caveat}");
+    }
+    let back: Measurement = serde_json::from_value(document).unwrap();
+    assert_eq!(back, measured);
+}
+
 #[test]
 fn what_is_written_passes() {
     assert!(jsonschema::meta::is_valid(&schema()));
     let validator = validator();
     let several = [full(), bare(), failed()];
-    let mut documents: Vec<Value> = several.iter().map(|m| serde_json::to_value(m).unwrap()).collect();
-    documents.extend([measurements_json(&several, Some("7f3a")), measurements_json(&[failed()], None)]);
+    let mut documents: Vec<Value> = several.iter().map(measurement_json).collect();
+    documents.extend([
+        measurements_json(&several, Some("7f3a"), &judged()),
+        measurements_json(&[failed()], None, &[]),
+    ]);
     for document in documents {
         let complaints: Vec<String> =
             validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -133,7 +234,7 @@ fn objects(document: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
 #[test]
 fn whatever_is_spoiled_fails_wherever_it_is() {
     let validator = validator();
-    let document = measurements_json(&[full()], Some("7f3a"));
+    let document = measurements_json(&[full()], Some("7f3a"), &judged());
     let mut found = Vec::new();
     objects(&document, "", &mut found);
     assert!(found.len() > 30, "the walk must reach samples and findings: {}", found.len());
@@ -162,7 +263,7 @@ fn a_summary_leaves_failed_runs_out() {
         m.directions[0].goodput_bps = goodput;
     }
     runs[3].rtt_idle_ns = None;
-    let document = measurements_json(&runs, None);
+    let document = measurements_json(&runs, None, &[]);
     let summary = &document["summary"];
     assert_eq!((&summary["n"], &summary["n_failed"]), (&value!(3), &value!(1)));
     assert_eq!(summary["rtt_idle_ns"]["p50"], value!(24.2e6));

@@ -2,7 +2,11 @@
 
 mod fixture;
 
+use bdp_explain::explain;
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::facts::Facts;
 use bdp_model::link::Loss;
+use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
 use bdp_report::json;
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -33,7 +37,8 @@ fn everything() -> Vec<Record> {
     };
     let mut short = record(&swept);
     short.window.reached = Some(false);
-    short.window.note = Some("tcp_rmem ends at 128 KiB".to_owned());
+    short.window.note =
+        Some(WindowShortfall::NotCalibrated { seen_bytes: 1, best_bytes: 2, buffer_bytes: 3 });
     let mut udp = record(&Recipe { scenario: "s1-udp", ..Recipe::default() });
     let times = bdp_model::udp::Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     udp.flows[0].udp = Some(bdp_model::udp::UdpReport {
@@ -43,11 +48,23 @@ fn everything() -> Vec<Record> {
         delay_variation_ns: Some(times),
         one_way_delay_ns: Some(Default::default()),
         send_gap_ns: Some(times),
-        timestamps: "kernel".to_owned(),
+        timestamps: TimestampSource::Kernel,
         ..Default::default()
     });
     udp.case.flows[0].udp =
         Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
+    let mut explained = record(&Recipe { scenario: "explained", ..Recipe::default() });
+    explained.flows[0].needless_retransmits = Some(0);
+    explained.flows[0].send_buffer_bytes = Some(4 << 20);
+    explained.flows[0].sender_thread_cpu = Some(0.01);
+    explained.flows[0].receiver_thread_cpu = Some(0.02);
+    explained.flows[0].sender_window_scaling = Some(true);
+    explained.flows[0].receiver_window_scaling = Some(true);
+    explained.flows[0].findings = explain(&Facts::emulated(&explained, 0).unwrap());
+    let mut limited = explained.clone();
+    limited.scenario = "limited".to_owned();
+    limited.flows[0].findings[0].remedy = Some("a larger window".to_owned());
+    limited.flows[0].findings[0].missing = vec!["the idle round trip".to_owned()];
     vec![
         record(&Recipe::default()),
         invalid(
@@ -62,6 +79,8 @@ fn everything() -> Vec<Record> {
         short,
         elaborate(),
         udp,
+        explained,
+        limited,
     ]
 }
 
@@ -74,7 +93,7 @@ fn the_schema_is_a_schema() {
 fn what_is_written_passes() {
     let validator = validator();
     for records in [everything(), demo(), sweep(), Vec::new()] {
-        let document = json(&records);
+        let document = json(&records, None);
         assert_eq!(complaints(&validator, &document), Vec::<String>::new());
         assert_eq!(document["cases"].as_array().map(Vec::len), Some(records.len()));
     }
@@ -104,7 +123,7 @@ fn objects(document: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
 #[test]
 fn a_missing_member_fails_wherever_it_is_missing() {
     let validator = validator();
-    let document = json(&[elaborate(), record(&Recipe::default())]);
+    let document = json(&[elaborate(), record(&Recipe::default())], None);
     let mut found = Vec::new();
     objects(&document, "", &mut found);
     assert!(found.len() > 60, "the walk must reach the samples and the links: {}", found.len());
@@ -120,7 +139,7 @@ fn a_missing_member_fails_wherever_it_is_missing() {
 #[test]
 fn an_unknown_member_and_a_wrong_type_fail_wherever_they_are() {
     let validator = validator();
-    let document = json(&[elaborate(), record(&Recipe::default())]);
+    let document = json(&[elaborate(), record(&Recipe::default())], None);
     let mut found = Vec::new();
     objects(&document, "", &mut found);
     for (pointer, keys) in found {
@@ -139,7 +158,7 @@ fn an_unknown_member_and_a_wrong_type_fail_wherever_they_are() {
 #[test]
 fn spoiled_documents_fail() {
     let validator = validator();
-    let document = json(&everything());
+    let document = json(&everything(), None);
     let cases: &[(&str, Value)] = &[
         ("/schema", value!("bdp.cases/2")),
         ("/bdp", value!("")),
@@ -203,7 +222,7 @@ fn spoiled_documents_fail() {
 fn a_rate_that_is_no_number_does_not_pass_for_one() {
     let mut spoiled = record(&Recipe::default());
     spoiled.flows[0].goodput_bps = f64::NAN;
-    assert!(!validator().is_valid(&json(&[spoiled])));
+    assert!(!validator().is_valid(&json(&[spoiled], None)));
 }
 
 #[test]
@@ -216,7 +235,7 @@ fn the_summary_counts_valid_records_alone() {
         missed(&at(3, 1, 2.0e6)),
         failed(&at(4, 1, 0.0), "no answer"),
     ];
-    let document = json(&records);
+    let document = json(&records, None);
     assert_eq!(
         document["summary"],
         value!([{
@@ -241,7 +260,7 @@ fn the_summary_counts_valid_records_alone() {
 #[test]
 fn cases_read_back_as_the_records_they_were() {
     let records = everything();
-    let text = json(&records).to_string();
+    let text = json(&records, None).to_string();
     let document: Value = serde_json::from_str(&text).unwrap();
     let back: Vec<Record> = serde_json::from_value(document["cases"].clone()).unwrap();
     assert_eq!(back, records);

@@ -2,6 +2,8 @@
 
 mod fixture;
 
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::record::{Published, Record};
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -30,7 +32,8 @@ fn troubles() -> Vec<Record> {
     let mut short = record(&Recipe { window: Some(30_720), ..at("s3-30k", 1, 1, 1.4e6) });
     short.window.on_the_wire_bytes = Some(20 * MSS);
     short.window.reached = Some(false);
-    short.window.note = Some("calibration ended 1 segment short after 12 steps".to_owned());
+    short.window.note =
+        Some(WindowShortfall::Text("calibration ended 1 segment short after 12 steps".to_owned()));
     vec![
         record(&at("s1-64k", 1, 1, 3.004e6)),
         invalid(&at("s1-64k", 2, 1, 0.7e6), "5.2 % released over 1 ms late (bound 1 %)"),
@@ -169,7 +172,7 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
     for records in [demo(), sweep(), troubles(), repetitions(), long] {
         for width in 40..=160 {
             for unicode in [false, true] {
-                let text = table(&records, &Style { colour: false, unicode, width });
+                let text = table(&records, &Style { unicode, width, ..Style::plain() });
                 for line in text.lines() {
                     assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());
@@ -263,6 +266,37 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     assert!(!text.contains("memory"), "{text}");
     let curve = &bdp_report::sweep_json(None, &curves, &records, &[])["curves"][0];
     assert_eq!(curve["unmeasured"].as_array().unwrap().len(), 6);
+}
+
+/// What limits a flow, as the rules of bdp-explain have it.
+fn finding(limit: Limit, subject: &str, remedy: Option<&str>) -> Finding {
+    Finding {
+        limit,
+        subject: subject.to_owned(),
+        confidence: Confidence::High,
+        summary: format!("limited by {subject}"),
+        evidence: Vec::new(),
+        remedy: remedy.map(str::to_owned),
+        missing: Vec::new(),
+    }
+}
+
+#[test]
+fn what_limits_flows_stands_below_once() {
+    let point = |bytes, finding| {
+        let mut record = record(&Recipe { window: Some(bytes), ..Recipe::default() });
+        record.params.insert("flow.window".to_owned(), bytes.into());
+        record.flows[0].findings = vec![finding];
+        record
+    };
+    let window = || finding(Limit::ReceiveWindow, "receive window of far", Some("a larger one"));
+    let full = finding(Limit::Ceiling, "the link near->far, 100 Mbit/s", None);
+    let text = table(&[point(16_384, window()), point(32_768, window()), point(524_288, full)], &UNICODE);
+    assert!(text.contains("LIMIT    s1-64k: receive window of far, in 2 points\n"), "{text}");
+    assert!(
+        text.contains("OK       s1-64k window 512 KiB: limited by the link near->far, 100 Mbit/s\n"),
+        "{text}"
+    );
 }
 
 /// A record of this many flows from near to far, the next one always 1 Mbit/s faster.

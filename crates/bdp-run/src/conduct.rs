@@ -9,8 +9,10 @@ use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::caveat::WindowShortfall;
 use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
+use bdp_model::method::WindowMechanism;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
@@ -21,7 +23,9 @@ use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 
-use bdp_lab::machine::{self, HostCpu};
+use bdp_sys::clock;
+use bdp_sys::process::{self, HostCpu};
+use bdp_sys::sysctl;
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
 use bdp_wire::datagram::DatagramOrder;
 
@@ -101,8 +105,8 @@ impl Conductor {
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
     pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
-        let started_unix_ms = machine::unix_ms();
-        let started = machine::monotonic_ns();
+        let started_unix_ms = clock::unix_ms();
+        let started = clock::monotonic_ns();
         let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
         let mut captures = None;
         let outcome = Plan::make(case).and_then(|plan| {
@@ -120,13 +124,13 @@ impl Conductor {
         let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel: machine::kernel_release(),
+            kernel: process::kernel_release(),
             arch: std::env::consts::ARCH.to_owned(),
-            cpus: machine::online_cpus(),
+            cpus: process::online_cpus(),
             started_unix_ms,
             ..Default::default()
         };
-        environment.took_ms = (machine::monotonic_ns() - started) / 1_000_000;
+        environment.took_ms = (clock::monotonic_ns() - started) / 1_000_000;
         match outcome {
             Ok((plan, calibrations, measured)) => {
                 let record = self.record(&plan, &calibrations, attempt, beside, measured, environment);
@@ -178,7 +182,7 @@ impl Conductor {
         let cpu_before = HostCpu::read();
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
-        let begun_at_ns = machine::monotonic_ns();
+        let begun_at_ns = clock::monotonic_ns();
         let watch = Watch::start(testbed.processes());
         let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
         let watched = watch.finish();
@@ -479,8 +483,7 @@ impl Session<'_> {
             all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
         }
         let own = ["net.core.rmem_max", "net.core.wmem_max"];
-        let own =
-            own.into_iter().filter_map(|n| machine::read_sysctl(n).ok().map(|v| (n.to_owned(), v))).collect();
+        let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
         all.insert("machine".to_owned(), own);
         Ok(all)
     }
@@ -579,7 +582,7 @@ fn flow_record(
 ) -> FlowRecord {
     let window = match spec.udp {
         // Datagrams have no window.
-        Some(_) => WindowReport { method: "none".to_owned(), ..Default::default() },
+        Some(_) => WindowReport { method: WindowMechanism::None, ..Default::default() },
         None => window_report(case, spec, means, calibration, &received, &sent),
     };
     let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
@@ -633,17 +636,13 @@ fn window_report(
     };
     let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
     let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
-        (None, _) => "the sender never saw a window after omit".to_owned(),
-        (Some(seen), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => format!(
-            "this kernel gave {} bytes at best, with a buffer of {}; {seen} were on the wire",
-            c.window_bytes, c.buffer_bytes
-        ),
-        (Some(seen), Some(c)) => format!(
-            "{seen} bytes on the wire where the twin without delay had {}: the receiver did not keep up, \
-             or the flow was too short for its window to open",
-            c.window_bytes
-        ),
-        (Some(seen), None) => format!("the sender saw {seen} bytes behind the clamp"),
+        (None, _) => WindowShortfall::NoneSeen,
+        (Some(seen_bytes), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => {
+            let (best_bytes, buffer_bytes) = (c.window_bytes, c.buffer_bytes);
+            WindowShortfall::NotCalibrated { seen_bytes, best_bytes, buffer_bytes }
+        }
+        (Some(seen_bytes), Some(c)) => WindowShortfall::BelowTwin { seen_bytes, twin_bytes: c.window_bytes },
+        (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
     });
     WindowReport {
         asked_bytes: spec.window.map(|w| w.as_bytes()),
@@ -651,11 +650,10 @@ fn window_report(
         on_the_wire_bytes: on_the_wire,
         on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
         method: match means {
-            Means::Autotuned => "autotuned",
-            Means::Receiver { .. } => "tcp_rmem",
-            Means::Path { .. } => "path clamp",
-        }
-        .to_owned(),
+            Means::Autotuned => WindowMechanism::Autotuned,
+            Means::Receiver { .. } => WindowMechanism::TcpRmem,
+            Means::Path { .. } => WindowMechanism::PathClamp,
+        },
         reached,
         note,
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bdp_explain::explain;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
+use bdp_model::caveat::Caveat;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
 use bdp_store::StoredMeasurement;
@@ -89,11 +90,7 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
-        measurement.caveats.push(
-            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
-             retransmissions and path MTU are those between bdp and ssh on the same machine"
-                .to_owned(),
-        );
+        measurement.caveats.push(Caveat::SshTunnel);
     }
     let facts = |d: &DirectionResult| Facts::measured(measurement, d.direction);
     let findings: Vec<_> =

@@ -74,9 +74,7 @@ fn recognise(
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {
-            measurement
-                .caveats
-                .insert(0, "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned());
+            measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
             Ok(measurement)
         }
         Err(

@@ -53,16 +53,21 @@ pub fn decode<T: Entry>(json: &str, stored_checksum: i64, schema: &str) -> Resul
     if checksum(json.as_bytes()) != stored_checksum {
         return Err(DecodeError::Damaged("its checksum does not match".into()));
     }
-    match (major(schema, T::SCHEMA), major(T::SCHEMA, T::SCHEMA)) {
-        (Some(theirs), Some(ours)) if theirs > ours => return Err(DecodeError::Newer(schema.to_owned())),
-        (Some(_), _) => {}
-        (None, _) => return Err(DecodeError::Damaged(format!("unknown schema '{schema}'"))),
-    }
+    check_schema::<T>(schema)?;
     serde_json::from_str(json).map_err(|e| DecodeError::Damaged(e.to_string()))
 }
 
+/// Whether an entry of this schema can be read here.
+pub fn check_schema<T: Entry>(schema: &str) -> Result<(), DecodeError> {
+    match (major(schema, T::SCHEMA), major(T::SCHEMA, T::SCHEMA)) {
+        (Some(theirs), Some(ours)) if theirs > ours => Err(DecodeError::Newer(schema.to_owned())),
+        (Some(_), _) => Ok(()),
+        (None, _) => Err(DecodeError::Damaged(format!("unknown schema '{schema}'"))),
+    }
+}
+
 /// The major number of a schema of the same family as `ours`: 1 of `bdp.record/1` and of `bdp.record/1.3`.
-fn major(schema: &str, ours: &str) -> Option<u32> {
+pub fn major(schema: &str, ours: &str) -> Option<u32> {
     let (family, number) = schema.split_once('/')?;
     if ours.split_once('/')?.0 != family {
         return None;

@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// No place for the store follows from the environment.
     #[error(
-        "there is no default place for the store, as neither XDG_DATA_HOME nor HOME is set; \
+        "no place for the store: neither HOME, XDG_DATA_HOME nor XDG_STATE_HOME is set; \
          set one of them or use --store PATH"
     )]
     NoDefaultPath,
@@ -125,7 +125,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
 
-    /// Several runs' ids begin so, or several runs have this label.
+    /// Several runs' ids begin so.
     #[error("run '{given}' is ambiguous; {}", offer(candidates, "it is one of", "give more digits"))]
     AmbiguousRun {
         /// What was asked for.
@@ -160,6 +160,24 @@ pub enum Error {
         case_key: String,
         /// What is wrong with it.
         detail: String,
+    },
+
+    /// Lines that should be of exported runs are not, or were cut short.
+    #[error("line {line} of the exported runs is wrong: {detail}; 'bdp runs export' writes what can be read")]
+    NotAnExport {
+        /// Which, from 1.
+        line: u64,
+        /// What is wrong with it.
+        detail: String,
+    },
+
+    /// Exported runs could not be read or written.
+    #[error("cannot {operation} exported runs: {source}")]
+    Stream {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
     },
 
     /// The record would not be read back as it is, so it was not added. The one who made it is at fault.

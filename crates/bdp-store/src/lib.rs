@@ -1,27 +1,33 @@
 //! Records at rest: every run, of a scenario on the lab or between two machines, and all that its cases produced.
 //!
 //! [`Store`] says what a store does, in the terms of runs and cases; [`SqliteStore`] does it in one file. The cases of
-//! a run on the lab produce records, those of a run between machines measurements.
+//! a run on the lab produce records, those of a run between machines measurements. Runs are listed in pages, and what they
+//! hold is read one after the other, so that no store is too large to work with. [`export`] writes runs as lines of JSON, and
+//! [`import`] reads them back.
 #![forbid(unsafe_code)]
 
 mod encoding;
 mod error;
+mod exchange;
 mod sqlite;
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 
 pub use error::{Error, Result};
+pub use exchange::{EXPORT_SCHEMA, Imported, Item, export, import, read};
 pub use sqlite::SqliteStore;
 
 /// Where runs and their records are kept.
 ///
 /// A run is named by the id that [`Store::begin_run`] gave; [`Store::run`] alone takes a prefix of one, or a label.
 /// Every other method answers an id that the store does not hold with [`Error::UnknownRun`].
-pub trait Store {
-    /// Enters a run and gives its id: at least four hexadecimal digits, unique in this store.
+pub trait Store: Send {
+    /// Enters a run and gives its id, unique in this store: that of [`NewRun::id`] where it is free, or else at least four
+    /// hexadecimal digits.
     fn begin_run(&mut self, new: &NewRun) -> Result<String>;
 
     /// Adds what an attempt at a case produced. It is durable when this returns: no kill or power cut loses it.
@@ -41,27 +47,76 @@ pub trait Store {
     /// Marks a run as gone to its end, at `at_unix_ms` (milliseconds since 1970).
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()>;
 
-    /// Every run, newest first.
-    fn runs(&self) -> Result<Vec<RunInfo>>;
+    /// Removes a run and all that it holds.
+    fn remove_run(&mut self, run: &str) -> Result<()>;
 
-    /// The run with this id, or else the only one with this label, or else the only one whose id begins so; in ids
+    /// Makes what `work` does durable together when this returns; nothing of it where `work` fails or returns `false`.
+    fn atomically(&mut self, work: &mut dyn FnMut(&mut dyn Store) -> Result<bool>) -> Result<()>;
+
+    /// A page of the runs, newest first.
+    fn runs(&self, page: &Page) -> Result<Vec<RunInfo>>;
+
+    /// How many runs there are.
+    fn count_runs(&self) -> Result<u64>;
+
+    /// The run with this id, or else the newest with this label, or else the only one whose id begins so; in ids
     /// upper and lower case are the same.
     fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo>;
 
     /// The text of the scenario file as it was when the run began; empty for a run without one.
     fn scenario_text(&self, run: &str) -> Result<String>;
 
+    /// Gives every attempt's record to `each`, in the order in which they were added, until it breaks off.
+    fn each_record(&self, run: &str, each: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>) -> Result<()>;
+
+    /// Gives every measurement to `each`, in the order in which they were added, until it breaks off.
+    fn each_measurement(
+        &self,
+        run: &str,
+        each: &mut dyn FnMut(StoredMeasurement) -> ControlFlow<()>,
+    ) -> Result<()>;
+
     /// Case key and record of every attempt, in the order in which they were added.
-    fn records(&self, run: &str) -> Result<Vec<(String, Record)>>;
+    fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {
+        let mut all = Vec::new();
+        self.each_record(run, &mut |kept| {
+            all.push((kept.case_key, kept.record));
+            ControlFlow::Continue(())
+        })?;
+        Ok(all)
+    }
 
     /// Every measurement, in the order in which they were added.
-    fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>>;
+    fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>> {
+        let mut all = Vec::new();
+        self.each_measurement(run, &mut |kept| {
+            all.push(kept);
+            ControlFlow::Continue(())
+        })?;
+        Ok(all)
+    }
 
     /// Keys of the cases to which no further attempt follows: what a resumed run leaves out.
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>>;
 
     /// The newest run of this plan that did not go to its end: what `--resume` goes on with.
     fn unfinished(&self, scenario: &str, plan_digest: &str) -> Result<Option<RunInfo>>;
+}
+
+/// Which of the runs, newest first, are listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Those that follow the run with this id; `None` from the newest on.
+    pub after: Option<String>,
+    /// So many at most; `None` is all that follow.
+    pub limit: Option<usize>,
+}
+
+impl Page {
+    /// The newest runs.
+    pub const fn first(limit: usize) -> Self {
+        Self { after: None, limit: Some(limit) }
+    }
 }
 
 /// What a run consists of.
@@ -90,6 +145,17 @@ impl RunKind {
     }
 }
 
+/// What an attempt at a case produced, and which case that is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRecord {
+    /// Names the case within its run.
+    pub case_key: String,
+    /// Whether no further attempt at this case follows.
+    pub settled: bool,
+    /// What was measured.
+    pub record: Record,
+}
+
 /// A measurement, and where in its run it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMeasurement {
@@ -104,6 +170,8 @@ pub struct StoredMeasurement {
 /// What a run is entered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewRun {
+    /// The id that it had in another store.
+    pub id: Option<String>,
     /// What it consists of.
     pub kind: RunKind,
     /// What the user calls it.

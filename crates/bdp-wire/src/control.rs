@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
 use bdp_model::measurement::HostFacts;
+use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
@@ -296,17 +297,17 @@ pub struct Received {
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     #[serde(default)]
     pub window_scaling: Option<bool>,
-    /// How bytes were read: `MSG_TRUNC` counts them without copying.
+    /// How bytes were read.
     #[serde(default)]
-    pub method: String,
+    pub method: ReceiveMethod,
     /// Threads that read.
     #[serde(default)]
     pub threads: Option<u32>,
     /// What came of holding every byte against [`crate::pattern`]; null where that was not asked for.
     #[serde(default)]
     pub check: Option<PayloadCheck>,
-    /// Why the flow ended: `duration`, `closed`, `reset`, `stopped`.
-    pub ended: String,
+    /// Why the flow ended.
+    pub ended: EndReason,
     /// MTU of the first stream's path as this end's kernel knows it.
     #[serde(default)]
     pub path_mtu: Option<u32>,
@@ -437,9 +438,9 @@ pub struct Sent {
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     #[serde(default)]
     pub window_scaling: Option<bool>,
-    /// How bytes were given to the kernel: `write` copies them, `splice` and `sendfile` do not.
+    /// How bytes were given to the kernel.
     #[serde(default)]
-    pub method: String,
+    pub method: SendMethod,
     /// Threads that sent.
     #[serde(default)]
     pub threads: Option<u32>,

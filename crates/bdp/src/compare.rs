@@ -4,30 +4,30 @@ use std::path::PathBuf;
 
 use bdp_model::Probability;
 use bdp_model::comparison::THRESHOLD;
-use bdp_model::record::Record;
 use bdp_report::{Compared, Metric, Outcomes};
-use bdp_store::{RunInfo, SqliteStore, Store};
+use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::found::{Found, Kept};
 use crate::output::{self, tame, utc};
-use crate::store::{StoreArgs, refuse};
+use crate::store::StoreArgs;
 use crate::{Outcome, exit};
 
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n\n\
+    after_help = "Examples:\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
     Exit codes: 0 no regression; 1 B regressed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
 )]
 pub struct CompareArgs {
-    /// The run to compare with: its name, the beginning of it, or its label
+    /// The run to compare with: its id, the beginning of it, or its label; or a file that --json or 'bdp runs export' wrote
     #[arg(value_name = "A")]
     a: String,
 
-    /// The run that is judged
+    /// The run that is judged [default: the newest run]
     #[arg(value_name = "B")]
-    b: String,
+    b: Option<String>,
 
     /// Changes up to this share of A are no regression
     #[arg(long, value_name = "SHARE", default_value_t = threshold())]
@@ -37,7 +37,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "goodput")]
     judge: Vec<Judged>,
 
-    /// Print JSON (docs/compare.md)
+    /// Print JSON ('bdp help comparisons')
     #[arg(long)]
     json: bool,
 
@@ -75,11 +75,9 @@ impl Judged {
 impl CompareArgs {
     /// Compares.
     pub fn run(self) -> Outcome {
-        let Some(store) = self.store.open_to_read()? else {
-            return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.a)));
-        };
-        let (a, mut left) = outcomes(&store, &self.a)?;
-        let (b, mut right) = outcomes(&store, &self.b)?;
+        let a = Found::find(Some(&self.a), &self.store)?;
+        let b = Found::find(self.b.as_deref(), &self.store)?;
+        let (mut left, mut right) = (outcomes(&a)?, outcomes(&b)?);
         // Two runs of one point each are meant to be compared, whatever their points are called.
         let (only_a, only_b) = (left.points().to_vec(), right.points().to_vec());
         if let ([one], [other]) = (only_a.as_slice(), only_b.as_slice())
@@ -96,11 +94,11 @@ impl CompareArgs {
             return Err(exit::usage(format!(
                 "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs of the same scenario, or of the \
                  same directions and parameters",
-                a.id,
-                b.id,
-                a.id,
+                a.info.id,
+                b.info.id,
+                a.info.id,
                 some(left.points()),
-                b.id,
+                b.info.id,
                 some(right.points())
             )));
         }
@@ -108,7 +106,7 @@ impl CompareArgs {
             output::print(&format!("{:#}\n", compared.json(&about(&a), &about(&b), threshold)))?;
         } else {
             let style = output::style();
-            let heading = format!("A  {}\nB  {}\n\n", line(&a), line(&b));
+            let heading = format!("A  {}\nB  {}\n\n", line(&a.info), line(&b.info));
             output::print(&(heading + &compared.table(threshold, &style)))?;
         }
         if let Some(path) = &self.report {
@@ -123,27 +121,22 @@ fn threshold() -> Probability {
     Probability::new(THRESHOLD).unwrap_or_default()
 }
 
-fn outcomes(store: &SqliteStore, name: &str) -> anyhow::Result<(RunInfo, Outcomes)> {
-    let run = store.run(name).map_err(refuse)?;
-    let records = store.records(&run.id).map_err(refuse)?;
-    let measurements = store.measurements(&run.id).map_err(refuse)?;
-    let outcomes = if records.is_empty() {
-        let measurements = crate::sweep::in_order(measurements);
-        let whole = measurements.iter().filter(|m| m.measurement.error.is_none());
-        Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement)))
-    } else {
-        let records: Vec<Record> = records.iter().map(|(_, record)| record.clone()).collect();
-        Outcomes::of_records(bdp_report::in_order(&records))
+fn outcomes(found: &Found) -> anyhow::Result<Outcomes> {
+    let (what, outcomes) = match &found.kept {
+        Kept::Measurements(all) => {
+            let whole = all.iter().filter(|m| m.measurement.error.is_none());
+            ("measurement", Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement))))
+        }
+        Kept::Records(_) => ("record", Outcomes::of_records(bdp_report::in_order(&found.records()))),
     };
     if outcomes.points().is_empty() {
+        let id = tame(&found.info.id);
         return Err(exit::usage(format!(
-            "run {} has nothing to compare: no {} of it counts; 'bdp show {}' says why",
-            run.id,
-            if records.is_empty() { "measurement" } else { "record" },
-            run.id
+            "run {id} has nothing to compare: no {what} of it counts; 'bdp show {}' says why",
+            output::quote(&id)
         )));
     }
-    Ok((run, outcomes))
+    Ok(outcomes)
 }
 
 fn some(points: &[String]) -> String {
@@ -156,10 +149,11 @@ fn some(points: &[String]) -> String {
 
 fn line(run: &RunInfo) -> String {
     let label = run.label.as_deref().map(|l| format!("  {}", tame(l))).unwrap_or_default();
-    format!("{}{label}  {}  {}", run.id, utc(run.started_unix_ms), tame(&run.scenario))
+    format!("{}{label}  {}  {}", tame(&run.id), utc(run.started_unix_ms), tame(&run.scenario))
 }
 
-fn about(run: &RunInfo) -> Value {
+fn about(found: &Found) -> Value {
+    let run = &found.info;
     json!({
         "run": run.id,
         "label": run.label,

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
+use crate::Outcome;
 use crate::lab::{Ending, Page, Work};
 use crate::output;
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
 
 /// Scenarios of the published experiments.
 const PUBLISHED: [&str; 5] = ["s3-noscale", "s3-30k", "s1-64k", "s1-128k", "s1-streams"];
@@ -18,7 +18,7 @@ const DEFAULT_PAGE: &str = "bdp-demo.html";
 /// Arguments of `bdp demo`.
 #[derive(clap::Args)]
 pub struct DemoArgs {
-    /// Print JSON (docs/record.md)
+    /// Print JSON ('bdp help record')
     #[arg(long)]
     json: bool,
 
@@ -51,7 +51,7 @@ impl DemoArgs {
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
         let mut work = Work::plan(scenarios, &PlanOptions { seed: self.seed, ..Default::default() })?;
         let mut store = match self.store.open() {
-            Ok(store) => Some(store),
+            Ok(store) => store,
             Err(error) if !self.store.is_given() => {
                 output::note(&format!("note: this run is not kept: {error:#}"));
                 None
@@ -59,18 +59,17 @@ impl DemoArgs {
             Err(error) => return Err(error),
         };
         if self.resume {
-            let store = store.as_mut().ok_or_else(|| exit::usage("there is no store to resume from"))?;
-            work.resume(store)?;
+            work.resume(store.as_mut())?;
         }
         let outcome = work.run(None, store.as_mut());
         let ending = Ending {
             as_json: self.json,
+            run: work.run_id().map(str::to_owned),
             again: work.run_id().map(|run| self.store.show_command(run)),
-            next: "next  bdp lab list | bdp lab run s0-window-i | bdp calc bdp --rate 1G --rtt 2.55ms\n",
+            next: "next  bdp lab list\n      bdp lab run s0-window-i\n      bdp calc bdp --rate 1G --rtt 2.55ms\n",
             page: Some(Page {
                 required: self.report.is_some(),
                 path: self.report.unwrap_or_else(|| DEFAULT_PAGE.into()),
-                run: work.run_id().map(str::to_owned),
                 store: self.store.given(),
             }),
         };

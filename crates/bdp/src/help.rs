@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use crate::{Cli, Outcome, exit, output};
+use crate::{Cli, Outcome, exit, output, topics};
 
 /// Groups of options, in this order.
 pub const TEST: &str = "Test";
@@ -18,10 +18,12 @@ const WIDEST: u16 = 120;
 
 /// Arguments of `bdp help`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp help measure\n  bdp help lab run")]
+#[command(
+    after_help = "Examples:\n  bdp help measure\n  bdp help lab run\n  bdp help topics\n  bdp help windows"
+)]
 pub struct HelpArgs {
-    /// The subcommand, as 'measure' or 'lab run' [default: bdp itself]
-    #[arg(value_name = "SUBCOMMAND")]
+    /// The subcommand, as 'measure' or 'lab run', or a topic; 'topics' lists them [default: bdp itself]
+    #[arg(value_name = "SUBCOMMAND|TOPIC")]
     path: Vec<String>,
 }
 
@@ -31,6 +33,11 @@ impl HelpArgs {
         let mut root = Cli::command();
         root.build();
         let mut command = &root;
+        if let [name] = &self.path[..]
+            && command.find_subcommand(name).is_none()
+        {
+            return topics::print(name).unwrap_or_else(|| Err(topics::unknown(name)));
+        }
         for name in &self.path {
             command = command.find_subcommand(name).ok_or_else(|| {
                 let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));
@@ -73,12 +80,14 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
     }
     // Beside the other options that say what is printed.
     let is_grouped = command.get_arguments().any(|argument| argument.get_help_heading() == Some(OUTPUT));
-    if is_grouped {
-        command = command.mut_args(|argument| match argument.get_id().as_str() {
-            "help" | "version" => argument.help_heading(OUTPUT),
-            _ => argument,
-        });
-    }
+    command = command.mut_args(|argument| match argument.get_id().as_str() {
+        "help" => match is_grouped {
+            true => argument.help("Print help").help_heading(OUTPUT),
+            false => argument.help("Print help"),
+        },
+        "version" if is_grouped => argument.help_heading(OUTPUT),
+        _ => argument,
+    });
     command.render_help().to_string()
 }
 

@@ -5,10 +5,12 @@ mod agent;
 mod arguments;
 mod calc;
 mod compare;
+mod complete;
 mod completions;
 mod demo;
 mod exit;
 mod far;
+mod found;
 mod help;
 mod interrupt;
 mod lab;
@@ -26,6 +28,7 @@ mod show;
 mod store;
 mod sweep;
 mod token;
+mod topics;
 mod users;
 
 use std::ffi::OsStr;
@@ -61,7 +64,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
     Selftest(selftest::SelftestArgs),
-    /// List stored runs
+    /// List stored runs; export, import and remove them
     Runs(runs::RunsArgs),
     /// Write a stored run as an HTML page or CSV
     Report(report::ReportArgs),
@@ -86,6 +89,9 @@ fn main() -> ExitCode {
     }
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
+    }
+    if name.as_deref().is_some_and(|name| name == complete::NAME) {
+        return complete::run(arguments.map(|word| word.to_string_lossy().into_owned()));
     }
     bdp_sys::signal::survive_file_size_limit();
     // What a panic has to say was said by the hook.

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_report::Style;
 pub use bdp_report::quote;
@@ -11,10 +12,24 @@ use crate::Outcome;
 use crate::exit::{self, Exit};
 pub use bdp_report::plain as tame;
 
+/// Whether [`print`] was called.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
 /// Writes data to standard output; a reader that has seen enough, as `head` does, is no error.
 pub fn print(data: &str) -> Outcome {
+    PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
-    match out.write_all(data.as_bytes()).and_then(|()| out.flush()) {
+    ended(out.write_all(data.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Whether anything went to standard output, or was to.
+pub fn has_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
+}
+
+/// What became of writing to standard output.
+pub fn ended(written: io::Result<()>) -> Outcome {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         Err(error) => Err(exit::environment(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(Exit::Done),

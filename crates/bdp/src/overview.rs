@@ -1,13 +1,14 @@
 //! What `bdp` alone prints: what it is, commands to paste, what works on this machine.
 
 use bdp_lab::machine;
+use bdp_sys::process;
 
 use crate::{Outcome, output};
 
 /// Prints it.
 pub fn print() -> Outcome {
     let lab = match machine::obstacle(&crate::agent::command()) {
-        None => format!("yes (Linux {})", machine::kernel_release()),
+        None => format!("yes (Linux {})", process::kernel_release()),
         Some(error) => format!("no: {}", output::tame(&error.to_string())),
     };
     output::print(&format!(

@@ -11,7 +11,7 @@ use crate::{Outcome, output};
 The clock, the timers, the processors and the stack of this machine, in five seconds, with nothing but loopback: what \
 no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.")]
 pub struct SelftestArgs {
-    /// Print JSON (docs/selftest.schema.json)
+    /// Print JSON ('bdp help selftest.schema')
     #[arg(long)]
     json: bool,
 }
@@ -21,7 +21,10 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&found)?)
+            let mut document = bdp_report::instrument_json(&found);
+            // Nothing of it is stored.
+            document["run"] = serde_json::Value::Null;
+            format!("{document:#}\n")
         } else {
             bdp_report::instrument_text(&found, &output::style())
         };

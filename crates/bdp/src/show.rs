@@ -1,11 +1,12 @@
 //! `bdp show`: the records or measurements of one stored run.
 
 use bdp_model::record::Record;
-use bdp_store::{RunInfo, RunKind, SqliteStore, Store};
+use bdp_store::{RunInfo, RunKind, StoredMeasurement};
 
+use crate::found::{Found, Kept};
 use crate::output::{print, style, tame, utc};
 use crate::runs::{resumption, state};
-use crate::store::{StoreArgs, refuse};
+use crate::store::StoreArgs;
 use crate::{Outcome, exit};
 
 /// Cases that an error names.
@@ -14,8 +15,9 @@ const NAMED: usize = 6;
 /// Arguments of `bdp show`.
 #[derive(clap::Args)]
 pub struct ShowArgs {
-    /// The run, the beginning of its name as `bdp runs` lists it, or its label
-    run: String,
+    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
+    /// export' wrote [default: the newest run]
+    run: Option<String>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -33,59 +35,50 @@ pub struct ShowArgs {
 impl ShowArgs {
     /// Shows the run.
     pub fn run(self) -> Outcome {
-        let Some(store) = self.store.open_to_read()? else {
-            return Err(exit::usage(format!("there is no run '{}'; nothing is stored yet", self.run)));
+        let found = Found::find(self.run.as_deref(), &self.store)?;
+        let run = found.run().map(str::to_owned);
+        let (info, run) = (&found.info, run.as_deref());
+        let records = match found.kept {
+            Kept::Measurements(all) => return self.show_measurements(info, run, all),
+            Kept::Records(all) => match &self.case {
+                Some(filter) => select(all, filter, &info.id)?,
+                None => all.into_iter().map(|(_, record)| record).collect(),
+            },
         };
-        let run = store.run(&self.run).map_err(refuse)?;
-        let all = store.records(&run.id).map_err(refuse)?;
-        if run.kind != RunKind::Lab && all.is_empty() {
-            return self.show_measurements(&run, &store);
-        }
-        let records = match &self.case {
-            Some(filter) => select(all, filter, &run.id)?,
-            None => all.into_iter().map(|(_, record)| record).collect(),
-        };
-        if run.kind == RunKind::Sweep {
-            let document = crate::sweep::document(Some(&run.id), &records, self.json, None);
-            return print(&if self.json { document } else { format!("{}\n{document}", heading(&run)) });
+        if info.kind == RunKind::Sweep {
+            let document = crate::sweep::document(run, &records, self.json, None);
+            return print(&if self.json { document } else { format!("{}\n{document}", heading(info)) });
         }
         if self.json {
-            print(&format!("{:#}\n", bdp_report::json(&records)))
+            print(&format!("{:#}\n", bdp_report::json(&records, run)))
         } else {
-            print(&format!("{}\n{}", heading(&run), bdp_report::table(&records, &style())))
+            print(&format!("{}\n{}", heading(info), bdp_report::table(&records, &style())))
         }
     }
-}
 
-impl ShowArgs {
     /// Shows a run between two machines.
-    fn show_measurements(&self, run: &RunInfo, store: &SqliteStore) -> Outcome {
-        let mut all = store.measurements(&run.id).map_err(refuse)?;
+    fn show_measurements(
+        &self,
+        info: &RunInfo,
+        run: Option<&str>,
+        mut all: Vec<StoredMeasurement>,
+    ) -> Outcome {
         if let Some(filter) = &self.case {
             all.retain(|kept| kept.case_key.contains(filter.trim()));
             if all.is_empty() {
-                return Err(exit::usage(format!("no case of run {} matches '{filter}'", run.id)));
+                return Err(exit::usage(format!("no case of run {} matches '{filter}'", info.id)));
             }
         }
-        if run.kind == RunKind::Sweep {
-            all = crate::sweep::in_order(all);
-            let document = crate::sweep::measured_document(Some(&run.id), &all, self.json, None);
-            return print(&if self.json { document } else { format!("{}\n{document}", heading(run)) });
+        if info.kind == RunKind::Sweep {
+            let document = crate::sweep::measured_document(run, &all, self.json, None);
+            return print(&if self.json { document } else { format!("{}\n{document}", heading(info)) });
         }
-        let measurements = || all.iter().map(|kept| kept.measurement.clone()).collect::<Vec<_>>();
+        let measurements: Vec<_> = all.into_iter().map(|kept| kept.measurement).collect();
         if self.json {
-            return print(&match &all[..] {
-                [one] if run.planned == 1 => format!("{:#}\n", serde_json::to_value(&one.measurement)?),
-                _ => format!("{:#}\n", bdp_report::measurements_json(&measurements(), Some(&run.id))),
-            });
+            return print(&format!("{:#}\n", bdp_report::measurements_json(&measurements, run, &[])));
         }
-        let text = bdp_report::measurements_text(
-            &measurements(),
-            Some(&run.id),
-            self.store.given().as_deref(),
-            &style(),
-        );
-        print(&format!("{}\n{text}", heading(run)))
+        let text = bdp_report::measurements_text(&measurements, run, self.store.given().as_deref(), &style());
+        print(&format!("{}\n{text}", heading(info)))
     }
 }
 
@@ -93,7 +86,7 @@ impl ShowArgs {
 fn heading(run: &RunInfo) -> String {
     let line = format!(
         "run {}  {}  {}  {}/{} cases, {} valid, {}",
-        run.id,
+        tame(&run.id),
         utc(run.started_unix_ms),
         tame(&run.scenario),
         run.recorded,

@@ -6,18 +6,42 @@ use bdp_store::{Error, SqliteStore};
 
 use crate::{exit, help, output};
 
+/// What `--store` takes for none.
+const NONE: &str = "none";
+
 /// `--store`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct StoreArgs {
-    /// Store of runs [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
+    /// Store of runs, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "PATH", help_heading = help::OUTPUT, hide_short_help = true)]
     store: Option<PathBuf>,
 }
 
 impl StoreArgs {
-    /// Opens it to write, and makes it where there is none.
-    pub fn open(&self) -> anyhow::Result<SqliteStore> {
-        SqliteStore::open(self.path()?).map_err(refuse)
+    /// The store at this path; the default one where none is given.
+    pub fn at(path: Option<&str>) -> Self {
+        Self { store: path.map(PathBuf::from) }
+    }
+
+    /// Opens it to write, and makes it where there is none; `None` where none is wanted, or no place for one is known.
+    pub fn open(&self) -> anyhow::Result<Option<SqliteStore>> {
+        let path = match self.path() {
+            Err(error @ Error::NoDefaultPath) => {
+                output::note(&format!("note: this run is not stored: {error}"));
+                return Ok(None);
+            }
+            path => path.map_err(refuse)?,
+        };
+        path.map(|path| SqliteStore::open(path).map_err(refuse)).transpose()
+    }
+
+    /// Opens it to read; `None` where nothing was ever stored in the default place, or no store is wanted.
+    pub fn open_to_read(&self) -> anyhow::Result<Option<SqliteStore>> {
+        let Some(path) = self.path().map_err(refuse)? else { return Ok(None) };
+        match SqliteStore::open_to_read(path) {
+            Err(Error::Missing { .. }) if self.store.is_none() => Ok(None),
+            other => other.map(Some).map_err(refuse),
+        }
     }
 
     /// Whether `--store` was given.
@@ -27,36 +51,37 @@ impl StoreArgs {
 
     /// The path that was given.
     pub fn given(&self) -> Option<String> {
-        self.store.as_ref().map(|path| path.to_string_lossy().into_owned())
+        self.store
+            .as_ref()
+            .filter(|path| path.as_os_str() != NONE)
+            .map(|path| path.to_string_lossy().into_owned())
     }
 
     /// The command that shows a run of this store.
     pub fn show_command(&self, run: &str) -> String {
-        match &self.store {
-            Some(path) => format!("bdp show {run} --store {}", output::quote(&path.to_string_lossy())),
+        match self.given() {
+            Some(path) => format!("bdp show {run} --store {}", output::quote(&path)),
             None => format!("bdp show {run}"),
         }
     }
 
-    /// Opens it to read; `None` where nothing was ever stored in the default place.
-    pub fn open_to_read(&self) -> anyhow::Result<Option<SqliteStore>> {
-        match SqliteStore::open_to_read(self.path()?) {
-            Err(Error::Missing { .. }) if self.store.is_none() => Ok(None),
-            other => other.map(Some).map_err(refuse),
+    /// Where it is; `None` where none is wanted.
+    pub fn path(&self) -> Result<Option<PathBuf>, Error> {
+        match &self.store {
+            Some(path) if path.as_os_str() == NONE => Ok(None),
+            Some(path) => Ok(Some(path.clone())),
+            None => SqliteStore::default_path().map(Some),
         }
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        self.store.clone().map_or_else(|| SqliteStore::default_path().map_err(refuse), Ok)
     }
 }
 
-/// Gives an error of the store its exit code: naming no run is a wrong request, a record that can't be kept our bug,
-/// and for the rest the environment refused.
+/// Gives an error of the store its exit code: naming no run is a wrong request, and so is a file of other content, a record
+/// that can't be kept our bug, and for the rest the environment refused.
 pub fn refuse(error: Error) -> anyhow::Error {
     match error {
-        Error::UnknownRun { .. } | Error::AmbiguousRun { .. } => exit::usage(error.to_string()),
+        Error::UnknownRun { .. } | Error::AmbiguousRun { .. } | Error::NotAnExport { .. } => {
+            exit::usage(error.to_string())
+        }
         Error::NotKept { .. } => error.into(),
         _ => exit::environment(error.to_string()),
     }

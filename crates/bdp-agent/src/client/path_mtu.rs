@@ -9,8 +9,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, MtuBlackHole, PathFacts};
-use bdp_model::mtu_search::{IPV6_MINIMUM, MtuBounds, MtuEnd, MtuSearcher, Step};
+use bdp_model::mtu_search::{MtuBounds, MtuEnd, MtuSearcher, Step};
 use bdp_model::units::Nanos;
 use bdp_sys::{poll, udp};
 use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
@@ -77,40 +78,20 @@ impl Found {
     }
 
     /// What a reader should know of it.
-    pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<String> {
-        if let Some(hole) = &self.hole {
-            return Some(caveat(hole, request, address.is_ipv4()));
-        }
-        let Self { payload, is_answered, .. } = self;
-        let mtu = self.known.filter(|_| !is_answered)?;
-        Some(format!(
-            "no datagram of {payload} B came back, and no router said why: the path may not hold the MTU of {mtu} that is \
-             known of it; -l sets smaller datagrams"
-        ))
+    pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<Caveat> {
+        let Some(MtuBlackHole { mtu, known_mtu, exact }) = self.hole else {
+            let known_mtu = self.known.filter(|_| !self.is_answered)?;
+            return Some(Caveat::MtuUnconfirmed { datagram_bytes: self.payload, known_mtu });
+        };
+        Some(Caveat::MtuBlackHole {
+            mtu,
+            known_mtu,
+            exact,
+            ipv6: address.is_ipv6(),
+            fits_bytes: mtu.saturating_sub(header_bytes(address.is_ipv4())),
+            asked_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
+        })
     }
-}
-
-fn caveat(hole: &MtuBlackHole, request: &MeasureRequest, is_v4: bool) -> String {
-    let MtuBlackHole { mtu, known_mtu, exact } = hole;
-    let least = if *exact { "" } else { "at least " };
-    let message = if is_v4 { "ICMP 'fragmentation needed'" } else { "ICMPv6 'packet too big'" };
-    let fits = mtu.saturating_sub(header_bytes(is_v4));
-    let mut text = format!(
-        "a path-MTU black hole: the path holds an MTU of {least}{mtu}, the kernel knows of {known_mtu}, and who drops what is \
-         longer does not tell, or its {message} is lost. TCP suffers too: let that message through, clamp the MSS at the \
-         router before the narrow link, or set net.ipv4.tcp_mtu_probing=1 at both ends"
-    );
-    if !is_v4 && *mtu < IPV6_MINIMUM {
-        text.push_str(&format!("; each link of IPv6 has to carry {IPV6_MINIMUM} B (RFC 8200, section 5)"));
-    }
-    text.push_str(&match request.udp.as_ref().and_then(|udp| udp.datagram_bytes) {
-        Some(asked) if asked > fits => format!(
-            ". Datagrams of {asked} B (-l) are longer than the {fits} B that it holds: who does not fragment them loses them"
-        ),
-        Some(_) => String::new(),
-        None => format!(". Datagrams have the {fits} B that it holds"),
-    });
-    text
 }
 
 /// Sends echoes until one of full length comes back, or as long as it takes to know how long those are that do.

@@ -10,6 +10,7 @@ use bdp_flow::session::options::{self, PATIENCE};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
 use bdp_flow::session::{datagrams, dial, outcome};
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
 use bdp_model::units::format_bps;
 use bdp_sys::clock;
@@ -227,7 +228,7 @@ impl Peer for Session {
         }
     }
 
-    fn caveats(&self, directions: &[DirectionResult]) -> Vec<String> {
+    fn caveats(&self, directions: &[DirectionResult]) -> Vec<Caveat> {
         outcome::rate_caveat(directions, self.control.limits.rate).into_iter().collect()
     }
 }
@@ -283,11 +284,7 @@ impl Session {
         });
         sent.map_err(bdp_flow::error::EngineError::io("open a probe connection"))?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
-        context.caveats.push(format!(
-            "no UDP datagram came back from port {}, so round trips are those of small messages on a TCP connection: \
-             a lost one shows as a slow one",
-            address.port()
-        ));
+        context.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
@@ -279,24 +280,16 @@ fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>
 
 fn add_caveats(ping: &mut Ping, keep: bool) {
     let Tally { retransmitted, left_out, sent, lost, dropped_by_receiver, .. } = ping.probes;
-    if let Some(dropped) = dropped_by_receiver.filter(|&dropped| dropped > 0) {
-        ping.caveats.push(format!(
-            "{dropped} of the {lost} lost answers were dropped by this machine, whose socket was full: that is no loss of the path"
-        ));
+    if let Some(dropped @ 1..) = dropped_by_receiver {
+        ping.caveats.push(Caveat::AnswersDropped { dropped, lost });
     }
     if retransmitted > 0 {
-        ping.caveats.push(format!(
-            "{retransmitted} of the handshakes had their SYN retransmitted: their round trip holds the second that Linux \
-             waits before"
-        ));
+        ping.caveats.push(Caveat::SynRetransmitted { handshakes: retransmitted });
     }
     if left_out > sent / 100 {
-        ping.caveats.push(format!(
-            "{left_out} turns of the schedule were left out, because probes were under way or this machine stalled; a \
-             longer interval leaves room for them"
-        ));
+        ping.caveats.push(Caveat::ProbesLeftOut { probes: left_out });
     }
     if keep && ping.samples.len() == ledger::MOST_SAMPLES {
-        ping.caveats.push(format!("only the first {} probes were kept by themselves", ledger::MOST_SAMPLES));
+        ping.caveats.push(Caveat::SamplesCapped { kept: ledger::MOST_SAMPLES as u64 });
     }
 }

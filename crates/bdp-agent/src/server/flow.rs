@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bdp_model::method::EndReason;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::TcpOptions;
@@ -422,7 +423,7 @@ fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
         counted_from: Mark { at_ns: order.omit.as_ns(), bytes: 0 },
         stream_bytes: vec![0; order.streams as usize],
         samples: vec![ends(0), ends(duration.as_ns())],
-        ended: "silence".to_owned(),
+        ended: EndReason::Silence,
         ..Default::default()
     }
 }

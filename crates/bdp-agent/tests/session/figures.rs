@@ -7,6 +7,7 @@ use crate::support::measure;
 use bdp_agent::server::Event;
 use bdp_flow::session::progress::Stage;
 use bdp_model::measurement::Way;
+use bdp_model::method::EndReason;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 
@@ -27,7 +28,7 @@ fn both_directions_are_measured_in_turn_and_everything_is_filled() {
     assert_eq!(measurement.directions.len(), 2);
     for result in &measurement.directions {
         assert!(result.goodput_bps > 1e6 && result.bytes > 100_000, "{result:?}");
-        assert!(result.duration_ns >= 290_000_000 && result.ended == "duration", "{result:?}");
+        assert!(result.duration_ns >= 290_000_000 && result.ended == EndReason::Duration, "{result:?}");
         assert!(result.received.len() >= 3 && result.sent.len() >= 3, "{result:?}");
         assert!(result.spread.is_some() && result.retransmits.is_some() && result.mss_bytes.is_some());
         assert!(result.send_buffer_bytes.is_some_and(|b| b > 4096), "{result:?}");
@@ -101,7 +102,7 @@ fn a_number_of_bytes_ends_a_direction_and_all_of_them_arrive() {
     (request.bytes, request.duration) = (Some(ByteCount::bytes(3_000_001)), Nanos::secs(8));
     let measurement = run(&request).unwrap();
     for result in &measurement.directions {
-        assert_eq!((result.bytes, result.ended.as_str()), (3_000_001, "bytes"));
+        assert_eq!((result.bytes, &result.ended), (3_000_001, &EndReason::Bytes));
     }
     assert!(measurement.took_ms < 7000);
 }

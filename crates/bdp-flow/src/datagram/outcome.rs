@@ -1,5 +1,6 @@
 //! What both ends tell of a flow of datagrams, put together.
 
+use bdp_model::method::TimestampSource;
 use bdp_model::udp::{Distribution, OneWayDelay, UdpReport};
 use bdp_wire::control::{Received, Sent};
 
@@ -48,7 +49,7 @@ pub fn report(
         }),
         send_gap_ns: gave.gaps,
         burst_max: gave.burst_max,
-        timestamps: if got.stamped { "kernel" } else { "read" }.to_owned(),
+        timestamps: if got.stamped { TimestampSource::Kernel } else { TimestampSource::Read },
         receive_buffer_bytes: received.receive_buffer_bytes,
         trials: Vec::new(),
         search: None,

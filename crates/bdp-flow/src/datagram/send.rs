@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bdp_model::histogram::Histogram;
+use bdp_model::method::SendMethod;
 use bdp_model::udp::Distribution;
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, TrainSender};
@@ -84,7 +85,7 @@ pub fn each_over(
         workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect()
     });
     let mut all = DatagramsSent::default();
-    let (mut gaps, mut method, mut tallies) = (Histogram::new(), String::new(), Vec::new());
+    let (mut gaps, mut method, mut tallies) = (Histogram::new(), SendMethod::Unknown, Vec::new());
     let mut path_mtu = None;
     for stream in done {
         let stream = stream?;
@@ -143,7 +144,7 @@ struct StreamSent {
     duration_ns: u64,
     gaps: Histogram,
     burst_max: u64,
-    method: String,
+    method: SendMethod,
     /// As the kernel knew it in the end: a router may have told it on the way.
     path_mtu: Option<u32>,
 }
@@ -250,9 +251,9 @@ impl<'a> Pacer<'a> {
         shown.show_streams();
         self.mark_end(stop);
         let method = match (self.burst.min(self.sender.per_buffer() as u64), self.sender.per_buffer()) {
-            (1, _) => "sendmmsg".to_owned(),
-            (_, 1) => format!("sendmmsg {}", self.burst),
-            (segments, _) => format!("sendmmsg+gso {segments}"),
+            (1, _) => SendMethod::Sendmmsg { datagrams: 1 },
+            (_, 1) => SendMethod::Sendmmsg { datagrams: self.burst },
+            (segments, _) => SendMethod::SendmmsgGso { segments },
         };
         Ok(StreamSent {
             payload_bytes: self.length,

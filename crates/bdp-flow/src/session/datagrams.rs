@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::threshold::SENT_AS_ASKED;
@@ -110,16 +111,11 @@ pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
 }
 
 /// That datagrams went as fragments, where they did by all that the sender's kernel knows.
-pub fn fragments(way: Way, sent: &Sent, address: SocketAddr) -> Option<String> {
-    let payload = sent.datagrams.as_ref()?.payload_bytes;
+pub fn fragments(direction: Way, sent: &Sent, address: SocketAddr) -> Option<Caveat> {
+    let datagram_bytes = sent.datagrams.as_ref()?.payload_bytes;
     let path_mtu = sent.path_mtu?;
-    (payload + u64::from(header_bytes(address.is_ipv4())) > u64::from(path_mtu)).then(|| {
-        format!(
-            "direction '{}': datagrams of {payload} B went as fragments, since the path's MTU is {path_mtu}: who loses \
-             one of them loses the datagram",
-            way.name()
-        )
-    })
+    (datagram_bytes + u64::from(header_bytes(address.is_ipv4())) > u64::from(path_mtu))
+        .then_some(Caveat::Fragmented { direction, datagram_bytes, path_mtu })
 }
 
 /// What became of the datagrams of one direction; nothing of connections. With the comparison of the clocks comes when the
@@ -152,46 +148,27 @@ pub fn report(
 }
 
 /// What a reader should know of it.
-pub fn caveats(request: &MeasureRequest, way: &str, udp: &UdpReport) -> Vec<String> {
+pub fn caveats(request: &MeasureRequest, direction: Way, udp: &UdpReport) -> Vec<Caveat> {
+    let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
     // Where the user asked for no rate it is only what the server grants.
     let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
-    if let Some(asked) = asked.filter(|asked| udp.sent_bps < SENT_AS_ASKED * asked) {
-        caveats.push(format!(
-            "direction '{way}': the sender reached {} of the {} that were asked for{}",
-            bdp_model::units::format_bps(udp.sent_bps),
-            bdp_model::units::format_bps(asked),
-            match udp.left_out {
-                0 => String::new(),
-                n => format!(", and left out {n} datagrams that it was too late to send at their times"),
-            }
-        ));
+    if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
+        caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });
     }
-    match udp.search {
-        Some(SearchEnd::NotHeld) => caveats.push(format!(
-            "direction '{way}': no rate that trials found was held to the end; the figures are those of the last that was tried"
-        )),
-        Some(SearchEnd::LossAtAnyRate) => caveats.push(format!(
-            "direction '{way}': loss does not depend on the rate, and the figures are those of the lowest that was tried"
-        )),
-        Some(SearchEnd::CutShort) => caveats.push(format!(
-            "direction '{way}': the search was cut short after {}{}, and no rate was held to the end: the figures are those \
-             at {}",
-            match udp.trials.len() {
-                1 => "one trial".to_owned(),
-                n => format!("{n} trials"),
-            },
-            if udp.trials.iter().any(|trial| trial.passed) { "" } else { ", none of which passed" },
-            bdp_model::units::format_bps(udp.asked_bps.unwrap_or(udp.sent_bps))
-        )),
-        Some(SearchEnd::Held) | None => {}
-    }
-    if let Some(dropped) = udp.dropped_by_receiver.filter(|&dropped| dropped > 0) {
-        caveats.push(format!(
-            "direction '{way}': {dropped} of the {} lost datagrams were dropped by the receiving host, whose socket was \
-             full: that is no loss of the path",
-            udp.lost
-        ));
+    caveats.extend(match udp.search {
+        Some(SearchEnd::NotHeld) => Some(Caveat::SearchNotHeld { direction }),
+        Some(SearchEnd::LossAtAnyRate) => Some(Caveat::LossAtAnyRate { direction }),
+        Some(SearchEnd::CutShort) => Some(Caveat::SearchCutShort {
+            direction,
+            trials: udp.trials.len() as u64,
+            passed: udp.trials.iter().filter(|trial| trial.passed).count() as u64,
+            rate_bps: udp.asked_bps.unwrap_or(sent_bps),
+        }),
+        Some(SearchEnd::Held) | None => None,
+    });
+    if let Some(dropped @ 1..) = udp.dropped_by_receiver {
+        caveats.push(Caveat::ReceiverDrops { direction, dropped, lost: udp.lost });
     }
     caveats
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PathFacts};
 use bdp_sys::clock;
 
@@ -60,9 +61,9 @@ impl Rounds<'_, '_> {
             let results = results.map_err(|error| self.peer.explain(error, request));
             if let Err(error) = &results
                 && !directions.is_empty()
-                && let Some(caveat) = self.peer.unmeasured(&ways, error)
+                && let Some(reason) = self.peer.unmeasured(error)
             {
-                self.context.caveats.push(caveat);
+                self.context.caveats.push(Caveat::NotMeasured { directions: ways, reason });
                 continue;
             }
             if !self.context.reporter.go_on(&mut directions, results)? {

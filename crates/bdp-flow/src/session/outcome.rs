@@ -1,7 +1,10 @@
 //! What both ends tell of a flow, put together.
 
+use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
+use bdp_model::ends::Task;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
+use bdp_model::method::{EndReason, WindowMechanism};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
@@ -53,7 +56,7 @@ pub fn result(
     // Of datagrams some may be lost: that does not end it sooner or later.
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
     let all_sent = request.bytes.is_some_and(|b| moved >= b.as_bytes());
-    let is_complete = all_sent && (received.ended == "closed" || sent.datagrams.is_some());
+    let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
     Ok(DirectionResult {
         direction: way,
         goodput_bps: received.goodput_bps(),
@@ -86,7 +89,7 @@ pub fn result(
         sender_threads: sent.threads,
         receiver_threads: received.threads,
         payload_check: received.check,
-        ended: if is_complete { "bytes".to_owned() } else { received.ended },
+        ended: if is_complete { EndReason::Bytes } else { received.ended },
         received: received.samples,
         sent: sent.samples,
         findings: Vec::new(),
@@ -131,47 +134,39 @@ fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowR
     let reached =
         asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
     let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
-        None => "the sender's kernel does not tell the window that it sees (Linux 5.4 does)".to_owned(),
-        Some(seen) => format!("{seen} bytes were on the wire: {}", why_not(seen, asked, unit, received)),
+        None => WindowShortfall::Unreported,
+        Some(seen) => why_not(seen, asked, unit, received.receive_buffer_bytes),
     });
     let method = match (request.window, request.socket_buffer) {
-        (Some(_), _) => "socket clamp",
-        (None, Some(_)) => "SO_RCVBUF",
-        (None, None) => "autotuned",
+        (Some(_), _) => WindowMechanism::SocketClamp,
+        (None, Some(_)) => WindowMechanism::ReceiveBuffer,
+        (None, None) => WindowMechanism::Autotuned,
     };
     WindowReport {
         asked_bytes: asked,
         socket_buffer_bytes: received.receive_buffer_bytes,
         on_the_wire_bytes: on_the_wire,
         on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
-        method: method.to_owned(),
+        method,
         reached,
         note,
     }
 }
 
 /// What keeps a window from what was asked, as far as it shows.
-fn why_not(seen: u64, asked: u64, unit: u64, received: &Received) -> String {
-    if seen > asked && seen - asked <= 2 * unit {
-        return format!(
-            "the window's scale was fixed by the handshake, and the receiver's kernel rounds up in units of {unit} bytes"
-        );
+fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u64>) -> WindowShortfall {
+    if seen_bytes > asked && seen_bytes - asked <= 2 * unit_bytes {
+        return WindowShortfall::ScaleRounding { seen_bytes, unit_bytes };
     }
-    if seen > asked {
-        return "the receiver's kernel lowers no window that is open (Linux 6.9 does), or the flow was too short for \
-                that"
-            .to_owned();
+    if seen_bytes > asked {
+        return WindowShortfall::NotShrunk { seen_bytes };
     }
-    match received.receive_buffer_bytes {
+    match buffer_bytes {
         // Of a buffer at least half is window.
-        Some(buffer) if buffer >= 2 * asked => {
-            format!("the receiver's buffer of {buffer} bytes has room for it, and its kernel offered no more")
+        Some(buffer_bytes) if buffer_bytes >= 2 * asked => {
+            WindowShortfall::NotOffered { seen_bytes, buffer_bytes }
         }
-        buffer => format!(
-            "the receiver's buffer is {} bytes (net.core.rmem_max bounds it), and the window's scale was fixed by \
-             the handshake",
-            buffer.unwrap_or(0)
-        ),
+        buffer_bytes => WindowShortfall::BufferTooSmall { seen_bytes, buffer_bytes },
     }
 }
 
@@ -199,49 +194,45 @@ pub fn note_path(path: &mut PathFacts, way: Way, received: &Received, sent: &Sen
 }
 
 /// What a reader should know of the results.
-pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<String>) {
+pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<Caveat>) {
     for result in directions {
-        let way = result.direction.name();
+        let direction = result.direction;
         // An end that reports its process alone has, as far as is known, a thread for each stream.
         let each = |process: f64| process / f64::from(request.streams.max(1));
         let ends = [
-            ("sending", result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
-            ("receiving", result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
+            (Task::Sending, result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
+            (Task::Receiving, result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
         ];
-        for (end, cpu) in ends {
+        for (task, cpu) in ends {
             if cpu >= BUSY_THREAD && result.duration_ns >= LONG_ENOUGH.as_ns() {
-                caveats.push(format!(
-                    "direction '{way}': a {end} thread used {:.0} % of a processor; the path may carry more",
-                    cpu * 100.0
-                ));
+                caveats.push(Caveat::BusyThread { direction, task, share: to_percent(cpu) });
             }
         }
-        if let ("duration", Some(bytes)) = (result.ended.as_str(), request.bytes) {
-            caveats.push(format!(
-                "direction '{way}': {} of {bytes} passed in the {} that were granted",
-                bdp_model::units::ByteCount::bytes(result.bytes),
-                bdp_model::units::Nanos(result.duration_ns)
-            ));
+        if let (EndReason::Duration, Some(asked)) = (&result.ended, request.bytes) {
+            caveats.push(Caveat::TimeRanOut {
+                direction,
+                bytes: result.bytes,
+                asked_bytes: asked.as_bytes(),
+                after_ns: result.duration_ns,
+            });
         }
-        if matches!(result.ended.as_str(), "reset" | "stopped" | "closed") {
-            caveats.push(format!("direction '{way}' ended early: the connections were {}", result.ended));
+        if matches!(result.ended, EndReason::Reset | EndReason::Stopped | EndReason::Closed) {
+            caveats.push(Caveat::EndedEarly { direction, reason: result.ended.clone() });
         }
         if let Some(udp) = &result.udp {
-            caveats.extend(super::datagrams::caveats(request, way, udp));
+            caveats.extend(super::datagrams::caveats(request, direction, udp));
         }
-        if let Some(note) = &result.window.note {
-            caveats.push(format!("direction '{way}': the window asked for was not reached: {note}"));
-        }
+        let shortfall = result.window.note.clone();
+        caveats.extend(shortfall.map(|reason| Caveat::WindowNotReached { direction, reason }));
     }
 }
 
 /// What a reader should know where the server keeps to a rate of its own.
-pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<String> {
+pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<Caveat> {
     let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
     let mut from = directions.iter().filter(|result| result.direction == Way::From);
-    from.any(|result| near(&result))
-        .then(|| format!("direction 'from': the server sends no more than {rate} (--max-rate there)"))
+    from.any(|result| near(&result)).then(|| Caveat::ServerRateLimit { rate_bps: rate.as_bps() })
 }
 
 #[cfg(test)]
@@ -291,17 +282,17 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_reached_says_why() {
-        let received = |buffer| Received { receive_buffer_bytes: Some(buffer), ..Default::default() };
-        for (seen, asked, unit, buffer, why) in [
-            (1152, 1024, 128, 262_144, "units of 128 bytes"),
-            (2048, 1000, 1024, 262_144, "units of 1024 bytes"),
-            (131_072, 65_536, 1024, 524_288, "lowers no window"),
-            (212_992, 1 << 20, 1024, 425_984, "net.core.rmem_max"),
-            (1024, 65_536, 1024, 524_288, "has room for it"),
+    fn a_window_that_is_not_reached_has_a_reason() {
+        use WindowShortfall::{BufferTooSmall, NotOffered, NotShrunk, ScaleRounding};
+        let buffer = Some(425_984);
+        for (seen, asked, unit, buffer_bytes, reason) in [
+            (1152, 1024, 128, 262_144, ScaleRounding { seen_bytes: 1152, unit_bytes: 128 }),
+            (2048, 1000, 1024, 262_144, ScaleRounding { seen_bytes: 2048, unit_bytes: 1024 }),
+            (131_072, 65_536, 1024, 524_288, NotShrunk { seen_bytes: 131_072 }),
+            (212_992, 1 << 20, 1024, 425_984, BufferTooSmall { seen_bytes: 212_992, buffer_bytes: buffer }),
+            (1024, 65_536, 1024, 524_288, NotOffered { seen_bytes: 1024, buffer_bytes: 524_288 }),
         ] {
-            let told = why_not(seen, asked, unit, &received(buffer));
-            assert!(told.contains(why), "{told}");
+            assert_eq!(why_not(seen, asked, unit, Some(buffer_bytes)), reason);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
+use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
 use bdp_model::one_way::{ClockOffset, EachWay};
 use bdp_model::record::RttSummary;
@@ -109,8 +110,8 @@ pub trait Peer {
         error
     }
 
-    /// What is said of a round that could not be made where others were: they stand. `None` where nothing stands then.
-    fn unmeasured(&self, _ways: &[Way], _error: &SessionError) -> Option<String> {
+    /// Why a round could not be made where others were, which stand; `None` where nothing stands then.
+    fn unmeasured(&self, _error: &SessionError) -> Option<NotMeasured> {
         None
     }
 
@@ -123,7 +124,7 @@ pub trait Peer {
     fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError>;
 
     /// What a reader should know beyond what holds of any peer.
-    fn caveats(&self, _directions: &[DirectionResult]) -> Vec<String> {
+    fn caveats(&self, _directions: &[DirectionResult]) -> Vec<Caveat> {
         Vec::new()
     }
 
@@ -169,7 +170,7 @@ pub struct Context<'r> {
     /// Progress and cancellation.
     pub reporter: Reporter<'r>,
     /// What a reader should know, so far.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
     near: Option<Baseline>,
 }
 
@@ -215,7 +216,7 @@ pub struct Outcome {
     /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
     pub framing_bytes: u64,
     /// What a reader should know of it.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
 }
 
 impl Outcome {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::error::SessionError;
-use super::progress::{Progress, Stage};
+use super::progress::{ArrivalReading, Progress, Stage};
 use crate::background::Passed;
 
 /// Shortest time from one report of progress to the next, and so from a raised cancel flag to its effect.
@@ -25,6 +26,8 @@ pub struct Goodput {
     pub streams: Vec<(Way, Vec<f64>)>,
     /// What the kernel tells of what is sent.
     pub senders: Vec<(Way, Vec<TcpInfo>)>,
+    /// What came so far of datagrams that this end receives.
+    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
     /// The stage is over.
     pub is_last: bool,
 }
@@ -45,6 +48,11 @@ impl Goodput {
             ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
             streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
             senders,
+            arrivals: moved
+                .into_iter()
+                .filter(|(_, m)| !m.arrivals.is_empty())
+                .map(|(way, m)| (way, m.arrivals))
+                .collect(),
             is_last: false,
         }
     }
@@ -59,6 +67,7 @@ impl Goodput {
             goodput_bps: self.ways,
             stream_goodput_bps: self.streams,
             sender_infos: self.senders,
+            arrivals: self.arrivals,
             is_last: self.is_last,
             rtt_ns,
         }
@@ -164,7 +173,7 @@ impl Reporter<'_> {
         &self,
         request: &MeasureRequest,
         directions: &[DirectionResult],
-        caveats: &mut Vec<String>,
+        caveats: &mut Vec<Caveat>,
     ) {
         if self.concludes {
             caveats.insert(0, caveat(request, directions));
@@ -173,12 +182,7 @@ impl Reporter<'_> {
 }
 
 /// What a reader should know of a measurement that was interrupted.
-pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> String {
-    let mut text = "interrupted before its end: what is here was measured until then".to_owned();
-    for way in &request.directions {
-        if !directions.iter().any(|result| result.direction == *way) {
-            text += &format!("; direction '{}' was not measured", way.name());
-        }
-    }
-    text
+pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> Caveat {
+    let is_missing = |way: &&Way| !directions.iter().any(|result| result.direction == **way);
+    Caveat::Interrupted { not_measured: request.directions.iter().filter(is_missing).copied().collect() }
 }

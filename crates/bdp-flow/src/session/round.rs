@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
+use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::record::RttReport;
 
@@ -100,7 +101,7 @@ impl Rounds<'_, '_> {
             let responsiveness_rpm = probes.and_then(|p| p.responsiveness_rpm(loaded));
             let Outcome { way, mut received, sent, clocks, caveats, .. } = outcome;
             if was_cut_short {
-                received.ended = "stopped".to_owned();
+                received.ended = EndReason::Stopped;
             }
             outcome::note_path(&mut self.path, way, &received, &sent);
             self.peer.note_path(&mut self.path);

@@ -2,6 +2,7 @@
 //! whole duration.
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_model::method::EndReason;
 use bdp_model::rate_search::{RateSearcher, Step};
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
@@ -53,7 +54,7 @@ pub(super) fn search(
             }),
             Step::Hold(rate) => rounds.run(&at_rate(request, Some(rate)), &[way]).and_then(|results| {
                 held = results;
-                let is_whole = |result: &&DirectionResult| result.ended != "stopped";
+                let is_whole = |result: &&DirectionResult| result.ended != EndReason::Stopped;
                 let result = held.first().filter(is_whole).ok_or(SessionError::Cancelled)?;
                 let received_bps = rate_bps(result.bytes, result.duration_ns);
                 let udp = result.udp.as_ref().ok_or_else(|| no_datagrams())?;

@@ -12,6 +12,7 @@ use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Polled;
 use bdp_flow::window_hold::WindowHold;
 use bdp_model::measurement::MeasureRequest;
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, process, socket, tcp_info};
@@ -24,8 +25,6 @@ use super::url::Url;
 
 /// A file that is shorter is fetched once: asking for it again and again would measure the asking.
 pub(super) const WORTH_REPEATING: u64 = 1 << 20;
-/// How a flow ends all of whose connections have read the file to its end.
-pub(super) const WHOLE: &str = "bytes";
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 /// From one look at the counts to the next.
@@ -56,7 +55,7 @@ pub(super) struct Flow {
     /// From when on it is counted, and what each stream had then.
     counted: Option<(Mark, Vec<u64>)>,
     /// Where it ended, and how.
-    over: Option<(Mark, Vec<u64>, &'static str)>,
+    over: Option<(Mark, Vec<u64>, EndReason)>,
     shown: Vec<u64>,
 }
 
@@ -139,9 +138,9 @@ impl Flow {
         if over || all || silent {
             let is_whole = self.whole.load(Ordering::Relaxed) as usize == self.counts.len();
             let ended = match (over, all || !is_whole) {
-                (true, _) => "duration",
-                (_, true) => "closed",
-                (_, false) => WHOLE,
+                (true, _) => EndReason::Duration,
+                (_, true) => EndReason::Closed,
+                (_, false) => EndReason::Bytes,
             };
             self.over = Some((mark, streams, ended));
             return Ok(Polled::Over);
@@ -173,7 +172,7 @@ impl Flow {
         let streams = self.read();
         let mark = Mark { at_ns: clock::monotonic_ns() - first_ns, bytes: streams.iter().sum() };
         self.samples.push(self.sample(mark));
-        self.over = Some((mark, streams, "stopped"));
+        self.over = Some((mark, streams, EndReason::Stopped));
     }
 
     /// What has come since this was asked last.
@@ -181,13 +180,14 @@ impl Flow {
         let streams = self.read();
         let moved: Vec<u64> = streams.iter().zip(&self.shown).map(|(now, before)| now - before).collect();
         self.shown = streams;
-        Passed { bytes: moved.iter().sum(), streams: moved }
+        Passed { bytes: moved.iter().sum(), streams: moved, ..Passed::default() }
     }
 
     /// What came of it, once it is over.
     pub(super) fn finish(&mut self, url: &Url) -> Received {
         self.stop.store(true, Ordering::Relaxed);
-        let (last, streams, ended) = self.over.take().unwrap_or((Mark::default(), self.read(), "stopped"));
+        let (last, streams, ended) =
+            self.over.take().unwrap_or((Mark::default(), self.read(), EndReason::Stopped));
         let (counted_from, before) = self.counted.take().unwrap_or((last, streams.clone()));
         let elapsed = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
         let first_socket = self.sockets.first();
@@ -200,9 +200,9 @@ impl Flow {
             samples: std::mem::take(&mut self.samples),
             receive_buffer_bytes: first_socket.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
             cpu: (process::cpu_time_ns() - self.cpu_before_ns) as f64 / elapsed as f64,
-            method: if url.secure { "read, TLS" } else { "read" }.to_owned(),
+            method: if url.secure { ReceiveMethod::ReadTls } else { ReceiveMethod::Read },
             threads: u32::try_from(self.counts.len()).ok(),
-            ended: ended.to_owned(),
+            ended,
             path_mtu: first_socket.and_then(|s| tcp_info::read(s).ok()?.pmtu),
             ..Received::default()
         }

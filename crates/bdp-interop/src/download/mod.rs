@@ -16,7 +16,10 @@ use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::options::window;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Way};
+use bdp_model::method::EndReason;
+use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
@@ -24,15 +27,13 @@ use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::Sent;
 
 use failure::{failed, unconnected};
-use flow::{Flow, WHOLE, WORTH_REPEATING};
+use flow::{Flow, WORTH_REPEATING};
 use http::{Connection, Tls};
 use prober::Prober;
 pub use url::Url;
 
 /// Most redirections that are followed.
 const MOST_REDIRECTIONS: u32 = 5;
-/// Of what came whole in less time no rate can be told: it has not waited for anything yet.
-const LONG_ENOUGH_NS: u64 = 100_000_000;
 
 /// Downloads a file for as long as is asked, over so many connections at once: one direction, and little known of the far end.
 pub struct Download {
@@ -80,11 +81,8 @@ impl Peer for Download {
         self.connections = connecting.open(request.streams)?;
         let local = self.connections.first().and_then(|c| c.socket().local_addr().ok());
         context.note_local(local.map_or(address.ip(), |local| local.ip()));
-        context.caveats.push(format!(
-            "{} is no bdp: what the sender did is not known, and round trips are those of TCP's handshake, every {}",
-            url.host,
-            prober::INTERVAL
-        ));
+        let handshake_interval_ns = prober::INTERVAL.as_ns();
+        context.caveats.push(Caveat::WebServer { host: url.host.clone(), handshake_interval_ns });
         (self.url, self.address) = (url, Some(address));
         Ok(request.clone())
     }
@@ -135,8 +133,8 @@ impl Peer for Download {
     fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>, SessionError> {
         let Some(flow) = &mut self.flow else { return Ok(Vec::new()) };
         let received = flow.finish(&self.url);
-        self.is_whole = received.ended == WHOLE;
-        if self.is_whole && received.duration_ns < LONG_ENOUGH_NS {
+        self.is_whole = received.ended == EndReason::Bytes;
+        if self.is_whole && received.duration_ns < LONG_ENOUGH.as_ns() {
             return Err(failed(
                 &self.url,
                 format!(
@@ -168,16 +166,13 @@ impl Peer for Download {
         Ok(HostFacts { name: self.url.host.clone(), address, ..HostFacts::default() })
     }
 
-    fn caveats(&self, directions: &[DirectionResult]) -> Vec<String> {
+    fn caveats(&self, directions: &[DirectionResult]) -> Vec<Caveat> {
         let whole = directions.iter().filter(|_| self.is_whole);
-        let told = whole.map(|result| {
-            format!(
-                "the file was over after {}, and the time was not: one whose length is told as {} or more is asked for again",
-                Nanos(result.duration_ns),
-                ByteCount::bytes(WORTH_REPEATING)
-            )
-        });
-        told.collect()
+        let caveat = |result: &DirectionResult| Caveat::FileTooShort {
+            after_ns: result.duration_ns,
+            repeated_from_bytes: WORTH_REPEATING,
+        };
+        whole.map(caveat).collect()
     }
 }
 

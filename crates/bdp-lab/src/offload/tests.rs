@@ -120,12 +120,18 @@ fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
+/// Says on the terminal why something is not tested, past the harness, which shows only what failed.
+fn skip(why: &str) {
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED {name}: {why}\n").as_bytes());
+}
+
 #[test]
 fn the_kernel_cuts_the_same_segments() {
     // A namespace belongs to a thread, and this one ends with the test.
     let router = match Router::build() {
         Ok(router) => router,
-        Err(error) => return eprintln!("SKIPPED: {error}"),
+        Err(error) => return skip(&error.to_string()),
     };
     for ipv6 in [false, true] {
         for (transport, payload, size) in [
@@ -139,7 +145,7 @@ fn the_kernel_cuts_the_same_segments() {
             let sent = super_packet(ipv6, transport, payload, size, 64);
             let segments = Segments::of(&sent);
             if transport == Transport::Udp && router.takes_all.send(&sent.data, encode(&sent)).is_err() {
-                eprintln!("SKIPPED {what}: the kernel takes no UDP super-packets");
+                skip("the kernel takes no UDP super-packets");
                 continue;
             } else if transport == Transport::Tcp {
                 router.send(&sent);

@@ -7,6 +7,7 @@ mod closed_loop;
 mod conservation;
 mod copies;
 mod datagrams;
+mod enqueue_time;
 mod half_duplex;
 mod jitter;
 mod loss;
@@ -17,6 +18,7 @@ mod queue;
 mod rewrite;
 mod segment;
 mod segments;
+mod service;
 mod super_packets;
 mod timing;
 

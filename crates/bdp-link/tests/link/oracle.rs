@@ -88,10 +88,10 @@ fn check(config: &DirectionConfig, arrivals: &[Arrival]) -> Result<(), TestCaseE
         let verdict = link.enqueue(arrival.from, numbered(n, arrival.bytes), now);
         prop_assert_eq!(verdict, expected, "packet {} at {:?}", n, now);
     }
+    let departures = drain(&mut link);
     for (from, oracle) in [End::A, End::B].into_iter().zip(&oracles) {
         prop_assert_eq!(u128::from(link.counters(from).queueing_max.as_ns()), oracle.queueing_max);
     }
-    let departures = drain(&mut link);
     for (to, oracle) in [End::B, End::A].into_iter().zip(oracles) {
         let due: Vec<_> =
             departures.iter().filter(|d| d.to == to).map(|d| (number(&d.packet), d.due)).collect();

@@ -104,6 +104,7 @@ fn longest_queueing_time_in_packets_is_limit_over_rate() {
         .filter(|&n| link.enqueue(End::A, numbered(n, 1500), Nanos::ZERO) == Verdict::QUEUED)
         .count();
     assert_eq!(admitted, 50);
+    drain(&mut link);
     assert_eq!(link.counters(End::A).queueing_max, Nanos::millis(300));
 }
 

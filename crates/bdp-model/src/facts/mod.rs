@@ -163,7 +163,7 @@ fn sending_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End {
         thread_cpu: d.sender_thread_cpu,
         threads: d.sender_threads,
         window_scaling: d.sender_window_scaling,
-        method: d.send_method.clone(),
+        method: d.send_method.to_string(),
     }
 }
 
@@ -175,7 +175,7 @@ fn receiving_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End
         thread_cpu: d.receiver_thread_cpu,
         threads: d.receiver_threads,
         window_scaling: d.receiver_window_scaling,
-        method: d.receive_method.clone(),
+        method: d.receive_method.to_string(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::timeline::plain;
 use crate::curves::axis_of;
 use crate::number::{percent, size, three_digits};
 use crate::summary::{Ending, Point, Spread, ending};
-use crate::svg::{Anchor, Axis, Drawing, Frame, MARGIN, WIDTH, ticks_of_bytes};
+use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 use crate::sweep::place;
 use crate::varied::name;
 
@@ -223,10 +223,12 @@ impl Curve<'_, '_> {
         let mut keys = Vec::new();
         let mut notes = vec![format!("Goodput against {axis}.")];
         self.ranges(&mut drawing, &frame, &mut keys);
-        frame.rules(&mut drawing, &y.ticks(6), "", format_bps);
+        frame.rules(&mut drawing, &y.ticks(6), "bit/s", prefixed);
         frame.bottom(&mut drawing, &self.x_ticks(&x), |v| self.axis.label(v));
         if let Some(product) = self.product().filter(|p| x.holds(p.bytes)) {
-            upright(&mut drawing, &frame, product.bytes, &format!("rate × RTT {}", size(product.bytes)), 6.0);
+            let at = frame.x.at(product.bytes);
+            drawing.line([at, frame.y.end], [at, frame.y.start], "level");
+            keys.push((Sign::Line("level"), format!("rate × RTT {}", size(product.bytes))));
             notes.push(format!("rate × RTT = {}.", product.terms));
         }
         keys.insert(0, (Sign::DotOnLine("here", "here-dot"), "here: median".to_owned()));
@@ -438,7 +440,7 @@ impl Curve<'_, '_> {
     }
 
     fn x_axis(&self) -> Axis {
-        let ends = [MARGIN + 8.0, WIDTH - MARGIN - 8.0];
+        let ends = [GUTTER + 8.0, WIDTH - MARGIN - 8.0];
         spread_over(self.members.iter().map(|m| m.at), ends, false)
     }
 
@@ -481,13 +483,10 @@ impl Curve<'_, '_> {
     }
 }
 
-/// A dotted upright line with its name at the foot.
-fn upright(drawing: &mut Drawing, frame: &Frame, value: f64, name: &str, above: f64) {
-    let at = frame.x.at(value);
-    drawing.line([at, frame.y.end], [at, frame.y.start], "level");
-    let right = at > WIDTH * 0.7;
-    let (anchor, at) = if right { (Anchor::End, at - 5.0) } else { (Anchor::Start, at + 5.0) };
-    drawing.text([at, frame.y.start - above], anchor, "name", name);
+/// A rate with its prefix alone: `500 k`, `10 M`.
+fn prefixed(bps: f64) -> String {
+    let text = format_bps(bps);
+    text.strip_suffix("bit/s").unwrap_or(&text).trim_end().to_owned()
 }
 
 struct Product {

@@ -18,7 +18,8 @@ pub(super) fn of_direction(
 ) {
     let Some(udp) = &direction.udp else { return };
     let mut rows = rows(udp);
-    let methods = [("sent by", &direction.send_method), ("received by", &direction.receive_method)];
+    let (send, receive) = (direction.send_method.to_string(), direction.receive_method.to_string());
+    let methods = [("sent by", send), ("received by", receive)];
     let known = methods.into_iter().filter(|(_, method)| !method.is_empty());
     let methods: Vec<String> = known.map(|(what, method)| format!("{what} {method}")).collect();
     rows.push(("methods".to_owned(), methods.join(", ")));

@@ -5,7 +5,7 @@ use super::series::thin;
 use super::timeline::{MOST, plain};
 use super::transfer::Transfer;
 use crate::number::{size, three_digits};
-use crate::svg::{Axis, Drawing, Frame, Label, MARGIN, WIDTH, ticks_of_bytes};
+use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 
 const PLOT: [f64; 2] = [196.0, 10.0];
 const HEIGHT: f64 = 218.0;
@@ -33,7 +33,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let product = product.filter(|&p| p > 0.0);
 
     let last = transfer.sent.last()?.at_ns as f64 / 1e9;
-    let x = Axis::linear([0.0, last], [MARGIN, WIDTH - MARGIN]);
+    let x = Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]);
     let largest_of = |points: &[[f64; 2]]| points.iter().map(|p| p[1]).fold(0.0, f64::max);
     let mut largest: Vec<f64> = [&in_flight, &receive, &congestion].iter().map(|p| largest_of(p)).collect();
     largest.extend(product);
@@ -56,10 +56,8 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let ticks = if logarithmic { ticks_of_bytes(&y, 6) } else { y.ticks_in(binary_unit(high), 4) };
     frame.rules(&mut drawing, &ticks, "", size_label);
     frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
-    if let Some(value) = product {
-        let share = if transfer.streams > 1 { " / streams" } else { "" };
-        let text = format!("{rate} × RTT{share} {}", size(value));
-        frame.levels(&mut drawing, vec![Label { value, text, class: "level" }]);
+    if let Some(bytes) = product {
+        frame.level(&mut drawing, bytes, "level");
     }
     let mut keys = Vec::new();
     let mut stride = 1;
@@ -81,8 +79,10 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         keys.push((Sign::Line(class), meaning.to_owned()));
     }
     keys.reverse();
-    if product.is_some() {
-        keys.push((Sign::Line("level"), format!("{rate} × smallest idle round trip")));
+    if let Some(bytes) = product {
+        let share = if transfer.streams > 1 { " / streams" } else { "" };
+        let name = format!("{rate} × smallest idle round trip{share}: {}", size(bytes));
+        keys.push((Sign::Line("level"), name));
     }
     let mut notes = Vec::new();
     if logarithmic {

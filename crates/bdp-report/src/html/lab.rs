@@ -1,6 +1,8 @@
 //! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
 
+use bdp_model::finding::Limit;
 use bdp_model::record::{Record, RttReport};
+use bdp_model::units::format_bps;
 
 use super::conditions;
 use super::curve::{Curve, curves};
@@ -82,14 +84,15 @@ fn environment(records: &[Record], about: &About<'_>) -> Vec<String> {
 
 /// A single point: the verdict on it, then everything about it.
 fn one(m: &mut Markup, point: &Point<'_>) {
-    match representative(point) {
+    match point.representative() {
         Some(record) => {
             let transfers: Vec<Transfer<'_>> = transfers(record);
             let model = record.expected_bps.zip(record.expected_by.as_deref());
             match transfers.as_slice() {
                 [transfer] => {
-                    verdict::of_transfer(transfer, model).write(m);
+                    verdict_on(record, transfer, model).write(m);
                     m.append(verdict::bar(transfer, record.expected_bps));
+                    remedies(m, record);
                 }
                 _ => {
                     summary(std::slice::from_ref(point)).write(m);
@@ -97,6 +100,7 @@ fn one(m: &mut Markup, point: &Point<'_>) {
                         m.leaf("p", &[("class", "note")], &transfer.name());
                         m.append(verdict::bar(transfer, None));
                     }
+                    found(m, record);
                 }
             }
             if point.records.len() > 1 {
@@ -188,16 +192,20 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
     let room = left.saturating_sub(following).min(*left);
     let shown = &chosen[..chosen.len().min(room)];
     for point in shown {
-        let Some(record) = representative(point) else { continue };
+        let Some(record) = point.representative() else { continue };
         let what = varied(point, &TEXT, Some("segment"));
         if points.len() > 1 {
             m.leaf("h3", &[], &what);
         }
         let model = record.expected_bps.zip(record.expected_by.as_deref());
-        if let [transfer] = transfers(record).as_slice() {
-            let verdict = verdict::of_transfer(transfer, model);
-            m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
-            m.append(verdict::bar(transfer, record.expected_bps));
+        match transfers(record).as_slice() {
+            [transfer] => {
+                let verdict = verdict_on(record, transfer, model);
+                m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
+                m.append(verdict::bar(transfer, record.expected_bps));
+                remedies(m, record);
+            }
+            _ => found(m, record),
         }
         case(m, record, &what);
     }
@@ -234,11 +242,30 @@ fn spread<'p, 'a>(points: &[&'p Point<'a>]) -> Vec<&'p Point<'a>> {
     }
 }
 
-/// The valid record whose goodput is nearest to the median.
-fn representative<'a>(point: &Point<'a>) -> Option<&'a Record> {
-    let median = point.goodput_bps()?.median;
-    let distance = |r: &&Record| r.goodput_bps.map_or(f64::INFINITY, |g| (g - median).abs());
-    point.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+/// What limits the only flow of a record: as its finding says, or where the rules know no limit, by the bounds that are known.
+fn verdict_on(record: &Record, transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
+    let finding = record.flows.first().and_then(|flow| flow.findings.first());
+    match finding.filter(|finding| finding.limit != Limit::Unknown) {
+        Some(finding) => verdict::of_finding(&format_bps(transfer.goodput_bps), finding),
+        None => verdict::of_transfer(transfer, model),
+    }
+}
+
+/// What limits each of several flows.
+fn found(m: &mut Markup, record: &Record) {
+    for flow in record.flows.iter().take(MOST_FLOWS) {
+        let Some(finding) = flow.findings.first() else { continue };
+        let here = format!("{} → {}, {}", flow.from, flow.to, format_bps(flow.goodput_bps));
+        let verdict = verdict::of_finding(&here, finding);
+        m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
+        m.line();
+    }
+}
+
+fn remedies(m: &mut Markup, record: &Record) {
+    for finding in record.flows.iter().flat_map(|flow| flow.findings.first()) {
+        verdict::further(m, finding);
+    }
 }
 
 fn transfers(record: &Record) -> Vec<Transfer<'_>> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::finding::{Confidence, Finding};
 use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
 use bdp_model::record::RttSummary;
 use bdp_model::units::{format_bps, significant};
@@ -14,9 +13,10 @@ use super::distribution;
 use super::lab::charts;
 use super::page::{About, facts, head, numbers, page, words};
 use super::repetitions::{self, Row};
-use super::sentence::{lower_first, sentence, stop};
+use super::sentence::lower_first;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
+use crate::caveat;
 use crate::markup::Markup;
 use crate::measured_curves::{measured_curves, toward};
 use crate::measurement::{against, in_store, latency, pacing_words};
@@ -132,7 +132,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         let transfer = transfer(measurement, direction);
         m.append(verdict::bar(&transfer, None));
         if let Some(finding) = direction.findings.first() {
-            further(m, finding);
+            verdict::further(m, finding);
         }
     }
     figures(m, runs, &ways);
@@ -195,29 +195,7 @@ fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
         let inferred = verdict::of_transfer(&transfer(m, d), None);
         return Verdict { headline: format!("{} {}", arrow(m, d.direction), inferred.headline), ..inferred };
     };
-    let sure = match finding.confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
-    };
-    let mut why = finding.evidence.iter().map(|e| sentence(e)).collect::<Vec<_>>().join(" ");
-    if !why.is_empty() {
-        why.push(' ');
-    }
-    why.push_str(&format!("Confidence: {sure}."));
-    Verdict { headline: format!("{here}: {}.", finding.summary.trim_end_matches('.')), why }
-}
-
-/// What to change, and what is missing.
-fn further(m: &mut Markup, finding: &Finding) {
-    if let Some(remedy) = &finding.remedy {
-        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(remedy)));
-        m.line();
-    }
-    if !finding.missing.is_empty() {
-        m.leaf("p", &[("class", "note")], &format!("Not known: {}.", finding.missing.join("; ")));
-        m.line();
-    }
+    verdict::of_finding(&here, finding)
 }
 
 /// The table of the terminal: the idle path, and each direction of each run.
@@ -402,17 +380,12 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
     }
     m.line();
-    let mut caveats: Vec<&str> = Vec::new();
-    for caveat in measurements.iter().flat_map(|(_, m)| &m.caveats) {
-        if !caveats.contains(&caveat.as_str()) {
-            caveats.push(caveat);
-        }
-    }
+    let caveats = caveat::distinct(measurements.iter().flat_map(|(_, m)| &m.caveats));
     if !caveats.is_empty() {
         m.leaf("p", &[], "To know before relying on the figures:");
         m.element("ul", &[], |m| {
             for caveat in caveats {
-                m.leaf("li", &[], caveat);
+                m.leaf("li", &[], &caveat::text(caveat));
             }
         });
     }

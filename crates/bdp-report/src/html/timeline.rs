@@ -6,7 +6,7 @@ use super::page::{Figure, Sign};
 use super::series::{Thinned, thin};
 use super::transfer::Transfer;
 use crate::number::{RateUnit, three_digits};
-use crate::svg::{Axis, Drawing, Frame, Label, MARGIN, WIDTH};
+use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
 /// Steps of the goodput, and readings of other curves, at the most.
 pub(crate) const MOST: usize = 360;
@@ -20,7 +20,7 @@ const HEIGHT: f64 = 312.0;
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let (intervals, stride) = transfer.intervals(MOST);
     let last = intervals.last()?[1];
-    let x = Axis::linear([0.0, last], [MARGIN, WIDTH - MARGIN]);
+    let x = Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
     let mut keys = vec![(Sign::Line("here"), "goodput".to_owned())];
     let mut notes = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), RTT[0] - GOODPUT[1]], "shade");
         keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
     }
-    goodput(&mut drawing, transfer, &intervals, x);
+    goodput(&mut drawing, transfer, &intervals, x, &mut keys);
     if stride > 1 {
         let ms = (intervals[0][1] - intervals[0][0]) * 1e3;
         notes.push(format!(
@@ -72,24 +72,29 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     })
 }
 
-fn goodput(drawing: &mut Drawing, transfer: &Transfer<'_>, intervals: &[[f64; 3]], x: Axis) {
+fn goodput(
+    drawing: &mut Drawing,
+    transfer: &Transfer<'_>,
+    intervals: &[[f64; 3]],
+    x: Axis,
+    keys: &mut Vec<(Sign, String)>,
+) {
     let largest = intervals.iter().map(|i| i[2]).fold(transfer.goodput_bps, f64::max);
     // A level far above the curve would flatten it: the bar above shows that distance.
     let near = |level: f64| level > 0.0 && level < largest * 1.6;
-    let levels: Vec<Label> = [
-        transfer.ceiling.as_ref().map(|(bps, _)| (*bps, "ceiling")),
-        transfer.window_bound_bps().map(|bps| (bps, "window / RTT")),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|(bps, _)| near(*bps))
-    .map(|(value, name)| Label { value, text: format!("{name} {}", format_bps(value)), class: "level" })
-    .collect();
-    let top = levels.iter().map(|l| l.value).fold(largest, f64::max);
+    let levels = [
+        transfer.ceiling.as_ref().map(|(bps, _)| (*bps, "ceiling", "level")),
+        transfer.window_bound_bps().map(|bps| (bps, "window / RTT", "second-level")),
+    ];
+    let levels: Vec<_> = levels.into_iter().flatten().filter(|level| near(level.0)).collect();
+    let top = levels.iter().map(|level| level.0).fold(largest, f64::max);
     let frame = Frame { x, y: Axis::from_zero(top, GOODPUT) };
     let unit = RateUnit::fitting([top]);
     frame.rules(drawing, &frame.y.ticks_in(unit.bps, 4), unit.name, |v| plain(v / unit.bps));
-    frame.levels(drawing, levels);
+    for (bps, name, class) in levels {
+        frame.level(drawing, bps, class);
+        keys.push((Sign::Line(class), format!("{name} {}", format_bps(bps))));
+    }
     let steps = intervals.iter().flat_map(|&[from, to, bps]| [[from, bps], [to, bps]]);
     drawing.polyline(steps.map(|[at, bps]| Some(frame.at(at, bps))), "here");
 }
@@ -125,8 +130,11 @@ fn round_trips(
     }
     frame.bottom(drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
     if let Some(value) = idle {
-        let text = format!("smallest idle {} ms", three_digits(value));
-        frame.levels(drawing, vec![Label { value, text, class: "level" }]);
+        frame.level(drawing, value, "third-level");
+        keys.push((
+            Sign::Line("third-level"),
+            format!("smallest idle round trip {} ms", three_digits(value)),
+        ));
     }
     let Thinned { points, stride } = thin(&smoothed, MOST);
     drawing.polyline(points.into_iter().map(|[at, ms]| Some(frame.at(at, ms))), "third");

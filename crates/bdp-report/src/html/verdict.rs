@@ -1,9 +1,10 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
+use bdp_model::finding::{Confidence, Finding};
 use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
-use super::sentence::sentence;
+use super::sentence::{sentence, stop};
 use super::transfer::Transfer;
 use crate::markup::Markup;
 use crate::number::{percent, size, three_digits};
@@ -33,7 +34,34 @@ impl Verdict {
     }
 }
 
-/// The verdict on one transfer of the lab, from the bounds that are known and the model's goodput with its terms.
+/// What bdp found to limit a transfer, in its own words, after `here`.
+pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
+    let sure = match finding.confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    };
+    let mut why = finding.evidence.iter().map(|e| sentence(e)).collect::<Vec<_>>().join(" ");
+    if !why.is_empty() {
+        why.push(' ');
+    }
+    why.push_str(&format!("Confidence: {sure}."));
+    Verdict { headline: format!("{here}: {}.", finding.summary.trim_end_matches('.')), why }
+}
+
+/// What to change, and what is missing.
+pub(crate) fn further(m: &mut Markup, finding: &Finding) {
+    if let Some(remedy) = &finding.remedy {
+        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(remedy)));
+        m.line();
+    }
+    if !finding.missing.is_empty() {
+        m.leaf("p", &[("class", "note")], &format!("Not known: {}.", finding.missing.join("; ")));
+        m.line();
+    }
+}
+
+/// The verdict on a transfer of which the rules know no limit, from the bounds that are known and the model's goodput with its terms.
 pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
     let reached = transfer.goodput_bps;
     let here = format_bps(reached);
@@ -194,6 +222,7 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::method::WindowMechanism;
     use bdp_model::record::WindowReport;
 
     fn judge(
@@ -205,7 +234,7 @@ mod tests {
         let window = WindowReport {
             on_the_wire_bytes: window,
             on_the_wire_max_bytes: window,
-            method: "tcp_rmem".to_owned(),
+            method: WindowMechanism::TcpRmem,
             ..WindowReport::default()
         };
         let transfer = Transfer {

@@ -29,8 +29,17 @@ pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
     }
 }
 
-/// The command that measures the same again and holds it against this run. The token is left out: it is a secret.
+/// The command that measures the same again and compares it with this run. The token is left out: it is a secret.
 pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String {
+    again(m, &format!("--baseline {run}"), store)
+}
+
+/// The command that measures the same several times.
+pub(crate) fn several(m: &Measurement, runs: u32, store: Option<&str>) -> String {
+    again(m, &format!("--runs {runs}"), store)
+}
+
+fn again(m: &Measurement, option: &str, store: Option<&str>) -> String {
     let mut words = match &m.request.ssh {
         // Its address and port are those that came out, not what was asked.
         Some(ssh) => vec![format!("bdp measure --ssh {}", quote(&tame(&ssh.destination)))],
@@ -40,7 +49,7 @@ pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String
         }
     };
     words.extend(flags(m));
-    words.push(format!("--baseline {run}"));
+    words.push(option.to_owned());
     in_store(&words.join(" "), store)
 }
 

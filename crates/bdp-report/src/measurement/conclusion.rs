@@ -2,7 +2,6 @@
 
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Measurement, Way};
-use bdp_model::threshold::AT_CEILING;
 
 use super::arrow;
 use crate::grid::{tame, width, wrap};
@@ -16,15 +15,9 @@ pub(super) fn conclusions(
     style: &Style,
 ) -> String {
     let Some(direction) = m.directions.iter().find(|d| d.direction == way) else { return String::new() };
-    let at_ceiling = m.ceiling.as_ref().is_some_and(|c| direction.goodput_bps >= AT_CEILING * c.goodput_bps);
     let mut text = String::new();
     for finding in &direction.findings {
-        let (word, tint) = match finding.limit {
-            Limit::Unknown => ("UNKNOWN", Tint::Doubtful),
-            Limit::Ceiling if at_ceiling => ("OK", Tint::Good),
-            Limit::AskedRate => ("OK", Tint::Good),
-            _ => ("LIMIT", Tint::Bad),
-        };
+        let (word, tint) = word(finding);
         let lead = format!("{} {word:<7}  ", arrow(way, style));
         let agreement = match agreement {
             Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
@@ -44,6 +37,15 @@ pub(super) fn conclusions(
         }
     }
     text
+}
+
+/// A finding in a word: `OK` where nothing is left to change.
+pub(crate) fn word(finding: &Finding) -> (&'static str, Tint) {
+    match (finding.limit, &finding.remedy) {
+        (Limit::Unknown, _) => ("UNKNOWN", Tint::Doubtful),
+        (Limit::Ceiling, None) | (Limit::AskedRate, _) => ("OK", Tint::Good),
+        _ => ("LIMIT", Tint::Bad),
+    }
 }
 
 fn lines(finding: &Finding) -> Vec<String> {

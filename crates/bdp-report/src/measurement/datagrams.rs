@@ -1,6 +1,7 @@
 //! What became of the datagrams of a direction, in lines.
 
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::method::SendMethod;
 use bdp_model::udp::{Distribution, UdpReport};
 use bdp_model::units::format_bps;
 
@@ -40,9 +41,9 @@ fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
         .asked_bps
         .map_or_else(|| "as fast as it went".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
     // A server of another protocol does not report how it sent them.
-    let by = match direction.send_method.as_str() {
-        "" => String::new(),
-        method => format!(", by {}", tame(method)),
+    let by = match &direction.send_method {
+        SendMethod::Unknown => String::new(),
+        method => format!(", by {}", tame(&method.to_string())),
     };
     format!("{} datagrams of {} B sent, {} ({asked}){by}", udp.sent, udp.datagram_bytes, rate(udp.sent_bps))
 }

@@ -1,23 +1,27 @@
 //! The JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
 
 use bdp_model::comparison::Interval;
+use bdp_model::expectation::Judgement;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Measurement, Way};
 use serde_json::{Map, Value, json as value};
 
 use super::ways;
+use crate::json::measurement_json;
 
-/// Version of the shape of several runs.
+/// Version of the shape of the document.
 pub const MEASUREMENTS_SCHEMA: &str = "bdp.measurements/1";
 
-/// `{"schema", "bdp", "run", "runs", "summary"}`: every measurement, complete, and over those that did not fail the
-/// medians of each direction. `run` is their name in the store. A number that is not finite becomes null.
-pub fn measurements_json(measurements: &[Measurement], run: Option<&str>) -> Value {
+/// `{"schema", "bdp", "run", "runs", "summary", "expectations"}`: every measurement, complete, over those that did not fail
+/// the medians of each direction, and what became of what was expected. `run` is their name in the store. A number that is
+/// not finite becomes null.
+pub fn measurements_json(measurements: &[Measurement], run: Option<&str>, judged: &[Judgement]) -> Value {
     value!({
         "schema": MEASUREMENTS_SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": run,
-        "runs": measurements,
+        "runs": measurements.iter().map(measurement_json).collect::<Vec<_>>(),
+        "expectations": judged,
         "summary": {
             "n": measurements.iter().filter(|m| m.error.is_none()).count(),
             "n_failed": measurements.iter().filter(|m| m.error.is_some()).count(),

@@ -1,7 +1,7 @@
 //! Measurements between two machines: as text for a terminal, and as JSON.
 
 mod command;
-mod conclusion;
+pub(crate) mod conclusion;
 mod datagrams;
 mod heading;
 mod interval_lines;
@@ -10,6 +10,7 @@ mod json;
 pub(crate) mod latency;
 mod pacing;
 mod printed;
+mod prometheus;
 mod search;
 mod streams;
 mod text;
@@ -18,9 +19,10 @@ pub use command::quote;
 pub(crate) use command::{against, in_store};
 pub(crate) use datagrams::loss;
 pub use interval_lines::IntervalLines;
-pub use iperf3::{Intervals, Part, Piece, SenderReading, iperf3_error, iperf3_json};
+pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_error, iperf3_json};
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
 pub(crate) use pacing::words as pacing_words;
+pub use prometheus::prometheus;
 pub(crate) use search::conclusion as search_conclusion;
 pub use text::measurements_text;
 

@@ -1,5 +1,6 @@
 //! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
 
+use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
@@ -7,7 +8,7 @@ use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
-use super::command::{against, in_store};
+use super::command::{against, in_store, several};
 use super::conclusion::conclusions;
 use super::datagrams::{datagrams, loss};
 use super::heading::{far_name, heading};
@@ -15,6 +16,7 @@ use super::latency::latency;
 use super::printed::printed;
 use super::streams::streams;
 use super::{arrow, ways};
+use crate::caveat;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, percent, size, three_digits};
 use crate::style::{Style, Tint};
@@ -223,11 +225,14 @@ fn window(w: &WindowReport) -> String {
     let mut text = format!(
         "asked {asked}, socket buffer {} ({}), on the wire {}{most}",
         known(w.socket_buffer_bytes),
-        tame(&w.method),
+        w.method,
         known(w.on_the_wire_bytes)
     );
     if w.reached == Some(false) {
-        let why = w.note.as_deref().map_or_else(|| "no reason recorded".to_owned(), tame);
+        let why = w
+            .note
+            .as_ref()
+            .map_or_else(|| "no reason recorded".to_owned(), |note| tame(&caveat::window_shortfall(note)));
         text.push_str(&format!("; NOT REACHED: {why}"));
     }
     text
@@ -295,19 +300,14 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
 /// Caveats and failures, each once.
 fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
-    let mut said: Vec<&str> = Vec::new();
+    // Why the window of a single run was not reached stands beside the window.
+    let is_shown =
+        |caveat: &&Caveat| measurements.len() == 1 && matches!(caveat, Caveat::WindowNotReached { .. });
+    let all = measurements.iter().flat_map(|m| &m.caveats);
+    for caveat in caveat::distinct(all.filter(|caveat| !is_shown(caveat))) {
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&caveat::text(caveat)), style));
+    }
     for m in measurements {
-        // Why a window was not reached stands beside the window.
-        let shown = |caveat: &str| {
-            let missed = m.directions.iter().filter(|d| d.window.reached == Some(false));
-            missed.filter_map(|d| d.window.note.as_deref()).any(|note| caveat.ends_with(note))
-        };
-        for caveat in m.caveats.iter().filter(|caveat| measurements.len() > 1 || !shown(caveat)) {
-            if !said.contains(&caveat.as_str()) {
-                said.push(caveat);
-                text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(caveat), style));
-            }
-        }
         if let Some(error) = &m.error {
             text.push_str(&wrap(
                 "FAILED   ",
@@ -316,20 +316,26 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
                 style,
             ));
         }
-        for d in m.directions.iter().filter(|d| d.ended != "duration" && d.ended != "bytes") {
-            let line = format!("{} ended early ({})", arrow(d.direction, style), tame(&d.ended));
+        let is_noted = |d: &DirectionResult| {
+            let is_it = |caveat: &Caveat| matches!(caveat, Caveat::EndedEarly { direction, .. } if *direction == d.direction);
+            m.caveats.iter().any(is_it)
+        };
+        for d in m.directions.iter().filter(|d| !d.ended.is_complete() && !is_noted(d)) {
+            let line = format!("{} ended early ({})", arrow(d.direction, style), tame(d.ended.name()));
             text.push_str(&wrap("NOTE     ", Tint::Doubtful, &line, style));
         }
     }
     text
 }
 
-/// Commands to go on with.
+/// Commands to go on with, each on a line of its own that a shell takes as it stands.
 fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
     let mut commands = vec![in_store(&format!("bdp report {run}"), store), against(m, run, store)];
     if runs == 1 {
-        commands.push("--runs 6".to_owned());
+        commands.push(several(m, 6, store));
     }
-    wrap("next     ", Tint::Faint, &commands.join(" | "), style)
+    let lead = style.paint(Tint::Faint, "next     ");
+    let lines = commands.iter().enumerate();
+    lines.map(|(i, command)| format!("{}{command}\n", if i == 0 { &lead } else { "         " })).collect()
 }

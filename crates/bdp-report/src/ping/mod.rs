@@ -6,6 +6,7 @@ mod histogram;
 use bdp_model::ping::{Distribution, Fate, Ping, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 
+use crate::caveat;
 use crate::grid::{Align, Cell, Column, render, tame, wrap};
 use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};
@@ -30,7 +31,7 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
     }
     text.push_str(&wrap("method   ", Tint::Faint, &ping.method, style));
     for caveat in &ping.caveats {
-        text.push_str(&wrap("NOTE     ", Tint::Doubtful, caveat, style));
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &caveat::text(caveat), style));
     }
     if !ping.histogram.is_empty() {
         text.push('\n');
@@ -153,6 +154,7 @@ fn tally(tally: &Tally) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::caveat::Caveat;
     use bdp_model::histogram::Histogram;
     use bdp_model::ping::{Bucket, PING_SCHEMA};
 
@@ -194,7 +196,7 @@ mod tests {
             lateness_ns: None,
             shares: None,
             histogram: Bucket::of(&histogram),
-            caveats: vec!["one thing to know".to_owned()],
+            caveats: vec![Caveat::Text("one thing to know".to_owned())],
             samples: vec![
                 Sample { number: 0, due_ns: 0, sent_ns: 700, outcome: Fate::Answered(24_000_000) },
                 Sample { number: 1, due_ns: 200_000_000, sent_ns: 200_000_100, outcome: Fate::Lost },

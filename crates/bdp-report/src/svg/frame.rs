@@ -1,9 +1,14 @@
-//! What surrounds a plot: hairlines, their labels inside the plot, values along the bottom, lines with a name.
+//! What surrounds a plot: hairlines, values beside and below it, level lines. No text stands where data may be: names of lines are
+//! for the figure's key.
 
 use super::{Anchor, Axis, Drawing};
 
 /// Left and right edge of a plot.
 pub(crate) const MARGIN: f64 = 2.0;
+/// Left edge of a plot with values beside it; they have room in the larger type of a narrow page, too.
+pub(crate) const GUTTER: f64 = 78.0;
+/// From a value to the plot.
+const GAP: f64 = 8.0;
 
 /// A plot's two axes.
 #[derive(Debug, Clone, Copy)]
@@ -12,31 +17,25 @@ pub(crate) struct Frame {
     pub y: Axis,
 }
 
-/// A horizontal line with its name.
-pub(crate) struct Label {
-    pub value: f64,
-    pub text: String,
-    pub class: &'static str,
-}
-
 impl Frame {
     /// Where a pair of values lies.
     pub fn at(&self, x: f64, y: f64) -> [f64; 2] {
         [self.x.at(x), self.y.at(y)]
     }
 
-    /// Hairlines at `ticks` with labels above them; the topmost alone says the unit.
+    /// Hairlines at `ticks` with their values at the left, and the unit of all below them.
     pub fn rules(&self, drawing: &mut Drawing, ticks: &[f64], unit: &str, format: impl Fn(f64) -> String) {
-        for (i, &tick) in ticks.iter().enumerate() {
+        let edge = self.x.start - GAP;
+        for &tick in ticks {
             let y = self.y.at(tick);
             let base = (y - self.y.start).abs() < 0.5;
             drawing.line([self.x.start, y], [self.x.end, y], if base { "axis" } else { "grid" });
-            let last = i + 1 == ticks.len();
-            let text =
-                if last && !unit.is_empty() { format!("{} {unit}", format(tick)) } else { format(tick) };
             if !base || tick != 0.0 {
-                drawing.text([self.x.start, y - 3.0], Anchor::Start, "tick", &text);
+                drawing.text([edge, y + 4.0], Anchor::End, "tick", &format(tick));
             }
+        }
+        if !unit.is_empty() {
+            drawing.text([edge, self.y.start + 16.0], Anchor::End, "tick", unit);
         }
     }
 
@@ -56,17 +55,11 @@ impl Frame {
         }
     }
 
-    /// Horizontal lines with their names at the right end, moved apart where they would touch.
-    pub fn levels(&self, drawing: &mut Drawing, mut labels: Vec<Label>) {
-        labels.retain(|l| self.y.holds(l.value));
-        labels.sort_by(|a, b| b.value.total_cmp(&a.value));
-        let mut least = self.y.end.min(self.y.start) + 9.0;
-        for label in labels {
-            let y = self.y.at(label.value);
-            drawing.line([self.x.start, y], [self.x.end, y], label.class);
-            let baseline = (y - 3.0).max(least);
-            drawing.text([self.x.end, baseline], Anchor::End, "name", &label.text);
-            least = baseline + 13.0;
+    /// A level line, where the plot has room for its value.
+    pub fn level(&self, drawing: &mut Drawing, value: f64, class: &str) {
+        if self.y.holds(value) {
+            let y = self.y.at(value);
+            drawing.line([self.x.start, y], [self.x.end, y], class);
         }
     }
 }

@@ -4,7 +4,7 @@ mod axis;
 mod frame;
 
 pub(crate) use axis::{Axis, ticks_of_bytes};
-pub(crate) use frame::{Frame, Label, MARGIN};
+pub(crate) use frame::{Frame, GUTTER, MARGIN};
 
 use crate::markup::Markup;
 

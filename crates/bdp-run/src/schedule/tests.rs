@@ -1,5 +1,5 @@
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
 
 use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};
@@ -7,7 +7,7 @@ use bdp_model::record::Environment;
 use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WHOLE_PACKETS, WindowMethod};
 use bdp_model::units::{ByteCount, Rate};
 
-use bdp_store::{Error as StoreError, NewRun, RunInfo, StoredMeasurement};
+use bdp_store::{Error as StoreError, NewRun, Page, RunInfo, StoredMeasurement, StoredRecord};
 
 use super::*;
 use crate::conduct::blank;
@@ -93,7 +93,7 @@ fn a_block_is_over_before_the_next_begins() {
         now: Duration::ZERO,
         fates: Box::new(|_, _| Valid),
         running: Vec::new(),
-        log: Rc::clone(&log),
+        log: Arc::clone(&log),
     };
     let schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
     schedule.work_off(&mut stage, None, &mut |_| {}).1.unwrap();
@@ -105,7 +105,7 @@ fn a_block_is_over_before_the_next_begins() {
         "begin #2.1 at 6",
         "begin #2.1 at 6",
     ];
-    assert_eq!(*log.borrow(), expected);
+    assert_eq!(*log.lock().unwrap(), expected);
 }
 
 #[test]
@@ -127,7 +127,7 @@ enum Fate {
 use Fate::{Failed, Invalid, NoLab, Valid};
 
 /// What happened, in order: `begin #1.1 at 0`, `keep #1.1 settled`.
-type Log = Rc<RefCell<Vec<String>>>;
+type Log = Arc<Mutex<Vec<String>>>;
 
 /// A stage where every attempt takes two seconds of a clock that runs only while somebody waits.
 struct Script {
@@ -145,7 +145,7 @@ impl Stage for Script {
     fn begin(&mut self, ticket: u64, turn: &Turn) {
         let alone = if turn.demand == Demand::Alone { " alone" } else { "" };
         let (case, attempt, at) = (turn.case.repetition, turn.attempt, self.now.as_secs_f64());
-        self.log.borrow_mut().push(format!("begin #{case}.{attempt} at {at}{alone}"));
+        self.log.lock().unwrap().push(format!("begin #{case}.{attempt} at {at}{alone}"));
         self.running.push((self.now + Duration::from_secs(2), ticket, turn.clone()));
     }
 
@@ -189,7 +189,7 @@ impl Store for Ledger {
         self.room -= 1;
         let case = key.rsplit('#').next().unwrap_or_default();
         let settled = if settled { " settled" } else { "" };
-        self.log.borrow_mut().push(format!("keep #{case}.{}{settled}", record.attempt));
+        self.log.lock().unwrap().push(format!("keep #{case}.{}{settled}", record.attempt));
         Ok(())
     }
 
@@ -202,7 +202,19 @@ impl Store for Ledger {
     fn finish_run(&mut self, _: &str, _: u64) -> bdp_store::Result<()> {
         unreachable!()
     }
-    fn runs(&self) -> bdp_store::Result<Vec<RunInfo>> {
+    fn remove_run(&mut self, _: &str) -> bdp_store::Result<()> {
+        unreachable!()
+    }
+    fn atomically(
+        &mut self,
+        _: &mut dyn FnMut(&mut dyn Store) -> bdp_store::Result<bool>,
+    ) -> bdp_store::Result<()> {
+        unreachable!()
+    }
+    fn runs(&self, _: &Page) -> bdp_store::Result<Vec<RunInfo>> {
+        unreachable!()
+    }
+    fn count_runs(&self) -> bdp_store::Result<u64> {
         unreachable!()
     }
     fn run(&self, _: &str) -> bdp_store::Result<RunInfo> {
@@ -211,13 +223,21 @@ impl Store for Ledger {
     fn scenario_text(&self, _: &str) -> bdp_store::Result<String> {
         unreachable!()
     }
-    fn records(&self, _: &str) -> bdp_store::Result<Vec<(String, Record)>> {
+    fn each_record(
+        &self,
+        _: &str,
+        _: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+    ) -> bdp_store::Result<()> {
         unreachable!()
     }
     fn append_measurement(&mut self, _: &str, _: &StoredMeasurement) -> bdp_store::Result<()> {
         unreachable!()
     }
-    fn measurements(&self, _: &str) -> bdp_store::Result<Vec<StoredMeasurement>> {
+    fn each_measurement(
+        &self,
+        _: &str,
+        _: &mut dyn FnMut(StoredMeasurement) -> ControlFlow<()>,
+    ) -> bdp_store::Result<()> {
         unreachable!()
     }
     fn settled_keys(&self, _: &str) -> bdp_store::Result<HashSet<String>> {
@@ -249,13 +269,17 @@ impl Trial {
             .map(|repetition| CaseSpec { repetition, ..case(Nanos::millis(100), Rate::mbps(2), None) })
             .collect();
         let log = Log::default();
-        let mut stage =
-            Script { now: Duration::ZERO, fates: Box::new(fates), running: Vec::new(), log: Rc::clone(&log) };
-        let mut ledger = Ledger { room: self.room, log: Rc::clone(&log) };
+        let mut stage = Script {
+            now: Duration::ZERO,
+            fates: Box::new(fates),
+            running: Vec::new(),
+            log: Arc::clone(&log),
+        };
+        let mut ledger = Ledger { room: self.room, log: Arc::clone(&log) };
         let mut keep = Keep { store: &mut ledger, run: "a1b2".to_owned() };
         let schedule = Schedule::new(&cases, &HashSet::new(), &self.options);
         let (records, outcome) = schedule.work_off(&mut stage, Some(&mut keep), &mut |_| {});
-        let log = log.borrow().clone();
+        let log = log.lock().unwrap().clone();
         (log, records, outcome)
     }
 }

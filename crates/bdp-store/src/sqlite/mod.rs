@@ -4,6 +4,7 @@ mod open;
 mod place;
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use bdp_model::measurement::Measurement;
@@ -11,7 +12,10 @@ use bdp_model::record::Record;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, ffi, params};
 
 use crate::encoding::{self, DecodeError, Entry};
-use crate::{Error, NewRun, Result, RunInfo, RunKind, Store, StoredMeasurement};
+use crate::{Error, NewRun, Page, Result, RunInfo, RunKind, Store, StoredMeasurement, StoredRecord};
+
+/// Runs that an error names.
+const NAMED: usize = 5;
 
 /// Runs and records in one SQLite file, which several processes may use at once.
 #[derive(Debug)]
@@ -34,9 +38,11 @@ impl SqliteStore {
         open::for_reading(path.as_ref())
     }
 
-    /// `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` where that isn't set or isn't absolute.
+    /// `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` where that isn't set or isn't absolute; without
+    /// `HOME` in `$XDG_STATE_HOME`.
     pub fn default_path() -> Result<PathBuf> {
-        place::from_environment(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
+        let variable = |name| std::env::var_os(name);
+        place::from_environment(variable("XDG_DATA_HOME"), variable("HOME"), variable("XDG_STATE_HOME"))
     }
 
     /// The file.
@@ -54,19 +60,25 @@ impl SqliteStore {
     }
 
     fn unknown(&self, given: &str) -> Error {
-        const SHOWN: usize = 5;
         let newest = self
             .db
             .prepare_cached("SELECT id FROM run ORDER BY started_unix_ms DESC, seq DESC LIMIT ?1")
-            .and_then(|mut s| s.query_map([SHOWN as i64], |row| row.get(0))?.collect());
+            .and_then(|mut s| s.query_map([NAMED as i64], |row| row.get(0))?.collect());
         match newest {
             Ok(candidates) => Error::UnknownRun { given: given.to_owned(), candidates },
             Err(e) => self.failing_to("read")(e),
         }
     }
 
-    /// Runs that match `condition`, newest first.
-    fn select(&self, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<RunInfo>> {
+    /// Runs that match `condition`, newest first, up to `limit` of them.
+    fn select(
+        &self,
+        condition: &str,
+        values: &[&dyn rusqlite::ToSql],
+        limit: Option<usize>,
+    ) -> Result<Vec<RunInfo>> {
+        // SQLite takes a negative limit for none. Cases are counted of the runs that are wanted alone.
+        let limit = limit.and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
         let sql = format!(
             "SELECT id, scenario, started_unix_ms, finished_unix_ms, planned,
                     (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq)
@@ -74,7 +86,8 @@ impl SqliteStore {
                     (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq AND valid)
                         + (SELECT count(DISTINCT case_key) FROM measurement WHERE run = run.seq AND valid),
                     plan_digest, command, bdp, kind, label
-             FROM run WHERE {condition} ORDER BY started_unix_ms DESC, seq DESC"
+             FROM (SELECT * FROM run WHERE {condition} ORDER BY started_unix_ms DESC, seq DESC LIMIT {limit}) AS run
+             ORDER BY started_unix_ms DESC, seq DESC"
         );
         self.db
             .prepare_cached(&sql)
@@ -82,24 +95,23 @@ impl SqliteStore {
             .map_err(self.failing_to("read"))
     }
 
-    /// What a statement finds of the entries of a run: case key, schema, JSON, checksum, parameters.
-    fn entries(&self, run: &str, statement: &str) -> Result<Vec<StoredEntry>> {
+    /// Gives what a statement finds of the entries of a run to `each`: case key, schema, JSON, checksum, and a column more.
+    fn each_entry(
+        &self,
+        run: &str,
+        statement: &str,
+        each: &mut dyn FnMut(StoredEntry, &Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let row = self.row_of(run)?;
-        self.db
-            .prepare_cached(statement)
-            .and_then(|mut s| {
-                s.query_map([row], |row| {
-                    Ok(StoredEntry {
-                        case_key: row.get(0)?,
-                        schema: row.get(1)?,
-                        json: row.get(2)?,
-                        checksum: row.get(3)?,
-                        params: row.get(4)?,
-                    })
-                })?
-                .collect()
-            })
-            .map_err(self.failing_to("read"))
+        let mut statement = self.db.prepare_cached(statement).map_err(self.failing_to("read"))?;
+        let mut rows = statement.query([row]).map_err(self.failing_to("read"))?;
+        while let Some(row) = rows.next().map_err(self.failing_to("read"))? {
+            let entry = StoredEntry::of_row(row).map_err(self.failing_to("read"))?;
+            if each(entry, row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Makes this crate's error of one of SQLite's.
@@ -183,8 +195,45 @@ impl Store for SqliteStore {
         if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
     }
 
-    fn runs(&self) -> Result<Vec<RunInfo>> {
-        self.select("TRUE", &[])
+    fn remove_run(&mut self, run: &str) -> Result<()> {
+        let row = self.row_of(run)?;
+        let remove = "DELETE FROM record WHERE run = ?1; DELETE FROM measurement WHERE run = ?1; DELETE FROM run WHERE seq = ?1";
+        let removed = self.db.unchecked_transaction().and_then(|transaction| {
+            for statement in remove.split(';') {
+                transaction.execute(statement, [row])?;
+            }
+            transaction.commit()
+        });
+        removed.map_err(self.failing_to("write"))
+    }
+
+    fn atomically(&mut self, work: &mut dyn FnMut(&mut dyn Store) -> Result<bool>) -> Result<()> {
+        self.db.execute_batch("BEGIN IMMEDIATE").map_err(self.failing_to("write"))?;
+        let done = work(self).and_then(|commit| {
+            let end = if commit { "COMMIT" } else { "ROLLBACK" };
+            self.db.execute_batch(end).map_err(self.failing_to("write"))
+        });
+        if done.is_err() && !self.db.is_autocommit() {
+            // The first error is the one to report.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
+    fn runs(&self, page: &Page) -> Result<Vec<RunInfo>> {
+        let Some(after) = &page.after else { return self.select("TRUE", &[], page.limit) };
+        let row = self.row_of(after)?;
+        let condition =
+            "(started_unix_ms, seq) < (SELECT started_unix_ms, seq FROM run AS last WHERE last.seq = ?1)";
+        self.select(condition, &[&row], page.limit)
+    }
+
+    fn count_runs(&self) -> Result<u64> {
+        let count: i64 = self
+            .db
+            .query_row("SELECT count(*) FROM run", [], |row| row.get(0))
+            .map_err(self.failing_to("read"))?;
+        Ok(count.unsigned_abs())
     }
 
     fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo> {
@@ -193,14 +242,17 @@ impl Store for SqliteStore {
             return Err(self.unknown(id_label_or_prefix));
         }
         // A whole id is meant even where a longer one begins with it, and a label even where an id does.
-        let conditions: [(&str, &str); 3] =
-            [("id = ?1", &id), ("label = ?1", id_label_or_prefix), ("substr(id, 1, length(?1)) = ?1", &id)];
-        for (condition, value) in conditions {
-            let mut found = self.select(condition, &[&value])?;
-            match found.len() {
-                0 => {}
-                1 => return Ok(found.swap_remove(0)),
-                _ => {
+        let conditions: [(&str, &str, usize); 3] = [
+            ("id = ?1", &id, 1),
+            ("label = ?1", id_label_or_prefix, 1),
+            ("substr(id, 1, length(?1)) = ?1", &id, NAMED),
+        ];
+        for (condition, value, limit) in conditions {
+            let found = self.select(condition, &[&value], Some(limit))?;
+            match <[RunInfo; 1]>::try_from(found) {
+                Ok([only]) => return Ok(only),
+                Err(found) if found.is_empty() => {}
+                Err(found) => {
                     return Err(Error::AmbiguousRun {
                         given: id_label_or_prefix.to_owned(),
                         candidates: found.into_iter().map(|run| run.id).collect(),
@@ -218,29 +270,30 @@ impl Store for SqliteStore {
             .map_err(self.failing_to("read"))
     }
 
-    fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {
-        let rows = self.entries(
-            run,
-            "SELECT case_key, schema, json, checksum, '' FROM record WHERE run = ?1 ORDER BY seq",
-        )?;
-        rows.into_iter()
-            .map(|stored| Ok((stored.case_key.clone(), stored.decode::<Record>(run, &self.path)?)))
-            .collect()
+    fn each_record(&self, run: &str, each: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>) -> Result<()> {
+        let statement =
+            "SELECT case_key, schema, json, checksum, settled FROM record WHERE run = ?1 ORDER BY seq";
+        self.each_entry(run, statement, &mut |stored, row| {
+            let record = stored.decode::<Record>(run, &self.path)?;
+            let settled = row.get(4).map_err(self.failing_to("read"))?;
+            Ok(each(StoredRecord { case_key: stored.case_key, settled, record }))
+        })
     }
 
-    fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>> {
-        let rows = self.entries(
-            run,
-            "SELECT case_key, schema, json, checksum, params FROM measurement WHERE run = ?1 ORDER BY seq",
-        )?;
-        rows.into_iter()
-            .map(|stored| {
-                let params = serde_json::from_str(&stored.params)
-                    .map_err(|e| stored.unreadable(run, &self.path, format!("its parameters: {e}")))?;
-                let measurement = stored.decode::<Measurement>(run, &self.path)?;
-                Ok(StoredMeasurement { case_key: stored.case_key, params, measurement })
-            })
-            .collect()
+    fn each_measurement(
+        &self,
+        run: &str,
+        each: &mut dyn FnMut(StoredMeasurement) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let statement =
+            "SELECT case_key, schema, json, checksum, params FROM measurement WHERE run = ?1 ORDER BY seq";
+        self.each_entry(run, statement, &mut |stored, row| {
+            let params: String = row.get(4).map_err(self.failing_to("read"))?;
+            let params = serde_json::from_str(&params)
+                .map_err(|e| stored.unreadable(run, &self.path, format!("its parameters: {e}")))?;
+            let measurement = stored.decode::<Measurement>(run, &self.path)?;
+            Ok(each(StoredMeasurement { case_key: stored.case_key, params, measurement }))
+        })
     }
 
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>> {
@@ -256,7 +309,7 @@ impl Store for SqliteStore {
 
     fn unfinished(&self, scenario: &str, plan_digest: &str) -> Result<Option<RunInfo>> {
         let condition = "finished_unix_ms IS NULL AND scenario = ?1 AND plan_digest = ?2";
-        Ok(self.select(condition, &[&scenario, &plan_digest])?.into_iter().next())
+        Ok(self.select(condition, &[&scenario, &plan_digest], Some(1))?.into_iter().next())
     }
 }
 
@@ -266,10 +319,13 @@ struct StoredEntry {
     schema: String,
     json: String,
     checksum: i64,
-    params: String,
 }
 
 impl StoredEntry {
+    fn of_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { case_key: row.get(0)?, schema: row.get(1)?, json: row.get(2)?, checksum: row.get(3)? })
+    }
+
     fn decode<T: Entry>(&self, run: &str, path: &Path) -> Result<T> {
         encoding::decode(&self.json, self.checksum, &self.schema).map_err(|error| match error {
             DecodeError::Newer(schema) => Error::NewerRecord {
@@ -292,21 +348,36 @@ impl StoredEntry {
     }
 }
 
-/// Enters a run under an id that is free: four digits, more once most of those are taken.
+/// Enters a run in a transaction of its own, where there is none yet.
 fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
-    const TRIES_PER_LENGTH: u32 = 8;
+    if !db.is_autocommit() {
+        return insert_run(db, new);
+    }
     let entry = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let id = insert_run(&entry, new)?;
+    entry.commit()?;
+    Ok(id)
+}
+
+/// Enters a run under an id that is free: its own, or else four digits, more once most of those are taken.
+fn insert_run(db: &Connection, new: &NewRun) -> rusqlite::Result<String> {
+    const TRIES_PER_LENGTH: u32 = 8;
+    let mut wanted = new.id.clone();
     let mut tries = 0;
     let id = loop {
-        let digits = 4 + tries / TRIES_PER_LENGTH;
-        let id: String =
-            entry.query_row("SELECT substr(lower(hex(randomblob(?1))), 1, ?1)", [digits], |r| r.get(0))?;
-        if !entry.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?.exists([&id])? {
+        let id = match wanted.take() {
+            Some(id) => id,
+            None => {
+                let digits = 4 + tries / TRIES_PER_LENGTH;
+                tries += 1;
+                db.query_row("SELECT substr(lower(hex(randomblob(?1))), 1, ?1)", [digits], |r| r.get(0))?
+            }
+        };
+        if !db.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?.exists([&id])? {
             break id;
         }
-        tries += 1;
     };
-    entry.execute(
+    db.execute(
         "INSERT INTO run
              (id, scenario, scenario_text, plan_digest, planned, command, bdp, started_unix_ms, kind, label)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -323,7 +394,6 @@ fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
             new.label
         ],
     )?;
-    entry.commit()?;
     Ok(id)
 }
 

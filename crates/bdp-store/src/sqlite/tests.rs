@@ -115,6 +115,6 @@ fn a_value_that_no_run_has_is_damage() {
     let (_folder, mut store) = store();
     store.begin_run(&new_run()).unwrap();
     store.db.execute("UPDATE run SET planned = -1", []).unwrap();
-    let refused = store.runs().unwrap_err();
+    let refused = store.runs(&Page::default()).unwrap_err();
     assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
 }

@@ -1,9 +1,10 @@
 //! What every store must do. A kind of store joins by a module with its own factory at the end.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::thread;
 
-use bdp_store::{Error, NewRun, RunInfo, RunKind, Store};
+use bdp_store::{Error, NewRun, Page, RunInfo, RunKind, Store};
 
 use crate::samples::{attempt, measured, record, run};
 
@@ -14,6 +15,11 @@ pub trait Factory: Sync {
     fn new() -> Self;
     /// Opens it, each time with a connection of its own.
     fn open(&self) -> Self::Store;
+}
+
+/// Every run, newest first.
+fn all(store: &dyn Store) -> Vec<RunInfo> {
+    store.runs(&Page::default()).unwrap()
 }
 
 fn what_is_entered_is_read_back<F: Factory>() {
@@ -37,7 +43,7 @@ fn what_is_entered_is_read_back<F: Factory>() {
         bdp: new.bdp,
     };
     assert_eq!(store.run(&id).unwrap(), expected);
-    assert_eq!(store.runs().unwrap(), [expected]);
+    assert_eq!(all(&store), [expected]);
     assert_eq!(store.scenario_text(&id).unwrap(), new.scenario_text);
 
     store.finish_run(&id, 1_767_225_660_000).unwrap();
@@ -91,8 +97,170 @@ fn runs_are_listed_newest_first<F: Factory>() {
     let mut store = F::new().open();
     let mut begin = |at| store.begin_run(&run("a", "d", at)).unwrap();
     let (second, first, third, same) = (begin(20), begin(10), begin(30), begin(30));
-    let order: Vec<String> = store.runs().unwrap().into_iter().map(|run| run.id).collect();
+    let order: Vec<String> = all(&store).into_iter().map(|run| run.id).collect();
     assert_eq!(order, [same, third, second, first]);
+}
+
+fn runs_come_in_pages<F: Factory>() {
+    let mut store = F::new().open();
+    assert_eq!((store.count_runs().unwrap(), store.runs(&Page::first(3)).unwrap()), (0, vec![]));
+    // Of some the start is the same.
+    for at in [5, 1, 3, 3, 3, 9, 1] {
+        let id = store.begin_run(&run("a", "d", at)).unwrap();
+        store.append(&id, "#1", &record(), true).unwrap();
+    }
+    let whole = all(&store);
+    assert_eq!((store.count_runs().unwrap(), whole.len()), (7, 7));
+    for limit in [1, 2, 3, 7, 8] {
+        let (mut page, mut gathered) = (Page::first(limit), Vec::new());
+        loop {
+            let runs = store.runs(&page).unwrap();
+            let Some(last) = runs.last() else { break };
+            assert!(runs.len() <= limit);
+            page.after = Some(last.id.clone());
+            gathered.extend(runs);
+        }
+        assert_eq!(gathered, whole, "pages of {limit}");
+    }
+    let rest = Page { after: Some(whole[4].id.clone()), limit: None };
+    assert_eq!(store.runs(&rest).unwrap(), whole[5..]);
+    let after_nothing = Page { after: Some("zzzz".into()), limit: None };
+    assert!(matches!(store.runs(&after_nothing), Err(Error::UnknownRun { .. })));
+}
+
+fn a_reader_may_break_off<F: Factory>() {
+    let mut store = F::new().open();
+    let id = store.begin_run(&run("a", "d", 1)).unwrap();
+    let mut later = measured("#3");
+    later.measurement.schema = "bdp.measurement/2".into();
+    for kept in [measured("#1"), measured("#2"), later] {
+        store.append(&id, &kept.case_key, &record(), kept.case_key != "#2").unwrap();
+        store.append_measurement(&id, &kept).unwrap();
+    }
+    let mut read = Vec::new();
+    store
+        .each_record(&id, &mut |kept| {
+            read.push((kept.case_key, kept.settled));
+            if read.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    assert_eq!(read, [("#1".to_owned(), true), ("#2".to_owned(), false)]);
+    // What can't be read is no hindrance before its turn.
+    let mut keys = Vec::new();
+    let refused = store.each_measurement(&id, &mut |kept| {
+        keys.push(kept.case_key);
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(refused, Err(Error::NewerRecord { .. })));
+    assert_eq!(keys, ["#1", "#2"]);
+}
+
+fn a_removed_run_takes_along_what_it_holds<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    let (gone, stays) =
+        (store.begin_run(&run("a", "d", 1)).unwrap(), store.begin_run(&run("b", "d", 2)).unwrap());
+    for id in [&gone, &stays] {
+        store.append(id, "#1", &record(), true).unwrap();
+        store.append_measurement(id, &measured("#1")).unwrap();
+    }
+    store.remove_run(&gone).unwrap();
+    assert!(matches!(store.remove_run(&gone), Err(Error::UnknownRun { .. })));
+    let again = place.open();
+    assert_eq!(again.count_runs().unwrap(), 1);
+    assert!(matches!(again.records(&gone), Err(Error::UnknownRun { .. })));
+    assert_eq!((again.records(&stays).unwrap().len(), again.measurements(&stays).unwrap().len()), (1, 1));
+    // A run that takes the number of the removed one inherits nothing.
+    let next = store.begin_run(&NewRun { id: Some(gone.clone()), ..run("c", "d", 3) }).unwrap();
+    assert_eq!(next, gone);
+    assert_eq!((store.records(&next).unwrap().len(), store.measurements(&next).unwrap().len()), (0, 0));
+}
+
+fn what_belongs_together_is_kept_together<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    let work = |store: &mut dyn Store| {
+        let id = store.begin_run(&run("a", "d", 1))?;
+        store.append(&id, "#1", &record(), true)?;
+        Ok(id)
+    };
+    store.atomically(&mut |store| work(store).map(|_| false)).unwrap();
+    let mut id = String::new();
+    let failed = store.atomically(&mut |store| {
+        id = work(store)?;
+        store.finish_run("zzzz", 1).map(|()| true)
+    });
+    assert!(matches!(failed, Err(Error::UnknownRun { .. })));
+    assert_eq!(place.open().count_runs().unwrap(), 0);
+    // And the store goes on.
+    store.atomically(&mut |store| work(store).map(|_| true)).unwrap();
+    assert_eq!(all(&place.open())[0].recorded, 1);
+}
+
+fn a_wanted_id_is_given_where_it_is_free<F: Factory>() {
+    let mut store = F::new().open();
+    let wanted = NewRun { id: Some("0123abcd".into()), ..run("a", "d", 1) };
+    assert_eq!(store.begin_run(&wanted).unwrap(), "0123abcd");
+    let other = store.begin_run(&wanted).unwrap();
+    assert!(other != "0123abcd" && other.len() >= 4, "{other}");
+}
+
+fn exported_runs_are_imported_as_they_were<F: Factory>() {
+    let (from, to) = (F::new(), F::new());
+    let mut store = from.open();
+    let lab = store.begin_run(&run("s1-window", "d1", 1)).unwrap();
+    store.append(&lab, "#1", &attempt(1, 1, false), false).unwrap();
+    store.append(&lab, "#1", &attempt(1, 2, true), true).unwrap();
+    store.finish_run(&lab, 5).unwrap();
+    let label = Some("before the change".to_owned());
+    let between = store.begin_run(&NewRun { kind: RunKind::Measure, label, ..run("ams1", "", 2) }).unwrap();
+    store.append_measurement(&between, &measured("#1")).unwrap();
+    let mut text = Vec::new();
+    for info in all(&store) {
+        bdp_store::export(&store, &info, "0.1.0", &mut text).unwrap();
+    }
+    let import = |store: &mut F::Store, text: &[u8]| bdp_store::import(store, text);
+
+    let mut other = to.open();
+    let imported = import(&mut other, &text).unwrap();
+    assert_eq!(imported.iter().map(|i| &i.id).collect::<Vec<_>>(), [&between, &lab]);
+    assert!(imported.iter().all(|i| i.id == i.given && !i.was_there));
+    assert_eq!(all(&other), all(&store));
+    for id in [&lab, &between] {
+        assert_eq!(other.records(id).unwrap(), store.records(id).unwrap());
+        assert_eq!(other.measurements(id).unwrap(), store.measurements(id).unwrap());
+        assert_eq!(other.scenario_text(id).unwrap(), store.scenario_text(id).unwrap());
+        assert_eq!(other.settled_keys(id).unwrap(), store.settled_keys(id).unwrap());
+    }
+    // Once more adds nothing; where the name is another run's, the run gets one of its own.
+    assert!(import(&mut other, &text).unwrap().iter().all(|i| i.was_there));
+    assert_eq!(all(&other), all(&store));
+    let mut third = F::new().open();
+    third.begin_run(&NewRun { id: Some(lab.clone()), ..run("another", "d", 9) }).unwrap();
+    let imported = import(&mut third, &text).unwrap();
+    assert!(imported[1].given == lab && imported[1].id != lab && !imported[1].was_there);
+    assert_eq!(third.records(&imported[1].id).unwrap(), store.records(&lab).unwrap());
+
+    // Cut short or changed it is refused, and nothing of it is there.
+    let lines: Vec<&[u8]> = text.split_inclusive(|&b| b == b'\n').collect();
+    let without_last = text.len() - lines[lines.len() - 1].len();
+    let without_third: Vec<u8> = [&lines[..2], &lines[3..]].concat().concat();
+    let newer = String::from_utf8(text.clone()).unwrap().replace("bdp.export/1", "bdp.export/2");
+    let nobodys = String::from_utf8(text.clone()).unwrap().replace("\"kind\":\"lab\"", "\"kind\":\"web\"");
+    for damaged in [
+        &text[..without_last],
+        &text[..text.len() / 2],
+        &without_third,
+        newer.as_bytes(),
+        nobodys.as_bytes(),
+        b"",
+        b"{}",
+    ] {
+        let mut empty = F::new().open();
+        let refused = import(&mut empty, damaged).unwrap_err();
+        assert!(matches!(refused, Error::NotAnExport { .. }), "{refused}");
+        assert_eq!(empty.count_runs().unwrap(), 0);
+    }
 }
 
 fn a_prefix_names_a_run<F: Factory>() {
@@ -226,12 +394,9 @@ fn a_label_names_a_run<F: Factory>() {
     let mut store = F::new().open();
     let mut labelled =
         |label: &str| store.begin_run(&NewRun { label: Some(label.into()), ..run("a", "d", 1) }).unwrap();
-    let (main, twice, thrice) = (labelled("Main"), labelled("tuned"), labelled("tuned"));
+    let (main, _, thrice) = (labelled("Main"), labelled("tuned"), labelled("tuned"));
     assert_eq!(store.run("Main").unwrap().id, main);
-    match store.run("tuned").unwrap_err() {
-        Error::AmbiguousRun { candidates, .. } => assert_eq!(candidates, [thrice, twice]),
-        other => panic!("{other}"),
-    }
+    assert_eq!(store.run("tuned").unwrap().id, thrice, "the newest");
     // A label is not begun, and its case is its own.
     for wrong in ["Mai", "main"] {
         assert!(matches!(store.run(wrong), Err(Error::UnknownRun { .. })), "{wrong}");
@@ -282,7 +447,7 @@ fn several_may_make_the_same_store<F: Factory>() {
             };
             [begin(1), begin(2), begin(3), begin(4)].map(|b| b.join().unwrap()).into()
         });
-        let kept: HashSet<String> = place.open().runs().unwrap().into_iter().map(|run| run.id).collect();
+        let kept: HashSet<String> = all(&place.open()).into_iter().map(|run| run.id).collect();
         assert_eq!((kept.len(), &kept), (4, &begun));
     }
 }
@@ -320,6 +485,12 @@ mod sqlite {
         records_keep_their_order_and_their_run
         cases_are_counted_not_attempts
         runs_are_listed_newest_first
+        runs_come_in_pages
+        a_reader_may_break_off
+        a_removed_run_takes_along_what_it_holds
+        what_belongs_together_is_kept_together
+        a_wanted_id_is_given_where_it_is_free
+        exported_runs_are_imported_as_they_were
         a_prefix_names_a_run
         an_unknown_run_is_refused_with_those_there_are
         the_newest_unfinished_run_of_a_plan_is_found

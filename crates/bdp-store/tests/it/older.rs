@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bdp_store::{NewRun, RunKind, SqliteStore, Store};
+use bdp_store::{NewRun, Page, RunKind, SqliteStore, Store};
 use tempfile::TempDir;
 
 use crate::samples::{measured, record, run};
@@ -86,9 +86,9 @@ fn reading_changes_nothing() {
 #[test]
 fn writing_brings_it_up_to_date_and_loses_nothing() {
     let (_folder, path, id) = version_1();
-    let before = SqliteStore::open_to_read(&path).unwrap().runs().unwrap();
+    let before = SqliteStore::open_to_read(&path).unwrap().runs(&Page::default()).unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
-    assert_eq!(store.runs().unwrap(), before);
+    assert_eq!(store.runs(&Page::default()).unwrap(), before);
     assert_eq!(store.records(&id).unwrap().len(), 2);
     let new = NewRun { kind: RunKind::Measure, label: Some("new".into()), ..run("ams1", "", 2) };
     let measure = store.begin_run(&new).unwrap();

@@ -196,7 +196,7 @@ fn writing_makes_the_folders_it_needs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/bdp.sqlite");
     SqliteStore::open(&path).unwrap().begin_run(&run("a", "d", 1)).unwrap();
-    assert_eq!(SqliteStore::open_to_read(&path).unwrap().runs().unwrap().len(), 1);
+    assert_eq!(SqliteStore::open_to_read(&path).unwrap().count_runs().unwrap(), 1);
 }
 
 #[test]

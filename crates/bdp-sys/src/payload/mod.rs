@@ -38,16 +38,6 @@ impl Method {
     pub const fn quickest(streams: usize) -> Self {
         if streams <= MOST_PIPES { Self::Splice } else { Self::Write }
     }
-
-    /// As it is recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Sendfile => "sendfile",
-            Self::Splice => "splice",
-            Self::ZeroCopy => "MSG_ZEROCOPY",
-        }
-    }
 }
 
 /// Bytes to send, of no pattern that a device on the way could compress.

@@ -7,13 +7,12 @@ mod rate;
 mod slow_start;
 mod table;
 
-use std::io::{self, Write};
 use std::str::FromStr;
 
 use bdp_model::UnitError;
+use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::exit::{self, Exit};
+use crate::{Outcome, output};
 
 /// Arguments of `bdp calc`.
 #[derive(clap::Args)]
@@ -62,20 +61,24 @@ impl CalcArgs {
 /// What a question is answered with: the same for people and for programs.
 struct Answer {
     text: String,
-    json: serde_json::Value,
+    json: Value,
 }
 
 impl Answer {
     fn print(self, json: bool) -> Outcome {
-        let data = if json { format!("{:#}\n", self.json) } else { self.text };
-        match io::stdout().lock().write_all(data.as_bytes()) {
-            // The reader has seen enough, as `head` does.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-            Err(error) => Err(exit::environment(format!("cannot write to standard output: {error}"))),
-            Ok(()) => Ok(Exit::Done),
+        if !json {
+            return output::print(&self.text);
         }
+        let mut document = json!({ "schema": SCHEMA, "bdp": env!("CARGO_PKG_VERSION"), "run": null });
+        if let (Some(document), Value::Object(answer)) = (document.as_object_mut(), self.json) {
+            document.extend(answer);
+        }
+        output::print(&format!("{document:#}\n"))
     }
 }
+
+/// Version of the shape of `--json`.
+const SCHEMA: &str = "bdp.calc/1";
 
 /// Payload of a segment on a path with an MTU of 1500 bytes, IPv4 and timestamps.
 const MSS_BYTES: &str = "1448";

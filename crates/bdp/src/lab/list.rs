@@ -40,7 +40,10 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
                 })
             })
             .collect();
-        return print(&format!("{:#}\n", json!({ "scenarios": list })));
+        return print(&format!(
+            "{:#}\n",
+            json!({ "schema": "bdp.scenarios/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "scenarios": list })
+        ));
     }
     let mut text = format!("{:<14}{:>5}  {:>7}  {}\n", "scenario", "cases", "about", "what");
     for (scenario, cases) in &rows {

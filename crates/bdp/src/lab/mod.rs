@@ -111,7 +111,7 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
     5 every repetition of a case was INVALID."
 )]
 struct RunArgs {
-    /// Names from 'bdp lab list', or TOML files (docs/scenario.md)
+    /// Names from 'bdp lab list', or TOML files ('bdp help scenario')
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<String>,
 
@@ -134,7 +134,7 @@ struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
-    /// Print JSON (docs/record.md)
+    /// Print JSON ('bdp help record')
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
@@ -153,23 +153,19 @@ impl RunArgs {
         let mut work = Work::plan(scenarios, &self.plan.options())?;
         let mut store = self.store.open()?;
         if self.resume {
-            work.resume(&mut store)?;
+            work.resume(store.as_mut())?;
         }
         if let Some(attempts) = self.attempts {
             work.limit_attempts(attempts);
         }
         work.capture(self.capture)?;
-        let outcome = work.run(self.jobs.map(|n| n as usize), Some(&mut store));
+        let outcome = work.run(self.jobs.map(|n| n as usize), store.as_mut());
         let ending = Ending {
             as_json: self.json,
+            run: work.run_id().map(str::to_owned),
             again: work.run_id().map(|run| self.store.show_command(run)),
             next: "",
-            page: self.report.map(|path| Page {
-                path,
-                required: true,
-                run: work.run_id().map(str::to_owned),
-                store: self.store.given(),
-            }),
+            page: self.report.map(|path| Page { path, required: true, store: self.store.given() }),
         };
         finish(outcome, &ending)
     }
@@ -179,6 +175,8 @@ impl RunArgs {
 pub struct Ending {
     /// Whether JSON is printed instead of the table.
     pub as_json: bool,
+    /// The run's id, where it is stored.
+    pub run: Option<String>,
     /// The command that prints it again, where the run is stored.
     pub again: Option<String>,
     /// Lines that follow the table.
@@ -193,8 +191,6 @@ pub struct Page {
     pub path: PathBuf,
     /// Whether it was asked for: otherwise a folder that can't be written is no failure.
     pub required: bool,
-    /// The run's id, where it is stored.
-    pub run: Option<String>,
     /// Path of the store, where it was given.
     pub store: Option<String>,
 }
@@ -203,7 +199,7 @@ pub struct Page {
 pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending: &Ending) -> Outcome {
     let again = ending.again.as_deref();
     finish_with(outcome, |records| {
-        print(records, ending.as_json, again).map_err(|error| kept(error, again))?;
+        print(records, ending.run.as_deref(), ending.as_json, again).map_err(|error| kept(error, again))?;
         let text = closing(records, ending)?;
         if ending.as_json {
             text.lines().for_each(crate::output::note);
@@ -247,7 +243,7 @@ fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
         let command = work::command_line();
         let started = records.iter().map(|r| r.environment.started_unix_ms).min().map(crate::output::utc);
         let about = About {
-            run: page.run.as_deref(),
+            run: ending.run.as_deref(),
             command: Some(&command),
             started: started.as_deref(),
             store: page.store.as_deref(),
@@ -299,10 +295,9 @@ mod tests {
             serde_json::from_str(include_str!("../../../bdp-store/tests/it/record.json")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        let page =
-            |path: &PathBuf, required| Some(Page { path: path.clone(), required, run: None, store: None });
+        let page = |path: &PathBuf, required| Some(Page { path: path.clone(), required, store: None });
         let mut ending =
-            Ending { as_json: false, again: None, next: "next  more\n", page: page(&path, false) };
+            Ending { as_json: false, run: None, again: None, next: "next  more\n", page: page(&path, false) };
         let text = closing(std::slice::from_ref(&record), &ending).unwrap();
         let shown = crate::report::shown(&path);
         assert_eq!(text.lines().collect::<Vec<_>>(), ["next  more", &format!("report  {shown}")]);

@@ -143,8 +143,9 @@ impl SelftestArgs {
                 .iter()
                 .map(|c| json!({ "what": c.what, "measured": c.measured, "bound": c.bound, "held": c.held }))
                 .collect();
-            let cases = bdp_report::json(&all);
-            output::print(&format!("{:#}\n", json!({ "checks": checks, "cases": cases["cases"] })))?;
+            let mut document = bdp_report::json(&all, None);
+            document["checks"] = checks.into();
+            output::print(&format!("{document:#}\n"))?;
         } else {
             output::print(&table(&checks))?;
         }

@@ -13,6 +13,7 @@ use bdp_model::units::format_bps;
 use bdp_run::schedule::{Keep, digest, key};
 use bdp_run::{CaptureOrder, Conductor, Event, RunError, RunOptions, asks_for_captures};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store};
+use bdp_sys::clock;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{self, Exit};
@@ -86,7 +87,9 @@ impl Work {
     }
 
     /// Takes up the newest unfinished run of the same cases.
-    pub fn resume(&mut self, store: &mut SqliteStore) -> anyhow::Result<()> {
+    pub fn resume(&mut self, store: Option<&mut SqliteStore>) -> anyhow::Result<()> {
+        let store =
+            store.ok_or_else(|| exit::usage("there is no store to resume from; leave out --resume"))?;
         let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest).map_err(refuse)? else {
             output::note("no unfinished run of these cases is stored; starting a new one");
             return Ok(());
@@ -188,7 +191,7 @@ impl Work {
         );
         progress.end();
         let finished = match (&outcome, &mut keep) {
-            (Ok(()), Some(keep)) => keep.store.finish_run(&keep.run, machine::unix_ms()).map_err(refuse),
+            (Ok(()), Some(keep)) => keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(refuse),
             _ => Ok(()),
         };
         interrupt::set_last_words(None);
@@ -209,6 +212,7 @@ impl Work {
             Some(run) => run.clone(),
             None => store
                 .begin_run(&NewRun {
+                    id: None,
                     kind: self.kind,
                     label: self.label.clone(),
                     scenario: self.scenarios.join(" "),
@@ -217,7 +221,7 @@ impl Work {
                     planned: u32::try_from(self.planned).unwrap_or(u32::MAX),
                     command: command_line(),
                     bdp: env!("CARGO_PKG_VERSION").to_owned(),
-                    started_unix_ms: machine::unix_ms(),
+                    started_unix_ms: clock::unix_ms(),
                 })
                 .map_err(refuse)?,
         };
@@ -237,9 +241,14 @@ pub fn command_line() -> String {
 }
 
 /// Prints the records as they were asked for; a table ends with the command that prints it again.
-pub fn print(records: &[Record], as_json: bool, again: Option<&str>) -> anyhow::Result<()> {
+pub fn print(
+    records: &[Record],
+    run: Option<&str>,
+    as_json: bool,
+    again: Option<&str>,
+) -> anyhow::Result<()> {
     if as_json {
-        output::print(&format!("{:#}\n", bdp_report::json(records)))?;
+        output::print(&format!("{:#}\n", bdp_report::json(records, run)))?;
     } else {
         let mut text = bdp_report::table(records, &output::style());
         if let Some(again) = again {

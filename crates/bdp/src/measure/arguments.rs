@@ -39,7 +39,7 @@ pub struct MeasureArgs {
     time: Option<Nanos>,
 
     /// End each direction after this many bytes instead, as 1G
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", help_heading = help::TEST)]
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", help_heading = help::TEST, hide_short_help = true)]
     bytes: Option<ByteCount>,
 
     /// End each direction after this many writes of -l (of datagrams with -u), as 10K
@@ -51,7 +51,7 @@ pub struct MeasureArgs {
     reverse: bool,
 
     /// Only from here to HOST
-    #[arg(long, conflicts_with = "bidir", help_heading = help::TEST)]
+    #[arg(long, conflicts_with = "bidir", help_heading = help::TEST, hide_short_help = true)]
     forward: bool,
 
     /// Both directions at once
@@ -67,7 +67,7 @@ pub struct MeasureArgs {
     idle: Nanos,
 
     /// Number of measurements
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST, hide_short_help = true)]
     pub(super) runs: u32,
 
     /// Compare with this stored run; exit 1 if goodput regressed (needs 6 runs of each)
@@ -101,7 +101,7 @@ pub struct MeasureArgs {
     mss: Option<u32>,
 
     /// Congestion control of the sending end, as bbr
-    #[arg(short = 'C', long, value_name = "NAME", help_heading = help::WINDOW)]
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = help::WINDOW, hide_short_help = true)]
     congestion: Option<String>,
 
     #[command(flatten)]
@@ -131,25 +131,29 @@ pub struct MeasureArgs {
     #[arg(short = 'V', long, help_heading = help::OUTPUT, hide_short_help = true)]
     verbose: bool,
 
-    /// Print JSON (docs/measurement.md)
+    /// Print JSON ('bdp help measurement')
     #[arg(short = 'J', long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Print a JSON object a line while the test runs, and the measurement at its end (docs/measurement-stream.md)
+    /// Print a JSON object a line while the test runs, and the measurement at its end ('bdp help measurement-stream')
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) json_stream: bool,
 
-    /// Print CSV: a line for each run and direction (docs/measurement.md)
+    /// Print CSV: a line for each run and direction ('bdp help measurement')
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
 
-    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s (docs/interop.md)
+    /// Print what 'iperf3 -J' prints: one direction, intervals of 1 s ('bdp help interop')
     #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"], help_heading = help::OUTPUT, hide_short_help = true)]
     format: Option<Format>,
 
     /// Write an HTML page to this file, too
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) report: Option<std::path::PathBuf>,
+
+    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) prometheus: Option<PathBuf>,
 
     /// Name of the run for 'bdp show' and --baseline
     #[arg(long, value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
@@ -185,7 +189,7 @@ pub struct MeasureArgs {
     get_server_output: bool,
 
     /// Measure to an iperf2 server [default port: 5001]
-    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"], help_heading = help::INTEROP)]
+    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"], help_heading = help::INTEROP, hide_short_help = true)]
     iperf2: bool,
 }
 
@@ -193,7 +197,7 @@ pub struct MeasureArgs {
 const EXAMPLES: &str = "\
 Examples:
   bdp measure ams1                         both directions, 10 s each
-  bdp measure ams1 -R -P 4 -i 1            four streams from ams1, a line a second
+  bdp measure ams1 -R -P 4 -i 1            four streams, a line a second
   bdp measure ams1 -w 256K                 with this window on the wire
   bdp measure ams1 -u -b 100M              UDP at 100 Mbit/s
   bdp measure ams1 --json > ams1.json
@@ -208,8 +212,8 @@ fn concat_help() -> String {
 Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags of iperf3 mean the same \
 here, but for -w: here it is the window on the wire.
 
-Figures of --expect: to.goodput, to.retransmits, to.window, to.rtt.loaded.p95 (min, p50, p95, p99, max), the same of \
-from, and rtt.idle.p95; with --runs N their medians.
+Figures of --expect: to.goodput, to.retransmits, to.window, to.rpm, to.rtt.loaded.p95 (min, p50, p95, p99, max), with -u \
+to.loss and to.jitter, the same of from, and rtt.idle.p95; with --runs N their medians.
 
 Ctrl-C or SIGTERM ends the flow that runs; what was measured is printed and stored, and the exit code is 130 or 143. A \
 second one ends bdp at once."

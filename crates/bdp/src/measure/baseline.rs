@@ -1,14 +1,15 @@
 //! A stored run to compare with.
 
 use bdp_model::comparison::{Comparison, LEAST_RUNS, THRESHOLD, Verdict};
-use bdp_model::figure::{Figure, Quantile, values};
+use bdp_model::figure::{Figure, Figures, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::units::ByteCount;
-use bdp_store::{RunKind, SqliteStore, Store};
+use bdp_store::RunKind;
 
 use crate::exit;
+use crate::found::{Found, Kept};
 use crate::output::tame;
-use crate::store::refuse;
+use crate::store::StoreArgs;
 
 /// Measurements of a stored run.
 pub struct Baseline {
@@ -19,8 +20,9 @@ pub struct Baseline {
 
 impl Baseline {
     /// Reads it; refuses one that holds nothing to compare with.
-    pub fn load(run: &str, store: &SqliteStore, request: &MeasureRequest) -> anyhow::Result<Self> {
-        let info = store.run(run).map_err(refuse)?;
+    pub fn load(run: &str, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Self> {
+        let found = Found::find(Some(run), store)?;
+        let info = found.info;
         let what = match info.kind {
             RunKind::Measure => None,
             RunKind::Lab => Some("a run of the lab"),
@@ -32,8 +34,10 @@ impl Baseline {
                 info.id
             )));
         }
-        let measurements: Vec<Measurement> =
-            store.measurements(&info.id).map_err(refuse)?.into_iter().map(|kept| kept.measurement).collect();
+        let measurements: Vec<Measurement> = match found.kept {
+            Kept::Measurements(all) => all.into_iter().map(|kept| kept.measurement).collect(),
+            Kept::Records(_) => Vec::new(),
+        };
         let directions: Vec<_> = request
             .directions
             .iter()
@@ -43,7 +47,7 @@ impl Baseline {
         if directions.is_empty() {
             return Err(exit::usage(format!("run {} measured no direction that is measured now", info.id)));
         }
-        Ok(Self { run: info.id, measurements, directions })
+        Ok(Self { run: tame(&info.id), measurements, directions })
     }
 
     /// What was asked for otherwise then than now, in a line; nothing where like is compared with like.

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use bdp_flow::session::dial;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::format_bps;
-use bdp_store::{RunKind, Store};
+use bdp_store::{Page, RunKind, SqliteStore, Store};
 use bdp_sys::device;
 
 use crate::exit;
@@ -18,9 +19,15 @@ use crate::store::refuse;
 const HARMLESS_BPS: f64 = 1e6;
 /// How many stored runs to a host are looked at, the newest.
 const RUNS: usize = 20;
+/// Runs that are listed at once.
+const PAGE: usize = 100;
 
 /// Refuses datagrams at a rate beyond what is known of the path, on any that leaves this machine.
-pub(super) fn check(request: &MeasureRequest, store: &impl Store, cancel: &AtomicBool) -> anyhow::Result<()> {
+pub(super) fn check(
+    request: &MeasureRequest,
+    store: Option<&SqliteStore>,
+    cancel: &AtomicBool,
+) -> anyhow::Result<()> {
     let Some(udp) = &request.udp else { return Ok(()) };
     // What has no address is for the session to tell.
     let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(()) };
@@ -98,22 +105,31 @@ fn speed_towards(address: SocketAddr) -> Option<u64> {
 
 /// The most that each direction of stored measurements to this host carried, bit/s, by its name.
 fn carried(
-    store: &impl Store,
+    store: Option<&SqliteStore>,
     host: &str,
     addresses: &[SocketAddr],
 ) -> anyhow::Result<BTreeMap<&'static str, f64>> {
     let is_it =
         |name: &str| name == host || addresses.iter().any(|a| a.ip().to_canonical().to_string() == name);
-    let runs = store.runs().map_err(refuse)?;
-    let runs = runs.iter().filter(|run| run.kind != RunKind::Lab && is_it(&run.scenario)).take(RUNS);
     let mut most = BTreeMap::new();
-    for run in runs {
-        // A run that can't be read any more tells nothing.
-        for kept in store.measurements(&run.id).unwrap_or_default() {
-            add(&mut most, &kept.measurement);
+    let Some(store) = store else { return Ok(most) };
+    let (mut page, mut looked_at) = (Page::first(PAGE), 0);
+    loop {
+        let runs = store.runs(&page).map_err(refuse)?;
+        for run in runs.iter().filter(|run| run.kind != RunKind::Lab && is_it(&run.scenario)) {
+            // A run that can't be read any more tells nothing.
+            let _ = store.each_measurement(&run.id, &mut |kept| {
+                add(&mut most, &kept.measurement);
+                ControlFlow::Continue(())
+            });
+            looked_at += 1;
+            if looked_at == RUNS {
+                return Ok(most);
+            }
         }
+        let Some(last) = runs.last() else { return Ok(most) };
+        page.after = Some(last.id.clone());
     }
-    Ok(most)
 }
 
 fn add(most: &mut BTreeMap<&'static str, f64>, measurement: &Measurement) {

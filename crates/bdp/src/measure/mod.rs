@@ -4,7 +4,7 @@ mod arguments;
 mod baseline;
 mod care;
 mod iperf3_json;
-mod judgement;
+pub mod judgement;
 mod lines;
 mod live;
 mod login;
@@ -20,11 +20,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_lab::machine;
+use bdp_model::expectation::Judgement;
 use bdp_model::measurement::Measurement;
 use bdp_run::RunError;
 use bdp_run::measure::{MeasureEvent, MeasurePlan, measure};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
+use bdp_sys::clock;
 
 pub use arguments::MeasureArgs;
 use baseline::Baseline;
@@ -36,6 +37,7 @@ use stream::Lines;
 pub use udp::UdpArgs;
 
 use crate::exit::{self, Exit};
+use crate::found::alone;
 use crate::store::refuse;
 use crate::{Outcome, interrupt, output};
 
@@ -46,8 +48,11 @@ impl MeasureArgs {
         let expectations = self.expectations(&plan.request)?;
         let mut store = self.store.open()?;
         // Before anything is measured: a baseline that isn't there is found out now.
-        let baseline =
-            self.baseline.as_deref().map(|run| Baseline::load(run, &store, &plan.request)).transpose()?;
+        let baseline = self
+            .baseline
+            .as_deref()
+            .map(|run| Baseline::load(run, &self.store, &plan.request))
+            .transpose()?;
         if let Some(unlike) = baseline.as_ref().and_then(|baseline| baseline.unlike(&plan.request)) {
             output::note(&unlike);
         }
@@ -56,7 +61,7 @@ impl MeasureArgs {
         let ended = |_: &anyhow::Error| end_if_asked(cancel, NOTHING);
         let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel).inspect_err(ended)?;
         if !self.udp.may_flood() {
-            care::check(&plan.request, &store, cancel).inspect_err(ended)?;
+            care::check(&plan.request, store.as_ref(), cancel).inspect_err(ended)?;
         }
         let lines = self.json_stream.then(|| Lines::new(&plan, !self.prints_no_intervals()));
         let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
@@ -64,22 +69,37 @@ impl MeasureArgs {
             self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
         let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
         let Carried { run, measured, outcome, moved } =
-            carry_out(&plan, &mut store, lines, log.as_mut(), scrolling, cancel);
+            carry_out(&plan, store.as_mut(), lines, log.as_mut(), scrolling, cancel);
         drop(far_end);
+        let judged: Vec<Judgement> = expectations.iter().map(|expected| expected.judge(&measured)).collect();
         let again = run.as_deref().map(|run| self.store.show_command(run));
         // Where nothing was measured there is nothing to print, only the error.
         if let Some(log) = log {
             log.print(&measured, outcome.as_ref().err())?;
         } else if !measured.is_empty() && !self.json_stream {
-            self.print(&measured, run.as_deref()).map_err(|error| match &again {
+            self.print(&measured, run.as_deref(), &judged).map_err(|error| match &again {
                 Some(again) => {
                     exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
                 }
                 None => error,
             })?;
         }
-        if let (Some(path), Some(run)) = (&self.report, &run) {
-            crate::report::write_stored(path, run, &store, &self.store)?;
+        match (&self.report, &run, &store) {
+            (Some(path), Some(run), Some(store)) => {
+                crate::report::write_stored(path, run, store, &self.store)?
+            }
+            (Some(path), ..) if !measured.is_empty() => {
+                crate::report::write_measured(
+                    path,
+                    &measured.iter().cloned().map(alone).collect::<Vec<_>>(),
+                )?;
+            }
+            _ => {}
+        }
+        if let Some(path) = &self.prometheus {
+            let text =
+                bdp_report::prometheus(&measured, &judged, &plan.request.host, env!("CARGO_PKG_VERSION"));
+            crate::report::write(path, &text, "metrics")?;
         }
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
@@ -87,7 +107,7 @@ impl MeasureArgs {
             (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
         }
         outcome?;
-        let mut exit = judgement::judge(&expectations, &measured);
+        let mut exit = judgement::report(&judged, measured.len());
         if payload::print_wrong_bytes(&measured) {
             exit = Exit::Missed;
         }
@@ -106,18 +126,15 @@ impl MeasureArgs {
         Ok(exit)
     }
 
-    fn print(&self, measured: &[Measurement], run: Option<&str>) -> anyhow::Result<()> {
+    fn print(&self, measured: &[Measurement], run: Option<&str>, judged: &[Judgement]) -> anyhow::Result<()> {
         let text = if self.csv {
             let none = BTreeMap::new();
             let rows: Vec<_> = measured.iter().map(|m| (&none, m)).collect();
             bdp_report::csv_of_measurements(&rows)
         } else if !self.json {
             bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &self.style())
-        } else if self.runs > 1 {
-            format!("{:#}\n", bdp_report::measurements_json(measured, run))
         } else {
-            let document = measured.first().map(serde_json::to_value).transpose()?;
-            format!("{:#}\n", document.unwrap_or_default())
+            format!("{:#}\n", bdp_report::measurements_json(measured, run, judged))
         };
         output::print(&text)?;
         if (self.json || self.csv)
@@ -155,7 +172,7 @@ struct Carried {
 /// Measures and stores.
 fn carry_out(
     plan: &MeasurePlan,
-    store: &mut SqliteStore,
+    mut store: Option<&mut SqliteStore>,
     mut lines: Option<Lines<'_>>,
     mut log: Option<&mut Log>,
     mut scrolling: Option<ScrollingLines<'_>>,
@@ -166,6 +183,7 @@ fn carry_out(
     let mut live = scrolling.is_none().then(|| Live::new(plan.runs));
     // A run is entered with its first measurement: one that could not even begin is nothing to list.
     let mut keep = |kept: &StoredMeasurement| {
+        let Some(store) = &mut store else { return Ok(()) };
         let known = entered.borrow().clone();
         let id = match known {
             Some(id) => id,
@@ -201,12 +219,13 @@ fn carry_out(
         lines.fail(&error.to_string());
     }
     let run = entered.into_inner();
-    let outcome = outcome.map_err(|error| refusal(error, &plan.request.host)).and_then(|()| match &run {
-        Some(id) if !cancel.load(Ordering::Relaxed) => {
-            store.finish_run(id, machine::unix_ms()).map_err(refuse)
-        }
-        _ => Ok(()),
-    });
+    let outcome =
+        outcome.map_err(|error| refusal(error, &plan.request.host)).and_then(|()| match (&run, store) {
+            (Some(id), Some(store)) if !cancel.load(Ordering::Relaxed) => {
+                store.finish_run(id, clock::unix_ms()).map_err(refuse)
+            }
+            _ => Ok(()),
+        });
     Carried { run, measured, outcome, moved }
 }
 

@@ -1,8 +1,8 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_lab::machine;
 use bdp_run::measure::{MeasureEvent, MeasurePlan};
+use bdp_sys::clock;
 use serde_json::{Value, json};
 
 use crate::output;
@@ -44,7 +44,7 @@ impl<'a> Lines<'a> {
                 "event": "end",
                 "repetition": measurement.repetition,
                 "run": run,
-                "measurement": measurement,
+                "measurement": bdp_report::measurement_json(measurement),
             })),
         }
     }
@@ -62,7 +62,7 @@ impl<'a> Lines<'a> {
             "bdp": env!("CARGO_PKG_VERSION"),
             "repetition": repetition,
             "runs": self.plan.runs,
-            "at_unix_ms": machine::unix_ms(),
+            "at_unix_ms": clock::unix_ms(),
             "label": self.plan.label,
             "request": self.plan.request,
         })

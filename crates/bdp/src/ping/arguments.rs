@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use bdp_model::expectation::Expectation;
+use bdp_model::figure::PingFigure;
 use bdp_model::measurement::PORT;
 use bdp_model::ping::{PingMode, PingRequest};
 use bdp_model::scenario::Family;
@@ -24,11 +26,11 @@ const LARGEST: u64 = 65_507;
 #[command(after_help = "\
 Examples:
   bdp ping example.com:443                 TCP connect to any open port, no server needed
-  bdp ping 192.0.2.7 --icmp -c 100 -i 10ms
+  bdp ping 192.0.2.7 --icmp -c 100 -i 10ms --expect 'rtt.p95<=30ms' --expect 'loss<1%'
   bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips back to back, with 'bdp serve' there
 
 -c 0 and -t 0 run until Ctrl-C, which prints the summary and is no failure; before another end the exit code is 130, of \
-SIGTERM 143. Details in docs/ping.md.")]
+SIGTERM 143. Details: 'bdp help round-trips'.")]
 pub struct PingArgs {
     /// Name or address, [::1]:443 for IPv6 with a port
     #[arg(value_name = "HOST[:PORT]")]
@@ -106,11 +108,16 @@ pub struct PingArgs {
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
+    /// Expected result, as rtt.p95<=30ms (min, p50, p95, p99, max), loss<1% or jitter<=2ms; exit 1 when missed; may be
+    /// repeated
+    #[arg(long, value_name = "EXPR", help_heading = help::TEST)]
+    expect: Vec<Expectation<PingFigure>>,
+
     /// Print the summary alone, no line for each probe
     #[arg(short, long, help_heading = help::OUTPUT)]
     pub(super) quiet: bool,
 
-    /// Print JSON (docs/ping.md)
+    /// Print JSON ('bdp help round-trips')
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
@@ -166,6 +173,11 @@ impl PingArgs {
             bind_device: self.bind_dev.clone(),
             dscp: self.dscp,
         })
+    }
+
+    /// What must come out.
+    pub(super) fn expectations(&self) -> &[Expectation<PingFigure>] {
+        &self.expect
     }
 
     /// What a server may want to know.

@@ -6,13 +6,16 @@ mod live;
 use std::sync::atomic::Ordering;
 
 use bdp_agent::ping::ping;
+use bdp_model::expectation::Judgement;
 use bdp_model::ping::{Ping, PingMode, Tally};
 use bdp_report::{csv_of_ping, ping_text};
+use serde_json::Value;
 
 pub use arguments::PingArgs;
 use live::Live;
 
-use crate::exit::{self, Exit};
+use crate::exit;
+use crate::measure::judgement;
 use crate::{Outcome, interrupt, output};
 
 impl PingArgs {
@@ -41,8 +44,14 @@ impl PingArgs {
                 return Err(exit::environment(format!("ping {}: {error}", request.host)));
             }
         };
+        let judged: Vec<Judgement> =
+            self.expectations().iter().map(|expected| expected.judge(&pinged)).collect();
         let text = if self.json {
-            format!("{:#}\n", serde_json::to_value(&pinged)?)
+            let mut document = bdp_report::ping_json(&pinged);
+            // Nothing of it is stored.
+            document["run"] = Value::Null;
+            document["expectations"] = serde_json::to_value(&judged)?;
+            format!("{document:#}\n")
         } else if self.csv {
             csv_of_ping(&pinged)
         } else {
@@ -56,7 +65,7 @@ impl PingArgs {
         }
         match failure(&pinged) {
             Some(why) => Err(exit::environment(why)),
-            None => Ok(Exit::Done),
+            None => Ok(judgement::report(&judged, 1)),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_lab::machine;
 use bdp_model::ByteCount;
 use bdp_model::measurement::{MeasureRequest, PORT, Way};
 use bdp_model::order::shuffle_in_blocks;
@@ -14,6 +13,7 @@ use bdp_run::measure::measure_once;
 use bdp_run::refine::Refinement;
 use bdp_run::session::Credentials;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
+use bdp_sys::clock;
 use serde_json::Value;
 
 use super::SweepArgs;
@@ -42,12 +42,12 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
         args,
         request,
         credentials,
-        store: &mut store,
+        store: store.as_mut(),
         cancel,
         run: None,
         planned: 0,
         kept: Vec::new(),
-        seed: args.seed.unwrap_or_else(|| machine::unix_ms() % SEEDS),
+        seed: args.seed.unwrap_or_else(|| clock::unix_ms() % SEEDS),
     };
     let outcome = sweep.carry_out(varied);
     let Sweep { run, kept, .. } = sweep;
@@ -56,8 +56,12 @@ pub fn run(args: &SweepArgs, host: &str, varied: &[Varied]) -> Outcome {
     if !kept.is_empty() {
         let text = document(run.as_deref(), &kept, args.json, again.as_deref());
         output::print(&text).map_err(|error| crate::lab::kept(error, again.as_deref()))?;
-        if let (Some(path), Some(run)) = (&args.report, &run) {
-            crate::report::write_stored(path, run, &store, &args.store)?;
+        match (&args.report, &run, &store) {
+            (Some(path), Some(run), Some(store)) => {
+                crate::report::write_stored(path, run, store, &args.store)?
+            }
+            (Some(path), ..) => crate::report::write_measured(path, &kept)?,
+            _ => {}
         }
     }
     if cancel.load(Ordering::Relaxed) {
@@ -91,7 +95,7 @@ struct Sweep<'a> {
     args: &'a SweepArgs,
     request: MeasureRequest,
     credentials: Credentials,
-    store: &'a mut SqliteStore,
+    store: Option<&'a mut SqliteStore>,
     cancel: &'a AtomicBool,
     run: Option<String>,
     planned: usize,
@@ -109,8 +113,8 @@ impl Sweep<'_> {
         loop {
             let points = combinations(&round);
             self.planned += points.len() * self.args.runs as usize;
-            if let Some(run) = &self.run {
-                self.store.replan(run, u32::try_from(self.planned).unwrap_or(u32::MAX)).map_err(refuse)?;
+            if let (Some(run), Some(store)) = (&self.run, &mut self.store) {
+                store.replan(run, u32::try_from(self.planned).unwrap_or(u32::MAX)).map_err(refuse)?;
             }
             let repetitions = 1..=self.args.runs;
             let mut turns: Vec<_> = repetitions
@@ -131,9 +135,9 @@ impl Sweep<'_> {
                 one.values = new.iter().map(|&number| Item { text: number.to_string(), number }).collect();
             }
         }
-        match &self.run {
-            Some(run) if !self.cancel.load(Ordering::Relaxed) => {
-                self.store.finish_run(run, machine::unix_ms()).map_err(refuse)
+        match (&self.run, &mut self.store) {
+            (Some(run), Some(store)) if !self.cancel.load(Ordering::Relaxed) => {
+                store.finish_run(run, clock::unix_ms()).map_err(refuse)
             }
             _ => Ok(()),
         }
@@ -172,23 +176,9 @@ impl Sweep<'_> {
         let words: Vec<String> =
             point.iter().map(|(kind, item)| format!("{}={}", kind.name(), item.text)).collect();
         let case_key = format!("{} #{repetition}", words.join(" "));
-        let run = match &self.run {
-            Some(run) => run.clone(),
-            None => {
-                let new = NewRun {
-                    kind: RunKind::Sweep,
-                    label: self.args.label.clone(),
-                    scenario: host,
-                    planned: u32::try_from(self.planned).unwrap_or(u32::MAX),
-                    command: self.command_line(),
-                    bdp: env!("CARGO_PKG_VERSION").to_owned(),
-                    started_unix_ms: measurement.started_unix_ms,
-                    ..NewRun::default()
-                };
-                output::note(&format!("points in random order; --seed {} repeats it", self.seed));
-                self.run.insert(self.store.begin_run(&new).map_err(refuse)?).clone()
-            }
-        };
+        if self.kept.is_empty() {
+            output::note(&format!("points in random order; --seed {} repeats it", self.seed));
+        }
         let goodputs: Vec<String> = measurement
             .directions
             .iter()
@@ -197,11 +187,33 @@ impl Sweep<'_> {
             })
             .collect();
         let kept = StoredMeasurement { case_key, params, measurement };
-        self.store.append_measurement(&run, &kept).map_err(refuse)?;
+        self.keep(&kept)?;
         self.kept.push(kept);
         let (done, key) = (self.kept.len(), words.join(" "));
         output::note(&format!("{done}/{} {key}: {}", self.planned, goodputs.join("  ")));
         Ok(())
+    }
+}
+
+impl Sweep<'_> {
+    /// Makes a measurement durable; the run is entered with the first.
+    fn keep(&mut self, kept: &StoredMeasurement) -> anyhow::Result<()> {
+        let new = NewRun {
+            kind: RunKind::Sweep,
+            label: self.args.label.clone(),
+            scenario: self.request.host.clone(),
+            planned: u32::try_from(self.planned).unwrap_or(u32::MAX),
+            command: self.command_line(),
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ms: kept.measurement.started_unix_ms,
+            ..NewRun::default()
+        };
+        let Some(store) = &mut self.store else { return Ok(()) };
+        let run = match &self.run {
+            Some(run) => run,
+            None => self.run.insert(store.begin_run(&new).map_err(refuse)?),
+        };
+        store.append_measurement(run, kept).map_err(refuse)
     }
 }
 

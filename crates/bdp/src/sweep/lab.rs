@@ -2,6 +2,7 @@
 
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
+use bdp_report::About;
 use bdp_run::refine::Refinement;
 
 use super::SweepArgs;
@@ -40,16 +41,19 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     work.as_sweep(args.label.clone(), follow);
     let mut store = args.store.open()?;
     if args.resume {
-        work.resume(&mut store)?;
+        work.resume(store.as_mut())?;
     }
-    let outcome = work.run(None, Some(&mut store));
+    let outcome = work.run(None, store.as_mut());
     let run = work.run_id().map(str::to_owned);
     let again = run.as_deref().map(|run| args.store.show_command(run));
     finish_with(outcome, |records| {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
         output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))?;
-        match (&args.report, &run) {
-            (Some(path), Some(run)) => crate::report::write_stored(path, run, &store, &args.store),
+        match (&args.report, &run, &store) {
+            (Some(path), Some(run), Some(store)) => {
+                crate::report::write_stored(path, run, store, &args.store)
+            }
+            (Some(path), ..) => crate::report::write_page(path, records, &About::default()),
             _ => Ok(()),
         }
     })

@@ -31,7 +31,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     varied: VariedArgs,
 
-    /// Scenario to sweep in: a name from 'bdp lab list', or a TOML file (docs/scenario.md)
+    /// Scenario to sweep in: a name from 'bdp lab list', or a TOML file ('bdp help scenario')
     #[arg(long = "in", help_heading = help::TEST, value_name = "SCENARIO", conflicts_with = "SocketArgs")]
     scenario: Option<String>,
 
@@ -110,7 +110,7 @@ pub struct SweepArgs {
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     resume: bool,
 
-    /// Print JSON (docs/sweep.md)
+    /// Print JSON ('bdp help sweeps')
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
@@ -195,7 +195,7 @@ fn next(run: Option<&str>, again: Option<&str>) -> String {
         (Some(run), Some(again)) => {
             // The store's option, where it was given.
             let store = again.strip_prefix(&format!("bdp show {run}")).unwrap_or_default();
-            format!("next  {again} | {again} --json | bdp compare {run} OTHER{store}\n")
+            format!("next  {again}\n      bdp report {run}{store}\n      bdp show {run} --json{store}\n")
         }
         _ => String::new(),
     }

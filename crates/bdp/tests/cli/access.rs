@@ -49,20 +49,6 @@ fn an_address_gets_its_share_of_sessions_and_streams_and_no_more() {
 }
 
 #[test]
-fn what_the_server_sends_keeps_to_its_rate_and_the_reader_is_told() {
-    let bench = Bench::new();
-    let server = serve(&bench, "--max-rate 40M");
-    // The kernel's first burst is not paced.
-    let line = format!("measure 127.0.0.1:{} -R -t 1.5 -O 0.5 --idle 0.1 -P 2 --json", server.port);
-    let ended = bench.run(&line);
-    let measured = ended.json();
-    let goodput = measured["directions"][0]["goodput_bps"].as_f64().unwrap();
-    assert!((5e6..60e6).contains(&goodput), "{goodput}");
-    let caveats = measured["caveats"].to_string();
-    assert!(caveats.contains("--max-rate"), "{caveats}");
-}
-
-#[test]
 fn ranges_and_rates_that_mean_nothing_are_refused() {
     let bench = Bench::new();
     for (options, part) in [

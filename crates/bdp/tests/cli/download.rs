@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use crate::support::machine::has;
+use crate::support::machine::{has, skip};
 use crate::support::{Bench, Ended, start};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -285,7 +285,7 @@ fn a_url_without_a_port_leads_to_the_usual_one() {
     let bench = Bench::new();
     for (scheme, port) in [("http", 80), ("https", 443)] {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            println!("SKIPPED a_url_without_a_port_leads_to_the_usual_one: something listens on port {port}");
+            skip(&format!("something listens on port {port}"));
             continue;
         }
         let ended = bench.run(&format!("measure {scheme}://127.0.0.1/ -t 1"));

@@ -55,20 +55,21 @@ impl Counting {
     }
 }
 
-/// At 20 Mbit/s for 0.8 s and more it is two megabytes.
+/// Bytes that flow in [`INTERVALS`] at 20 Mbit/s and more; they are two megabytes.
 const SOME: u64 = 1_000_000;
+/// Intervals of 0.1 s that a client prints before it is ended.
+const INTERVALS: usize = 10;
 
 #[test]
 fn a_test_without_an_end_runs_until_its_client_ends_it_and_is_counted() {
-    if !iperf3_is_there("a_test_without_an_end_runs_until_its_client_ends_it_and_is_counted") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
     for (options, sends) in [("", false), ("-R", true), ("-u", false), ("-u -R", true)] {
         let mut counting = Counting::start(&bench, "");
-        let client = counting.client("iperf3", &format!("-t 0 -i 1 -b 20M {options}"));
-        counting.server.process.wait_until("a session began", |p| p.err().contains("began"));
-        thread::sleep(Duration::from_millis(1200));
+        let mut client = counting.client("iperf3", &format!("-t 0 -i 0.1 --forceflush -b 20M {options}"));
+        client.await_intervals(INTERVALS);
         client.signal("INT");
         let ended = client.wait();
         assert!(ended.out.contains("interrupt") || ended.err.contains("interrupt"), "{options}: {ended:?}");
@@ -85,7 +86,7 @@ fn a_test_without_an_end_runs_until_its_client_ends_it_and_is_counted() {
 
 #[test]
 fn a_test_without_an_end_ends_when_the_granted_time_is_over() {
-    if !iperf3_is_there("a_test_without_an_end_ends_when_the_granted_time_is_over") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -107,7 +108,7 @@ fn a_test_without_an_end_ends_when_the_granted_time_is_over() {
 
 #[test]
 fn what_ends_before_its_time_is_counted() {
-    if !iperf3_is_there("what_ends_before_its_time_is_counted") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -115,12 +116,8 @@ fn what_ends_before_its_time_is_counted() {
     let mut sessions = 0;
     let mut before = (0, 0);
     for (options, signal) in [("", "INT"), ("", "KILL"), ("-R", "KILL"), ("--bidir", "KILL")] {
-        let client = counting.client("iperf3", &format!("-t 30 -b 20M {options}"));
-        counting
-            .server
-            .process
-            .wait_until("a session began", |p| p.err().matches("began").count() > sessions);
-        thread::sleep(Duration::from_millis(900));
+        let mut client = counting.client("iperf3", &format!("-t 30 -i 0.1 --forceflush -b 20M {options}"));
+        client.await_intervals(INTERVALS);
         client.signal(signal);
         client.wait();
         sessions += 1;
@@ -158,7 +155,7 @@ fn what_iperf2_moves_over_connections_is_counted() {
 
 #[test]
 fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
-    if !iperf3_is_there("a_rate_above_what_is_granted_is_refused_where_it_is_told") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::support::Bench;
 use crate::support::cable::{lay, said};
-use crate::support::machine::has;
+use crate::support::machine::{has, skip};
 
 /// A third machine, 10.78.0.9, at a port of the server's own. This one sends in its name: what the server answers gets there.
 /// `sent` and `victim` give the bytes of IP that left here and that came there since `mark`.
@@ -108,7 +108,7 @@ fn iperf2_sends_datagrams_beyond_this_machine_only_as_it_was_told_to() {
                 granted_duplex.here
             );
         }
-        _ => println!("SKIPPED --full-duplex: iperf is not installed"),
+        _ => skip("'iperf' is not installed, for --full-duplex"),
     }
 }
 

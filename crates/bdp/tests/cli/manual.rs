@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::Bench;
 use crate::support::machine::has;
+use bdp_store::{NewRun, SqliteStore, Store};
 
 /// Every subcommand, as `bdp ... --help` lists them, with what leads to it.
 fn subcommands(bench: &Bench, path: &str, found: &mut BTreeSet<String>) {
@@ -125,4 +126,84 @@ fn bash_completes_a_subcommand() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.trim(), "run", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What bash offers at the end of a line, with bdp where the scripts look for it.
+fn offered(bench: &Bench, line: &str) -> Vec<String> {
+    bench.write("bdp.bash", bench.run("completions bash").out);
+    let words: Vec<&str> = line.split(' ').collect();
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "bdp() {{ '{}' \"$@\"; }}; . ./bdp.bash; COMP_WORDS=(bdp {}); COMP_CWORD={}; _bdp bdp '{}' ''; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        crate::support::BDP,
+        quoted.join(" "),
+        words.len(),
+        words[words.len() - 1]
+    );
+    let mut command = Command::new("bash");
+    command.args(["--norc", "-c", &script]).current_dir(bench.folder()).env("XDG_DATA_HOME", bench.folder());
+    let output = command.output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().filter(|l| !l.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_offers_runs_labels_scenarios_and_topics() {
+    if !has("bash", &["--version"]) {
+        return;
+    }
+    let bench = Bench::new();
+    fs::create_dir(bench.path("bdp")).unwrap();
+    let mut store = SqliteStore::open(bench.store()).unwrap();
+    let mut labelled = |label: &str| {
+        store.begin_run(&NewRun { label: Some(label.to_owned()), ..NewRun::default() }).unwrap()
+    };
+    let (id, _) = (labelled("before"), labelled("two words"));
+    assert_eq!(offered(&bench, "show be"), ["before"]);
+    assert_eq!(offered(&bench, &format!("measure ams1 --baseline {}", &id[..3])), [id.as_str()]);
+    assert_eq!(offered(&bench, "compare before be"), ["before"]);
+    assert_eq!(offered(&bench, "lab run s3-3"), ["s3-30k"]);
+    assert_eq!(offered(&bench, "help wind"), ["windows"]);
+    assert!(offered(&bench, "measure ams1 -C ").iter().any(|name| name == "reno" || name == "cubic"));
+    // What the script knows itself, and another store.
+    assert!(offered(&bench, "show --js").contains(&"--json".to_owned()));
+    assert!(offered(&bench, "show --store ./absent.sqlite be").is_empty());
+}
+
+#[test]
+fn every_document_is_a_topic_of_help() {
+    let bench = Bench::new();
+    let list = bench.run("help topics").out;
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut printed: Vec<String> = list
+        .lines()
+        .map(|line| bench.run(&format!("help {}", line.split_whitespace().next().unwrap())).out)
+        .collect();
+    for entry in fs::read_dir(docs).unwrap() {
+        let path = entry.unwrap().path();
+        // That compares programs for who chooses among them, with tables wider than any terminal.
+        let left_out = ["comparison.md", "images", "decisions"].iter().any(|name| path.ends_with(name));
+        if !left_out {
+            let text = fs::read_to_string(&path).unwrap();
+            let at = printed.iter().position(|topic| *topic == text);
+            printed.swap_remove(at.unwrap_or_else(|| panic!("{} is no topic", path.display())));
+        }
+    }
+    assert!(printed.is_empty(), "{printed:?}");
+    assert_eq!(bench.run("help Windows").out, bench.run("help window").out);
+    assert!(bench.run("help nonsense").refusal(2).contains("bdp help topics"));
+    // What a text of help points to is there, and no subcommand's help hides it.
+    let mut commands = BTreeSet::new();
+    subcommands(&bench, "", &mut commands);
+    let mut named = 0;
+    for command in &commands {
+        let help = bench.run(&format!("{} --help", command.trim_start_matches("bdp").trim())).out;
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for topic in words.split("'bdp help ").skip(1).filter_map(|rest| rest.split('\'').next()) {
+            assert!(list.contains(&format!("  {topic} ")), "{command}: {topic}");
+            assert!(!commands.contains(&format!("bdp {topic}")), "{command}: {topic}");
+            named += 1;
+        }
+    }
+    assert!(named > 8, "{named}");
 }

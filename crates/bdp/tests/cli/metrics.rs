@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::Bench;
 use crate::support::serving::{free_port, measure, serve};
+use crate::support::{Bench, wait_for};
 
 /// Head and body of the answer to a request.
 fn ask(port: u16, request: &str) -> (String, String) {
@@ -70,14 +70,11 @@ fn what_was_served_and_who_was_turned_away_is_counted() {
     bench.run(&format!("{} --token wrong", measure(server.port))).refusal(3);
     let _ = TcpStream::connect(("127.0.0.1", server.port)).unwrap().write_all(b"GET / HTTP/1.0\r\n\r\n");
     // The server hears of a session's end, and of a stranger, a moment after the client.
-    let mut after = scrape(port);
-    for _ in 0..100 {
-        if after["bdp_sessions_open"] == 0.0 && after["bdp_refusals_total{reason=\"protocol\"}"] > 0.0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-        after = scrape(port);
-    }
+    wait_for("both are counted", || {
+        let now = scrape(port);
+        now["bdp_sessions_open"] == 0.0 && now["bdp_refusals_total{reason=\"protocol\"}"] > 0.0
+    });
+    let after = scrape(port);
     assert_eq!(after["bdp_received_bytes_total"], bytes);
     for (name, count) in [
         ("bdp_sessions_total", 1.0),

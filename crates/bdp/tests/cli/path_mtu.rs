@@ -118,8 +118,9 @@ const MUTE: &str = "at $router ip rule add pref 1 ipproto icmp blackhole
 
 /// The caveat of a black hole, where there is one.
 fn black_hole(document: &Value) -> Option<&str> {
-    let mut caveats = document["caveats"].as_array().unwrap().iter().filter_map(Value::as_str);
-    caveats.find(|caveat| caveat.contains("black hole"))
+    let mut caveats = document["caveats"].as_array().unwrap().iter();
+    let hole = caveats.find(|caveat| caveat["kind"] == "mtu_black_hole")?;
+    hole["text"].as_str().filter(|text| text.contains("black hole"))
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::support::machine::skip;
 use crate::support::serving::{free_port, serve};
 use crate::support::{Bench, start};
 use serde_json::Value;
@@ -51,11 +54,23 @@ fn assert_coherent(document: &Value) {
 
 /// A listener whose queue is never full.
 fn listening_port() -> u16 {
+    counted_port().0
+}
+
+/// The same, and how many connections came.
+fn counted_port() -> (u16, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&count);
     // Ends with the test's process.
-    std::thread::spawn(move || listener.incoming().for_each(drop));
-    port
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            drop(connection);
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (port, count)
 }
 
 #[test]
@@ -146,8 +161,7 @@ fn icmp_is_answered_by_any_host() {
     let bench = Bench::new();
     let ended = bench.run("ping 127.0.0.1 --icmp -c 20 -i 2ms --json");
     if ended.status.code() == Some(2) {
-        println!("SKIPPED icmp_is_answered_by_any_host: {}", ended.err.trim_end());
-        return;
+        return skip(ended.err.trim_end());
     }
     let document = ended.json();
     assert_coherent(&document);
@@ -207,9 +221,9 @@ fn a_closed_port_is_told_from_a_wrong_request() {
 #[test]
 fn an_interrupt_prints_what_there_is() {
     let bench = Bench::new();
-    let port = listening_port();
-    let running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 0 -i 1ms --json")));
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let (port, count) = counted_port();
+    let mut running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 0 -i 1ms --json")));
+    running.wait_until("probes came", |_| count.load(Ordering::Relaxed) >= 200);
     running.signal("INT");
     let ended = running.wait();
     // It was to go on until then.
@@ -221,8 +235,9 @@ fn an_interrupt_prints_what_there_is() {
     running.signal("INT");
     assert_eq!(running.wait().code(), 3);
     // And one with an end of its own was cut short.
-    let running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 100000 -i 1ms --json")));
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let so_far = count.load(Ordering::Relaxed);
+    let mut running = start(bench.bdp(&format!("ping 127.0.0.1:{port} -c 100000 -i 1ms --json")));
+    running.wait_until("probes came", |_| count.load(Ordering::Relaxed) >= so_far + 200);
     running.signal("TERM");
     let ended = running.wait();
     assert_eq!(ended.status.signal(), Some(15), "{}", ended.err);

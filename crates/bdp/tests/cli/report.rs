@@ -188,7 +188,7 @@ fn what_is_wrong_is_said_in_a_line() {
     refused(&run(&bench, "report ffff"), 2, &["ffff", "the newest are"]);
     refused(&run(&bench, "report missing.json"), 3, &["missing.json"]);
     bench.write("other.json", "{\"a\": 1}");
-    refused(&run(&bench, "report other.json"), 2, &["other.json", "docs/record.md"]);
+    refused(&run(&bench, "report other.json"), 2, &["other.json", "bdp help record"]);
     bench.write("newer.json", "{\"schema\": \"bdp.cases/2\", \"cases\": []}");
     refused(&run(&bench, "report newer.json"), 2, &["bdp.cases/2", "bdp.cases/1"]);
     bench.write("held.json", done(&run(&bench, &format!("compare {id} {id} --json"))));

@@ -219,17 +219,6 @@ fn a_folder_that_others_own_is_refused() {
 }
 
 #[test]
-fn there_is_no_default_place_without_a_home() {
-    let bench = Bench::new();
-    bench.write("a.toml", Scenario::default().text());
-    let mut command = bench.bdp("lab run a.toml");
-    command.env_remove("XDG_DATA_HOME");
-    let ended = start(command).wait();
-    let refusal = ended.refusal(3);
-    assert!(refusal.contains("XDG_DATA_HOME") && refusal.contains("--store PATH"), "{refusal}");
-}
-
-#[test]
 fn bdp_alone_is_about_ten_lines() {
     let bench = Bench::new();
     let ended = bench.run("");

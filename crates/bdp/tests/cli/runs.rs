@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::support;
 use assert_cmd::Command;
 use bdp_model::record::Record;
 use bdp_report::Style;
@@ -87,7 +88,7 @@ fn bdp(line: &str) -> Output {
 fn command(line: &str) -> Command {
     let mut command = Command::cargo_bin("bdp").unwrap();
     command.args(line.split_whitespace());
-    for variable in ["XDG_DATA_HOME", "HOME", "LC_ALL", "LANG", "COLUMNS"] {
+    for variable in ["XDG_DATA_HOME", "XDG_STATE_HOME", "HOME", "LC_ALL", "LANG", "COLUMNS"] {
         command.env_remove(variable);
     }
     command
@@ -106,7 +107,8 @@ fn data(output: &Output) -> String {
 fn refusal(output: &Output, code: i32) -> String {
     let complaint = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(code), "{complaint}");
-    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.is_empty() || support::is_error_document(&out, &complaint, code), "{out}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
     complaint
 }
@@ -204,7 +206,7 @@ fn the_records_come_out_as_they_were_stored() {
     let document = stored.json(&format!("show {}", stored.cut_short));
     let records = stored.records(&stored.cut_short);
     assert_eq!(records.len(), 2);
-    assert_eq!(document, bdp_report::json(&records));
+    assert_eq!(document, bdp_report::json(&records, Some(&stored.cut_short)));
 }
 
 #[test]
@@ -231,6 +233,155 @@ fn cases_are_chosen_by_their_key() {
 
     let complaint = refusal(&stored.bdp(&format!("show {} --case 64K", stored.cut_short)), 2);
     assert!(complaint.contains("'64K'") && complaint.contains("flows.0.window=128K"), "{complaint}");
+}
+
+#[test]
+fn pages_follow_each_other() {
+    let stored = Stored::new();
+    let (older, newer) = (&stored.finished, &stored.cut_short);
+    let listed = |line: &str| {
+        stored.json(line)["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["run"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed("runs --limit 1"), [newer.as_str()]);
+    assert_eq!(listed(&format!("runs --limit 1 --after {newer}")), [older.as_str()]);
+    assert_eq!(listed(&format!("runs --after {older}")), [""; 0]);
+    let output = stored.bdp(&format!("runs --after {older}"));
+    assert!(output.status.success() && output.stdout.is_empty());
+    begin(&mut SqliteStore::open(stored.path()).unwrap(), "old", 1, "bdp lab run old");
+    let output = stored.bdp(&format!("runs --limit 1 --after {newer}"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("older runs follow; --after {older} lists them\n")
+    );
+    assert!(refusal(&stored.bdp("runs --after zzzz"), 2).contains("zzzz"));
+}
+
+#[test]
+fn no_name_means_the_newest_run_and_a_label_its_newest() {
+    let stored = Stored::new();
+    assert_eq!(data(&stored.bdp("show")), data(&stored.bdp(&format!("show {}", stored.cut_short))));
+    let mut store = SqliteStore::open(stored.path()).unwrap();
+    let mut labelled = |at| {
+        let new = NewRun {
+            label: Some("tuned".into()),
+            scenario: "s1-window".into(),
+            started_unix_ms: at,
+            planned: 1,
+            ..NewRun::default()
+        };
+        let id = store.begin_run(&new).unwrap();
+        append(&mut store, &id, "64K", 1, true);
+        id
+    };
+    let (newer, older) = (labelled(20), labelled(10));
+    assert_eq!(stored.json("show tuned")["run"], newer.as_str());
+    let listed = data(&stored.bdp("runs"));
+    assert!(listed.contains(&newer) && listed.contains(&older), "{listed}");
+    // The page and the comparison too.
+    let page = data(&stored.bdp("report --output -"));
+    assert!(page.contains(&format!("run {}", stored.cut_short)));
+    let compared = stored.bdp("compare tuned --json");
+    let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    assert_eq!(
+        (&compared["a"]["run"], &compared["b"]["run"]),
+        (&newer.into(), &stored.cut_short.clone().into())
+    );
+}
+
+#[test]
+fn runs_are_exported_imported_and_removed() {
+    let stored = Stored::new();
+    let (finished, cut_short) = (stored.finished.as_str(), stored.cut_short.as_str());
+    let file = stored.folder.path().join("runs.jsonl");
+    fs::write(&file, data(&stored.bdp(&format!("runs export {finished} {cut_short} {finished}")))).unwrap();
+    let other = stored.folder.path().join("other.sqlite");
+    let there = |line: &str| bdp(&format!("{line} --store {}", other.display()));
+    let import = format!("runs import {}", file.display());
+    assert_eq!(data(&there(&import)), format!("{finished}\n{cut_short}\n"));
+    assert_eq!(data(&there("runs")), data(&stored.bdp("runs")));
+    for run in [finished, cut_short] {
+        assert_eq!(
+            data(&there(&format!("show {run} --json"))),
+            data(&stored.bdp(&format!("show {run} --json")))
+        );
+    }
+    // Once more adds nothing.
+    let again = there(&import);
+    assert!(again.status.success() && again.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&again.stderr).contains("stored already"));
+    assert_eq!(data(&there("runs")), data(&stored.bdp("runs")));
+
+    assert_eq!(data(&there(&format!("runs remove {finished}"))), format!("{finished}\n"));
+    refusal(&there(&format!("show {finished}")), 2);
+    assert!(data(&there("runs")).contains(cut_short));
+    // One that is unknown: none is removed.
+    refusal(&there(&format!("runs remove {cut_short} zzzz")), 2);
+    assert!(data(&there("runs")).contains(cut_short));
+    refusal(&there("runs export zzzz"), 2);
+
+    // Cut short, it is refused whole.
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &text[..text.len() - 10]).unwrap();
+    let empty = stored.folder.path().join("empty.sqlite");
+    let complaint = refusal(&bdp(&format!("{import} --store {}", empty.display())), 2);
+    assert!(complaint.contains("line 7") && complaint.contains("bdp runs export"), "{complaint}");
+    assert_eq!(
+        data(&bdp(&format!("runs --json --store {}", empty.display()))).matches("\"kind\"").count(),
+        0
+    );
+}
+
+/// A file stands for the run that it holds, exported or printed by --json, without any store.
+#[test]
+fn a_file_is_shown_and_compared_as_its_run_is() {
+    let stored = Stored::new();
+    let finished = stored.finished.as_str();
+    let place = |name: &str| stored.folder.path().join(name).display().to_string();
+    let (exported, printed) = (place("exported.jsonl"), place("printed.json"));
+    fs::write(&exported, data(&stored.bdp(&format!("runs export {finished}")))).unwrap();
+    fs::write(&printed, data(&stored.bdp(&format!("show {finished} --json")))).unwrap();
+    let of_store = data(&stored.bdp(&format!("show {finished}")));
+    assert_eq!(data(&bdp(&format!("show {exported}"))), of_store);
+    assert_eq!(
+        data(&bdp(&format!("show {printed} --store none"))).lines().skip(1).collect::<Vec<_>>(),
+        of_store.lines().skip(1).collect::<Vec<_>>()
+    );
+    for file in [&exported, &printed] {
+        assert_eq!(
+            data(&bdp(&format!("show {file} --json"))),
+            data(&stored.bdp(&format!("show {finished} --json")))
+        );
+        assert!(
+            data(&bdp(&format!("compare {file} {exported}"))).contains("no regression") || !file.is_empty()
+        );
+        assert_eq!(
+            data(&bdp(&format!("report {file} --csv"))),
+            data(&stored.bdp(&format!("report {finished} --csv")))
+        );
+    }
+    // Several runs have no one page; nor has what is neither.
+    fs::write(&exported, data(&stored.bdp(&format!("runs export {finished} {}", stored.cut_short)))).unwrap();
+    assert!(refusal(&bdp(&format!("show {exported}")), 2).contains("holds 2 runs"));
+    assert!(refusal(&bdp("show --store none"), 2).contains("name a file"));
+}
+
+#[test]
+fn an_error_is_json_where_json_was_asked_for() {
+    let stored = Stored::new();
+    for (line, code) in
+        [("show zzzz --json", 2), ("runs --limit 0 --json", 2), ("show ./absent.json --json", 3)]
+    {
+        let output = stored.bdp(line);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        assert!(support::is_error_document(&out, &err, code), "{line}: {out}{err}");
+    }
+    assert!(stored.bdp("show zzzz").stdout.is_empty());
 }
 
 #[test]

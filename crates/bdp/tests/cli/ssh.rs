@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::machine::skip;
 use crate::support::serving::free_port;
-use crate::support::{Bench, Running, start};
+use crate::support::{Bench, Running, start, wait_for};
 
 /// A daemon that lets in who has the key beside it.
 struct Sshd {
@@ -84,13 +84,7 @@ impl Sshd {
         let left: Vec<_> = fs::read_dir(bench.path("far")).unwrap().map(|e| e.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");
         // Its end is seen once sshd has told it.
-        for _ in 0..200 {
-            if far_ends(&bench.path("far")).is_empty() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        panic!("a far end runs on: {}", self.process.err());
+        wait_for("the end of the far end", || far_ends(&bench.path("far")).is_empty());
     }
 }
 
@@ -180,7 +174,7 @@ fn a_connection_that_breaks_leaves_nothing_either() {
 #[test]
 fn what_is_wrong_is_told_in_a_line() {
     let bench = Bench::new();
-    let Some(sshd) = Sshd::start(&bench) else { return };
+    let Some(mut sshd) = Sshd::start(&bench) else { return };
     let options = sshd.options(&bench);
     // Nobody has this key there.
     let stranger = options.replace(&bench.path("user").display().to_string(), "/dev/null");
@@ -193,7 +187,7 @@ fn what_is_wrong_is_told_in_a_line() {
     let config = fs::read_to_string(bench.path("sshd_config")).unwrap();
     bench.write("sshd_config", config.replace("SetEnv ", &format!("SetEnv PATH={path} ")));
     sshd.process.signal("HUP");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    sshd.process.wait_until("sshd listens again", |p| p.err().matches("Server listening").count() >= 2);
     let line = bench.run(&format!("measure {options}")).refusal(3).to_owned();
     assert!(line.contains("it is Linux s390x, and this bdp is built for Linux"), "{line}");
     let wrong = bench.run(&format!("measure 127.0.0.1 {options} --through-ssh"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::machine::is_installed;
 use crate::support::serving::{free_port, measure};
-use crate::support::{Bench, Ended, Running, start};
+use crate::support::{Bench, Ended, Running, start, wait_for};
 
 /// A server of every protocol, with its counters.
 struct Serving {
@@ -121,12 +121,7 @@ fn silence_and_a_few_bytes_have_a_line_and_a_count() {
         drop(TcpStream::connect(("127.0.0.1", port)).unwrap());
     }
     assert_eq!((server.counts("silent"), server.counts("unknown")), (2.0, 4.0));
-    for _ in 0..100 {
-        if server.counts("closed") >= 2.0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("both are counted", || server.counts("closed") >= 2.0);
     assert_eq!(server.counts("closed"), 2.0);
     assert_eq!(server.process.err().matches("turned away").count(), 6, "{}", server.process.err());
     assert_eq!(server.counted("bdp_sessions_total"), 0.0);

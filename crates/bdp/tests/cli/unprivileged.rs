@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::machine::{can_isolate, is_installed};
+use crate::support::machine::{can_isolate, is_installed, skip};
 use crate::support::serving::free_port;
 use crate::support::{Bench, Running, start};
 use serde_json::Value;
@@ -35,18 +35,18 @@ fn json(ran: Running) -> Value {
 }
 
 /// Whether this test can become somebody else, which only root can; says so where it can't.
-fn can_be_nobody(test: &str) -> bool {
+fn can_be_nobody() -> bool {
     let can = is_installed("setpriv")
         && Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|s| s.success());
     if !can {
-        println!("SKIPPED {test}: needs setpriv, and root to give its rights away");
+        skip("needs setpriv, and root to give its rights away");
     }
     can
 }
 
 #[test]
 fn icmp_without_permission_is_the_environments_refusal() {
-    if !can_be_nobody("icmp_without_permission_is_the_environments_refusal") || !is_installed("unshare") {
+    if !can_be_nobody() || !is_installed("unshare") {
         return;
     }
     let bench = Bench::new();
@@ -62,7 +62,7 @@ fn icmp_without_permission_is_the_environments_refusal() {
 
 #[test]
 fn nobody_serves_and_measures_with_no_capability() {
-    if !can_be_nobody("nobody_serves_and_measures_with_no_capability") {
+    if !can_be_nobody() {
         return;
     }
     let bench = Bench::new();
@@ -98,7 +98,7 @@ fn assert_answered(ping: &Value) {
 /// As a service of systemd has it, or a container with `--read-only`.
 #[test]
 fn a_server_runs_where_nothing_can_be_written() {
-    if !can_be_nobody("a_server_runs_where_nothing_can_be_written") || !can_isolate() {
+    if !can_be_nobody() || !can_isolate() {
         return;
     }
     let bench = Bench::new();

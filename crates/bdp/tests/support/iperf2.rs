@@ -3,8 +3,23 @@
 use std::process::Command;
 
 use super::machine::is_installed;
+use super::peer::{count_crash, has_crashed};
 use super::serving::{await_open, free_port};
-use super::{Running, start};
+use super::{Ended, Running, start};
+
+/// iperf2 with these words as arguments; it is killed where it does not end by itself, and one that crashes is counted and started
+/// again.
+pub fn iperf(line: &str) -> Ended {
+    loop {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "1", "20", "iperf"]).args(line.split_whitespace());
+        let ended = start(command).wait();
+        if !has_crashed(ended.status) {
+            return ended;
+        }
+        count_crash("iperf");
+    }
+}
 
 /// A server of iperf2 with these options and its port, ended with the test; `None`, with the reason printed, where this machine has
 /// no iperf2.

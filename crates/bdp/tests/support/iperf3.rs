@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::machine::has;
+use super::fidelity::{Timing, timed};
+use super::machine::is_installed;
+use super::peer::{count_crash, has_crashed};
 use super::serving::{await_open, free_port, serve};
-use super::{Bench, row};
+use super::{Bench, Ended};
 
 /// Whether iperf3 is there; says so where it is not.
-pub fn iperf3_is_there(test: &str) -> bool {
-    let there = has("iperf3", &["--version"]);
-    if !there {
-        println!("SKIPPED {test}: iperf3 is not installed");
-    }
-    there
+pub fn iperf3_is_there() -> bool {
+    is_installed("iperf3")
 }
 
 /// The second number of its release: 12 of 3.12.
@@ -27,15 +25,23 @@ pub fn release() -> u32 {
     version.split(['.', ' ']).nth(2).and_then(|minor| minor.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What the client says, as JSON.
+/// What the client says, as JSON; one that crashes is counted and started again.
 pub fn client(port: u16, options: &str) -> Value {
-    let output = Command::new("iperf3")
-        .args(["-c", if options.contains("-6") { "::1" } else { "127.0.0.1" }, "-p", &port.to_string(), "-J"])
-        .args(options.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"))
+    loop {
+        let output = Command::new("iperf3")
+            .args(["-c", if options.contains("-6") { "::1" } else { "127.0.0.1" }, "-p", &port.to_string()])
+            .arg("-J")
+            .args(options.split_whitespace())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if has_crashed(output.status) {
+            count_crash("iperf3");
+            continue;
+        }
+        return serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"));
+    }
 }
 
 /// A figure by its pointer.
@@ -67,52 +73,52 @@ pub fn body(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What one row of a table of modes has to show beyond that both ends ended well and tell the same.
-pub type Check = fn(&Value);
+/// What one row of a table of modes has to show beyond that both ends ended well and tell the same; figures of time are
+/// judged by the timing.
+pub type Check = fn(&Value, &Timing);
 
 /// Their client in each mode, with `common` options, against one server of ours.
-pub fn served(modes: &[(&str, &str, Check)], common: &str, agree: fn(&str, &Value)) {
-    if !iperf3_is_there("its_client_is_served_in_every_mode") {
+pub fn served(modes: &[(&str, &str, Check)], common: &str, agree: fn(&str, &Value, &Timing)) {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
     let server = serve(&bench, "");
     for (mode, options, check) in modes {
-        row(mode, || {
-            let document = client(server.port, &format!("{common} {options}"));
-            agree(mode, &document);
-            check(&document);
-        });
+        let (document, timing) = timed(mode, || client(server.port, &format!("{common} {options}")));
+        agree(mode, &document, &timing);
+        check(&document, &timing);
+        println!("{mode} ... pass");
     }
     server.assert_unharmed(&bench);
 }
 
 /// Our client in each mode, with `common` options, against one server of theirs; `holds` judges each direction.
-pub fn driven(modes: &[(&str, &str, Check)], common: &str, holds: fn(&str, &Value)) {
-    if !iperf3_is_there("its_server_is_driven_in_every_mode") {
+pub fn driven(modes: &[(&str, &str, Check)], common: &str, holds: fn(&str, &Value, &Timing)) {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
-    let server = Theirs::start();
+    let mut server = Theirs::start();
     for (mode, options, check) in modes {
         let host = if options.contains("-6") { "[::1]" } else { "127.0.0.1" };
-        row(mode, || {
-            let ended =
-                bench.run(&format!("measure --iperf3 {host}:{} {common} {options} --json", server.port));
-            assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
-            let document = ended.json();
-            for direction in document["directions"].as_array().unwrap() {
-                holds(mode, direction);
-            }
-            assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
-            check(&document);
-        });
+        let line = format!("measure --iperf3 {host}:{} {common} {options} --json", server.port);
+        let (ended, timing) = timed(mode, || server.run(&bench, &line));
+        assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
+        let document = ended.json();
+        for direction in document["directions"].as_array().unwrap() {
+            holds(mode, direction, &timing);
+        }
+        assert_eq!(document["request"]["peer"], "iperf3", "{mode}");
+        check(&document, &timing);
+        println!("{mode} ... pass");
     }
 }
 
 /// A server of iperf3's, ended with the value.
 pub struct Theirs {
     child: Child,
+    options: String,
     pub port: u16,
 }
 
@@ -123,17 +129,36 @@ impl Theirs {
 
     pub fn start_with(options: &str) -> Self {
         let port = free_port();
-        let child = Command::new("iperf3")
-            .args(["-s", "-p", &port.to_string()])
-            .args(options.split_whitespace())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        await_open("tcp", port);
-        Self { child, port }
+        Self { child: listening(port, options), options: options.to_owned(), port }
     }
+
+    /// Runs bdp; where the server crashes meanwhile that is counted, and bdp is run once more with another.
+    pub fn run(&mut self, bench: &Bench, line: &str) -> Ended {
+        loop {
+            let ended = bench.run(line);
+            match self.child.try_wait().unwrap() {
+                Some(status) if has_crashed(status) => {
+                    count_crash("iperf3");
+                    self.child = listening(self.port, &self.options);
+                }
+                _ => return ended,
+            }
+        }
+    }
+}
+
+/// iperf3 as a server, once it listens.
+fn listening(port: u16, options: &str) -> Child {
+    let child = Command::new("iperf3")
+        .args(["-s", "-p", &port.to_string()])
+        .args(options.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    await_open("tcp", port);
+    child
 }
 
 impl Drop for Theirs {

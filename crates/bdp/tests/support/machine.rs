@@ -106,8 +106,8 @@ pub fn ignores(signal: i32) -> bool {
     u64::from_str_radix(mask, 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
-/// Gives a child of this process, and with it its emulator, two thirds of the time until it ends: every third packet is
-/// late by milliseconds.
+/// Gives a child of this process, and with it its emulator, a third of the time until it ends: most packets are
+/// late by tens of milliseconds, which no path of the tests bears.
 pub fn stutter(pid: u32) -> JoinHandle<()> {
     // State and parent follow the name: a zombie is no more, and the number may be another's by now.
     let child = move |stat: String| {
@@ -115,12 +115,19 @@ pub fn stutter(pid: u32) -> JoinHandle<()> {
         after.next() != Some("Z") && after.next() == Some(&std::process::id().to_string())
     };
     thread::spawn(move || {
+        // One shell for all: on a busy machine a start of another takes longer than what is to pass between two signals.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while read -r name; do kill -s $name -- $0; done", &pid.to_string()]);
+        let mut shell = shell.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut signals = shell.stdin.take().unwrap();
         while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(child) {
-            signal("STOP", &pid.to_string());
-            thread::sleep(Duration::from_millis(20));
-            signal("CONT", &pid.to_string());
-            thread::sleep(Duration::from_millis(40));
+            for (name, pause) in [("STOP", 50), ("CONT", 25)] {
+                writeln!(signals, "{name}").unwrap();
+                thread::sleep(Duration::from_millis(pause));
+            }
         }
+        drop(signals);
+        shell.wait().unwrap();
     })
 }
 

@@ -4,9 +4,11 @@
 #![allow(dead_code)]
 
 pub mod cable;
+pub mod fidelity;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;
+pub mod peer;
 pub mod scenario;
 pub mod serving;
 
@@ -14,7 +16,6 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -29,23 +30,6 @@ const WATCHDOG: Duration = Duration::from_secs(90);
 
 /// The binary under test.
 pub const BDP: &str = env!("CARGO_BIN_EXE_bdp");
-
-/// Tries of a row of a table of modes.
-const ROW_TRIES: usize = 3;
-
-/// Carries out a row of a table of modes, and prints that it passed. A machine that halts spoils its figures, and a peer breaks down by
-/// itself at times: what fails is done again, which is printed, and the last try counts.
-pub fn row(mode: &str, mut attempt: impl FnMut()) {
-    for _ in 1..ROW_TRIES {
-        if catch_unwind(AssertUnwindSafe(&mut attempt)).is_ok() {
-            println!("{mode} ... pass");
-            return;
-        }
-        println!("{mode} ... again");
-    }
-    attempt();
-    println!("{mode} ... pass");
-}
 
 /// A folder of its own with scenario files and a store in it, in which bdp is run.
 pub struct Bench {
@@ -205,6 +189,16 @@ impl Spoken {
     }
 }
 
+/// Waits until something holds that no process of the test's tells.
+#[track_caller]
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < WATCHDOG, "{what} did not come about");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Running {
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -230,6 +224,27 @@ impl Running {
             assert!(started.elapsed() < WATCHDOG, "{what} did not come about: {}", self.err());
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until a client of iperf's that prints intervals has printed so many: its flow runs.
+    #[track_caller]
+    pub fn await_intervals(&mut self, count: usize) {
+        self.wait_until("data flows", |p| p.out().matches("bits/sec").count() >= count);
+    }
+
+    /// Waits until a measurement with `--json-stream` has told of a flow.
+    #[track_caller]
+    pub fn await_flow(&mut self) {
+        let stages = ["to", "from", "both"].map(|stage| format!("\"stage\":\"{stage}\""));
+        self.wait_until("data flows", |p| {
+            let told = p.out();
+            stages.iter().any(|stage| told.contains(stage))
+        });
     }
 
     /// Sends a signal to it alone.
@@ -279,11 +294,11 @@ impl Ended {
             .unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.err))
     }
 
-    /// The one line of a refusal, with nothing on standard output.
+    /// The one line of a refusal, with nothing on standard output but the same as JSON where that was asked for.
     #[track_caller]
     pub fn refusal(&self, code: i32) -> &str {
         assert_eq!(self.code(), code, "{}", self.err);
-        assert_eq!(self.out, "");
+        assert!(self.out.is_empty() || is_error_document(&self.out, &self.err, code), "{}", self.out);
         assert_eq!(self.err.lines().count(), 1, "{}", self.err);
         assert!(self.err.starts_with("bdp: "), "{}", self.err);
         self.err.trim_end()
@@ -294,9 +309,28 @@ impl Ended {
         self.err.lines().last().unwrap_or("")
     }
 
-    /// Standard output, which must be one JSON document and nothing else.
+    /// Standard output, which must be one JSON document and nothing else; of a single measurement that itself.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+        let document =
+            serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err));
+        the_measurement(document)
     }
+}
+
+/// The measurement of a document that holds a single one, as most tests make it; any other document as it is.
+pub fn the_measurement(mut document: Value) -> Value {
+    match document["runs"].as_array_mut() {
+        Some(runs) if runs.len() == 1 && runs[0]["schema"] == "bdp.measurement/1" => runs.remove(0),
+        _ => document,
+    }
+}
+
+/// Whether standard output is the error on standard error as JSON, by its schema.
+pub fn is_error_document(out: &str, err: &str, code: i32) -> bool {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/error.schema.json")).unwrap();
+    let document: Value = serde_json::from_str(out).unwrap();
+    jsonschema::validator_for(&schema).unwrap().is_valid(&document)
+        && document["error"]["exit_code"] == code
+        && err.trim_end().strip_prefix("bdp: ") == document["error"]["message"].as_str()
 }

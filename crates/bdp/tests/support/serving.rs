@@ -42,16 +42,22 @@ pub fn await_open(protocol: &str, port: u16) {
 
 /// A port that nothing listens on, and that the kernel gives to nobody by itself, such as to a client beside this one.
 pub fn free_port() -> u16 {
+    free_ports(1)
+}
+
+/// The first of so many such ports in a row.
+pub fn free_ports(count: u16) -> u16 {
     const BELOW_THE_EPHEMERAL: Range<u32> = 10_000..32_768;
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let ports = BELOW_THE_EPHEMERAL.len() as u32;
     // Tests of several processes at once begin apart.
     let first = std::process::id().wrapping_mul(97) % ports;
+    let count = u32::from(count);
+    let is_free = |port: u32| TcpListener::bind(("0.0.0.0", port as u16)).is_ok();
     (0..ports)
-        .map(|_| BELOW_THE_EPHEMERAL.start + (first + TAKEN.fetch_add(1, Ordering::Relaxed)) % ports)
-        .map(|port| port as u16)
-        .find(|&port| TcpListener::bind(("0.0.0.0", port)).is_ok())
-        .expect("a port is free")
+        .map(|_| BELOW_THE_EPHEMERAL.start + (first + TAKEN.fetch_add(count, Ordering::Relaxed)) % ports)
+        .find(|&port| (port..port + count).all(is_free))
+        .expect("a port is free") as u16
 }
 
 /// Starts one with these options, and waits until it listens.

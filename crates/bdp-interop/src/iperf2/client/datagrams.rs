@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::udp::UdpRequest;
 use bdp_model::units::Nanos;
@@ -364,8 +365,8 @@ fn told(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) 
         duration_ns: at_ns,
         stream_bytes,
         samples: vec![sample(0, 0), sample(at_ns, bytes)],
-        method: "reported".to_owned(),
-        ended: if all { "closed" } else { "duration" }.to_owned(),
+        method: ReceiveMethod::Reported,
+        ended: if all { EndReason::Closed } else { EndReason::Duration },
         datagrams: Some(DatagramsReceived {
             counts,
             jitter_ns: reports.iter().map(|r| r.jitter_us.saturating_mul(1000)).max(),

@@ -16,7 +16,10 @@ use bdp_flow::meter::Meter;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, rounds};
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::ends::PeerProtocol;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Way};
+use bdp_model::method::EndReason;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
@@ -76,15 +79,8 @@ impl Peer for Iperf2Peer {
     ) -> Result<MeasureRequest, SessionError> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
-        let told = match request.udp {
-            Some(_) => {
-                "of datagrams it tells how many came, out of order, and their jitter, and answers no probes"
-            }
-            None => {
-                "it tells nothing of its end and answers no probes: what it received is what its kernel acknowledged"
-            }
-        };
-        context.caveats.push(format!("the server speaks iperf2's protocol: {told}"));
+        let datagrams = request.udp.is_some();
+        context.caveats.push(Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams });
         Ok(request.clone())
     }
 
@@ -195,10 +191,16 @@ impl Peer for Iperf2Peer {
         self.smallest_rtt_ns
     }
 
-    fn unmeasured(&self, ways: &[Way], error: &SessionError) -> Option<String> {
-        let (SessionError::NoDatagrams { .. } | SessionError::NoReverse { .. }) = error else { return None };
-        let ways: Vec<_> = ways.iter().map(|way| way.name()).collect();
-        Some(format!("direction '{}' was not measured: {error}", ways.join("', '")))
+    fn unmeasured(&self, error: &SessionError) -> Option<NotMeasured> {
+        match *error {
+            SessionError::NoDatagrams { address, waited } => {
+                Some(NotMeasured::NoAnswer { address, waited_ns: waited.as_ns() })
+            }
+            SessionError::NoReverse { address, waited } => {
+                Some(NotMeasured::NoDatagrams { address, waited_ns: waited.as_ns() })
+            }
+            _ => None,
+        }
     }
 
     fn knows_pacing(&self, way: Way) -> bool {
@@ -277,8 +279,8 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 /// A server that ended its sending when its time was over did as it was asked.
 fn close_in_order(request: &MeasureRequest, way: Way, received: Received) -> Received {
     let is_whole = request.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
-    if way == Way::From && received.ended == "closed" && !is_whole {
-        return Received { ended: "duration".to_owned(), ..received };
+    if way == Way::From && received.ended == EndReason::Closed && !is_whole {
+        return Received { ended: EndReason::Duration, ..received };
     }
     received
 }

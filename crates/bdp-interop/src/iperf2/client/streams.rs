@@ -18,6 +18,7 @@ use bdp_flow::session::error::SessionError;
 use bdp_flow::session::options::options;
 use bdp_flow::stall;
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
@@ -189,8 +190,8 @@ fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Receiv
         counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
         stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
         samples,
-        method: "acknowledged".to_owned(),
-        ended: if request.bytes.is_some() { "closed" } else { "duration" }.to_owned(),
+        method: ReceiveMethod::Acknowledged,
+        ended: if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
         ..Default::default()
     }
 }

@@ -1,7 +1,9 @@
 //! What both ends tell of a test, put together.
 
 use bdp_model::arrivals::ArrivalCounts;
+use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::method::EndReason;
 use bdp_model::record::{ReceiverSample, RttSummary};
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
@@ -35,12 +37,11 @@ pub(super) fn conclude(
             },
             End::Received(received) => {
                 // It was this end that stopped it, for one of these two.
-                let ended = if request.bytes.is_some() { "closed" } else { "duration" };
                 let sent = match &received.datagrams {
                     None => sent_there(theirs, far),
                     Some(_) => datagrams_sent_there(request, length_bytes, theirs, far),
                 };
-                (Received { ended: ended.to_owned(), ..received }, sent)
+                (Received { ended: ended(request), ..received }, sent)
             }
         };
         let omit_ns = request.omit.as_ns();
@@ -82,7 +83,6 @@ fn received_there(
     let before = samples.iter().take_while(|s| s.at_ns <= omit_ns).last().map_or(0, |s| s.bytes);
     let before = if omit_ns == 0 { 0 } else { before };
     let seconds = theirs.iter().map(StreamResults::seconds).fold(0.0, f64::max);
-    let ended = if request.bytes.is_some() { "closed" } else { "duration" };
     Received {
         bytes: before + theirs.iter().map(|s| s.bytes).sum::<u64>(),
         duration_ns: omit_ns + (seconds * 1e9) as u64,
@@ -90,9 +90,14 @@ fn received_there(
         stream_bytes: theirs.iter().map(|s| s.bytes).collect(),
         samples,
         cpu: far.cpu.total / 100.0,
-        ended: ended.to_owned(),
+        ended: ended(request),
         ..Default::default()
     }
+}
+
+/// How connections end that end as asked.
+fn ended(request: &MeasureRequest) -> EndReason {
+    if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration }
 }
 
 /// What the server sent, as far as it tells.
@@ -127,7 +132,6 @@ fn datagrams_received_there(
     let jitter_s = theirs.iter().map(|s| s.jitter_s).fold(0.0, f64::max);
     // Of what was sent some may be lost: that does not end it sooner.
     let all_sent = request.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
-    let ended = if all_sent { "bytes" } else { "duration" };
     Received {
         bytes: before + counted,
         // It goes on to count for a while after the last one.
@@ -135,7 +139,7 @@ fn datagrams_received_there(
         counted_from: Mark { at_ns: omit_ns, bytes: before },
         stream_bytes,
         cpu: far.cpu.total / 100.0,
-        ended: ended.to_owned(),
+        ended: if all_sent { EndReason::Bytes } else { EndReason::Duration },
         datagrams: Some(DatagramsReceived {
             counts: ArrivalCounts { received, highest: highest.checked_sub(1), ..Default::default() },
             dropped: None,
@@ -149,16 +153,10 @@ fn datagrams_received_there(
 }
 
 /// That the last datagrams may have arrived when the server counted no more.
-fn unread(way: Way, gave: &DatagramsSent, received: &Received) -> Option<String> {
+fn unread(direction: Way, gave: &DatagramsSent, received: &Received) -> Option<Caveat> {
     let highest = received.datagrams.as_ref()?.counts.highest?;
-    let last = gave.sent.saturating_sub(highest + 1);
-    (last > 0).then(|| {
-        format!(
-            "direction '{}': the server counted none of the last {last} datagrams: they were lost, or arrived after it \
-             stopped counting",
-            way.name()
-        )
-    })
+    let datagrams = gave.sent.saturating_sub(highest + 1);
+    (datagrams > 0).then_some(Caveat::LastUncounted { direction, datagrams })
 }
 
 /// What the server sent of datagrams, as far as it tells.

@@ -19,6 +19,8 @@ use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled};
 use bdp_flow::session::reporter::Reporter;
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::ends::PeerProtocol;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Way};
 use bdp_model::record::RttSummary;
 use bdp_sys::socket::TcpOptions;
@@ -102,7 +104,8 @@ impl Peer for Iperf3Peer<'_> {
     ) -> Result<MeasureRequest, SessionError> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
-        context.caveats.push(caveat(request).to_owned());
+        let datagrams = request.udp.is_some();
+        context.caveats.push(Caveat::ForeignServer { protocol: PeerProtocol::Iperf3, datagrams });
         if request.server_output {
             // The server's output would have its own copy of the cookie in it, which is no text.
             self.opened = None;
@@ -180,14 +183,10 @@ impl Peer for Iperf3Peer<'_> {
         RttSummary::of(self.handshakes.len() as u64, self.handshakes.iter().copied())
     }
 
-    fn unmeasured(&self, ways: &[Way], error: &SessionError) -> Option<String> {
-        // A server for one test (-1) has ended: what was measured stands.
-        let SessionError::Refused { address } = error else { return None };
-        let ways: Vec<_> = ways.iter().map(|way| way.name()).collect();
-        Some(format!(
-            "direction '{}' was not measured: {address} serves no second test; -R measures it alone",
-            ways.join("', '")
-        ))
+    fn unmeasured(&self, error: &SessionError) -> Option<NotMeasured> {
+        // A server for one test (-1) has ended.
+        let SessionError::Refused { address } = *error else { return None };
+        Some(NotMeasured::NoSecondTest { address })
     }
 
     fn knows_pacing(&self, way: Way) -> bool {
@@ -439,21 +438,6 @@ fn for_last_datagrams(rtt: Option<Duration>, ran: Duration) -> Duration {
 /// Whether a connection was made and lost at once, as by a server whose listener is another one after each test.
 fn is_reset(error: &SessionError) -> bool {
     matches!(error, SessionError::Near(EngineError::Sys(e)) if e.source.kind() == ErrorKind::ConnectionReset)
-}
-
-/// What a reader should know of whatever such a server tells.
-fn caveat(request: &MeasureRequest) -> &'static str {
-    match request.udp {
-        None => {
-            "the server speaks iperf3's protocol, which tells of its end bytes and retransmissions alone, and answers no \
-             probes: idle round trips are those of handshakes, loaded ones the sending kernel's here"
-        }
-        Some(_) => {
-            "the server speaks iperf3's protocol, which tells of datagrams how many were missing and their jitter, of \
-             duplicates, reordering and its own socket's drops nothing, and answers no probes: idle round trips are those \
-             of handshakes"
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
-pub use intervals::{Intervals, Part, Piece, SenderReading};
+pub use intervals::{Intervals, Part, Piece, ReceiverReading, SenderReading};
 
 /// The number by which the first stream is known, as iperf3's first often is; the others follow.
 const FIRST_SOCKET: usize = 5;

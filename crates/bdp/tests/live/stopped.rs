@@ -26,7 +26,9 @@ fn serve_one(bench: &Bench) -> (Serving, u16) {
 fn client(program: &str, server: &Serving, iperf2: u16, options: &str) -> Running {
     let port = if program == "iperf" { iperf2 } else { server.port };
     let mut command = Command::new(program);
-    command.args(["-c", "127.0.0.1", "-p", &port.to_string()]).args(options.split_whitespace());
+    let intervals: &[&str] = if program == "iperf" { &["-i", "0.5"] } else { &["-i", "0.1", "--forceflush"] };
+    command.args(["-c", "127.0.0.1", "-p", &port.to_string()]).args(intervals);
+    command.args(options.split_whitespace());
     start(command)
 }
 
@@ -70,7 +72,7 @@ fn patient(bench: &Bench) -> Vec<(&'static str, Serving, Running)> {
 
 #[test]
 fn a_client_of_iperf_that_stays_stopped_loses_its_place_and_one_that_is_slow_does_not() {
-    if !iperf3_is_there("a_client_of_iperf_that_stays_stopped_loses_its_place") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -86,19 +88,17 @@ fn a_client_of_iperf_that_stays_stopped_loses_its_place_and_one_that_is_slow_doe
     let stopped: Vec<_> = cases
         .into_iter()
         .map(|(program, options)| {
-            let (mut server, iperf2) = serve_one(&bench);
-            let client = client(program, &server, iperf2, options);
-            await_session(&mut server);
-            thread::sleep(Duration::from_millis(400));
+            let (server, iperf2) = serve_one(&bench);
+            let mut client = client(program, &server, iperf2, options);
+            client.await_intervals(1);
             client.signal("STOP");
             (format!("{program} {options}"), server, client, Instant::now())
         })
         .collect();
     let suspended = {
-        let (mut server, iperf2) = serve_one(&bench);
-        let client = client("iperf3", &server, iperf2, "-t 8");
-        await_session(&mut server);
-        thread::sleep(Duration::from_millis(400));
+        let (server, iperf2) = serve_one(&bench);
+        let mut client = client("iperf3", &server, iperf2, "-t 8");
+        client.await_intervals(1);
         client.signal("STOP");
         thread::sleep(Duration::from_secs(4));
         client.signal("CONT");

@@ -5,12 +5,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use crate::support::fidelity::timed;
 use crate::support::serving::{Serving, measure, serve};
-use crate::support::{Bench, start};
+use crate::support::{Bench, start, wait_for};
 use bdp_wire::proof::hex;
 use serde_json::{Value, json};
 
-/// How soon the next client must be done: its measurement takes 0.4 s, and a machine may stall.
+/// How soon the next client must be done: its measurement takes 0.4 s.
 const AT_ONCE: Duration = Duration::from_secs(3);
 /// What a server may hold beyond what it held before.
 const MOST_GROWTH_KIB: u64 = 48 * 1024;
@@ -49,9 +50,10 @@ fn is_dropped(stream: &mut TcpStream) -> bool {
 #[track_caller]
 fn assert_served(server: &Serving, bench: &Bench, after: &str) {
     let since = Instant::now();
-    let ended = bench.run(&measure(server.port));
+    let (ended, timing) = timed(after, || bench.run(&measure(server.port)));
+    let took = since.elapsed();
     assert_eq!(ended.code(), 0, "after {after}: {}", ended.err);
-    assert!(since.elapsed() < AT_ONCE, "after {after}: {:?}", since.elapsed());
+    timing.judge(|| assert!(took < AT_ONCE, "after {after}: {took:?}"));
 }
 
 /// A control connection that was let in.
@@ -226,15 +228,15 @@ fn a_flood_of_hellos_over_tcp_holds_up_nobody() {
     drop(half_open);
     // Those that left have to be noticed first; until then there is no place, which is said at once.
     let since = Instant::now();
-    loop {
-        let ended = bench.run(&measure(server.port));
-        if ended.code() == 0 {
-            break;
-        }
-        assert!(ended.err.contains("busy"), "{}", ended.err);
-        assert!(since.elapsed() < 2 * AT_ONCE, "{}", ended.err);
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let ((), timing) = timed("a place after a flood of hellos", || {
+        wait_for("a place", || {
+            let ended = bench.run(&measure(server.port));
+            assert!(ended.code() == 0 || ended.err.contains("busy"), "{}", ended.err);
+            ended.code() == 0
+        });
+    });
+    let took = since.elapsed();
+    timing.judge(|| assert!(took < 2 * AT_ONCE, "{took:?}"));
     assert_served(&server, &bench, "a flood of hellos");
 }
 
@@ -280,9 +282,9 @@ fn those_who_take_a_place_and_say_nothing_give_way() {
 fn datagrams_of_iperf2_from_everywhere_cost_little_and_hold_up_nobody() {
     let bench = Bench::new();
     let iperf2 = crate::support::serving::free_port();
-    let server = serve(&bench, &format!("--iperf2-port {iperf2}"));
+    let mut server = serve(&bench, &format!("--iperf2-port {iperf2}"));
     assert_served(&server, &bench, "nothing");
-    let (before, threads) = (resident_kib(&server), threads(&server));
+    let (before, threads) = (resident_kib(&server), threads_of(server.process.pid()));
     let mut first = [0; 64];
     first[3] = 1;
     let sources: Vec<UdpSocket> = (0..1000)
@@ -292,17 +294,18 @@ fn datagrams_of_iperf2_from_everywhere_cost_little_and_hold_up_nobody() {
             socket
         })
         .collect();
-    std::thread::sleep(Duration::from_millis(300));
-    let more = self::threads(&server) - threads;
-    assert!((20..=140).contains(&more), "{more} threads more");
+    let pid = server.process.pid();
+    server.process.wait_until("flows began", |_| threads_of(pid) >= threads + 20);
+    let more = threads_of(pid) - threads;
+    assert!(more <= 140, "{more} threads more");
     let grown = resident_kib(&server).saturating_sub(before);
     assert!(grown < MOST_GROWTH_KIB, "{grown} KiB");
     assert_served(&server, &bench, "a thousand flows of one datagram");
     drop(sources);
 }
 
-fn threads(server: &Serving) -> usize {
-    std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).unwrap().count()
+fn threads_of(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
 }
 
 #[test]
@@ -357,11 +360,10 @@ const NOTICED: Duration = Duration::from_secs(25);
 fn a_client_that_stays_stopped_loses_its_place() {
     let bench = Bench::new();
     let stopped = ["--forward", "-R", "--bidir -P 3", "--forward -u -b 1M"].map(|options| {
-        let mut server = serve(&bench, "");
-        let client =
-            start(bench.bdp(&format!("measure 127.0.0.1:{} -t 120 --idle 0.1 {options}", server.port)));
-        server.process.wait_until("a session began", |p| p.err().contains("began"));
-        std::thread::sleep(Duration::from_millis(700));
+        let server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 120 --idle 0.1 --json-stream {options}", server.port);
+        let mut client = start(bench.bdp(&line));
+        client.await_flow();
         client.signal("STOP");
         (options, server, client, Instant::now())
     });
@@ -381,11 +383,10 @@ fn a_client_that_stays_stopped_loses_its_place() {
 fn a_server_that_stays_stopped_is_told_of() {
     let bench = Bench::new();
     let stopped = ["--forward", "-R", "--bidir", "-R -u -b 1M"].map(|options| {
-        let mut server = serve(&bench, "");
-        let line = format!("measure 127.0.0.1:{} -t 120 --idle 0.1 {options}", server.port);
-        let client = start(bench.bdp(&line));
-        server.process.wait_until("a session began", |p| p.err().contains("began"));
-        std::thread::sleep(Duration::from_millis(1200));
+        let server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 120 --idle 0.1 --json-stream {options}", server.port);
+        let mut client = start(bench.bdp(&line));
+        client.await_flow();
         server.process.signal("STOP");
         (options, server, client, Instant::now())
     });
@@ -404,9 +405,9 @@ fn a_server_that_stays_stopped_is_told_of() {
 fn a_client_that_is_stopped_in_mid_test_holds_up_nobody() {
     let bench = Bench::new();
     let mut server = serve(&bench, "");
-    let client = start(bench.bdp(&format!("measure 127.0.0.1:{} -t 2 --idle 0.1 -P 4", server.port)));
-    server.process.wait_until("a session began", |p| p.err().contains("began"));
-    std::thread::sleep(Duration::from_millis(500));
+    let line = format!("measure 127.0.0.1:{} -t 60 --idle 0.1 -P 4 --json-stream", server.port);
+    let mut client = start(bench.bdp(&line));
+    client.await_flow();
     client.signal("STOP");
     assert_served(&server, &bench, "a stopped client");
     client.signal("KILL");

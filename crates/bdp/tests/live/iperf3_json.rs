@@ -1,24 +1,13 @@
 //! `bdp measure --format iperf3-json` beside `iperf3 -J`: the same members of the same types, of measurements with either
 //! kind of server.
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::machine::{has, skip};
-use crate::support::serving::{free_port, is_listening, serve};
-use crate::support::{Bench, row};
+use crate::support::Bench;
+use crate::support::fidelity::{Timing, timed};
+use crate::support::iperf3::{Theirs, client, iperf3_is_there};
+use crate::support::serving::{free_port, serve};
 use serde_json::Value;
-
-/// What iperf3's client says of a test with its own server.
-fn theirs(port: u16, options: &str) -> Value {
-    let output = Command::new("iperf3")
-        .args(["-c", "127.0.0.1", "-p", &port.to_string(), "-J"])
-        .args(options.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{options}: {e}: {output:?}"))
-}
 
 /// The other document's members are all in this one, of the same types; gives what differs, by its path.
 fn differences(path: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>) {
@@ -90,16 +79,13 @@ fn sum(document: &Value, of: &str) -> f64 {
 
 #[test]
 fn its_members_are_those_of_iperf3() {
-    if !has("iperf3", &["--version"]) {
-        return skip("iperf3 is not installed");
+    if !iperf3_is_there() {
+        return;
     }
     let bench = Bench::new();
     let server = serve(&bench, "");
-    let port = free_port();
-    let mut peer = Command::new("iperf3");
-    peer.args(["-s", "-p", &port.to_string()]).current_dir(bench.folder());
-    let mut peer = crate::support::start(peer);
-    peer.wait_until("it listens", |_| is_listening(port));
+    let mut peer = Theirs::start();
+    let port = peer.port;
     for options in [
         "-t 2",
         "-t 2 -R",
@@ -114,7 +100,7 @@ fn its_members_are_those_of_iperf3() {
         "-n 20M -P 3 -R",
         "-t 1 --get-server-output",
     ] {
-        let like = theirs(port, options);
+        let like = client(port, options);
         assert!(like.get("error").is_none(), "{options}: {like:#}");
         let ours = [
             ("bdp serve", format!("127.0.0.1:{}", server.port)),
@@ -123,26 +109,33 @@ fn its_members_are_those_of_iperf3() {
         // What the server prints is asked of iperf3's alone.
         let ours = if options.contains("--get-server-output") { &ours[1..] } else { &ours[..] };
         for (name, target) in ours {
-            row(&format!("iperf3-json of {name}, {options}"), || {
-                let ended = bench.run(&format!("measure {target} {options} --idle 0.1 --format iperf3-json"));
-                assert_eq!(ended.code(), 0, "{name} {options}: {}", ended.err);
-                let document = ended.json();
-                let mut found = Vec::new();
-                differences("", &like, &document, &mut found);
-                found.retain(|difference| !is_known(options, difference));
-                assert!(found.is_empty(), "{name} {options}: {found:#?}");
-                agree(options, &document);
-            });
+            let what = format!("iperf3-json of {name}, {options}");
+            let line = format!("measure {target} {options} --idle 0.1 --format iperf3-json");
+            let (ended, timing) =
+                timed(
+                    &what,
+                    || {
+                        if *name == "iperf3 -s" { peer.run(&bench, &line) } else { bench.run(&line) }
+                    },
+                );
+            assert_eq!(ended.code(), 0, "{what}: {}", ended.err);
+            let document = ended.json();
+            let mut found = Vec::new();
+            differences("", &like, &document, &mut found);
+            found.retain(|difference| !is_known(options, difference));
+            assert!(found.is_empty(), "{what}: {found:#?}");
+            agree(options, &document, &timing);
+            println!("{what} ... pass");
         }
     }
 }
 
 /// The figures are those of one test.
-fn agree(options: &str, document: &Value) {
+fn agree(options: &str, document: &Value, timing: &Timing) {
     let intervals = document["intervals"].as_array().unwrap();
     // A machine that stalls makes one fewer.
     let counted = intervals.iter().filter(|i| i["sum"]["omitted"] == false).count();
-    assert!((1..=3).contains(&counted), "{options}: {counted} intervals");
+    timing.judge_time(|| assert!((1..=3).contains(&counted), "{options}: {counted} intervals"));
     if options.contains("-n ") {
         for of in ["sum_sent", "sum_received"] {
             assert_eq!(document["end"][of]["bytes"], 20 << 20, "{options}: {:#}", document["end"]);
@@ -160,7 +153,9 @@ fn agree(options: &str, document: &Value) {
             _ if options.contains("-O") => 0.5,
             _ => 0.05,
         };
-        assert!((total - seen).abs() <= apart * total, "{options}: {seen} seen of {total}");
+        timing.judge_time(|| {
+            assert!((total - seen).abs() <= apart * total, "{options}: {seen} seen of {total}");
+        });
     }
     let end = &document["end"];
     let rate = end["sum_received"]["bits_per_second"].as_f64().unwrap();
@@ -173,7 +168,9 @@ fn agree(options: &str, document: &Value) {
         assert_eq!(sent, packets.zip(datagram).map(|(packets, bytes)| packets * bytes), "{options}: {end:#}");
     }
     let seconds = end["sum_received"]["seconds"].as_f64().unwrap();
-    assert!((1.0..3.5).contains(&seconds) && rate > 1e6, "{options}: {end:#}");
+    timing.judge_time(|| {
+        assert!((1.0..3.5).contains(&seconds) && rate > 1e6, "{options}: {end:#}");
+    });
     if options == "-t 2" {
         let stream = &end["streams"][0]["sender"];
         assert!(
@@ -230,10 +227,11 @@ fn intervals_have_the_length_that_is_asked_for() {
     let server = serve(&bench, "");
     let line = format!("measure 127.0.0.1:{} -t 2 -i 0.5 --idle 0.1 --format iperf3-json", server.port);
     let since = Instant::now();
-    let document = bench.run(&line).json();
+    let (ended, timing) = timed("-i 0.5", || bench.run(&line));
+    let document = ended.json();
     assert!(since.elapsed() >= Duration::from_secs(2));
     let intervals = document["intervals"].as_array().unwrap();
-    assert!((3..=5).contains(&intervals.len()), "{intervals:#?}");
+    timing.judge_time(|| assert!((3..=5).contains(&intervals.len()), "{intervals:#?}"));
     let mut end = 0.0;
     for interval in intervals {
         assert_eq!(interval["sum"]["start"].as_f64(), Some(end), "one begins where another ended");

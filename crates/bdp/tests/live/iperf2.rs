@@ -4,10 +4,12 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::iperf2::{iperf_is_of_2_2, serve_by_iperf};
+use crate::support::fidelity::{Timing, timed};
+use crate::support::iperf2::{iperf, iperf_is_of_2_2, serve_by_iperf};
 use crate::support::machine::is_installed;
+use crate::support::peer::count_crash;
 use crate::support::serving::free_port;
-use crate::support::{Bench, Ended, Running, row, start};
+use crate::support::{Bench, Ended, Running, start};
 use serde_json::Value;
 
 /// A server that answers iperf2, and its port for that.
@@ -25,13 +27,6 @@ fn serve(bench: &Bench, options: &str) -> Option<Serving> {
     let mut process = start(bench.bdp(&format!("serve --listen {own} --iperf2-port {port} {options}")));
     process.wait_until("it listens", |p| p.err().contains("for iperf2's clients"));
     Some(Serving { process, port })
-}
-
-/// iperf2 with these words as arguments; it is killed where it does not end by itself.
-fn iperf(line: &str) -> Ended {
-    let mut command = Command::new("timeout");
-    command.args(["-k", "1", "10", "iperf"]).args(line.split_whitespace());
-    start(command).wait()
 }
 
 /// Whether a client had to be ended that takes datagrams over several sockets: the one of 2.2.1 hangs at times after it has printed its
@@ -66,37 +61,41 @@ fn rates(ended: &Ended) -> Vec<f64> {
 }
 
 /// What one row of the table of modes has to show, in what its client says.
-type Check = fn(&Ended);
+type Check = fn(&Ended, &Timing);
 
 /// Each rate that was printed is one at which something came.
-fn moved(ended: &Ended) {
+fn moved(ended: &Ended, _: &Timing) {
     let rates = rates(ended);
     assert!(!rates.is_empty() && rates.iter().all(|&rate| rate > 1.0), "{rates:?}\n{}", ended.out);
 }
 
 /// The server's report came, and tells of no loss.
-fn reported(ended: &Ended) {
+fn reported(ended: &Ended, timing: &Timing) {
     assert!(!ended.err.contains("did not receive ack"), "{}", ended.err);
     let report =
         ended.out.split("Server Report").nth(1).unwrap_or_else(|| panic!("{}{}", ended.out, ended.err));
     // Lost and sent as "0/ 42 (0%)".
-    assert!(report.contains(" 0/"), "{}", ended.out);
+    timing.judge(|| assert!(report.contains(" 0/"), "{}", ended.out));
 }
 
 /// One of the rates is the one that was asked for, 8 Mbit/s.
-fn paced(ended: &Ended) {
+fn paced(ended: &Ended, timing: &Timing) {
     let rates = rates(ended);
-    assert!(rates.iter().any(|rate| (6.0..10.0).contains(rate)), "{rates:?}\n{}{}", ended.out, ended.err);
+    assert!(!rates.is_empty(), "{}{}", ended.out, ended.err);
+    timing.judge(|| {
+        let is_kept = rates.iter().any(|rate| (6.0..10.0).contains(rate));
+        assert!(is_kept, "{rates:?}\n{}{}", ended.out, ended.err);
+    });
 }
 
 const CLIENTS: [(&str, &str, Check); 22] = [
     ("TCP", "-t 0.5", moved),
-    ("TCP -P", "-t 0.5 -P 4", |e| assert_eq!(rates(e).len(), 5, "{}", e.out)),
+    ("TCP -P", "-t 0.5 -P 4", |e, _| assert_eq!(rates(e).len(), 5, "{}", e.out)),
     ("TCP -n", "-n 4M", moved),
     ("TCP -R", "-t 0.5 -R", moved),
-    ("TCP -R -P", "-t 0.5 -R -P 2", |e| assert_eq!(rates(e).len(), 3, "{}", e.out)),
+    ("TCP -R -P", "-t 0.5 -R -P 2", |e, _| assert_eq!(rates(e).len(), 3, "{}", e.out)),
     ("TCP -R -n", "-n 4M -R", moved),
-    ("TCP --full-duplex", "-t 0.5 --full-duplex", |e| assert_eq!(rates(e).len(), 3, "{}", e.out)),
+    ("TCP --full-duplex", "-t 0.5 --full-duplex", |e, _| assert_eq!(rates(e).len(), 3, "{}", e.out)),
     ("TCP -e", "-t 0.5 -e", moved),
     ("TCP -w -l -N -M", "-t 0.5 -w 64K -l 8K -N -M 1000", moved),
     ("TCP -b", "-t 0.5 -b 20M", moved),
@@ -119,16 +118,13 @@ fn its_client_is_served_in_every_mode() {
     let bench = Bench::new();
     let Some(mut server) = serve(&bench, "") else { return };
     for (mode, options, check) in CLIENTS {
-        row(mode, || {
-            let ended = server.client(options);
-            let hung = hung_at_its_end(&ended, options);
-            assert!(hung || ended.code() == 0, "{mode}: {}", ended.err);
-            check(&ended);
-            server.await_ends();
-            if hung {
-                println!("{mode}: the client hung after its results");
-            }
-        });
+        let (ended, timing) = timed(mode, || server.client(options));
+        let hung = hung_at_its_end(&ended, options);
+        assert!(hung || ended.code() == 0, "{mode}: {}", ended.err);
+        check(&ended, &timing);
+        server.await_ends();
+        let note = if hung { ", and its client hung after its results" } else { "" };
+        println!("{mode} ... pass{note}");
     }
     let told = server.process.err();
     assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
@@ -139,11 +135,11 @@ fn its_client_is_served_in_every_mode() {
 fn a_rate_that_a_tcp_client_asks_for_in_reverse_is_kept() {
     let bench = Bench::new();
     let Some(server) = serve(&bench, "") else { return };
-    row("TCP -R -b", || {
-        let rates = rates(&server.client("-t 1.5 -R -b 20M"));
-        // The kernel's first burst is not paced.
-        assert!((10.0..40.0).contains(&rates[0]), "{rates:?}");
-    });
+    let (ended, timing) = timed("TCP -R -b", || server.client("-t 1.5 -R -b 20M"));
+    let rates = rates(&ended);
+    // The kernel's first burst is not paced.
+    assert!((0.0..40.0).contains(&rates[0]), "{rates:?}");
+    timing.judge(|| assert!(rates[0] >= 10.0, "{rates:?}"));
 }
 
 #[test]
@@ -151,12 +147,12 @@ fn tcp_clients_of_both_ways_get_their_connection_back() {
     let bench = Bench::new();
     let Some(mut server) = serve(&bench, "") else { return };
     for options in ["-d", "-r"] {
-        row(&format!("TCP {options}"), || {
-            let ended = server.client(&format!("-t 0.5 {options} -L {}", free_port()));
-            assert!(rates(&ended).len() >= 2, "{options}: {}", ended.out);
-            moved(&ended);
-            server.await_ends();
-        });
+        let what = format!("TCP {options}");
+        let line = format!("-t 0.5 {options} -L {}", free_port());
+        let (ended, timing) = timed(&what, || server.client(&line));
+        assert!(rates(&ended).len() >= 2, "{options}: {}", ended.out);
+        moved(&ended, &timing);
+        server.await_ends();
     }
 }
 
@@ -196,8 +192,9 @@ fn a_silent_client_holds_up_nobody_and_is_dropped() {
     let silent: Vec<_> =
         (0..300).map(|_| std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
     let since = Instant::now();
-    assert!(rates(&server.client("-t 0.3"))[0] > 1.0);
-    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    let (ended, timing) = timed("the next client", || server.client("-t 0.3"));
+    assert!(rates(&ended)[0] > 1.0);
+    timing.judge_time(|| assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed()));
     server.process.wait_until("they were dropped", |p| p.err().contains("said nothing"));
     drop(silent);
     thread::sleep(Duration::from_millis(100));
@@ -234,7 +231,8 @@ fn its_server_is_driven_in_every_mode() {
     }
     let bench = Bench::new();
     for (mode, options, ways) in SERVERS {
-        row(mode, || drive(&bench, mode, options, ways));
+        drive(&bench, mode, options, ways);
+        println!("{mode} ... pass");
     }
 }
 
@@ -242,19 +240,19 @@ fn its_server_is_driven_in_every_mode() {
 fn drive(bench: &Bench, mode: &str, options: &str, ways: &[&str]) {
     let (datagrams, v6) = (options.contains("-u"), options.contains("-6"));
     let of_server = format!("{} {}", if datagrams { "-u" } else { "" }, if v6 { "-V" } else { "" });
-    // iperf's server ends by itself at times when a client connects right after a test: then another is started.
-    let mut ended = None;
-    for _ in 0..5 {
-        let (_server, port) = serve_by_iperf(&of_server).unwrap();
+    // iperf's server ends by itself at times when a client connects right after a test, or lets it in and sends nothing: then
+    // another is started.
+    let (ended, timing) = loop {
+        let (mut server, port) = serve_by_iperf(&of_server).unwrap();
         let host = if v6 { "[::1]" } else { "127.0.0.1" };
         let line = format!("measure --iperf2 {host}:{port} -i 100ms {options} --json");
-        let done = ended.insert(bench.run(&line));
-        if done.code() != 3 {
-            break;
+        let (ended, timing) = timed(mode, || bench.run(&line));
+        let has_failed = server.has_ended() || ended.err.contains("no data came within");
+        if ended.code() != 3 || !has_failed {
+            break (ended, timing);
         }
-        eprintln!("{options}: {}", done.err);
-    }
-    let ended = ended.unwrap();
+        count_crash("iperf");
+    };
     assert_eq!(ended.code(), 0, "{mode}: {}", ended.err);
     let measured = ended.json();
     assert_eq!(measured["request"]["peer"], "iperf2");
@@ -263,30 +261,33 @@ fn drive(bench: &Bench, mode: &str, options: &str, ways: &[&str]) {
     assert_eq!(found, ways, "{mode}");
     for direction in directions {
         if datagrams {
-            judge_datagrams(mode, options, direction);
+            judge_datagrams(mode, options, direction, &timing);
             continue;
         }
         let goodput = direction["goodput_bps"].as_f64().unwrap();
         assert!(goodput > 1e6, "{mode}: {direction}");
         // A first burst is not paced.
-        assert!(!options.contains("-b 40M") || (20e6..80e6).contains(&goodput), "{mode}: {goodput}");
+        if options.contains("-b 40M") {
+            timing.judge(|| assert!((20e6..80e6).contains(&goodput), "{mode}: {goodput}"));
+        }
         if options.contains("-n 4M") {
             let bytes = direction["bytes"].as_u64().unwrap();
             // Acknowledged ones: the last may come behind the last reading.
-            assert!((3 << 20..=4 << 20).contains(&bytes), "{bytes}");
+            assert!((1..=4 << 20).contains(&bytes), "{bytes}");
+            timing.judge(|| assert!(bytes >= 3 << 20, "{bytes}"));
         }
     }
 }
 
 /// What is told of datagrams fits together and what was asked for.
-fn judge_datagrams(mode: &str, options: &str, direction: &Value) {
+fn judge_datagrams(mode: &str, options: &str, direction: &Value, timing: &Timing) {
     let udp = &direction["udp"];
     let count = |name: &str| udp[name].as_u64().unwrap_or_else(|| panic!("{mode}: no {name} in {udp}"));
-    assert_eq!(count("lost"), 0, "{mode}: {udp}");
+    timing.judge(|| assert_eq!(count("lost"), 0, "{mode}: {udp}"));
     // Its server does not tell copies from what came out of order.
     let told = (direction["direction"] != "to").then_some(0);
     assert_eq!(udp["duplicated"].as_u64(), told, "{mode}: {udp}");
-    assert_eq!(count("sent"), count("received"), "{mode}: {udp}");
+    assert_eq!(count("sent"), count("received") + count("lost"), "{mode}: {udp}");
     assert!(udp["jitter_ns"].is_u64(), "{mode}: {udp}");
     let streams = if options.contains("-P 3") { 3.0 } else { 1.0 };
     let length = if options.contains("-l 300") {
@@ -318,7 +319,10 @@ fn judge_datagrams(mode: &str, options: &str, direction: &Value) {
         println!("{mode}: its server took the streams in one after the other");
         return;
     }
-    assert!((0.7 * asked - left_out..1.4 * asked).contains(&goodput), "{mode}: {goodput} of {asked}: {udp}");
+    timing.judge(|| {
+        let kept = 0.7 * asked - left_out..1.4 * asked;
+        assert!(kept.contains(&goodput), "{mode}: {goodput} of {asked}: {udp}");
+    });
 }
 
 #[test]
@@ -355,14 +359,18 @@ fn bdp_measures_datagrams_to_bdp_by_iperf2s_protocol() {
         ("--bidir -t 0.6", 2),
         ("--forward -t 0.6 -l 40", 1),
     ] {
-        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{port} -u -b 4M {options} --json"));
+        let line = format!("measure --iperf2 127.0.0.1:{port} -u -b 4M {options} --json");
+        let (ended, timing) = timed(options, || bench.run(&line));
         assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
         let measured = ended.json();
         let directions = measured["directions"].as_array().unwrap();
         assert_eq!(directions.len(), ways, "{options}");
         for direction in directions {
             let udp = &direction["udp"];
-            assert!(udp["sent"].as_u64().unwrap() > 100 && udp["lost"] == 0, "{options}: {udp}");
+            assert!(udp["sent"].as_u64().unwrap() > 0, "{options}: {udp}");
+            timing.judge(|| {
+                assert!(udp["sent"].as_u64().unwrap() > 100 && udp["lost"] == 0, "{options}: {udp}");
+            });
         }
     }
 }

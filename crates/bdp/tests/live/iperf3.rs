@@ -2,57 +2,63 @@
 //! both ends tell held against each other.
 
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::fidelity::{Timing, Watch};
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
+use crate::support::machine::skip;
 use crate::support::serving::{Serving, free_port, serve};
 use crate::support::{Bench, start};
 use serde_json::Value;
 
 const MODES: [(&str, &str, Check); 19] = [
-    ("TCP", "-t 1", |_| {}),
-    ("TCP reverse", "-t 1 -R", |d| assert!(d.pointer("/end/sum_sent/retransmits").is_some(), "{d:#}")),
-    ("TCP 4 streams", "-t 1 -P 4", |d| assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4)),
-    ("TCP reverse, 4 streams", "-t 1 -P 4 -R", |d| {
+    ("TCP", "-t 1", |_, _| {}),
+    ("TCP reverse", "-t 1 -R", |d, _| assert!(d.pointer("/end/sum_sent/retransmits").is_some(), "{d:#}")),
+    ("TCP 4 streams", "-t 1 -P 4", |d, _| assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4)),
+    ("TCP reverse, 4 streams", "-t 1 -P 4 -R", |d, _| {
         assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 4);
     }),
-    ("TCP both ways", "-t 1 --bidir", |d| {
+    ("TCP both ways", "-t 1 --bidir", |d, _| {
         assert!(number(d, "/end/sum_received_bidir_reverse/bytes") > 1e6, "{d:#}");
     }),
-    ("TCP both ways, 3 streams", "-t 1 --bidir -P 3", |d| {
+    ("TCP both ways, 3 streams", "-t 1 --bidir -P 3", |d, _| {
         assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 6);
     }),
-    ("TCP bytes", "-n 20M", |d| assert_eq!(number(d, "/end/sum_received/bytes"), 20_971_520.0)),
-    ("TCP bytes, reverse", "-n 20M -R", |d| assert!(number(d, "/end/sum_received/bytes") >= 20_971_520.0)),
-    ("TCP blocks", "-k 100 -l 10000", |d| assert_eq!(number(d, "/end/sum_received/bytes"), 1e6)),
-    ("TCP omit", "-t 1 -O 1", |d| assert!((0.8..1.9).contains(&number(d, "/end/sum_received/seconds")))),
-    ("TCP omit, reverse", "-t 1 -O 1 -R", |d| {
-        assert!((0.8..1.9).contains(&number(d, "/end/sum_sent/seconds")), "{}", d["end"]);
+    ("TCP bytes", "-n 20M", |d, _| assert_eq!(number(d, "/end/sum_received/bytes"), 20_971_520.0)),
+    ("TCP bytes, reverse", "-n 20M -R", |d, _| assert!(number(d, "/end/sum_received/bytes") >= 20_971_520.0)),
+    ("TCP blocks", "-k 100 -l 10000", |d, _| assert_eq!(number(d, "/end/sum_received/bytes"), 1e6)),
+    ("TCP omit", "-t 1 -O 1", |d, timing| {
+        timing.judge_time(|| assert!((0.8..1.9).contains(&number(d, "/end/sum_received/seconds"))));
     }),
-    ("TCP window", "-t 1 -w 64K", |_| {}),
-    ("TCP segment size", "-t 1 -M 1000 -R", |_| {}),
-    ("TCP congestion control", "-t 1 -C reno -R", |d| {
+    ("TCP omit, reverse", "-t 1 -O 1 -R", |d, timing| {
+        timing.judge_time(|| {
+            assert!((0.8..1.9).contains(&number(d, "/end/sum_sent/seconds")), "{}", d["end"]);
+        });
+    }),
+    ("TCP window", "-t 1 -w 64K", |_, _| {}),
+    ("TCP segment size", "-t 1 -M 1000 -R", |_, _| {}),
+    ("TCP congestion control", "-t 1 -C reno -R", |d, _| {
         assert_eq!(d["end"]["sender_tcp_congestion"], "reno", "{:#}", d["end"]);
     }),
-    ("TCP no delay, length, type of service", "-t 1 -N -l 5000 -S 0x20", |_| {}),
-    ("TCP rate", "-t 1 -b 20M", |d| assert!(number(d, "/end/sum_received/bits_per_second") < 60e6)),
-    ("TCP rate, reverse", "-t 1 -b 20M -R", |d| {
+    ("TCP no delay, length, type of service", "-t 1 -N -l 5000 -S 0x20", |_, _| {}),
+    ("TCP rate", "-t 1 -b 20M", |d, _| assert!(number(d, "/end/sum_received/bits_per_second") < 60e6)),
+    ("TCP rate, reverse", "-t 1 -b 20M -R", |d, _| {
         assert!(number(d, "/end/sum_received/bits_per_second") < 60e6, "{:#}", d["end"]);
     }),
-    ("TCP, server's output", "-t 1 --bidir --get-server-output", |d| {
+    ("TCP, server's output", "-t 1 --bidir --get-server-output", |d, _| {
         let text = d["server_output_text"].as_str().unwrap();
         assert!(text.starts_with("bdp serve") && text.contains("\nreceived 0.00 to "), "{text}");
         assert!(text.contains("\nsent 0.00 to ") && text.contains("segments sent again"), "{text}");
     }),
-    ("TCP over IPv6", "-t 1 -6", |_| {}),
+    ("TCP over IPv6", "-t 1 -6", |_, _| {}),
 ];
 
 /// Both ends tell about the same: what is under way at the end only one of them counts.
-fn agree(mode: &str, document: &Value) {
+fn agree(mode: &str, document: &Value, _: &Timing) {
     assert!(document.get("error").is_none(), "{mode}: {}", document["error"]);
     for (sent, received) in
         [("sum_sent", "sum_received"), ("sum_sent_bidir_reverse", "sum_received_bidir_reverse")]
@@ -75,39 +81,45 @@ fn its_client_is_served_in_every_mode() {
 
 /// What 3.22 has beside.
 const LATER: [(&str, &str, Check); 3] = [
-    ("TCP without copies", "-t 1 -Z --skip-rx-copy", |_| {}),
-    ("TCP without copies, reverse", "-t 1 -R -Z --skip-rx-copy", |_| {}),
-    ("TCP over MPTCP's sockets", "-t 1 -m", |_| {}),
+    ("TCP without copies", "-t 1 -Z --skip-rx-copy", |_, _| {}),
+    ("TCP without copies, reverse", "-t 1 -R -Z --skip-rx-copy", |_, _| {}),
+    ("TCP over MPTCP's sockets", "-t 1 -m", |_, _| {}),
 ];
 
 #[test]
 fn its_later_client_is_served() {
-    if iperf3_is_there("its_later_client_is_served") && release() >= 22 {
+    if !iperf3_is_there() {
+        return;
+    }
+    if release() >= 22 {
         served(&LATER, "", agree);
     } else {
-        println!("SKIPPED its_later_client_is_served: iperf3 is not of 3.22 or later");
+        skip("iperf3 is not of 3.22 or later");
     }
 }
 
 #[test]
 fn several_clients_are_served_at_once_beside_one_of_bdp() {
-    if !iperf3_is_there("several_clients_are_served_at_once_beside_one_of_bdp") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
     let server = serve(&bench, "");
     let port = server.port;
+    let watch = Watch::start();
     let clients: Vec<_> =
         ["-t 2", "-t 2 -R", "-t 2 --bidir -P 2"].map(|o| (o, thread::spawn(move || client(port, o)))).into();
     server.assert_unharmed(&bench);
-    for (options, client) in clients {
-        agree(options, &client.join().unwrap());
+    let documents: Vec<_> = clients.into_iter().map(|(o, client)| (o, client.join().unwrap())).collect();
+    let timing = watch.end("clients side by side");
+    for (options, document) in documents {
+        agree(options, &document, &timing);
     }
 }
 
 #[test]
 fn what_is_not_granted_is_refused_in_its_own_words() {
-    if !iperf3_is_there("what_is_not_granted_is_refused_in_its_own_words") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -127,27 +139,23 @@ fn what_is_not_granted_is_refused_in_its_own_words() {
 
 #[test]
 fn a_client_that_vanishes_frees_its_place() {
-    if !iperf3_is_there("a_client_that_vanishes_frees_its_place") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
     let mut server = serve(&bench, "--max-sessions 1");
     for options in ["-t 60", "-t 60 -R", "-t 60 --bidir -P 2"] {
-        let (began, ended) = counted(&server);
-        let mut child = Command::new("iperf3")
-            .args(["-c", "127.0.0.1", "-p", &server.port.to_string()])
-            .args(options.split_whitespace())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        server.process.wait_until("a test began", |p| p.err().matches("began").count() > began);
-        thread::sleep(Duration::from_millis(300));
+        let ended = ends(&server);
+        let mut command = Command::new("iperf3");
+        command.args(["-c", "127.0.0.1", "-i", "0.1", "--forceflush", "-p", &server.port.to_string()]);
+        command.args(options.split_whitespace());
+        let mut child = start(command);
+        child.await_intervals(1);
         // It is told that there is no place, and not kept waiting.
         let busy = client(server.port, "-t 1");
         assert!(busy["error"].to_string().contains("busy"), "{busy:#}");
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.signal("KILL");
+        child.wait();
         server.process.wait_until("it ended", |p| p.err().matches("ended after").count() > ended);
         server.assert_unharmed(&bench);
     }
@@ -181,9 +189,8 @@ fn a_client_that_gives_up_before_its_streams_frees_its_place_at_once() {
     server.assert_unharmed(&bench);
 }
 
-fn counted(server: &Serving) -> (usize, usize) {
-    let err = server.process.err();
-    (err.matches("began").count(), err.matches("ended after").count())
+fn ends(server: &Serving) -> usize {
+    server.process.err().matches("ended after").count()
 }
 
 #[test]
@@ -224,65 +231,65 @@ fn malice_is_answered_and_forgotten() {
 }
 
 const DRIVEN: [(&str, &str, Check); 15] = [
-    ("TCP both in turn", "-t 1", |d| {
+    ("TCP both in turn", "-t 1", |d, _| {
         assert_eq!(d["directions"].as_array().unwrap().len(), 2);
         assert!(number(d, "/rtt_idle_ns/min") > 0.0 && number(d, "/directions/0/rtt_ns/loaded/p50") > 0.0);
     }),
-    ("TCP forward", "-t 1 --forward", |d| {
+    ("TCP forward", "-t 1 --forward", |d, _| {
         assert!(!d["directions"][0]["sent"].as_array().unwrap().is_empty(), "our kernel's readings");
         assert!(!d["directions"][0]["findings"].as_array().unwrap().is_empty());
     }),
-    ("TCP reverse", "-t 1 -R", |d| assert!(d["directions"][0]["retransmits"].is_u64(), "{d:#}")),
-    ("TCP both ways", "-t 1 --bidir", |d| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
-    ("TCP 4 streams", "-t 1 -P 4", |d| {
+    ("TCP reverse", "-t 1 -R", |d, _| assert!(d["directions"][0]["retransmits"].is_u64(), "{d:#}")),
+    ("TCP both ways", "-t 1 --bidir", |d, _| assert_eq!(d["directions"].as_array().unwrap().len(), 2)),
+    ("TCP 4 streams", "-t 1 -P 4", |d, _| {
         assert_eq!(d["directions"][0]["stream_goodput_bps"].as_array().unwrap().len(), 4);
         assert_eq!(d["directions"][1]["stream_goodput_bps"].as_array().unwrap().len(), 4);
     }),
-    ("TCP both ways, 2 streams", "-t 1 --bidir -P 2", |_| {}),
-    ("TCP bytes", "-n 20M --forward", |d| {
+    ("TCP both ways, 2 streams", "-t 1 --bidir -P 2", |_, _| {}),
+    ("TCP bytes", "-n 20M --forward", |d, _| {
         let bytes = number(d, "/directions/0/bytes");
         assert!((19e6..20_971_521.0).contains(&bytes), "{bytes}");
     }),
-    ("TCP bytes, reverse", "-n 20M -R", |d| assert!(number(d, "/directions/0/bytes") >= 20_971_520.0)),
-    ("TCP omit", "-t 1 -O 1", |d| {
+    ("TCP bytes, reverse", "-n 20M -R", |d, _| assert!(number(d, "/directions/0/bytes") >= 20_971_520.0)),
+    ("TCP omit", "-t 1 -O 1", |d, timing| {
         for way in [0, 1] {
             let counted = number(d, &format!("/directions/{way}/duration_ns"))
                 - number(d, &format!("/directions/{way}/omit_ns"));
-            assert!((0.5e9..2e9).contains(&counted), "{counted}");
+            timing.judge_time(|| assert!((0.5e9..2e9).contains(&counted), "{counted}"));
         }
     }),
-    ("TCP window, segment size", "-t 1 --sockbuf 64K -M 1000", |_| {}),
-    ("TCP congestion control, no delay, length", "-t 1 -C reno -N -l 5000", |d| {
+    ("TCP window, segment size", "-t 1 --sockbuf 64K -M 1000", |_, _| {}),
+    ("TCP congestion control, no delay, length", "-t 1 -C reno -N -l 5000", |d, _| {
         assert_eq!(d["directions"][0]["congestion_control"], "reno");
         assert_eq!(d["directions"][1]["congestion_control"], "reno");
     }),
-    ("TCP rate", "-t 1 -b 20M", |d| {
+    ("TCP rate", "-t 1 -b 20M", |d, _| {
         for way in ["0", "1"] {
             assert!(number(d, &format!("/directions/{way}/goodput_bps")) < 60e6, "{d:#}");
         }
     }),
-    ("TCP, server's output", "-t 1 --get-server-output", |d| {
+    ("TCP, server's output", "-t 1 --get-server-output", |d, _| {
         let printed = d["server_output"].as_array().unwrap();
         assert!(printed.len() == 2 && printed[0].as_str().unwrap().contains("receiver"), "{printed:?}");
         assert!(printed[1].as_str().unwrap().contains("sender"), "{printed:?}");
     }),
-    ("TCP by sendfile, on one processor", "-t 1 --forward --zerocopy sendfile --cpu 0", |d| {
+    ("TCP by sendfile, on one processor", "-t 1 --forward --zerocopy sendfile --cpu 0", |d, _| {
         assert_eq!(d["directions"][0]["send_method"], "sendfile");
         assert_eq!(d["directions"][0]["sender_threads"], 1);
     }),
-    ("TCP over IPv6", "-t 1 --forward -6", |_| {}),
+    ("TCP over IPv6", "-t 1 --forward -6", |_, _| {}),
 ];
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    driven(&DRIVEN, "", |mode, direction| {
+    driven(&DRIVEN, "", |mode, direction, _| {
         assert!(number(direction, "/goodput_bps") > 1e6, "{mode}: {direction:#}");
     });
 }
 
 #[test]
 fn what_its_server_prints_is_printed() {
-    if !iperf3_is_there("what_its_server_prints_is_printed") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -316,7 +323,7 @@ fn a_server_that_does_not_listen_for_a_moment_is_waited_for() {
 
 #[test]
 fn its_server_is_recognised() {
-    if !iperf3_is_there("its_server_is_recognised") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -327,7 +334,11 @@ fn its_server_is_recognised() {
         assert_eq!(ended.code(), 0, "'{options}': {}", ended.err);
         let document = ended.json();
         assert_eq!(document["request"]["peer"], "iperf3");
-        assert!(document["caveats"][0].as_str().unwrap().contains("recognised"), "{}", document["caveats"]);
+        assert!(
+            document["caveats"][0]["text"].as_str().unwrap().contains("recognised"),
+            "{}",
+            document["caveats"]
+        );
     }
 }
 
@@ -350,7 +361,7 @@ fn a_server_of_ours_is_driven_by_its_protocol_too() {
 
 #[test]
 fn a_title_as_long_as_its_own_server_takes_is_taken() {
-    if !iperf3_is_there("a_title_as_long_as_its_own_server_takes_is_taken") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();

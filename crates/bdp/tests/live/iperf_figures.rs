@@ -1,18 +1,18 @@
 //! What is told of tests in which a figure goes wrong easily: short ones, such as end by their volume, and slow ones.
 
-use std::process::Command;
-
+use crate::support::fidelity::timed;
+use crate::support::iperf2::iperf;
 use crate::support::iperf3::{Theirs, client, iperf3_is_there, number};
 use crate::support::machine::is_installed;
 use crate::support::serving::{free_port, serve};
-use crate::support::{Bench, row, start};
+use crate::support::{Bench, start};
 
-/// Tries of a measurement that a machine which halts for a moment spoils; the best counts.
-const TRIES: usize = 8;
+/// Samples of a time that has a floor: the least of them is nearest to it.
+const SAMPLES: usize = 8;
 
 #[test]
 fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
-    if !iperf3_is_there("its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -23,68 +23,67 @@ fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
             let seconds = |end: &str| number(&document, &format!("/end/{end}/seconds"));
             seconds("sum_received") - seconds("sum_sent")
         };
-        let least = (0..TRIES).map(later).fold(f64::INFINITY, f64::min);
-        assert!(least < 0.025, "{options}: received for {least} s longer than sent");
+        let (least, timing) = timed(options, || (0..SAMPLES).map(later).fold(f64::INFINITY, f64::min));
+        timing.judge(|| assert!(least < 0.025, "{options}: received for {least} s longer than sent"));
     }
     server.assert_unharmed(&bench);
 }
 
 #[test]
 fn a_volume_takes_as_long_as_its_bytes_with_its_server() {
-    if !iperf3_is_there("a_volume_takes_as_long_as_its_bytes_with_its_server") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
-    let server = Theirs::start();
+    let mut server = Theirs::start();
     for options in ["-n 10M", "-n 10M -R"] {
         let took = |_| {
-            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port));
+            let line = format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port);
+            let ended = server.run(&bench, &line);
             assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
             number(&ended.json(), "/directions/0/duration_ns") / 1e6
         };
-        let least_ms = (0..TRIES).map(took).fold(f64::INFINITY, f64::min);
-        assert!(least_ms < 40.0, "{options}: {least_ms} ms");
+        let (least_ms, timing) = timed(options, || (0..SAMPLES).map(took).fold(f64::INFINITY, f64::min));
+        timing.judge(|| assert!(least_ms < 40.0, "{options}: {least_ms} ms"));
     }
 }
 
 /// One datagram each 400 ms: three in a second, with two gaps between them.
 #[test]
 fn sparse_datagrams_have_no_higher_rate_for_the_gap_after_the_last() {
-    if !iperf3_is_there("sparse_datagrams_have_no_higher_rate_for_the_gap_after_the_last") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
     let options = "-u -b 640K -l 32000 -t 1";
     let server = serve(&bench, "");
-    row("sparse datagrams, its client", || {
-        let bps = number(&client(server.port, options), "/end/sum/bits_per_second");
-        let document = client(server.port, &format!("{options} --get-server-output"));
-        let told = document["server_output_text"].as_str().unwrap();
-        assert!((0.5e6..0.85e6).contains(&bps), "{bps}: {document:#}");
-        assert!(told.contains("kbit/s") && !told.contains("960 kbit/s"), "{told}");
-    });
+    let (document, timing) =
+        timed("its client", || client(server.port, &format!("{options} --get-server-output")));
+    let bps = number(&document, "/end/sum/bits_per_second");
+    let told = document["server_output_text"].as_str().unwrap();
+    assert!(told.contains("kbit/s") && !told.contains("960 kbit/s"), "{told}");
+    timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}: {document:#}"));
     let theirs = Theirs::start();
     for port in [theirs.port, server.port] {
-        row("sparse datagrams, our client", || {
-            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} {options} -R --json"));
-            assert_eq!(ended.code(), 0, "{}", ended.err);
-            let bps = number(&ended.json(), "/directions/0/goodput_bps");
-            assert!((0.5e6..0.85e6).contains(&bps), "{bps}");
-        });
+        let line = format!("measure --iperf3 127.0.0.1:{port} {options} -R --json");
+        let (ended, timing) = timed("our client", || bench.run(&line));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let bps = number(&ended.json(), "/directions/0/goodput_bps");
+        timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}"));
     }
 }
 
 /// Its server counts time until it hears of the end: what it prints is the rate of the datagrams.
 #[test]
 fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
-    if !iperf3_is_there("its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
-    let server = Theirs::start();
+    let mut server = Theirs::start();
     let counted = |_| {
         let line = "-u -b 20M -l 1000 -t 1 --forward --get-server-output --json";
-        let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {line}", server.port));
+        let ended = server.run(&bench, &format!("measure --iperf3 127.0.0.1:{} {line}", server.port));
         assert_eq!(ended.code(), 0, "{}", ended.err);
         let document = ended.json();
         let text = document["server_output"][0].as_str().unwrap().to_owned();
@@ -92,8 +91,9 @@ fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
         let seconds = receiver.split_whitespace().find_map(|word| word.strip_prefix("0.00-")?.parse().ok());
         seconds.unwrap_or_else(|| panic!("{text}"))
     };
-    let least = (0..TRIES).map(counted).fold(f64::INFINITY, f64::min);
-    assert!(least < 1.1, "counted for {least} s of 1 s");
+    let (least, timing) =
+        timed("the time it counts", || (0..SAMPLES).map(counted).fold(f64::INFINITY, f64::min));
+    timing.judge(|| assert!(least < 1.1, "counted for {least} s of 1 s"));
 }
 
 #[test]
@@ -112,34 +112,23 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
         "-n 2M -b 20M -R --trip-times",
         "-n 100000 -l 30000 -b 1M -R --trip-times -P 2",
     ] {
-        row(&format!("TCP {options}"), || {
-            let mut command = Command::new("timeout");
-            command.args(["20", "iperf", "-c", "127.0.0.1", "-p", &port.to_string(), "-e", "-f", "m"]);
-            let ended = start({
-                command.args(options.split_whitespace());
-                command
-            })
-            .wait();
-            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-            // Of a burst that does not begin as it should a client tells on stderr, and its figures are no numbers.
-            assert!(
-                !ended.err.contains("error") && !ended.err.contains("partial"),
-                "{options}: {}",
-                ended.err
-            );
-            let received = ended.out.lines().filter(|line| line.starts_with("[ *"));
-            let mut streams = 0;
-            for line in received {
-                let (_, latency) =
-                    line.split_once("/sec").unwrap_or_else(|| panic!("{options}: {}", ended.out));
-                let mean = latency.trim().split('/').next().and_then(|mean| mean.parse::<f64>().ok());
-                // A machine that halts for a moment delays bursts; a clock that was read wrongly is off by far more.
-                let mean = mean.unwrap_or_else(|| panic!("{options}: {}", ended.out));
+        let (ended, timing) = timed(options, || iperf(&format!("-c 127.0.0.1 -p {port} -e -f m {options}")));
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        // Of a burst that does not begin as it should a client tells on stderr, and its figures are no numbers.
+        assert!(!ended.err.contains("error") && !ended.err.contains("partial"), "{options}: {}", ended.err);
+        let received = ended.out.lines().filter(|line| line.starts_with("[ *"));
+        let mut streams = 0;
+        for line in received {
+            let (_, latency) = line.split_once("/sec").unwrap_or_else(|| panic!("{options}: {}", ended.out));
+            let mean = latency.trim().split('/').next().and_then(|mean| mean.parse::<f64>().ok());
+            let mean = mean.unwrap_or_else(|| panic!("{options}: {}", ended.out));
+            // A machine that pauses delays bursts; a clock that was read wrongly is off by far more.
+            timing.judge_time(|| {
                 assert!((0.0..2000.0).contains(&mean), "{options}: {mean} ms\n{}", ended.out);
-                streams += 1;
-            }
-            assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
-        });
+            });
+            streams += 1;
+        }
+        assert_eq!(streams, if options.contains("-P 2") { 2 } else { 1 }, "{options}: {}", ended.out);
     }
 }
 
@@ -151,13 +140,13 @@ fn a_low_rate_holds_from_the_first_byte_on() {
     for (options, bps) in [("-b 1M -t 2", 1e6), ("-b 20M -t 1 -P 2", 40e6)] {
         holds(options, || parts_of_rate(&bench, &ours, options, bps));
     }
-    if !iperf3_is_there("a_low_rate_holds_from_the_first_byte_on") {
+    if !iperf3_is_there() {
         return;
     }
     // In whole blocks, of which the third is due after 2.1 s.
-    let document = client(server.port, "-b 1M -R -t 2");
+    let (document, timing) = timed("theirs -b 1M -R -t 2", || client(server.port, "-b 1M -R -t 2"));
     let part = number(&document, "/end/sum_received/bits_per_second") / 1e6;
-    assert!((0.5..1.1).contains(&part), "{part} of the rate");
+    timing.judge(|| assert!((0.5..1.1).contains(&part), "{part} of the rate"));
     holds("theirs -b 20M -R -t 2", || {
         let document = client(server.port, "-b 20M -R -t 2");
         vec![number(&document, "/end/sum_received/bits_per_second") / 20e6]
@@ -167,7 +156,7 @@ fn a_low_rate_holds_from_the_first_byte_on() {
 
 #[test]
 fn its_server_keeps_a_low_rate_evenly() {
-    if !iperf3_is_there("its_server_keeps_a_low_rate_evenly") {
+    if !iperf3_is_there() {
         return;
     }
     let bench = Bench::new();
@@ -186,13 +175,11 @@ fn parts_of_rate(bench: &Bench, measure: &str, options: &str, bps: f64) -> Vec<f
     document["directions"].as_array().unwrap().iter().map(|d| number(d, "/goodput_bps") / bps).collect()
 }
 
-/// Whether a rate is kept at least once: what a machine that halts makes late is not made up for.
-fn holds(what: &str, mut measure: impl FnMut() -> Vec<f64>) {
-    row(what, || {
-        let parts = measure();
-        assert!(
-            !parts.is_empty() && parts.iter().all(|part| (0.8..1.1).contains(part)),
-            "{what}: {parts:?} of the rate"
-        );
+/// A rate is kept: what a machine that pauses makes late is not made up for.
+fn holds(what: &str, measure: impl FnOnce() -> Vec<f64>) {
+    let (parts, timing) = timed(what, measure);
+    assert!(!parts.is_empty(), "{what}");
+    timing.judge(|| {
+        assert!(parts.iter().all(|part| (0.8..1.1).contains(part)), "{what}: {parts:?} of the rate");
     });
 }

@@ -1,9 +1,11 @@
 //! `bdp runs`: what is stored, newest first.
 
+mod exchange;
+
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use bdp_store::{RunInfo, RunKind, Store};
+use bdp_store::{Page, RunInfo, RunKind, Store};
 use serde_json::{Value, json};
 
 use crate::output::{self, print, tame, utc};
@@ -18,7 +20,15 @@ const SCHEMA: &str = "bdp.runs/1";
 
 /// Arguments of `bdp runs`.
 #[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  bdp runs --limit 50\n  bdp runs --after 7f3a               the page that follows run 7f3a\n  \
+    bdp runs export 7f3a > 7f3a.jsonl\n  bdp runs import 7f3a.jsonl\n  bdp runs remove 7f3a"
+)]
 pub struct RunsArgs {
+    #[command(subcommand)]
+    command: Option<RunsCommand>,
+
     #[command(flatten)]
     store: StoreArgs,
 
@@ -29,33 +39,67 @@ pub struct RunsArgs {
     /// List the N newest runs [default: 20 in the table, all in JSON]
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
+
+    /// List those that are older than this run
+    #[arg(long, value_name = "RUN")]
+    after: Option<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum RunsCommand {
+    /// Write runs as lines of JSON to standard output
+    Export(exchange::ExportArgs),
+    /// Add exported runs to the store
+    Import(exchange::ImportArgs),
+    /// Remove runs from the store
+    Remove(exchange::RemoveArgs),
 }
 
 impl RunsArgs {
-    /// Lists the runs.
+    /// Lists the runs, or does with them what was asked.
     pub fn run(self) -> Outcome {
-        let path = self.store.path()?;
-        let mut runs = match self.store.open_to_read()? {
-            Some(store) => store.runs().map_err(refuse)?,
-            None => Vec::new(),
-        };
-        let stored = runs.len();
+        match self.command {
+            Some(RunsCommand::Export(args)) => args.run(),
+            Some(RunsCommand::Import(args)) => args.run(),
+            Some(RunsCommand::Remove(args)) => args.run(),
+            None => self.list(),
+        }
+    }
+
+    fn list(self) -> Outcome {
+        let path = self.store.path().map_err(refuse)?;
         let limit = self.limit.map(NonZeroUsize::get);
+        let rows = if self.json { limit } else { Some(limit.unwrap_or(ROWS)) };
+        let (mut runs, mut stored) = (Vec::new(), 0);
+        if let Some(store) = self.store.open_to_read()? {
+            let after = self.after.as_deref().map(|run| store.run(run).map(|run| run.id));
+            // One more than is shown says whether that is all.
+            let page =
+                Page { after: after.transpose().map_err(refuse)?, limit: rows.map(|n| n.saturating_add(1)) };
+            runs = store.runs(&page).map_err(refuse)?;
+            stored = store.count_runs().map_err(refuse)?;
+        }
+        let is_all = rows.is_none_or(|rows| runs.len() <= rows);
+        runs.truncate(rows.unwrap_or(usize::MAX));
         if self.json {
-            runs.truncate(limit.unwrap_or(stored));
-            return print(&format!("{:#}\n", document(&runs, &path)));
+            return print(&format!("{:#}\n", document(&runs, path.as_deref())));
         }
-        if runs.is_empty() {
-            output::note(&format!(
-                "no runs yet in {}; bdp lab run and bdp measure store one",
-                path.display()
-            ));
+        let Some(last) = runs.last() else {
+            output::note(&match (&self.after, path) {
+                (Some(after), _) => format!("no run is older than {after}"),
+                (None, Some(path)) => {
+                    format!("no runs yet in {}; bdp lab run and bdp measure store one", path.display())
+                }
+                (None, None) => "--store none has no runs".to_owned(),
+            });
             return Ok(Exit::Done);
-        }
-        runs.truncate(limit.unwrap_or(ROWS));
+        };
         let printed = print(&table(&runs))?;
-        if runs.len() < stored {
-            output::note(&format!("{} older runs; --limit {stored} lists all", stored - runs.len()));
+        if !is_all {
+            output::note(&match self.after {
+                None => format!("{} older runs; --limit {stored} lists all", stored - runs.len() as u64),
+                Some(_) => format!("older runs follow; --after {} lists them", last.id),
+            });
         }
         Ok(printed)
     }
@@ -113,7 +157,7 @@ fn table(runs: &[RunInfo]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn document(runs: &[RunInfo], store: &Path) -> Value {
+fn document(runs: &[RunInfo], store: Option<&Path>) -> Value {
     let run = |run: &RunInfo| {
         json!({
             "run": run.id,
@@ -135,7 +179,9 @@ fn document(runs: &[RunInfo], store: &Path) -> Value {
     };
     json!({
         "schema": SCHEMA,
-        "store": store.to_string_lossy(),
+        "bdp": env!("CARGO_PKG_VERSION"),
+        "run": null,
+        "store": store.map(Path::to_string_lossy),
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
     })
 }

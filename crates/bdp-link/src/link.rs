@@ -1,0 +1,157 @@
+//! A link: its two directions, and the medium where they share one.
+
+use bdp_model::link::{LinkConfig, Medium};
+use bdp_model::units::Nanos;
+
+use crate::counters::Counters;
+use crate::direction::Direction;
+use crate::end::End;
+use crate::half_duplex::Channel;
+use crate::packet::Packet;
+use crate::segments::Segments;
+use crate::service::Service;
+use crate::verdict::Verdict;
+
+/// A packet that has come out of the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Departure {
+    /// The end at which it comes out.
+    pub to: End,
+    /// When it comes out by the link's own arithmetic: end of serialisation + delay.
+    pub due: Nanos,
+    /// The packet, rewritten where the link rewrites.
+    pub packet: Packet,
+    /// Wire segments that it is: the last of them is due at `due`, the first at most 50 us before.
+    pub segments: u32,
+    /// Their IP bytes, each with its own headers.
+    pub ip_bytes: u64,
+}
+
+/// A link between two ends. Every call takes constant time, amortised (logarithmic where packets overtake each
+/// other), and allocates nothing per packet but the copies of those that are duplicated.
+///
+/// `now` may be equal in successive calls, but must not go backwards. Where it does, nothing panics and packets that
+/// keep their order still leave in it: a packet never finds the wire free before the previous one found it so.
+#[derive(Debug, Clone)]
+pub struct Link {
+    forward: Direction,
+    reverse: Direction,
+    /// The medium that both send on; `None` where each has a wire of its own.
+    shared: Option<Channel>,
+}
+
+impl Link {
+    /// An empty link. End A is the first host; what enters at A meets `config.forward`.
+    ///
+    /// Links that are to behave independently of each other need different seeds.
+    pub fn new(config: &LinkConfig, seed: u64) -> Self {
+        let shared = match config.medium {
+            Medium::FullDuplex => None,
+            Medium::HalfDuplex(turns) => Some(Channel::new(turns)),
+        };
+        let [forward, reverse] = [End::A, End::B].map(|from| Direction::new(config, seed, from));
+        Self { forward, reverse, shared }
+    }
+
+    /// The same link, still empty, with another service in the direction that begins at `from` than its configured rate.
+    pub fn with_service(mut self, from: End, service: Service) -> Self {
+        self.direction_mut(from).transmitter.set_service(service);
+        self
+    }
+
+    /// Takes a packet that enters at `from`. Of a super-packet, what is said is what became of its first segment.
+    pub fn enqueue(&mut self, from: End, packet: Packet, now: Nanos) -> Verdict {
+        let mut first = None;
+        self.enqueue_each(from, packet, now, &mut |verdict| {
+            first.get_or_insert(verdict);
+        });
+        first.unwrap_or(Verdict::QUEUED)
+    }
+
+    /// The same, and `tell` hears what became of each of its wire segments, in their order.
+    pub fn enqueue_each(&mut self, from: End, packet: Packet, now: Nanos, tell: &mut dyn FnMut(Verdict)) {
+        let segments = Segments::of(&packet);
+        if segments.count() == 1 {
+            tell(self.enqueue_segment(from, packet, now));
+        } else if self.shared.is_none() && self.direction(from).keeps_order() {
+            let direction = self.direction_mut(from);
+            direction.transmit(now);
+            direction.enqueue_super(packet, &segments, now, tell);
+        } else {
+            let each = 0..segments.count();
+            each.for_each(|i| tell(self.enqueue_segment(from, segments.cut(&packet, i..i + 1), now)));
+        }
+    }
+
+    fn enqueue_segment(&mut self, from: End, packet: Packet, now: Nanos) -> Verdict {
+        self.transmit(now);
+        self.direction_mut(from).enqueue(packet, now)
+    }
+
+    /// When something happens next: no departure of either direction is due sooner. `None` while the link is empty.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let Some(channel) = &self.shared else {
+            return earlier(self.forward.next_event(), self.reverse.next_event());
+        };
+        let (a, b) = (&self.forward, &self.reverse);
+        let decided = channel.next_decision(a, b).map(|at| a.earliest(at).min(b.earliest(at)));
+        earlier(decided, earlier(a.next_due(), b.next_due()))
+    }
+
+    /// The earliest departure that is due at `now` or before; of two at the same nanosecond the one that entered at A.
+    ///
+    /// `None` where there is none. That can be so although [`Link::next_event`] had come, where who sends had still to be
+    /// decided, where packets overtake each other, and where a run of segments grew: the next event is later than `now`.
+    pub fn pop(&mut self, now: Nanos) -> Option<Departure> {
+        self.transmit(now);
+        let from = match (self.forward.next_due(), self.reverse.next_due()) {
+            (Some(forward), Some(reverse)) if reverse < forward => End::B,
+            (Some(_), _) => End::A,
+            (None, _) => End::B,
+        };
+        let (due, segments, ip_bytes, packet) = self.direction_mut(from).pop(now)?;
+        Some(Departure { to: from.other(), due, packet, segments, ip_bytes })
+    }
+
+    /// What has passed the direction that begins at `from`.
+    pub fn counters(&self, from: End) -> &Counters {
+        &self.direction(from).counters
+    }
+
+    /// Wire segments inside the direction that begins at `from`: waiting, on the wire, propagating, or due and not popped.
+    pub fn queued(&self, from: End) -> u64 {
+        self.direction(from).len()
+    }
+
+    /// Begins all transmissions whose turn has come by `now`.
+    fn transmit(&mut self, now: Nanos) {
+        match &mut self.shared {
+            None => {
+                self.forward.transmit(now);
+                self.reverse.transmit(now);
+            }
+            Some(channel) => channel.transmit(&mut self.forward, &mut self.reverse, now),
+        }
+    }
+
+    fn direction(&self, from: End) -> &Direction {
+        match from {
+            End::A => &self.forward,
+            End::B => &self.reverse,
+        }
+    }
+
+    fn direction_mut(&mut self, from: End) -> &mut Direction {
+        match from {
+            End::A => &mut self.forward,
+            End::B => &mut self.reverse,
+        }
+    }
+}
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

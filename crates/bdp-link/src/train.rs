@@ -1,0 +1,93 @@
+//! A super-packet whose segments are on their way over the wire.
+//!
+//! Each segment is served by itself. What departs together is a run: the longest row of neighbours that depart within
+//! [`LONGEST_RUN`], when the last of them is due.
+
+use bdp_model::units::Nanos;
+
+use crate::discipline::{Ticket, Waiting};
+use crate::packet::Packet;
+use crate::segments::Segments;
+
+/// From the first departure of a run to its last: by so much a segment may come late.
+const LONGEST_RUN: Nanos = Nanos::micros(50);
+
+/// A super-packet that has the wire.
+#[derive(Debug, Clone)]
+pub(crate) struct Train {
+    waiting: Waiting,
+    /// The segment that is served next.
+    next: u32,
+    run: Option<Run>,
+}
+
+/// The segments that have been served and have not departed.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    begin: u32,
+    first_due: Nanos,
+    last_due: Nanos,
+}
+
+impl Train {
+    pub(crate) fn new(waiting: Waiting) -> Self {
+        Self { waiting, next: 0, run: None }
+    }
+
+    /// The segment that is served next, and its wire bits.
+    pub(crate) fn next(&self) -> (Ticket, u64) {
+        let Waiting { ticket, segments, wire_bits, last_wire_bits, .. } = self.waiting;
+        let ticket = Ticket { index: ticket.index + u64::from(self.next), ..ticket };
+        (ticket, if self.next + 1 < segments { wire_bits } else { last_wire_bits })
+    }
+
+    /// Takes up that the next segment is due then. Where it does not join the run before it, that run departs.
+    pub(crate) fn join(&mut self, due: Nanos) -> Option<Departing> {
+        let ended = self.run.filter(|run| due.saturating_sub(run.first_due) > LONGEST_RUN);
+        let departing = ended.map(|run| Departing {
+            due: run.last_due,
+            segments: self.next - run.begin,
+            packet: Segments::of(&self.waiting.packet).cut(&self.waiting.packet, run.begin..self.next),
+        });
+        match &mut self.run {
+            Some(run) if departing.is_none() => run.last_due = due,
+            run => *run = Some(Run { begin: self.next, first_due: due, last_due: due }),
+        }
+        self.next += 1;
+        departing
+    }
+
+    /// Whether all segments have been served.
+    pub(crate) fn is_served(&self) -> bool {
+        self.next == self.waiting.segments
+    }
+
+    /// The last run. A packet that is whole is moved.
+    pub(crate) fn finish(self) -> Option<Departing> {
+        let Run { begin, last_due: due, .. } = self.run?;
+        let packet = self.waiting.packet;
+        let packet = match begin {
+            0 => packet,
+            _ => Segments::of(&packet).cut(&packet, begin..self.next),
+        };
+        Some(Departing { due, segments: self.next - begin, packet })
+    }
+
+    /// Before then the run does not depart.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        self.run.map(|run| run.last_due)
+    }
+
+    /// Segments that were served and have not departed.
+    pub(crate) fn len(&self) -> u64 {
+        self.run.map_or(0, |run| u64::from(self.next - run.begin))
+    }
+}
+
+/// A run that goes on its way.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    pub due: Nanos,
+    pub segments: u32,
+    pub packet: Packet,
+}

@@ -1,0 +1,160 @@
+//! The sending side of a direction: what waits for the wire, and the wire itself.
+//!
+//! A packet's service begins when its turn has come, by the queue as it then is. So its departure is known from then on and
+//! not on arrival.
+
+use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
+use bdp_model::units::Nanos;
+
+use crate::discipline::{Backlog, Discipline, Waiting};
+use crate::service::{Finish, Service, work};
+
+/// Queue and wire of one direction.
+#[derive(Debug, Clone)]
+pub(crate) struct Transmitter {
+    discipline: Discipline,
+    service: Service,
+    /// Whether the other direction sends on the same medium.
+    shared: bool,
+    /// When what was begun last is finished.
+    free: Finish,
+    /// Its own work.
+    begun: u128,
+    /// Segments that wait, and their work; those of a train that has begun included.
+    waiting: Backlog,
+}
+
+/// What segments find that arrive at one instant, the earlier of them included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrivals {
+    backlog: Backlog,
+    /// Work that would still be finished within the clock's range.
+    room: u128,
+    /// Work that is finished within the nanosecond of the arrival.
+    at_once: u128,
+}
+
+impl Transmitter {
+    pub(crate) fn new(link: &LinkConfig, direction: &DirectionConfig) -> Self {
+        Self {
+            discipline: Discipline::new(direction),
+            service: direction.rate.map_or(Service::Instant, Service::Rate),
+            shared: matches!(link.medium, Medium::HalfDuplex(_)),
+            free: Finish { at: Nanos::ZERO, left: 0 },
+            begun: 0,
+            waiting: Backlog { packets: 0, work: 0 },
+        }
+    }
+
+    pub(crate) fn set_service(&mut self, service: Service) {
+        self.service = service;
+    }
+
+    /// What an arrival at `now` finds. All that begins by then must have begun.
+    pub(crate) fn arrivals(&self, now: Nanos) -> Arrivals {
+        let Finish { at: free, left } = self.free;
+        if self.takes_no_time() {
+            return Arrivals { backlog: self.waiting, room: u128::MAX, at_once: u128::MAX };
+        }
+        // At now == free the wire is busy for the remainder of that nanosecond.
+        let remaining = match &self.service {
+            Service::Instant => 0,
+            service if now <= free => service.capacity(now, free) + u128::from(left),
+            _ => 0,
+        };
+        let on_wire = match self.shared {
+            // It may have to wait for the medium before it is served.
+            true if now < free => remaining.min(self.begun),
+            true => 0,
+            false => remaining,
+        };
+        Arrivals {
+            backlog: Backlog {
+                packets: self.waiting.packets + u64::from(now < free),
+                work: self.waiting.work.saturating_add(on_wire),
+            },
+            room: self.service.capacity(now.max(free), Nanos(u64::MAX)).saturating_sub(self.waiting.work),
+            at_once: self.service.capacity(now, now + Nanos(1)),
+        }
+    }
+
+    /// Whether one more segment of so many bits finds room, and if so whether an ECN-capable one is marked.
+    pub(crate) fn admits(&self, arrivals: &mut Arrivals, wire_bits: u64) -> Option<bool> {
+        // Nothing ever waits for a wire of its own that takes no time, so neither limit nor threshold is reached.
+        if self.takes_no_time() {
+            return Some(false);
+        }
+        let work = work(wire_bits);
+        arrivals.room = arrivals.room.checked_sub(work)?;
+        let congested = self.discipline.admits(&arrivals.backlog, work)?;
+        let backlog = &mut arrivals.backlog;
+        backlog.work = backlog.work.saturating_add(work);
+        backlog.packets += u64::from(backlog.packets > 0 || backlog.work >= arrivals.at_once);
+        Some(congested)
+    }
+
+    /// Takes a packet all of whose segments were admitted.
+    pub(crate) fn push(&mut self, waiting: Waiting) {
+        self.count(&waiting);
+        self.discipline.push(waiting);
+    }
+
+    /// Whether what arrives now is served at once: nothing waits, on a wire of its own that is free.
+    pub(crate) fn is_idle(&self, now: Nanos) -> bool {
+        !self.shared && self.waiting.packets == 0 && self.free.at <= now
+    }
+
+    /// Counts what waits now, be it for no time.
+    pub(crate) fn count(&mut self, waiting: &Waiting) {
+        let others = u64::from(waiting.segments) - 1;
+        self.waiting.packets += others + 1;
+        let work = u128::from(others) * work(waiting.wire_bits) + work(waiting.last_wire_bits);
+        self.waiting.work = self.waiting.work.saturating_add(work);
+    }
+
+    pub(crate) fn head(&self) -> Option<&Waiting> {
+        self.discipline.head()
+    }
+
+    pub(crate) fn dequeue(&mut self) -> Option<Waiting> {
+        self.discipline.dequeue()
+    }
+
+    /// Serves a segment that waited, from `start` on or when the wire is free; gives the end of its serialisation, at
+    /// the end of the clock where it would be beyond.
+    pub(crate) fn serve(&mut self, wire_bits: u64, start: Nanos) -> Nanos {
+        let own = work(wire_bits);
+        let carried = if start <= self.free.at { self.free.left } else { 0 };
+        let start = start.max(self.free.at);
+        let never = Finish { at: Nanos(u64::MAX), left: 0 };
+        self.free = self.service.finish(start, own + u128::from(carried)).unwrap_or(never);
+        self.begun = own;
+        self.waiting.packets -= 1;
+        self.waiting.work = self.waiting.work.saturating_sub(own);
+        self.free.at
+    }
+
+    /// Whether the other direction sends on the same medium.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    fn takes_no_time(&self) -> bool {
+        matches!(self.service, Service::Instant) && !self.shared
+    }
+
+    /// When the wire is free, cut to whole nanoseconds.
+    pub(crate) fn free(&self) -> Nanos {
+        self.free.at
+    }
+
+    /// The first whole nanosecond at which the wire is free to the last fraction.
+    pub(crate) fn clear(&self) -> Nanos {
+        self.free.at + Nanos(u64::from(self.free.left > 0))
+    }
+
+    /// Segments that wait.
+    pub(crate) fn len(&self) -> u64 {
+        self.waiting.packets
+    }
+}

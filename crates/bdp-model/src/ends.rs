@@ -1,0 +1,83 @@
+//! The two ends of a measurement, the directions between them, and what each end may be.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The one that asked.
+    Near,
+    /// The one that served.
+    Far,
+}
+
+impl End {
+    /// `near`, `far`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// What an end does in a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// It sends the data.
+    Sending,
+    /// It receives it.
+    Receiving,
+}
+
+impl Task {
+    /// `sending`, `receiving`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sending => "sending",
+            Self::Receiving => "receiving",
+        }
+    }
+}
+
+/// A way across the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the near to the far machine.
+    To,
+    /// From the far to the near machine.
+    From,
+}
+
+impl Way {
+    /// `to`, `from`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::To => "to",
+            Self::From => "from",
+        }
+    }
+}
+
+/// A protocol of servers that are not bdp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerProtocol {
+    /// iperf3's.
+    Iperf3,
+    /// iperf2's.
+    Iperf2,
+}
+
+impl PeerProtocol {
+    /// `iperf3`, `iperf2`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iperf3 => "iperf3",
+            Self::Iperf2 => "iperf2",
+        }
+    }
+}

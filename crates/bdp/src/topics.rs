@@ -1,0 +1,77 @@
+//! Topics of help: the documents that ship with the program.
+
+use crate::{Outcome, exit, output};
+
+/// What a topic is called, which is no subcommand's name; what it is about, and its text.
+struct Topic {
+    name: &'static str,
+    about: &'static str,
+    text: &'static str,
+}
+
+macro_rules! topics {
+    ($($name:literal $file:literal $about:literal,)*) => {
+        [$(Topic { name: $name, about: $about, text: include_str!(concat!("../../../docs/", $file)) }),*]
+    };
+}
+
+static TOPICS: [Topic; 30] = topics! {
+    "guide" "guide.md" "from the first measurement to a report",
+    "windows" "window.md" "the window on the wire, and how it is set",
+    "units" "units.md" "how rates, sizes, times and shares are typed and printed",
+    "exit-codes" "exit-codes.md" "what the exit code says, and errors as JSON",
+    "store" "runs.md" "the store: labels, export, import, files in the place of runs",
+    "measurement" "measurement.md" "what 'bdp measure' reports, member by member",
+    "measurement-stream" "measurement-stream.md" "'bdp measure --json-stream'",
+    "metrics" "metrics.md" "metrics for Prometheus",
+    "round-trips" "ping.md" "round trips, and what their time is from and to",
+    "sweeps" "sweep.md" "curves, knees and what to choose",
+    "comparisons" "compare.md" "two runs with intervals of confidence",
+    "reports" "report.md" "pages and CSV",
+    "download" "download.md" "servers of the web as the other end",
+    "interop" "interop.md" "iperf3 and iperf2",
+    "server" "serve.md" "the server: who may use it and how much",
+    "ssh" "ssh.md" "a server for one measurement, by ssh",
+    "speed" "speed.md" "how fast bdp itself can be",
+    "scenario" "scenario.md" "the file of a scenario",
+    "record" "record.md" "what a case of a scenario produces, member by member",
+    "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
+    "emulator" "emulator.md" "how the lab emulates a path",
+    "protocol" "protocol.md" "what bdp says to bdp",
+    "measurement.schema" "measurement.schema.json" "JSON Schema of 'bdp measure --json'",
+    "measurement-stream.schema" "measurement-stream.schema.json" "JSON Schema of 'bdp measure --json-stream'",
+    "lab-run.schema" "lab-run.schema.json" "JSON Schema of 'bdp lab run --json'",
+    "sweep.schema" "sweep.schema.json" "JSON Schema of 'bdp sweep --json'",
+    "comparison.schema" "comparison.schema.json" "JSON Schema of 'bdp compare --json'",
+    "ping.schema" "ping.schema.json" "JSON Schema of 'bdp ping --json'",
+    "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
+    "error.schema" "error.schema.json" "JSON Schema of an error",
+};
+
+/// What each is called.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|topic| topic.name)
+}
+
+/// Prints the topic of this name; `None` where there is none.
+pub fn print(name: &str) -> Option<Outcome> {
+    let name = name.to_ascii_lowercase();
+    if name == "topics" {
+        return Some(output::print(&list()));
+    }
+    let is_it = |topic: &&Topic| topic.name == name || topic.name.trim_end_matches('s') == name;
+    TOPICS.iter().find(is_it).map(|topic| output::print(topic.text))
+}
+
+/// What there is, a line each.
+fn list() -> String {
+    TOPICS.iter().map(|topic| format!("  {:<26}{}\n", topic.name, topic.about)).collect()
+}
+
+/// What is neither a subcommand nor a topic.
+pub fn unknown(name: &str) -> anyhow::Error {
+    let name = output::tame(name);
+    exit::usage(format!(
+        "'{name}' is neither a subcommand nor a topic of help; 'bdp help topics' lists those"
+    ))
+}

@@ -71,7 +71,7 @@ fn ends_report_window_scaling_and_a_rate_that_was_reached_is_the_finding() {
     for (name, scaling) in [("scaled", true), ("unscaled", false)] {
         let (code, out, err) = said(&bench, name);
         assert_eq!(code, 0, "{name}: {err}");
-        let document: Value = serde_json::from_str(&out).unwrap();
+        let document: Value = crate::support::the_measurement(serde_json::from_str(&out).unwrap());
         for direction in document["directions"].as_array().unwrap() {
             assert_eq!(direction["sender_window_scaling"], scaling, "{name}");
             assert_eq!(direction["receiver_window_scaling"], scaling, "{name}");

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use bdp_sys::tcp_info::TcpInfo;
 
 use crate::error::EngineError;
-use crate::meter::Meter;
+use crate::meter::{ArrivalReading, Meter};
 
 /// The work, before it starts, while it goes on and until it is asked what it came to. Dropped, it is ended and waited for.
 pub struct Background<T> {
@@ -26,6 +26,8 @@ pub struct Passed {
     pub bytes: u64,
     /// Each of them, in order; empty where that is not told.
     pub streams: Vec<u64>,
+    /// Of received datagrams, what each stream came to so far.
+    pub arrivals: Vec<ArrivalReading>,
 }
 
 impl<T> Default for Background<T> {
@@ -76,7 +78,7 @@ impl<T> Background<T> {
             let now = self.meter.bytes();
             let bytes = now.saturating_sub(self.shown);
             self.shown = self.shown.max(now);
-            return Passed { bytes, streams: Vec::new() };
+            return Passed { bytes, arrivals: self.meter.arrivals(), ..Passed::default() };
         }
         self.shown_streams.resize(now.len(), 0);
         let moved = |(now, shown): (u64, &mut u64)| {
@@ -88,7 +90,7 @@ impl<T> Background<T> {
         let streams: Vec<u64> = now.into_iter().zip(&mut self.shown_streams).map(moved).collect();
         let bytes = streams.iter().sum();
         self.shown += bytes;
-        Passed { bytes, streams }
+        Passed { bytes, streams, arrivals: self.meter.arrivals() }
     }
 
     /// What the kernel tells of each stream that is sent from here.
@@ -135,14 +137,14 @@ mod tests {
     fn what_moved_is_what_its_streams_moved() {
         let mut work = Background::<()>::default();
         work.meter.set(500);
-        assert_eq!(work.moved_since(), Passed { bytes: 500, streams: Vec::new() });
+        assert_eq!(work.moved_since(), Passed { bytes: 500, ..Passed::default() });
         // A total of a later moment than the streams' bytes is not that of the same line.
         work.meter.set(2000);
         work.meter.set_streams([300, 400]);
-        assert_eq!(work.moved_since(), Passed { bytes: 700, streams: vec![300, 400] });
+        assert_eq!(work.moved_since(), Passed { bytes: 700, streams: vec![300, 400], ..Passed::default() });
         work.meter.set_streams([0, 450]);
-        assert_eq!(work.moved_since(), Passed { bytes: 50, streams: vec![0, 50] });
+        assert_eq!(work.moved_since(), Passed { bytes: 50, streams: vec![0, 50], ..Passed::default() });
         work.meter.set_streams([310, 450]);
-        assert_eq!(work.moved_since(), Passed { bytes: 10, streams: vec![10, 0] });
+        assert_eq!(work.moved_since(), Passed { bytes: 10, streams: vec![10, 0], ..Passed::default() });
     }
 }

@@ -5,6 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 use bdp_sys::tcp_info::TcpInfo;
 
+/// What a receiver knows of one stream of datagrams so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArrivalReading {
+    /// Datagrams sent, by the highest number that came.
+    pub sent: u64,
+    /// Different ones that came.
+    pub received: u64,
+    /// Interarrival jitter (RFC 3550).
+    pub jitter_ns: u64,
+}
+
 /// A count that one thread sets and others read.
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -12,6 +23,7 @@ pub struct Meter {
     last_byte_ns: AtomicU64,
     streams: Mutex<Vec<u64>>,
     infos: Mutex<Vec<TcpInfo>>,
+    arrivals: Mutex<Vec<ArrivalReading>>,
 }
 
 impl Meter {
@@ -50,6 +62,16 @@ impl Meter {
     /// What was shown last of each stream that is sent; empty where this end receives.
     pub fn infos(&self) -> Vec<TcpInfo> {
         self.infos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows from now on what came of each stream of datagrams, in order.
+    pub fn set_arrivals(&self, arrivals: Vec<ArrivalReading>) {
+        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = arrivals;
+    }
+
+    /// What was shown last of each stream of datagrams that is received; empty of TCP, and where this end sends.
+    pub fn arrivals(&self) -> Vec<ArrivalReading> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was shown last of each stream; empty where that is not told.

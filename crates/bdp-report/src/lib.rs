@@ -6,6 +6,7 @@ mod chart;
 mod comparison;
 mod csv;
 mod curves;
+mod date;
 mod flows;
 mod grid;
 mod html;
@@ -30,13 +31,14 @@ mod varied;
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
 pub use csv::{csv, csv_of_measurements};
 pub use curves::curves;
+pub use date::utc;
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
-    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, SenderReading, iperf3_error, iperf3_json,
-    measurements_json, measurements_text, prometheus, quote,
+    IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
+    iperf3_json, measurements_json, measurements_text, prometheus, quote,
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};

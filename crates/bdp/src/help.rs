@@ -80,12 +80,14 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
     }
     // Beside the other options that say what is printed.
     let is_grouped = command.get_arguments().any(|argument| argument.get_help_heading() == Some(OUTPUT));
-    if is_grouped {
-        command = command.mut_args(|argument| match argument.get_id().as_str() {
-            "help" | "version" => argument.help_heading(OUTPUT),
-            _ => argument,
-        });
-    }
+    command = command.mut_args(|argument| match argument.get_id().as_str() {
+        "help" => match is_grouped {
+            true => argument.help("Print help").help_heading(OUTPUT),
+            false => argument.help("Print help"),
+        },
+        "version" if is_grouped => argument.help_heading(OUTPUT),
+        _ => argument,
+    });
     command.render_help().to_string()
 }
 

@@ -15,7 +15,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::effort::Busiest;
 use crate::error::EngineError;
-use crate::meter::Meter;
+use crate::meter::{ArrivalReading, Meter};
 use crate::worker::Worker;
 
 /// How long after a mark of the end datagrams that are missing are waited for: longer than a queue holds them back that let
@@ -68,15 +68,16 @@ pub fn each_over(
     let shared = Shared {
         first_at_ns: AtomicU64::new(0),
         bytes: streams.iter().map(|_| AtomicU64::new(0)).collect(),
+        arrivals: streams.iter().map(|_| LiveArrivals::default()).collect(),
         deadline_ns: started + plan.patience.as_ns(),
     };
     let (done, samples) = std::thread::scope(|scope| {
         let workers: Vec<_> = streams
             .into_iter()
-            .zip(&shared.bytes)
-            .map(|(stream, bytes)| {
+            .enumerate()
+            .map(|(index, stream)| {
                 let (shared, busiest) = (&shared, &busiest);
-                let work = move || Reader::new(stream, plan, shared, bytes)?.run(stop);
+                let work = move || Reader::new(stream, plan, shared, index)?.run(stop);
                 Worker::start(scope, move || busiest.watch(work))
             })
             .collect();
@@ -157,8 +158,32 @@ struct Shared {
     /// When the first datagram came; 0 before.
     first_at_ns: AtomicU64,
     bytes: Vec<AtomicU64>,
+    arrivals: Vec<LiveArrivals>,
     /// Until when a first datagram is waited for.
     deadline_ns: u64,
+}
+
+/// What came of a stream so far.
+#[derive(Default)]
+struct LiveArrivals {
+    sent: AtomicU64,
+    received: AtomicU64,
+    jitter_ns: AtomicU64,
+}
+
+impl LiveArrivals {
+    fn show(&self, arrivals: &Arrivals, jitter: Jitter) {
+        self.sent.store(arrivals.next(), Ordering::Relaxed);
+        self.received.store(arrivals.received(), Ordering::Relaxed);
+        self.jitter_ns.store(jitter.ns() as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> ArrivalReading {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        // What came is read first: one that comes meanwhile is not taken for lost.
+        let received = read(&self.received);
+        ArrivalReading { received, sent: read(&self.sent), jitter_ns: read(&self.jitter_ns) }
+    }
 }
 
 impl Shared {
@@ -203,6 +228,7 @@ impl<'a> Sampler<'a> {
             self.meter.set(mark.bytes);
             let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
             self.meter.set_streams(each());
+            self.meter.set_arrivals(self.shared.arrivals.iter().map(LiveArrivals::read).collect());
             if at_ns < omit {
                 samples.before = (mark, each().collect());
             } else if samples.counted_from.is_none() {
@@ -292,6 +318,7 @@ struct Counted<'a> {
     plan: &'a DatagramReceivePlan,
     shared: &'a Shared,
     bytes: &'a AtomicU64,
+    live: &'a LiveArrivals,
     layout: Layout,
     arrivals: Arrivals,
     omitted: Option<Omitted>,
@@ -314,13 +341,14 @@ impl<'a> Reader<'a> {
         stream: Stream,
         plan: &'a DatagramReceivePlan,
         shared: &'a Shared,
-        bytes: &'a AtomicU64,
+        index: usize,
     ) -> Result<Self, EngineError> {
         let receiver = TrainReceiver::new(stream.socket, CHECK)?;
         let counted = Counted {
             plan,
             shared,
-            bytes,
+            bytes: &shared.bytes[index],
+            live: &shared.arrivals[index],
             layout: stream.layout,
             arrivals: Arrivals::default(),
             omitted: None,
@@ -419,6 +447,7 @@ impl Counted<'_> {
             self.last_data_ns = arrived;
             self.trains_of = self.trains_of.max(any);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.live.show(&self.arrivals, self.jitter);
         }
         // The kernel counts what it dropped before this train came: as many datagrams are missing here, or trains of them. What
         // is missing before a mark of the end is known at the end.

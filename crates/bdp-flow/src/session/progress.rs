@@ -4,6 +4,8 @@ use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
+pub use crate::meter::ArrivalReading;
+
 /// How far a measurement is, for one live line. Comes about every [`MeasureRequest::interval`], but not more often than
 /// every 100 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +24,8 @@ pub struct Progress {
     pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
     /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
     pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
+    /// What came so far of each stream of datagrams that this end receives.
+    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
     /// The stage is over: nothing is told but `sender_infos`, as they were last.
     pub is_last: bool,
     /// The last round trip of the probe flow.

@@ -9,7 +9,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::error::SessionError;
-use super::progress::{Progress, Stage};
+use super::progress::{ArrivalReading, Progress, Stage};
 use crate::background::Passed;
 
 /// Shortest time from one report of progress to the next, and so from a raised cancel flag to its effect.
@@ -26,6 +26,8 @@ pub struct Goodput {
     pub streams: Vec<(Way, Vec<f64>)>,
     /// What the kernel tells of what is sent.
     pub senders: Vec<(Way, Vec<TcpInfo>)>,
+    /// What came so far of datagrams that this end receives.
+    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
     /// The stage is over.
     pub is_last: bool,
 }
@@ -46,6 +48,11 @@ impl Goodput {
             ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
             streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
             senders,
+            arrivals: moved
+                .into_iter()
+                .filter(|(_, m)| !m.arrivals.is_empty())
+                .map(|(way, m)| (way, m.arrivals))
+                .collect(),
             is_last: false,
         }
     }
@@ -60,6 +67,7 @@ impl Goodput {
             goodput_bps: self.ways,
             stream_goodput_bps: self.streams,
             sender_infos: self.senders,
+            arrivals: self.arrivals,
             is_last: self.is_last,
             rtt_ns,
         }

@@ -131,7 +131,10 @@ fn round_trips(
     frame.bottom(drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
     if let Some(value) = idle {
         frame.level(drawing, value, "third-level");
-        keys.push((Sign::Line("third-level"), format!("smallest idle round trip {} ms", three_digits(value))));
+        keys.push((
+            Sign::Line("third-level"),
+            format!("smallest idle round trip {} ms", three_digits(value)),
+        ));
     }
     let Thinned { points, stride } = thin(&smoothed, MOST);
     drawing.polyline(points.into_iter().map(|[at, ms]| Some(frame.at(at, ms))), "third");

@@ -4,8 +4,8 @@ use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::stats::median;
 use bdp_model::units::{Nanos, format_bps};
 
-use super::iperf3::{Intervals, Part, Piece};
-use crate::number::{RateUnit, size, three_digits};
+use super::iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading};
+use crate::number::{RateUnit, percent, size, three_digits};
 
 /// Streams that have a row each; of more the smallest, the median and the largest are printed.
 pub(crate) const MOST_STREAM_ROWS: usize = 16;
@@ -22,8 +22,8 @@ pub struct IntervalLines {
     is_udp: bool,
     unit: Option<RateUnit>,
     every_stream: bool,
-    /// Retransmits of each stream up to the last interval.
-    retransmits: Vec<(Way, Vec<u64>)>,
+    /// What was counted of each stream up to the last interval.
+    before: Vec<(Way, Vec<Counts>)>,
     is_begun: bool,
 }
 
@@ -38,7 +38,7 @@ impl IntervalLines {
             is_udp: udp.is_some(),
             unit,
             every_stream,
-            retransmits: Vec::new(),
+            before: Vec::new(),
             is_begun: false,
         }
     }
@@ -72,13 +72,13 @@ impl IntervalLines {
 
     fn heading(&self, piece: &Piece) -> String {
         let role = if piece.parts.len() > 1 { "    " } else { "" };
-        let both_tcp = !self.is_udp && piece.parts.iter().any(|part| !part.senders.is_empty());
-        let counts = match (self.is_udp, both_tcp) {
-            (true, _) => format!("{:>11}", "Datagrams"),
-            (_, true) => format!("{:>6}{:>10}", "Retr", "Cwnd"),
-            _ => String::new(),
+        let counts = match Columns::of(piece, self.is_udp) {
+            Columns::Arrivals => format!("{:>11}{:>18}", "Jitter", "Lost/Total"),
+            Columns::Datagrams => format!("{:>11}{:>11}", "Datagrams", "RTT"),
+            Columns::Sender => format!("{:>6}{:>10}{:>11}", "Retr", "Cwnd", "RTT"),
+            Columns::Bytes => format!("{:>11}", "RTT"),
         };
-        format!("[ ID]{role}{:<16}{:>11}{:>14}{counts}{:>11}\n", " Interval", "Transfer", "Bitrate", "RTT")
+        format!("[ ID]{role}{:<16}{:>11}{:>14}{counts}\n", " Interval", "Transfer", "Bitrate")
     }
 
     fn rows(&mut self, piece: &Piece, rtt_ns: Option<u64>) -> String {
@@ -94,29 +94,35 @@ impl IntervalLines {
             None => "-".to_owned(),
         };
         let mut text = String::new();
-        let (both, with_senders) = (piece.parts.len() > 1, piece.parts.iter().any(|p| !p.senders.is_empty()));
+        let (both, columns) = (piece.parts.len() > 1, Columns::of(piece, self.is_udp));
         for part in &piece.parts {
-            let retransmits = self.retransmits_since(part);
             let role = match (both, part.way) {
                 (false, _) => "",
                 (_, Way::To) => "[TX]",
                 (_, Way::From) => "[RX]",
             };
-            for row in self.table(part, retransmits.as_deref()) {
-                let counts = match (self.is_udp, with_senders) {
-                    (true, _) => format!("{:>11}", self.datagrams(part.way, row.bytes)),
-                    (_, true) => {
-                        let number = row.retransmits.map_or_else(String::new, |n| n.to_string());
-                        let cwnd = row.cwnd_bytes.map_or_else(String::new, |bytes| size(bytes as f64));
-                        format!("{number:>6}{cwnd:>10}")
+            let since = self.counts_since(part);
+            for row in self.table(part, &since) {
+                let rtt = if row.is_last || is_omitted { last.as_str() } else { "" };
+                let counts = match columns {
+                    Columns::Arrivals => {
+                        format!(
+                            "{}{}",
+                            self.arrivals(part, &row),
+                            if is_omitted { "  (omitted)" } else { "" }
+                        )
                     }
-                    _ => String::new(),
+                    Columns::Datagrams => format!("{:>11}{rtt:>11}", self.datagrams(row.bytes)),
+                    Columns::Sender => {
+                        let number = row.counts.retransmits.map_or_else(String::new, |n| n.to_string());
+                        let cwnd = row.cwnd_bytes.map_or_else(String::new, |bytes| size(bytes as f64));
+                        format!("{number:>6}{cwnd:>10}{rtt:>11}")
+                    }
+                    Columns::Bytes => format!("{rtt:>11}"),
                 };
                 let bps = row.bytes * 8.0 / seconds.max(1e-9);
                 let (transfer, bitrate) = (size(row.bytes), self.bitrate(bps));
-                let last = if row.is_last || is_omitted { last.as_str() } else { "" };
-                let line =
-                    format!("{}{role} {interval}{transfer:>11}{bitrate:>14}{counts}{last:>11}", row.name);
+                let line = format!("{}{role} {interval}{transfer:>11}{bitrate:>14}{counts}", row.name);
                 text.push_str(line.trim_end());
                 text.push('\n');
             }
@@ -124,42 +130,48 @@ impl IntervalLines {
         text
     }
 
-    /// Each stream's retransmits since the interval before; `None` where the far end sends.
-    fn retransmits_since(&mut self, part: &Part) -> Option<Vec<u64>> {
-        if part.senders.is_empty() {
-            return None;
-        }
-        let now: Vec<u64> = part.senders.iter().map(|sender| sender.retransmits).collect();
-        let at = self.retransmits.iter().position(|(way, _)| *way == part.way).unwrap_or_else(|| {
-            self.retransmits.push((part.way, Vec::new()));
-            self.retransmits.len() - 1
+    /// What was counted of each stream since the interval before.
+    fn counts_since(&mut self, part: &Part) -> Vec<Counts> {
+        let of_sender =
+            |sender: &SenderReading| Counts { retransmits: Some(sender.retransmits), ..Counts::default() };
+        let of_receiver = |receiver: &ReceiverReading| Counts {
+            sent: receiver.sent,
+            received: receiver.received,
+            jitter_ns: Some(receiver.jitter_ns),
+            ..Counts::default()
+        };
+        let now: Vec<Counts> =
+            part.senders.iter().map(of_sender).chain(part.receivers.iter().map(of_receiver)).collect();
+        let at = self.before.iter().position(|(way, _)| *way == part.way).unwrap_or_else(|| {
+            self.before.push((part.way, Vec::new()));
+            self.before.len() - 1
         });
-        let before = std::mem::replace(&mut self.retransmits[at].1, now.clone());
-        let since = |(i, n): (usize, u64)| n.saturating_sub(before.get(i).copied().unwrap_or(0));
-        Some(now.into_iter().enumerate().map(since).collect())
+        let before = std::mem::replace(&mut self.before[at].1, now.clone());
+        let since = |(i, now): (usize, Counts)| now.since(before.get(i).copied().unwrap_or_default());
+        now.into_iter().enumerate().map(since).collect()
     }
 
     /// A row for each stream, or the smallest, median and largest of many, and their sum.
-    fn table(&self, part: &Part, retransmits: Option<&[u64]>) -> Vec<TableRow> {
+    fn table(&self, part: &Part, counts: &[Counts]) -> Vec<TableRow> {
         let sum = TableRow {
             name: "[SUM]".to_owned(),
             bytes: part.stream_bytes.iter().sum(),
-            retransmits: retransmits.map(|all| all.iter().sum()),
+            counts: counts.iter().copied().reduce(Counts::plus).unwrap_or_default(),
             cwnd_bytes: None,
             is_last: true,
         };
         let streams = part.stream_bytes.len();
         let cwnd = |stream: usize| part.senders.get(stream).map(|sender| sender.cwnd_bytes);
         if streams <= 1 {
-            let name = if part.senders.len() > 1 { sum.name } else { "[  1]".to_owned() };
-            let cwnd_bytes = if part.senders.len() > 1 { None } else { cwnd(0) };
-            return vec![TableRow { name, cwnd_bytes, ..sum }];
+            let is_sum = part.senders.len() > 1;
+            let name = if is_sum { sum.name } else { "[  1]".to_owned() };
+            return vec![TableRow { name, cwnd_bytes: if is_sum { None } else { cwnd(0) }, ..sum }];
         }
         let mut rows: Vec<TableRow> = if self.every_stream || streams <= MOST_STREAM_ROWS {
             let row = |(stream, bytes): (usize, &f64)| TableRow {
                 name: format!("[{:>3}]", stream + 1),
                 bytes: *bytes,
-                retransmits: retransmits.and_then(|all| all.get(stream).copied()),
+                counts: counts.get(stream).copied().unwrap_or_default(),
                 cwnd_bytes: cwnd(stream),
                 is_last: false,
             };
@@ -176,9 +188,28 @@ impl IntervalLines {
         rows
     }
 
-    fn datagrams(&self, way: Way, bytes: f64) -> String {
-        match (way, self.datagram_bytes) {
-            (_, Some(each)) if each > 0 => format!("{:.0}", bytes / each as f64),
+    /// Jitter, and datagrams lost of those sent; of those that this end sends only how many.
+    fn arrivals(&self, part: &Part, row: &TableRow) -> String {
+        let Counts { sent, received, jitter_ns, .. } = row.counts;
+        let (jitter, lost) = match jitter_ns {
+            Some(ns) => {
+                let lost = sent.saturating_sub(received);
+                let share = lost as f64 / sent.max(1) as f64;
+                (
+                    format!("{} ms", three_digits(ns as f64 / 1e6)),
+                    format!("{lost}/{sent} ({})", percent(share)),
+                )
+            }
+            None if part.receivers.is_empty() => (String::new(), self.datagrams(row.bytes)),
+            None => Default::default(),
+        };
+        format!("{jitter:>11}{lost:>18}")
+    }
+
+    /// How many datagrams these bytes are, where their size is known.
+    fn datagrams(&self, bytes: f64) -> String {
+        match self.datagram_bytes {
+            Some(each) if each > 0 => format!("{:.0}", bytes / each as f64),
             _ => "-".to_owned(),
         }
     }
@@ -188,11 +219,68 @@ impl IntervalLines {
     }
 }
 
+/// What stands beside the bitrate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// Loss and jitter of datagrams that this end receives.
+    Arrivals,
+    /// How many datagrams it sends.
+    Datagrams,
+    /// Retransmits and congestion window of connections that it sends over.
+    Sender,
+    /// Nothing that belongs to a stream.
+    Bytes,
+}
+
+impl Columns {
+    fn of(piece: &Piece, is_udp: bool) -> Self {
+        match is_udp {
+            true if piece.parts.iter().any(|part| !part.receivers.is_empty()) => Self::Arrivals,
+            true => Self::Datagrams,
+            false if piece.parts.iter().any(|part| !part.senders.is_empty()) => Self::Sender,
+            false => Self::Bytes,
+        }
+    }
+}
+
+/// What is counted of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// Where the near end sends.
+    retransmits: Option<u64>,
+    /// Datagrams that the far end sent, by the highest number that came.
+    sent: u64,
+    received: u64,
+    /// Where datagrams are received; no count, the last estimate.
+    jitter_ns: Option<u64>,
+}
+
+impl Counts {
+    fn since(self, before: Self) -> Self {
+        Self {
+            retransmits: self.retransmits.map(|now| now.saturating_sub(before.retransmits.unwrap_or(0))),
+            sent: self.sent.saturating_sub(before.sent),
+            received: self.received.saturating_sub(before.received),
+            jitter_ns: self.jitter_ns,
+        }
+    }
+
+    /// Of two streams together; the jitter is the larger one.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            retransmits: self.retransmits.zip(other.retransmits).map(|(a, b)| a + b),
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            jitter_ns: self.jitter_ns.max(other.jitter_ns),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct TableRow {
     name: String,
     bytes: f64,
-    retransmits: Option<u64>,
+    counts: Counts,
     cwnd_bytes: Option<u64>,
     /// Whether what belongs to the whole direction stands here.
     is_last: bool,
@@ -202,7 +290,6 @@ struct TableRow {
 mod tests {
     use bdp_model::udp::UdpRequest;
 
-    use super::super::iperf3::SenderReading;
     use super::*;
 
     fn request(omit_ms: u64) -> MeasureRequest {
@@ -216,7 +303,8 @@ mod tests {
     fn part(way: Way, stream_bytes: &[f64], retransmits: &[u64]) -> Part {
         let reading =
             |&retransmits: &u64| SenderReading { retransmits, cwnd_bytes: 65_536, ..Default::default() };
-        Part { way, stream_bytes: stream_bytes.to_vec(), senders: retransmits.iter().map(reading).collect() }
+        let senders = retransmits.iter().map(reading).collect();
+        Part { way, stream_bytes: stream_bytes.to_vec(), senders, receivers: Vec::new() }
     }
 
     fn piece(from_ms: u64, to_ms: u64, parts: Vec<Part>) -> Piece {
@@ -287,5 +375,25 @@ mod tests {
         let text = lines.add(piece(0, 1000, vec![part(Way::To, &[1_024_000.0], &[])]), None);
         assert!(text.contains("  Datagrams"), "{text}");
         assert!(text.contains("1000 KiB    1000 KiB/s       1024"), "{text}");
+    }
+
+    #[test]
+    fn received_datagrams_have_their_loss_and_jitter() {
+        let udp = UdpRequest { rate_bps: None, search: None, datagram_bytes: None, dont_fragment: false };
+        let mut lines = lines(&MeasureRequest { udp: Some(udp), ..request(0) });
+        let part = |sent, received| Part {
+            receivers: vec![ReceiverReading { sent, received, jitter_ns: 14_000 }],
+            ..part(Way::From, &[1e6], &[])
+        };
+        let mut text = lines.add(piece(0, 1000, vec![part(1000, 990)]), None);
+        text.push_str(&lines.add(piece(1000, 2000, vec![part(2000, 1990)]), None));
+        assert_eq!(
+            text,
+            "\
+[ ID] Interval          Transfer       Bitrate     Jitter        Lost/Total
+[  1]   0.00-1.00   s    977 KiB      8 Mbit/s  0.0140 ms    10/1000 (1.0 %)
+[  1]   1.00-2.00   s    977 KiB      8 Mbit/s  0.0140 ms       0/1000 (0 %)
+"
+        );
     }
 }

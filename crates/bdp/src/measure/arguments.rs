@@ -39,7 +39,7 @@ pub struct MeasureArgs {
     time: Option<Nanos>,
 
     /// End each direction after this many bytes instead, as 1G
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", help_heading = help::TEST)]
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", help_heading = help::TEST, hide_short_help = true)]
     bytes: Option<ByteCount>,
 
     /// End each direction after this many writes of -l (of datagrams with -u), as 10K
@@ -51,7 +51,7 @@ pub struct MeasureArgs {
     reverse: bool,
 
     /// Only from here to HOST
-    #[arg(long, conflicts_with = "bidir", help_heading = help::TEST)]
+    #[arg(long, conflicts_with = "bidir", help_heading = help::TEST, hide_short_help = true)]
     forward: bool,
 
     /// Both directions at once
@@ -67,7 +67,7 @@ pub struct MeasureArgs {
     idle: Nanos,
 
     /// Number of measurements
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST, hide_short_help = true)]
     pub(super) runs: u32,
 
     /// Compare with this stored run; exit 1 if goodput regressed (needs 6 runs of each)
@@ -101,7 +101,7 @@ pub struct MeasureArgs {
     mss: Option<u32>,
 
     /// Congestion control of the sending end, as bbr
-    #[arg(short = 'C', long, value_name = "NAME", help_heading = help::WINDOW)]
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = help::WINDOW, hide_short_help = true)]
     congestion: Option<String>,
 
     #[command(flatten)]
@@ -189,7 +189,7 @@ pub struct MeasureArgs {
     get_server_output: bool,
 
     /// Measure to an iperf2 server [default port: 5001]
-    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"], help_heading = help::INTEROP)]
+    #[arg(long, conflicts_with_all = ["token", "token_file", "ssh", "iperf3"], help_heading = help::INTEROP, hide_short_help = true)]
     iperf2: bool,
 }
 
@@ -197,7 +197,7 @@ pub struct MeasureArgs {
 const EXAMPLES: &str = "\
 Examples:
   bdp measure ams1                         both directions, 10 s each
-  bdp measure ams1 -R -P 4 -i 1            four streams from ams1, a line a second
+  bdp measure ams1 -R -P 4 -i 1            four streams, a line a second
   bdp measure ams1 -w 256K                 with this window on the wire
   bdp measure ams1 -u -b 100M              UDP at 100 Mbit/s
   bdp measure ams1 --json > ams1.json

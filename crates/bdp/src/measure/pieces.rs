@@ -1,8 +1,8 @@
 //! What went by between two reports of progress, for whoever makes intervals of it.
 
-use bdp_flow::session::progress::{Progress, Stage};
+use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::units::Nanos;
-use bdp_report::{Part, Piece, SenderReading};
+use bdp_report::{Part, Piece, ReceiverReading, SenderReading};
 use bdp_sys::tcp_info::TcpInfo;
 
 /// The pieces of a stage, one after the other.
@@ -33,6 +33,7 @@ fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
         let streams =
             progress.stream_goodput_bps.iter().find(|(of, streams)| *of == way && !streams.is_empty());
         let senders = progress.sender_infos.iter().find(|(of, _)| *of == way);
+        let receivers = progress.arrivals.iter().find(|(of, _)| *of == way);
         let bytes = |bps: f64| (bps * seconds / 8.0).round();
         Part {
             way,
@@ -41,9 +42,15 @@ fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
                 None => vec![bytes(bps)],
             },
             senders: senders.map_or_else(Vec::new, |(_, infos)| infos.iter().map(reading).collect()),
+            receivers: receivers.map_or_else(Vec::new, |(_, all)| all.iter().map(arrived).collect()),
         }
     };
     directions.map(part).collect()
+}
+
+fn arrived(reading: &ArrivalReading) -> ReceiverReading {
+    let ArrivalReading { sent, received, jitter_ns } = *reading;
+    ReceiverReading { sent, received, jitter_ns }
 }
 
 /// What a kernel tells of a stream, as intervals have it.

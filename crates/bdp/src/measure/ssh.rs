@@ -14,7 +14,7 @@ use crate::{exit, help};
 #[derive(clap::Args)]
 pub struct SshArgs {
     /// Run the other end on this machine by ssh for the length of the test; nothing is left there
-    #[arg(long, help_heading = help::ACCESS, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
         conflicts_with_all = ["token", "token_file"])]
     pub(super) ssh: Option<String>,
 

@@ -44,7 +44,7 @@ fn openssl(bench: &Bench, line: &str) {
 fn serving(bench: &Bench, name: &str) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_file(bench.path(&format!("{name}.pem"))).unwrap()];
     let key = PrivateKeyDer::from_pem_file(bench.path(&format!("{name}.key"))).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -219,6 +219,23 @@ fn a_download_without_tls_ends_as_its_file_does() {
         assert_eq!(caveats.contains("the file was over after"), whole, "{path}: {caveats}");
         let got = from["bytes"].as_u64().unwrap();
         assert_eq!(got, bytes, "{path}: what frames the chunks is not the file");
+    }
+}
+
+#[test]
+fn a_window_is_held_while_a_download_runs() {
+    let bench = Bench::new();
+    let url = format!("http://127.0.0.1:{}/large", serve_web(None));
+    let ended = download(&bench, &url, "-w 64K -t 1 --idle 0.1 --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let samples = document["directions"][0]["received"].as_array().unwrap();
+    let mut windows: Vec<u64> =
+        samples.iter().filter_map(|sample| sample["rcv_wnd_bytes"].as_u64()).collect();
+    windows.sort_unstable();
+    // A kernel that does not tell it is of no use here; one that widens a window does so at once, and keeps it.
+    if let Some(&median) = windows.get(windows.len() / 2) {
+        assert!(median <= 66 << 10, "{windows:?}");
     }
 }
 

@@ -24,6 +24,17 @@ pub struct SenderReading {
     pub reorder_seen: u64,
 }
 
+/// What the near end received of a stream of datagrams so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceiverReading {
+    /// Datagrams sent, by the highest number that came.
+    pub sent: u64,
+    /// Different ones that came.
+    pub received: u64,
+    /// Interarrival jitter (RFC 3550).
+    pub jitter_ns: u64,
+}
+
 /// A direction's part of a piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
@@ -33,6 +44,8 @@ pub struct Part {
     pub stream_bytes: Vec<f64>,
     /// The last readings of each stream; empty where the far end sends.
     pub senders: Vec<SenderReading>,
+    /// The last readings of each stream of datagrams; empty of TCP, and where the near end sends.
+    pub receivers: Vec<ReceiverReading>,
 }
 
 /// A piece of a test.
@@ -56,6 +69,9 @@ impl Piece {
                     mine.stream_bytes.iter_mut().zip(part.stream_bytes).for_each(|(sum, more)| *sum += more);
                     if !part.senders.is_empty() {
                         mine.senders = part.senders;
+                    }
+                    if !part.receivers.is_empty() {
+                        mine.receivers = part.receivers;
                     }
                 }
                 None => self.parts.push(part),
@@ -199,7 +215,7 @@ impl Intervals {
         }
         let shares = share(left, &d.stream_goodput_bps);
         let stream_bytes = shares.into_iter().map(|bytes| bytes as f64).collect();
-        Some(Part { way: d.direction, stream_bytes, senders: Vec::new() })
+        Some(Part { way: d.direction, stream_bytes, senders: Vec::new(), receivers: Vec::new() })
     }
 }
 
@@ -275,7 +291,8 @@ mod tests {
     use super::*;
 
     fn piece(from_ms: u64, to_ms: u64, bytes: f64) -> Piece {
-        let part = Part { way: Way::To, stream_bytes: vec![bytes, 2.0 * bytes], senders: Vec::new() };
+        let stream_bytes = vec![bytes, 2.0 * bytes];
+        let part = Part { way: Way::To, stream_bytes, senders: Vec::new(), receivers: Vec::new() };
         Piece { from_ns: from_ms * 1_000_000, to_ns: to_ms * 1_000_000, parts: vec![part] }
     }
 

@@ -107,9 +107,14 @@ doc: ## Build the documentation of the code: target/doc
 rules:
 	$(CARGO) test --locked --workspace --test architecture
 
-.PHONY: without-features
-without-features:
-	$(CARGO) check --locked --package bdp --no-default-features
+# By cargo-deny: cargo install cargo-deny --locked. Whether a crate was yanked, and faults that were found, only the network knows.
+.PHONY: deny
+deny: ## Check licences, doubles and sources of the crates that ship (deny.toml)
+	$(CARGO) deny --locked check licenses bans sources
+
+.PHONY: advisories
+advisories: ## Look the crates that ship up in the database of RustSec, over the network
+	$(CARGO) deny --locked check advisories
 
 # Beside what tests cover: the static binary as it is installed.
 .PHONY: smoke

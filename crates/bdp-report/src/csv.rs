@@ -317,14 +317,10 @@ fn word(text: &str) -> String {
 }
 
 fn row(fields: impl IntoIterator<Item = String>) -> String {
-    let quoted = fields.into_iter().map(|field| {
-        if field.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", field.replace('"', "\"\""))
-        } else {
-            field
-        }
-    });
-    quoted.collect::<Vec<_>>().join(",") + "\r\n"
+    let mut line = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    // Writing to memory never fails, and what was text stays text.
+    let written = line.write_record(fields.into_iter().map(String::into_bytes));
+    written.ok().and_then(|()| String::from_utf8(line.into_inner().ok()?).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,11 +1,19 @@
 //! The monotonic clock, shared by every process of the machine.
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 /// Nanoseconds of `CLOCK_MONOTONIC`: comparable between processes and network namespaces of one machine.
 pub fn monotonic_ns() -> u64 {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec that the call fills.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// Of a time that is not before its clock's zero.
+pub(crate) fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 /// Milliseconds since 1970, for records.

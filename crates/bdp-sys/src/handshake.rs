@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::poll::wait_for;
@@ -112,7 +113,7 @@ impl Handshake {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             let wait = if now < started_ns + spin_ns { 0 } else { (until - now).min(STOP_CHECK_NS) };
-            if wait_for(self.socket.as_fd(), libc::POLLOUT, wait)? {
+            if wait_for(self.socket.as_fd(), PollFlags::OUT, wait)? {
                 return match self.socket.take_error()? {
                     Some(error) => Err(error),
                     None => Ok(()),

@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::{Result, SysError, check};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::{Result, SysError};
 
 /// How a process came to its own network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,19 +19,18 @@ pub enum Privilege {
 /// Moves the calling process, which must have a single thread, into a network namespace of its own.
 /// The namespace has no name: it ends with the last process and descriptor that use it.
 pub fn enter_own_network() -> Result<Privilege> {
-    // SAFETY: geteuid and getegid always succeed; unshare takes only flags.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: unshare with a flag changes only this process's namespaces.
-    if uid == 0 && unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
+    let (uid, gid) = (geteuid(), getegid());
+    // SAFETY: none of these flags parts descriptors or memory between threads, of which this process has one.
+    let unshare = |flags| unsafe { unshare_unsafe(flags) };
+    if uid.is_root() && unshare(UnshareFlags::NEWNET).is_ok() {
         return Ok(Privilege::Root);
     }
-    // SAFETY: as above; a single-threaded process may enter a new user namespace.
-    let done = unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) };
-    check(done, "unshare", "user and network namespace")?;
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)
+        .map_err(|e| SysError::new("unshare", "user and network namespace", e.into()))?;
     let write = |path: &str, text: String| fs::write(path, text).map_err(|e| SysError::new("write", path, e));
     // A process without privilege may map only itself, and only after giving up setgroups.
     write("/proc/self/setgroups", "deny".to_owned())?;
-    write("/proc/self/uid_map", format!("0 {uid} 1"))?;
-    write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    write("/proc/self/uid_map", format!("0 {} 1", uid.as_raw()))?;
+    write("/proc/self/gid_map", format!("0 {} 1", gid.as_raw()))?;
     Ok(Privilege::UserNamespace)
 }

@@ -1,11 +1,14 @@
 //! Devices and addresses of the network namespace that the process is in (rtnetlink).
 
-use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use crate::{Result, SysError, check};
+use rustix::io::retry_on_intr;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
+
+use crate::{Result, SysError};
 
 /// `IFLA_*` numbers of linux/if_link.h.
 mod attribute {
@@ -67,21 +70,14 @@ pub struct Netlink {
 impl Netlink {
     /// Opens one in the current namespace.
     pub fn open() -> Result<Self> {
-        // SAFETY: socket takes only numbers; a non-negative result is a new descriptor of ours.
-        let fd = check(
-            unsafe {
-                libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE)
-            },
-            "open",
-            "netlink socket",
-        )?;
-        // SAFETY: as above.
-        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, sequence: 0 })
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None);
+        let socket = socket.map_err(|e| SysError::new("open", "netlink socket", e.into()))?;
+        Ok(Self { socket, sequence: 0 })
     }
 
     /// Sets MTU, queue and segment limit of a device, and brings it up.
     pub fn bring_up(&mut self, device: &str, settings: &DeviceSettings) -> Result<()> {
-        let mut body = interface_message(index(device)?, libc::IFF_UP as u32);
+        let mut body = interface_message(self.index(device)?, libc::IFF_UP as u32);
         for (kind, value) in [
             (attribute::MTU, settings.mtu),
             (attribute::TXQLEN, settings.transmit_queue),
@@ -100,7 +96,7 @@ impl Netlink {
     pub fn add_address(&mut self, device: &str, address: IpAddr, prefix: u8) -> Result<()> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let mut body = vec![family as u8, prefix, 0, 0];
-        body.extend_from_slice(&index(device)?.to_ne_bytes());
+        body.extend_from_slice(&self.index(device)?.to_ne_bytes());
         let bytes = octets(address);
         push_attribute(&mut body, attribute::LOCAL, &bytes);
         push_attribute(&mut body, attribute::ADDRESS, &bytes);
@@ -130,7 +126,7 @@ impl Netlink {
         body.extend_from_slice(&0u32.to_ne_bytes());
         push_attribute(&mut body, attribute::DESTINATION, &octets(to));
         push_attribute(&mut body, attribute::GATEWAY, &octets(via));
-        push_attribute(&mut body, attribute::OUT_DEVICE, &index(device)?.to_ne_bytes());
+        push_attribute(&mut body, attribute::OUT_DEVICE, &self.index(device)?.to_ne_bytes());
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
         self.request(libc::RTM_NEWROUTE, flags, &body)
             .map(drop)
@@ -141,7 +137,7 @@ impl Netlink {
     pub fn counters(&mut self, device: &str) -> Result<DeviceCounters> {
         let failed = |e| SysError::new("read counters of", device, e);
         let answer = self
-            .request(libc::RTM_GETLINK, 0, &interface_message(index(device)?, 0))
+            .request(libc::RTM_GETLINK, 0, &interface_message(self.index(device)?, 0))
             .map_err(failed)?
             .ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
         // After the 16 bytes of ifinfomsg come the attributes.
@@ -168,7 +164,7 @@ impl Netlink {
     /// `None` where it has none that it tells.
     pub fn queueing_discipline(&mut self, device: &str) -> Result<Option<String>> {
         let failed = |e| SysError::new("read the queueing discipline of", device, e);
-        let index = index(device)?;
+        let index = self.index(device)?;
         let mut disciplines = Vec::new();
         self.dump(RTM_GETQDISC, &[0; TCMSG_BYTES], |body| disciplines.extend(Discipline::read(body, index)))
             .map_err(failed)?;
@@ -181,6 +177,10 @@ impl Netlink {
         self.send(kind, flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16, body)?;
         self.read(|payload| answer = Some(payload.to_vec()))?;
         Ok(answer)
+    }
+
+    fn index(&self, device: &str) -> Result<u32> {
+        name_to_index(&self.socket, device).map_err(|e| SysError::new("find device", device, e.into()))
     }
 
     /// Asks for everything of a kind, and hands over the body of each answer.
@@ -198,11 +198,7 @@ impl Netlink {
         message.extend_from_slice(&self.sequence.to_ne_bytes());
         message.extend_from_slice(&0u32.to_ne_bytes());
         message.extend_from_slice(body);
-        // SAFETY: the pointer and length are those of a live buffer.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        net::send(&self.socket, &message, SendFlags::empty())?;
         Ok(())
     }
 
@@ -210,16 +206,9 @@ impl Netlink {
     fn read(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut room = vec![0u8; 32 * 1024];
         loop {
-            // SAFETY: the pointer and length are those of a live buffer.
-            let got = unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
-            if got < 0 {
-                let error = io::Error::last_os_error();
-                if error.kind() == io::ErrorKind::Interrupted {
-                    continue;
-                }
-                return Err(error);
-            }
-            let mut rest = &room[..got as usize];
+            let (got, _) =
+                retry_on_intr(|| net::recv(&self.socket, room.as_mut_slice(), RecvFlags::empty()))?;
+            let mut rest = &room[..got];
             while let Some((length, kind)) = header(rest) {
                 let payload = &rest[16..length];
                 if kind == libc::NLMSG_ERROR as u16 {
@@ -321,17 +310,6 @@ fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
             return bytes.get(4..length);
         }
         bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
-}
-
-fn index(device: &str) -> Result<u32> {
-    let name = CString::new(device).map_err(|_| {
-        SysError::new("name", format!("device '{device}'"), io::ErrorKind::InvalidInput.into())
-    })?;
-    // SAFETY: `name` is a NUL-terminated string.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(SysError::last("find device", device)),
-        index => Ok(index),
     }
 }
 

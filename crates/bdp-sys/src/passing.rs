@@ -1,90 +1,57 @@
 //! File descriptors handed from one process to another over a Unix socket (`SCM_RIGHTS`).
 
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 
 use crate::{Result, SysError};
 
 /// As many descriptors as one message carries here.
 const MOST: usize = 250;
-
-/// Room for one `SCM_RIGHTS` header and [`MOST`] descriptors, aligned as control messages must be.
-#[repr(C, align(8))]
-struct ControlRoom([u8; 1056]);
+/// Room for their control message.
+const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST));
 
 /// Sends one byte and with it the descriptors, at most 250.
 pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result<()> {
-    if descriptors.len() > MOST {
-        return Err(SysError::new("send", "descriptors", io::Error::other("more than 250 at once")));
+    let failed = |e| SysError::new("send", "descriptors", e);
+    let borrowed: Vec<_> = descriptors.iter().map(|d| d.as_fd()).collect();
+    let mut room = [MaybeUninit::uninit(); ROOM];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    if descriptors.len() > MOST || !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return Err(failed(io::Error::other("more than 250 at once")));
     }
-    let raw: Vec<RawFd> = descriptors.iter().map(|d| d.as_raw_fd()).collect();
-    let mut byte = 0u8;
-    let mut iov = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut room = ControlRoom([0; 1056]);
-    let payload = u32::try_from(size_of_val(raw.as_slice())).unwrap_or(0);
-    // SAFETY: msghdr is plain data for which all-zero is valid.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut iov;
-    message.msg_iovlen = 1;
-    message.msg_control = room.0.as_mut_ptr().cast();
-    // SAFETY: CMSG_SPACE only computes; 250 descriptors need 1016 bytes, less than the room of 1056.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(payload) } as _;
-    // SAFETY: the control buffer is aligned and large enough for the header and `payload` bytes.
-    unsafe {
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(payload) as _;
-        std::ptr::copy_nonoverlapping(raw.as_ptr().cast(), libc::CMSG_DATA(header), payload as usize);
-    }
-    // SAFETY: every pointer in `message` refers to a live local.
-    if unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) } == 1 {
-        Ok(())
-    } else {
-        Err(SysError::last("send", "descriptors"))
-    }
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)
+        .map_err(|e| failed(e.into()))
+        .map(drop)
 }
 
 /// Receives what [`send_descriptors`] sent; the descriptors close on exec. An ended stream gives `UnexpectedEof`.
 pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
-    let mut byte = 0u8;
-    let mut iov = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut room = ControlRoom([0; 1056]);
-    // SAFETY: msghdr is plain data for which all-zero is valid.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut iov;
-    message.msg_iovlen = 1;
-    message.msg_control = room.0.as_mut_ptr().cast();
-    message.msg_controllen = room.0.len() as _;
-    // SAFETY: every pointer in `message` refers to a live local.
-    match unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) } {
-        1 => {}
-        0 => {
-            return Err(SysError::new("receive", "descriptors", io::ErrorKind::UnexpectedEof.into()));
-        }
-        _ => return Err(SysError::last("receive", "descriptors")),
+    let failed = |e| SysError::new("receive", "descriptors", e);
+    let mut byte = [0];
+    let mut room = [MaybeUninit::uninit(); ROOM];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let parts = &mut [IoSliceMut::new(&mut byte)];
+    let message =
+        recvmsg(socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC).map_err(|e| failed(e.into()))?;
+    let received = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+        _ => Vec::new(),
+    });
+    let received = received.collect();
+    if message.bytes == 0 {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
     }
-    let mut received = Vec::new();
     // The kernel leaves out what this process has no room for, and says only that something is missing.
-    let cut_short = message.msg_flags & libc::MSG_CTRUNC != 0;
-    // SAFETY: the kernel wrote `msg_controllen` bytes of well-formed headers; each descriptor in them is new and ours.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
-        while !header.is_null() {
-            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-                let data = libc::CMSG_DATA(header).cast::<RawFd>();
-                for i in 0..bytes / size_of::<RawFd>() {
-                    received.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
-                }
-            }
-            header = libc::CMSG_NXTHDR(&raw const message, header);
-        }
-    }
-    if cut_short {
-        let no_room = io::Error::from_raw_os_error(libc::EMFILE);
-        return Err(SysError::new("receive", "descriptors", no_room));
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(failed(Errno::MFILE.into()));
     }
     Ok(received)
 }

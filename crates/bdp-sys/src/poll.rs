@@ -2,9 +2,12 @@
 
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::{Result, SysError, check};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+
+use crate::clock::timespec;
+use crate::{Result, SysError};
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,43 +27,23 @@ pub struct Poll {
 impl Poll {
     /// An empty one.
     pub fn new() -> Result<Self> {
-        // SAFETY: epoll_create1 takes only flags; a non-negative result is a new descriptor of ours.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "create", "epoll")?;
-        // SAFETY: as above.
-        Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(fd) } })
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        Ok(Self { epoll: epoll.map_err(|e| SysError::new("create", "epoll", e.into()))? })
     }
 
     /// Waits for `fd` under `token` from now on.
     pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
         let events = match interest {
-            Interest::Read => libc::EPOLLIN,
-            Interest::Write => libc::EPOLLOUT,
+            Interest::Read => epoll::EventFlags::IN,
+            Interest::Write => epoll::EventFlags::OUT,
         };
-        let mut event = libc::epoll_event { events: events as u32, u64: token };
-        // SAFETY: both descriptors are live and `event` is valid for the call.
-        let done = unsafe {
-            libc::epoll_ctl(
-                self.epoll.as_raw_fd(),
-                libc::EPOLL_CTL_ADD,
-                fd.as_fd().as_raw_fd(),
-                &raw mut event,
-            )
-        };
-        check(done, "watch", "descriptor").map(drop)
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), events)
+            .map_err(|e| SysError::new("watch", "descriptor", e.into()))
     }
 
     /// Stops waiting for `fd`.
     pub fn remove(&self, fd: impl AsFd) -> Result<()> {
-        // SAFETY: both descriptors are live; the event pointer is ignored for DEL.
-        let done = unsafe {
-            libc::epoll_ctl(
-                self.epoll.as_raw_fd(),
-                libc::EPOLL_CTL_DEL,
-                fd.as_fd().as_raw_fd(),
-                std::ptr::null_mut(),
-            )
-        };
-        check(done, "unwatch", "descriptor").map(drop)
+        epoll::delete(&self.epoll, fd).map_err(|e| SysError::new("unwatch", "descriptor", e.into()))
     }
 
     /// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); puts the ready tokens into
@@ -69,6 +52,7 @@ impl Poll {
     pub fn wait(&self, ready: &mut Vec<u64>, timeout_ns: Option<u64>) -> Result<()> {
         ready.clear();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        // By rustix it would be either call alone, chosen when it is built: milliseconds, or a kernel that has the newer.
         let timespec = timeout_ns.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as _,
             tv_nsec: (ns % 1_000_000_000) as _,
@@ -114,37 +98,32 @@ pub struct Waker {
 impl Waker {
     /// A silent one.
     pub fn new() -> Result<Self> {
-        // SAFETY: eventfd takes a number and flags; a non-negative result is a new descriptor of ours.
-        let fd =
-            check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }, "create", "eventfd")?;
-        // SAFETY: as above.
-        Ok(Self { event: unsafe { OwnedFd::from_raw_fd(fd) } })
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Ok(Self { event: event.map_err(|e| SysError::new("create", "eventfd", e.into()))? })
     }
 
     /// Wakes the waiting thread. Waking twice before it reads is one wake.
     pub fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes are read from a live u64. A full counter refuses, and then a wake is pending anyway.
-        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
+        // A full counter refuses, and then a wake is pending anyway.
+        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
     /// Takes the pending wakes.
     pub fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to a live u64; nothing pending gives EAGAIN, which is no matter.
-        unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
+        // Nothing pending gives EAGAIN, which is no matter.
+        let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
     }
 }
 
 impl AsFd for Waker {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 }
 
 /// Whether a descriptor has become readable, or has ended or failed, within the time.
 pub fn wait_readable(fd: BorrowedFd<'_>, wait_ns: u64) -> io::Result<bool> {
-    wait_for(fd, libc::POLLIN, wait_ns)
+    wait_for(fd, PollFlags::IN, wait_ns)
 }
 
 /// Writes all to a nonblocking connection; `BrokenPipe` where that is full for longer than the time.
@@ -155,7 +134,7 @@ pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io
             Ok(more) => written += more,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                if !wait_for(stream.as_fd(), libc::POLLOUT, patience_ns)? {
+                if !wait_for(stream.as_fd(), PollFlags::OUT, patience_ns)? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
             }
@@ -166,18 +145,10 @@ pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io
 }
 
 /// Whether a descriptor has become ready for `events` within the time.
-pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: libc::c_short, wait_ns: u64) -> io::Result<bool> {
-    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-    let time =
-        libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ };
-    // SAFETY: one live pollfd, a live timespec, and no signal mask.
-    let ready = unsafe { libc::ppoll(&raw mut asked, 1, &raw const time, std::ptr::null()) };
-    match ready {
-        -1 => match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-            e => Err(e),
-        },
-        ready => Ok(ready > 0),
+pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: PollFlags, wait_ns: u64) -> io::Result<bool> {
+    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], Some(&timespec(wait_ns))) {
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
     }
 }
 

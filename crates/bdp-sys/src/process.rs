@@ -1,38 +1,46 @@
 //! The process itself: its end, its timers, its processor time.
 
 use std::fs;
+use std::num::NonZeroU64;
 
-use crate::{Result, check};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setpriority_process,
+    setrlimit,
+};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::nanoseconds;
+use crate::{Result, SysError};
 
 /// The kernel kills this process when the thread that started it ends. `parent` is the process that is expected to be
 /// the parent still; if it has gone meanwhile the process ends at once.
 pub fn die_with_parent(parent: u32) {
-    // SAFETY: prctl with these arguments changes only this process; getppid always succeeds.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
-        if libc::getppid() as u32 != parent {
-            libc::_exit(0);
-        }
+    // Without it the process ends with its standard input all the same.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if Pid::as_raw(getppid()) as u32 != parent {
+        // SAFETY: it ends this process, and runs nothing of it.
+        unsafe { libc::_exit(0) };
     }
 }
 
 /// Makes the calling thread's timers as precise as the kernel can: timer slack of one nanosecond.
 pub fn sharpen_timers() {
-    // SAFETY: prctl with these arguments changes only the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+    // Where it is refused timers are as precise as others'.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Puts the calling thread before others of its session that want its processor (nice -20). Returns whether the system
 /// allowed it, which it does for root and for `CAP_SYS_NICE` only. Real-time priority is not asked for: a thread that
 /// spins at it starves the kernel's own, and the kernel then takes the processor away for 50 ms each second.
 pub fn raise_priority() -> bool {
-    // SAFETY: sched_param is plain data for which all-zero is valid, and is read; setpriority takes only numbers; on Linux 0 is the
-    // calling thread.
+    // SAFETY: sched_param is plain data for which all-zero is valid, and is read.
     unsafe {
         let ordinary: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
-        libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0
     }
+    // On Linux it is the calling thread's alone.
+    setpriority_process(None, -20).is_ok()
 }
 
 /// Puts a process (0: the calling thread), and the threads it starts from now on, before all ordinary ones, whatever session those are
@@ -49,33 +57,18 @@ pub fn prefer(process: u32) -> bool {
 
 /// The processors that the calling thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: cpu_set_t is plain data for which all-zero is valid, and the call fills at most its size.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return Vec::new();
-        }
-        set
-    };
-    // SAFETY: every index is below CPU_SETSIZE.
-    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+    sched_getaffinity(None)
+        .map_or_else(|_| Vec::new(), |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// Keeps a process, or with 0 the calling thread, to these processors.
 pub fn pin(process: u32, cpus: &[usize]) -> Result<()> {
-    // SAFETY: cpu_set_t is plain data for which all-zero is valid; indices past its end are left out.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        set
-    };
-    // SAFETY: `set` is live and its size is given.
-    let done = unsafe {
-        libc::sched_setaffinity(process as libc::pid_t, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    check(done, "pin", format!("process {process} to processors {cpus:?}")).map(drop)
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    sched_setaffinity(Pid::from_raw(process as i32), &set)
+        .map_err(|e| SysError::new("pin", format!("process {process} to processors {cpus:?}"), e.into()))
 }
 
 /// Processor time that this process has used so far, user and system, in nanoseconds.
@@ -92,22 +85,16 @@ pub fn cpu_time_ns() -> u64 {
 
 /// Processor time that the calling thread has used so far, user and system, in nanoseconds.
 pub fn thread_cpu_time_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for the call; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// Raises the soft limit of open descriptors to the hard one, and returns it.
 pub fn raise_descriptor_limit() -> Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for both calls.
-    unsafe {
-        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), "read limit of", "open files")?;
-        limit.rlim_cur = limit.rlim_max;
-        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), "raise limit of", "open files")?;
-    }
-    Ok(limit.rlim_cur)
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .map_err(|e| SysError::new("raise limit of", "open files", e.into()))?;
+    // `None` is without limit.
+    Ok(maximum.unwrap_or(u64::MAX))
 }
 
 /// `uname -r`.

@@ -1,23 +1,21 @@
 //! The kernel's randomness.
 
+use std::io;
+
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
+
 use crate::{Result, SysError};
 
 /// Bytes that nobody can guess.
 pub fn bytes<const N: usize>() -> Result<[u8; N]> {
+    let failed = |e: io::Error| SysError::new("read", "random bytes", e);
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {
         let rest = &mut bytes[filled..];
-        // SAFETY: the pointer and length are those of a live buffer.
-        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        if got < 0 {
-            let error = SysError::last("read", "random bytes");
-            if error.source.kind() == std::io::ErrorKind::Interrupted {
-                continue;
-            }
-            return Err(error);
-        }
-        filled += got as usize;
+        filled +=
+            retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty())).map_err(|e| failed(e.into()))?;
     }
     Ok(bytes)
 }

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Result, SysError, check};
@@ -197,11 +198,7 @@ pub fn watch_peer(socket: impl AsFd, patience: Duration) -> Result<()> {
 /// Takes up to `room` bytes out of a stream's receive queue without their being copied (`MSG_TRUNC`): the kernel counts
 /// and frees them, acknowledges and opens the window as after a read. A kernel that knows no such flag copies to `room`.
 pub fn discard(stream: &TcpStream, room: &mut [u8]) -> std::io::Result<usize> {
-    // SAFETY: `room` is writable for its whole length for the time of the call, and the descriptor is open.
-    let got = unsafe {
-        libc::recv(stream.as_fd().as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC)
-    };
-    usize::try_from(got).map_err(|_| std::io::Error::last_os_error())
+    Ok(rustix::net::recv(stream, room, RecvFlags::TRUNC)?.1)
 }
 
 /// Closes at once with a reset, so that no state lingers.

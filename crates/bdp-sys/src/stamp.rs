@@ -142,7 +142,7 @@ impl StampedSocket {
     /// Waits until a packet has come or the time has passed.
     pub fn wait(&self, wait_ns: u64) {
         // What can't be waited for is asked for again by the caller.
-        let _ = wait_for(self.socket.as_fd(), libc::POLLIN, wait_ns);
+        let _ = wait_for(self.socket.as_fd(), rustix::event::PollFlags::IN, wait_ns);
     }
 
     fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Stamp, Option<u32>)> {

@@ -2,17 +2,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
-use crate::{Result, SysError, check};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
+
+use crate::{Result, SysError};
 
 /// Columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
 pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
-    // SAFETY: winsize is plain data, which the call fills.
-    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the pointer is that of a live value.
-    let outcome = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
-    (outcome == 0 && size.ws_col > 0).then_some(size.ws_col)
+    tcgetwinsize(descriptor).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
 }
 
 /// The longest answer that is taken.
@@ -35,40 +35,38 @@ pub fn ask_secretly(question: &str) -> Result<Typed> {
     let failed = |e| SysError::new("use", "/dev/tty", e);
     terminal.write_all(question.as_bytes()).map_err(failed)?;
     let quiet = Quiet::begin(&terminal)?;
-    let typed = read_line(&mut terminal).map_err(failed);
+    let typed = read_line(&mut &terminal).map_err(failed);
     drop(quiet);
     terminal.write_all(b"\n").map_err(failed)?;
     typed
 }
 
 /// A terminal that shows nothing and gives every key at once; put back when this is dropped.
-struct Quiet {
-    terminal: i32,
-    before: libc::termios,
+struct Quiet<'a> {
+    terminal: &'a File,
+    before: Termios,
 }
 
-impl Quiet {
-    fn begin(terminal: &File) -> Result<Self> {
-        let fd = terminal.as_raw_fd();
-        // SAFETY: termios is plain data, which tcgetattr fills.
-        let mut settings: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open and the pointer is that of a live value.
-        check(unsafe { libc::tcgetattr(fd, &raw mut settings) }, "read settings of", "/dev/tty")?;
-        let quiet = Self { terminal: fd, before: settings };
-        settings.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON | libc::ISIG);
-        settings.c_cc[libc::VMIN] = 1;
-        settings.c_cc[libc::VTIME] = 0;
+impl<'a> Quiet<'a> {
+    fn begin(terminal: &'a File) -> Result<Self> {
+        let before =
+            tcgetattr(terminal).map_err(|e| SysError::new("read settings of", "/dev/tty", e.into()))?;
+        let mut settings = before.clone();
+        settings.local_modes &=
+            !(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
+        settings.special_codes[SpecialCodeIndex::VMIN] = 1;
+        settings.special_codes[SpecialCodeIndex::VTIME] = 0;
         // What was typed before the question is no answer to it.
-        // SAFETY: as above.
-        check(unsafe { libc::tcsetattr(fd, libc::TCSAFLUSH, &raw const settings) }, "set", "/dev/tty")?;
-        Ok(quiet)
+        tcsetattr(terminal, OptionalActions::Flush, &settings)
+            .map_err(|e| SysError::new("set", "/dev/tty", e.into()))?;
+        Ok(Self { terminal, before })
     }
 }
 
-impl Drop for Quiet {
+impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        // SAFETY: the terminal outlives this value, whose settings are those that it had.
-        unsafe { libc::tcsetattr(self.terminal, libc::TCSAFLUSH, &raw const self.before) };
+        // A terminal that went away has nothing to be put back.
+        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }
 

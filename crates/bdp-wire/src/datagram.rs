@@ -1,9 +1,8 @@
 //! Datagrams of a flow, specified in `docs/protocol.md`: how a stream is opened, so that the server sends to nobody who did
 //! not ask, and what each datagram begins with.
 
-use hmac::{Hmac, KeyInit, Mac};
+use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 
 use crate::session::{Key, MAGIC, PREAMBLE_BYTES, VERSION};
 
@@ -95,15 +94,13 @@ impl Opening {
 
     /// The cookie of this stream for a client at `address`, by a secret of the server's.
     pub fn cookie_for(&self, secret: &[u8; 32], address: &str) -> Cookie {
-        // HMAC takes keys of every length (RFC 2104, section 2).
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret)
-            .unwrap_or_else(|_| unreachable!("a key length that HMAC refuses"));
+        let mut mac = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
         mac.update(&self.key);
         mac.update(&self.flow.to_be_bytes());
         mac.update(&self.stream.to_be_bytes());
         mac.update(address.as_bytes());
         let mut cookie = [0; 16];
-        cookie.copy_from_slice(&mac.finalize().into_bytes()[..16]);
+        cookie.copy_from_slice(&mac.sign().as_ref()[..16]);
         cookie
     }
 

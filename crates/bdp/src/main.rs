@@ -31,6 +31,11 @@ mod token;
 mod topics;
 mod users;
 
+#[cfg(not(panic = "unwind"))]
+compile_error!(
+    "a panic of bdp's is exit code 4, one case or one session, and never the whole server's: it has to unwind"
+);
+
 use std::ffi::OsStr;
 use std::process::ExitCode;
 

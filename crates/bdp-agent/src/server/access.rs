@@ -7,19 +7,16 @@ use std::str::FromStr;
 
 use bdp_model::units::Rate;
 use bdp_wire::session::Refusal;
+use ipnet::{IpNet, Ipv6Net};
 
 /// A range of addresses, `192.0.2.0/24` (RFC 4632) or `2001:db8::/32` (RFC 4291); an address alone is a range of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 impl Network {
     /// Whether an address is in it; IPv4 in the clothes of IPv6 (RFC 4291, section 2.5.5.2) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4() && masked(address, self.prefix) == self.address
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -34,46 +31,31 @@ impl FromStr for Network {
             None => (text, None),
         };
         let given: IpAddr = address.parse().map_err(|_| wrong())?;
-        let address = given.to_canonical();
-        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let alone = IpNet::from(given.to_canonical());
         let prefix = match prefix {
-            None => longest,
+            None => alone.max_prefix_len(),
             // Of a mapped address the prefix counts the 96 bits before it.
             Some(digits) => {
                 let bits: u8 = digits.parse().map_err(|_| wrong())?;
-                if given == address { Some(bits) } else { bits.checked_sub(96) }.ok_or_else(wrong)?
+                if given == alone.addr() { Some(bits) } else { bits.checked_sub(96) }.ok_or_else(wrong)?
             }
         };
-        if prefix > longest {
-            return Err(format!("'{text}': a prefix of this IP version has {longest} bits at most"));
-        }
-        let network = masked(address, prefix);
-        if network != address {
+        let network = IpNet::new(alone.addr(), prefix).map_err(|_| {
+            format!("'{text}': a prefix of this IP version has {} bits at most", alone.max_prefix_len())
+        })?;
+        if network != network.trunc() {
             return Err(format!(
-                "'{text}' has bits behind its prefix; '{network}/{prefix}' is the range with it"
+                "'{text}' has bits behind its prefix; '{}' is the range with it",
+                network.trunc()
             ));
         }
-        Ok(Self { address, prefix })
+        Ok(Self(network))
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
-    }
-}
-
-/// The address with all bits behind the prefix zero.
-fn masked(address: IpAddr, prefix: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
-            IpAddr::V4((v4.to_bits() & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
-            IpAddr::V6((v6.to_bits() & mask).into())
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -237,7 +219,7 @@ impl Occupancy {
 /// section 2.5.4).
 pub fn origin(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
-        IpAddr::V6(v6) if !v6.is_loopback() => masked(v6.into(), 64),
+        IpAddr::V6(v6) if !v6.is_loopback() => Ipv6Net::new_assert(v6, 64).trunc().addr().into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         v4 => v4,
     }

@@ -57,7 +57,7 @@ pub(super) fn search(
                 let is_whole = |result: &&DirectionResult| result.ended != EndReason::Stopped;
                 let result = held.first().filter(is_whole).ok_or(SessionError::Cancelled)?;
                 let received_bps = rate_bps(result.bytes, result.duration_ns);
-                let udp = result.udp.as_ref().ok_or_else(|| no_datagrams())?;
+                let udp = result.udp.as_ref().ok_or_else(no_datagrams)?;
                 Ok(Trial::of(search, udp, received_bps, true))
             }),
         };
@@ -87,8 +87,8 @@ fn try_rate(
     if rounds.context.reporter.concludes {
         return Err(SessionError::Cancelled);
     }
-    let outcome = outcomes.into_iter().next().ok_or_else(|| no_datagrams())?;
-    let trial = tried(&asked, search, &outcome).ok_or_else(|| no_datagrams())?;
+    let outcome = outcomes.into_iter().next().ok_or_else(no_datagrams)?;
+    let trial = tried(&asked, search, &outcome).ok_or_else(no_datagrams)?;
     Ok(Tried { trial, asked, outcome })
 }
 

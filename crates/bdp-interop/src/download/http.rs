@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(50);
 /// Longest head of an answer.
 const LONGEST_HEAD: usize = 32 << 10;
+/// Most fields of its header.
+const MOST_FIELDS: usize = 256;
 
 /// Names a file of roots, instead of the system's.
 const ROOTS_FILE: &str = "SSL_CERT_FILE";
@@ -56,7 +58,7 @@ fn configure() -> Result<Arc<ClientConfig>, String> {
             "this machine has no root certificates; install ca-certificates, or name a file of them in {ROOTS_FILE}"
         ));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?
@@ -130,9 +132,8 @@ impl Connection {
         let mut arrived = Vec::new();
         let mut room = [0; 4096];
         loop {
-            if let Some(end) = arrived.windows(4).position(|w| w == b"\r\n\r\n") {
-                let body = arrived.split_off(end + 4);
-                return Ok((parse_head(&arrived)?, body));
+            if let Some((head, length)) = parse_head(&arrived)? {
+                return Ok((head, arrived.split_off(length)));
             }
             if arrived.len() > LONGEST_HEAD {
                 return Err("the head of its answer does not end".to_owned());
@@ -227,26 +228,32 @@ fn is_ca(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(inner) if format!("{inner:?}").contains("CaUsedAsEndEntity"))
 }
 
-fn parse_head(bytes: &[u8]) -> Result<Head, String> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut lines = text.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let status = first
-        .strip_prefix("HTTP/1.")
-        .and_then(|rest| rest.split(' ').nth(1)?.parse().ok())
-        .ok_or("it does not answer in HTTP/1.1")?;
-    let mut head = Head { status, closes: first.starts_with("HTTP/1.0"), ..Head::default() };
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        let value = value.trim();
-        match name.to_ascii_lowercase().as_str() {
-            "location" => head.location = Some(value.to_owned()),
-            "content-length" => head.length = Some(parse_length(value)?),
+/// The head of an answer and how long it is; `None` where it is not all there yet.
+fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
+    // A parser of messages passes over empty lines, which no answer begins with (RFC 9112, section 2.2).
+    if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") {
+        return Err("it does not answer in HTTP/1.1".to_owned());
+    }
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut answer = httparse::Response::new(&mut fields);
+    let wrong = |e| match e {
+        httparse::Error::TooManyHeaders => format!("its answer has more than {MOST_FIELDS} header fields"),
+        e => format!("it does not answer in HTTP/1.1: {e}"),
+    };
+    let httparse::Status::Complete(length) = answer.parse(bytes).map_err(wrong)? else { return Ok(None) };
+    let status = answer.code.unwrap_or_default();
+    let mut head = Head { status, closes: answer.version == Some(0), ..Head::default() };
+    for field in answer.headers.iter() {
+        let value = String::from_utf8_lossy(field.value);
+        match field.name.to_ascii_lowercase().as_str() {
+            "location" => head.location = Some(value.into_owned()),
+            "content-length" => head.length = Some(parse_length(&value)?),
             "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
             "connection" => head.closes = value.eq_ignore_ascii_case("close"),
             _ => {}
         }
     }
-    Ok(head)
+    Ok(Some((head, length)))
 }
 
 /// A length, which a careless intermediary may have repeated (RFC 9110, section 8.6).
@@ -267,6 +274,7 @@ mod tests {
 
     #[test]
     fn heads_are_read_whatever_the_case_of_their_names() {
+        let parse_head = |bytes: &[u8]| parse_head(bytes).map(|found| found.expect("a whole head").0);
         let head = parse_head(b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 12\r\nConnection: close\r\n\r\n").unwrap();
         assert_eq!(head, Head { status: 200, length: Some(12), closes: true, ..Head::default() });
         let moved = parse_head(b"HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\n").unwrap();

@@ -9,7 +9,8 @@ mod zerocopy;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, FromRawFd};
+
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 
 use crate::{Result, SysError};
 use memory::Memory;
@@ -116,7 +117,7 @@ impl Writer<'_> {
         let bytes = &self.bytes[..length.min(self.bytes.len())];
         match &mut self.way {
             Way::Write => (&mut &*stream).write(bytes),
-            Way::Sendfile(file) => sendfile(stream, file, bytes.len()),
+            Way::Sendfile(file) => Ok(sendfile(stream, file, Some(&mut 0), bytes.len())?),
             Way::Splice(conduit) => conduit.send(stream, bytes),
             Way::ZeroCopy(completions) => completions.send(stream, bytes),
         }
@@ -139,21 +140,9 @@ impl Writer<'_> {
     }
 }
 
-fn sendfile(stream: &TcpStream, file: &File, length: usize) -> io::Result<usize> {
-    let mut from = 0;
-    // SAFETY: both descriptors are open for the time of the call, and the offset is a live variable.
-    let sent = unsafe { libc::sendfile(stream.as_raw_fd(), file.as_raw_fd(), &raw mut from, length) };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-}
-
 fn in_memory(bytes: &[u8]) -> Result<File> {
-    // SAFETY: the name is a string that ends in a zero byte.
-    let descriptor = unsafe { libc::memfd_create(c"bdp-payload".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(SysError::last("create", "a file in memory"));
-    }
-    // SAFETY: the descriptor is new and nobody else's.
-    let mut file = unsafe { File::from_raw_fd(descriptor) };
+    let file = memfd_create(c"bdp-payload", MemfdFlags::CLOEXEC);
+    let mut file = File::from(file.map_err(|e| SysError::new("create", "a file in memory", e.into()))?);
     file.write_all(bytes).map_err(|e| SysError::new("write", "a file in memory", e))?;
     Ok(file)
 }

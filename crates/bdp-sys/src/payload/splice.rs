@@ -2,9 +2,12 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use crate::{Result, check};
+use rustix::io::Errno;
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, vmsplice};
+
+use crate::{Result, SysError};
 
 /// What a pipe is asked to hold: some writes of the kernel's own 16 pages for each call.
 const PIPE_BYTES: usize = 256 << 10;
@@ -23,16 +26,11 @@ pub(super) struct Conduit {
 
 impl Conduit {
     pub(super) fn new() -> Result<Self> {
-        let mut ends = [0; 2];
-        // SAFETY: the kernel writes two descriptors into a live array.
-        let done = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) };
-        check(done, "open", "a pipe")?;
-        // SAFETY: both descriptors are new and nobody else's.
-        let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        // SAFETY: a number is all that this asks for.
-        let room = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES as libc::c_int) };
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .map_err(|e| SysError::new("open", "a pipe", e.into()))?;
+        let room = fcntl_setpipe_size(&writer, PIPE_BYTES);
         // A user who has many pipes gets no larger ones.
-        let room = usize::try_from(room).unwrap_or(LEAST_PIPE_BYTES).min(PIPE_BYTES);
+        let room = room.unwrap_or(LEAST_PIPE_BYTES).min(PIPE_BYTES);
         Ok(Self { reader, writer, room, held: 0 })
     }
 
@@ -44,11 +42,8 @@ impl Conduit {
     /// Puts references to bytes into it, as many as there is room for.
     fn refer_to(&self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(self.room)];
-        let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        // SAFETY: one live vector over live bytes, which the kernel only reads. It keeps their pages.
-        let taken =
-            unsafe { libc::vmsplice(self.writer.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
-        usize::try_from(taken).map_err(|_| io::Error::last_os_error())
+        // SAFETY: live bytes, which the kernel only reads. It keeps their pages.
+        Ok(unsafe { vmsplice(&self.writer, &[IoSliceRaw::from_slice(bytes)], SpliceFlags::NONBLOCK) }?)
     }
 
     /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
@@ -69,27 +64,11 @@ impl Conduit {
     /// Sends on what it holds; true when that is nothing any more.
     pub(super) fn flush(&mut self, stream: &TcpStream) -> io::Result<bool> {
         while self.held > 0 {
-            // SAFETY: both descriptors are open for the time of the call; null offsets, as pipes and sockets have none.
-            let sent = unsafe {
-                libc::splice(
-                    self.reader.as_raw_fd(),
-                    std::ptr::null_mut(),
-                    stream.as_raw_fd(),
-                    std::ptr::null_mut(),
-                    self.held,
-                    libc::SPLICE_F_NONBLOCK,
-                )
-            };
-            match usize::try_from(sent) {
+            match splice(&self.reader, None, stream, None, self.held, SpliceFlags::NONBLOCK) {
                 Ok(0) => return Err(io::ErrorKind::BrokenPipe.into()),
                 Ok(sent) => self.held -= sent.min(self.held),
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() == io::ErrorKind::WouldBlock {
-                        return Ok(false);
-                    }
-                    return Err(error);
-                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(true)

@@ -5,6 +5,9 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
 use crate::Result;
 use crate::socket::set_number;
 
@@ -13,6 +16,8 @@ const NOTE_BYTES: usize = 256;
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` of `linux/errqueue.h`.
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
+
+const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
 
 /// What was told of one stream's sends.
 #[derive(Debug)]
@@ -31,9 +36,9 @@ impl Completions {
     pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
         // An unread note keeps the stream ready for ever.
         self.read(stream);
-        match send_with(stream, bytes, libc::MSG_ZEROCOPY) {
-            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => send_with(stream, bytes, 0),
-            done => done,
+        match send(stream, bytes, ZEROCOPY | SendFlags::NOSIGNAL) {
+            Err(Errno::NOBUFS) => Ok(send(stream, bytes, SendFlags::NOSIGNAL)?),
+            done => Ok(done?),
         }
     }
 
@@ -51,14 +56,6 @@ impl Completions {
         }
         (self.completed, self.copied)
     }
-}
-
-fn send_with(stream: &TcpStream, bytes: &[u8], flags: libc::c_int) -> io::Result<usize> {
-    // SAFETY: the kernel reads live bytes; their pages it keeps.
-    let sent = unsafe {
-        libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL)
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// The oldest note on the error queue.

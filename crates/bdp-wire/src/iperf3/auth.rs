@@ -1,7 +1,6 @@
 //! Who a client says it is: the text that is encrypted for the server, and the file of users that it is held against.
 
-use hmac::KeyInit;
-use sha2::{Digest, Sha256};
+use aws_lc_rs::{digest, hmac};
 
 /// How far the clocks of the two machines may be apart, seconds, as iperf3 has it.
 pub const SKEW_SECONDS: u64 = 10;
@@ -34,9 +33,8 @@ impl Login {
 
     /// What the file of users has for this user where the password is right: SHA-256 of `{user}password`.
     fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(format!("{{{}}}{}", self.user, self.password));
-        crate::proof::hex(&<[u8; 32]>::from(hash.finalize()))
+        let text = format!("{{{}}}{}", self.user, self.password);
+        crate::proof::hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
     }
 
     /// Whether it was written within `skew_s` of `now`.
@@ -89,17 +87,9 @@ impl Users {
 
 /// Whether two texts are the same, in a time that does not tell how far they are.
 fn same(one: &[u8], other: &[u8]) -> bool {
-    use hmac::Mac;
-    // Of both under a key the digests are compared: a difference there tells nothing of the texts.
-    let code = |bytes: &[u8]| {
-        let mut mac = hmac::Hmac::<Sha256>::new_from_slice(b"equal").ok()?;
-        mac.update(bytes);
-        Some(mac.finalize().into_bytes())
-    };
-    match (code(one), code(other)) {
-        (Some(one), Some(other)) => one.iter().zip(&other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0,
-        _ => false,
-    }
+    // Their codes under a key are compared, which are of one length: a difference there tells nothing of the texts.
+    let key = hmac::Key::new(hmac::HMAC_SHA256, b"equal");
+    hmac::verify(&key, one, hmac::sign(&key, other).as_ref()).is_ok()
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Crates from outside that have one place each.
-const AT_HOME: [(&str, &str); 8] = [
+const AT_HOME: [(&str, &str); 9] = [
     ("anyhow", "bdp"),
     ("clap", "bdp"),
     ("clap_complete", "bdp"),
     ("clap_mangen", "bdp"),
     ("indicatif", "bdp"),
     ("libc", "bdp-sys"),
+    ("rustix", "bdp-sys"),
     ("socket2", "bdp-sys"),
     ("rusqlite", "bdp-store"),
 ];

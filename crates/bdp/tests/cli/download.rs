@@ -44,7 +44,7 @@ fn openssl(bench: &Bench, line: &str) {
 fn serving(bench: &Bench, name: &str) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_file(bench.path(&format!("{name}.pem"))).unwrap()];
     let key = PrivateKeyDer::from_pem_file(bench.path(&format!("{name}.key"))).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

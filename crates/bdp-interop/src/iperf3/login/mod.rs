@@ -1,18 +1,12 @@
 //! Logins of iperf3's protocol: who a client says it is, sealed for the server's key
 //! (`docs/decisions/0004-rsa-of-logins.md`).
 
-#[cfg(not(feature = "iperf3-users"))]
-mod absent;
-#[cfg(feature = "iperf3-users")]
 pub(crate) mod rsa;
 
 use std::fmt;
 
 use bdp_wire::iperf3::auth::Login;
 
-#[cfg(not(feature = "iperf3-users"))]
-pub use absent::{PrivateKey, PublicKey};
-#[cfg(feature = "iperf3-users")]
 pub use rsa::{PrivateKey, PublicKey};
 
 /// How a text is padded before it is encrypted.

@@ -159,7 +159,7 @@ impl Memory {
     }
 }
 
-#[cfg(all(test, feature = "iperf3-users"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::iperf3::login::rsa::tests::{login, pair};

@@ -1,13 +1,14 @@
 //! The document that iperf3 prints with `-J`, for programs that read that one: its members, names and units, of a measurement
 //! with whatever server. Specified by iperf3 itself; what differs stands in `docs/interop.md`.
 
-mod date;
 mod end;
 mod intervals;
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
+
+use crate::date::http_date;
 
 pub use intervals::{Intervals, Part, Piece, ReceiverReading, SenderReading};
 
@@ -96,7 +97,7 @@ fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
     put("system_info", json!(format!("{} {} {} {}", m.near.system, m.near.name, m.near.kernel, m.near.arch)));
     let unix_s = m.started_unix_ms / 1000;
     let timestamp =
-        json!({ "time": date::http(unix_s), "timesecs": unix_s, "timemillisecs": m.started_unix_ms });
+        json!({ "time": http_date(unix_s), "timesecs": unix_s, "timemillisecs": m.started_unix_ms });
     put("timestamp", timestamp);
     put("connecting_to", json!({ "host": r.host, "port": r.port }));
     // Whoever knows it can join a test that goes on; this one is over, and it was another's.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use bdp_model::ByteCount;
 use bdp_model::measurement::Measurement;
-use bdp_model::record::{Published, ReceiverSample, Record, RttSummary, SenderSample};
+use bdp_model::record::{
+    ProbeOutcome, Published, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
+};
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -349,6 +351,42 @@ fn a_measurement_shows_round_trips_before_where_the_time_went_and_always_a_produ
     // 20 Mbit/s x 23.8 ms = 59500 bytes.
     assert!(page.contains("goodput × RTT 58.1 KiB"), "{page}");
     assert!(page.contains("goodput × smallest idle round trip") && !page.contains(">rate × "));
+}
+
+/// Corners of the curves of round trips in a page about one case.
+fn distribution(record: Record) -> Vec<Vec<[f64; 2]>> {
+    let page = html(&[record], &ABOUT);
+    let document = parse(&page);
+    let is_it = |n: &&Node<'_, '_>| {
+        n.attribute("aria-label").is_some_and(|l| l.ends_with("distribution of round trips"))
+    };
+    let charts = all(&document, "svg");
+    let chart = charts.iter().find(is_it).unwrap();
+    let curves = chart.children().filter(|n| matches!(n.attribute("class"), Some("here" | "third")));
+    let corner = |text: &str| text.split_once(' ').map(|(x, y)| [x, y].map(|c| c.parse().unwrap()));
+    curves.map(|n| n.attribute("d").unwrap()[1..].split('L').filter_map(corner).collect()).collect()
+}
+
+#[test]
+fn round_trips_are_drawn_as_steps_of_all_percentiles() {
+    let mut known = sampled(record(&Recipe::default()), 10);
+    let answered = |ms: u64| ProbeOutcome::Answered(ms * 1_000_000);
+    // Few that all took equally long, and many that did not.
+    let report = RttReport::of_probes([20; 40].map(answered), (20..=420).map(answered));
+    known.flows[0].rtt_ns = report;
+    let curves = distribution(known.clone());
+    let steps = |curve: &[[f64; 2]]| curve.windows(2).all(|w| w[0][0] == w[1][0] || w[0][1] == w[1][1]);
+    assert!(curves.len() == 2 && curves.iter().all(|curve| steps(curve)), "{curves:?}");
+    assert_eq!(curves[0].len(), 2, "one step up: {curves:?}");
+    assert!(curves[1].len() > 150, "{} corners", curves[1].len());
+    assert!(
+        curves[1].windows(2).all(|w| w[0][0] <= w[1][0] && w[0][1] >= w[1][1]),
+        "never falls: {curves:?}"
+    );
+    // Of older records five points are known.
+    known.flows[0].rtt_ns.percentiles = RttPercentiles::default();
+    assert!(html(&[known.clone()], &ABOUT).contains("kept five points of a distribution"));
+    assert_eq!(distribution(known)[1].len(), 5);
 }
 
 #[test]

@@ -16,7 +16,6 @@ use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
-use bdp_model::record::RttReport;
 use bdp_model::units::format_bps;
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
@@ -300,10 +299,7 @@ impl Session<'_, '_> {
         let mut results = Vec::new();
         for outcome in outcomes {
             let (loaded, carried) = (&outcome.counted(), outcome.carried());
-            let rtt = RttReport {
-                idle: prober.and_then(|p| p.summary(idle)),
-                loaded: prober.and_then(|p| p.summary(loaded)),
-            };
+            let rtt = prober.map(|p| p.round_trips(idle, loaded)).unwrap_or_default();
             let each_way =
                 prober.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
             let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());

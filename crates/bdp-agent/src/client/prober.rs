@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
-use bdp_model::record::{ProbeOutcome, RttSummary};
+use bdp_model::record::{ProbeOutcome, RttReport, RttSummary};
 use bdp_sys::poll::wait_readable;
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
@@ -83,7 +83,22 @@ impl Prober {
     /// those without an answer the younger ones are in flight: an answer may yet come.
     pub(super) fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
         let patience_ns = self.patience_ns();
-        summary(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+        RttSummary::of_probes(outcomes(
+            &self.shared.probes(),
+            sent_within,
+            clock::monotonic_ns(),
+            patience_ns,
+        ))
+    }
+
+    /// Round trips of the probes that were sent within a time before the load, and within one under it.
+    pub(super) fn round_trips(&self, idle: &Range<u64>, loaded: &Range<u64>) -> RttReport {
+        let (patience_ns, now) = (self.patience_ns(), clock::monotonic_ns());
+        let probes = self.shared.probes();
+        RttReport::of_probes(
+            outcomes(&probes, idle, now, patience_ns),
+            outcomes(&probes, loaded, now, patience_ns),
+        )
     }
 
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
@@ -126,16 +141,14 @@ impl Prober {
     }
 }
 
-fn summary(
-    probes: &[Sent],
-    sent_within: &Range<u64>,
+fn outcomes<'a>(
+    probes: &'a [Sent],
+    sent_within: &'a Range<u64>,
     awaited_until_ns: u64,
     patience_ns: u64,
-) -> Option<RttSummary> {
+) -> impl Iterator<Item = ProbeOutcome> + 'a {
     let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-    RttSummary::of_probes(
-        these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)),
-    )
+    these.map(move |sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns))
 }
 
 impl Drop for Prober {
@@ -285,9 +298,12 @@ mod tests {
         // Idle at 10 ms, then a load of 200 ms that counts from 1 s to 3 s.
         let probes: Vec<Sent> =
             (0..80).map(|i| sent(i * 50, Some(if (10..60).contains(&i) { 200 } else { 10 }))).collect();
-        let all = summary(&probes, &(0..4_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        let summary = |sent_within: Range<u64>| {
+            RttSummary::of_probes(outcomes(&probes, &sent_within, 10_000 * MS, 1_000 * MS)).unwrap()
+        };
+        let all = summary(0..4_000 * MS);
         assert_eq!((all.sent, all.min), (80, 10 * MS));
-        let loaded = summary(&probes, &(1_000 * MS..3_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        let loaded = summary(1_000 * MS..3_000 * MS);
         assert_eq!((loaded.sent, loaded.received, loaded.in_flight, loaded.lost()), (40, 40, 0, 0));
         assert!(loaded.min == 200 * MS && loaded.p50 >= 200 * MS, "{loaded:?}");
     }
@@ -295,7 +311,8 @@ mod tests {
     #[test]
     fn a_young_probe_without_an_answer_is_in_flight_and_an_old_one_lost() {
         let probes = [sent(0, Some(10)), sent(50, None), sent(900, None), sent(950, None)];
-        let summary = summary(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS).unwrap();
+        let summary =
+            RttSummary::of_probes(outcomes(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS)).unwrap();
         assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (4, 1, 2, 1));
     }
 }

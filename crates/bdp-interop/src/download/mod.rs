@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement, PathFacts, Way};
 use bdp_model::method::{EndReason, ReceiveMethod};
-use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::socket::{self, TcpOptions};
@@ -113,8 +113,8 @@ pub fn measure(
     }
     let loaded = received.counted_within().unwrap_or_default();
     prober.await_answers(loaded.end, cancel);
-    let idle = prober.summary(&(idle_from..loaded_from));
-    let rtt = RttReport { idle, loaded: prober.summary(&loaded) };
+    let rtt = prober.round_trips(&(idle_from..loaded_from), &loaded);
+    let idle = rtt.idle;
     let mut path = PathFacts { rtt_min_ns: prober.smallest(), ..PathFacts::default() };
     path.mtu_from = received.path_mtu;
     let mut moved = Moved::default();
@@ -570,9 +570,12 @@ impl Prober {
         }
     }
 
-    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+    fn round_trips(&self, idle: &Range<u64>, loaded: &Range<u64>) -> RttReport {
         let probed = Probed { probes: self.probes().clone(), awaited_until_ns: clock::monotonic_ns() };
-        RttSummary::of_probes(probed.outcomes(sent_within, HANDSHAKE_PATIENCE))
+        RttReport::of_probes(
+            probed.outcomes(idle, HANDSHAKE_PATIENCE),
+            probed.outcomes(loaded, HANDSHAKE_PATIENCE),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
 
 use bdp_model::finding::Limit;
-use bdp_model::record::{Record, RttReport};
+use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 
 use super::conditions;
@@ -283,7 +283,7 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         if transfers.len() > 1 {
             m.leaf("h3", &[], &transfer.name());
         }
-        let own = (transfers.len() > 1).then(|| round_trips(&flow.rtt_ns, &title)).flatten();
+        let own = (transfers.len() > 1).then(|| distribution::figure(&flow.rtt_ns, &title)).flatten();
         charts(m, transfer, &title, own);
     }
     for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
@@ -297,17 +297,13 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         [flow] => Some(&flow.rtt_ns),
         _ => None,
     };
-    if let Some(figure) = of_all.and_then(|rtt| round_trips(rtt, title)) {
+    if let Some(figure) = of_all.and_then(|rtt| distribution::figure(rtt, title)) {
         figure.write(m);
     }
     if transfers.len() > MOST_FLOWS {
         let more = transfers.len() - MOST_FLOWS;
         m.leaf("p", &[("class", "note")], &format!("{more} more flows are not drawn."));
     }
-}
-
-fn round_trips(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
-    distribution::figure(rtt.idle.as_ref(), rtt.loaded.as_ref(), title)
 }
 
 /// The charts of one transfer, but for the round trips' distribution, which belongs to the path.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
-use bdp_model::record::RttSummary;
+use bdp_model::record::{RttReport, RttSummary};
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
@@ -157,8 +157,8 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
             m.leaf("p", &[("class", "note")], &text);
         }
         datagrams::of_direction(m, measurement, direction, &title);
-        let idle = direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref());
-        let round_trips = distribution::figure(idle, direction.rtt_ns.loaded.as_ref(), &title);
+        let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
+        let round_trips = distribution::figure(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
         charts(m, &transfer(measurement, direction), &title, round_trips);
     }
 }

@@ -4,7 +4,7 @@ use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
 use bdp_model::method::EndReason;
-use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::record::{ReceiverSample, RttReport};
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 
@@ -47,12 +47,11 @@ impl Driver<'_, '_> {
                 }
             };
             let omit_ns = self.request.omit.as_ns();
-            let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
-            let loaded = RttSummary::of(seen().count() as u64, seen());
+            let counted = sent.samples.iter().filter(|s| s.at_ns >= omit_ns);
+            let rtt = RttReport::of_loaded(counted.filter_map(|s| s.srtt_ns));
             outcome::note_path(&mut self.path, way, &received, &sent);
             self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
             let udp = datagrams::report(self.request, way, &received, &sent, None);
-            let rtt = RttReport { idle: None, loaded };
             // It was held to the rate here, or the server told to hold it.
             let sent = Sent { pacing_bps: self.request.pacing_bps, ..sent };
             let received = match self.reporter.concludes {

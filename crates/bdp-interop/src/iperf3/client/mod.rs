@@ -144,7 +144,7 @@ impl<'a, 'r> Driver<'a, 'r> {
         for direction in directions.iter_mut().filter(|direction| direction.direction == Way::To) {
             pacing::note(self.request, direction, &near, &far);
         }
-        let idle = RttSummary::of(self.handshakes.len() as u64, self.handshakes.iter().copied());
+        let idle = RttSummary::of(self.handshakes.iter().copied());
         for direction in &mut directions {
             direction.rtt_ns.idle = idle;
         }

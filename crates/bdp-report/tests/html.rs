@@ -22,6 +22,8 @@ const ABOUT: About<'static> = About {
     started: Some("2026-01-01T00:00:00Z"),
     planned: None,
     store: None,
+    title: None,
+    note: None,
 };
 
 fn parse(page: &str) -> Document<'_> {
@@ -182,7 +184,7 @@ fn the_verdict_names_what_binds_with_its_numbers() {
     let document = parse(&page);
     let verdict =
         text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("verdict")).unwrap());
-    assert_eq!(verdict, "3 Mbit/s: the receive window holds it there.");
+    assert_eq!(verdict, "3 Mbit/s: limited by the receive window.");
     let why = text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("why")).unwrap());
     // 45 x 1448 x 8 / 0.173 s; 100 Mbit/s x 1448 / 1538; and 100 Mbit/s x 0.173 s / 8.
     assert!(why.contains("45 segments each 173 ms: that makes 3.01 Mbit/s, and 100 % of it"), "{why}");
@@ -349,7 +351,7 @@ fn a_measurement_shows_round_trips_before_where_the_time_went_and_always_a_produ
     m.ceiling = None;
     let page = html_of_measurements(&[(&params, &m)], &ABOUT);
     // 20 Mbit/s x 23.8 ms = 59500 bytes.
-    assert!(page.contains("goodput × RTT 58.1 KiB"), "{page}");
+    assert!(page.contains("goodput × smallest idle round trip: 58.1 KiB"), "{page}");
     assert!(page.contains("goodput × smallest idle round trip") && !page.contains(">rate × "));
 }
 
@@ -387,6 +389,52 @@ fn round_trips_are_drawn_as_steps_of_all_percentiles() {
     known.flows[0].rtt_ns.percentiles = RttPercentiles::default();
     assert!(html(&[known.clone()], &ABOUT).contains("kept five points of a distribution"));
     assert_eq!(distribution(known)[1].len(), 5);
+}
+
+#[test]
+fn title_and_note_of_the_author_head_the_page() {
+    let params = BTreeMap::new();
+    let about = About {
+        label: Some("before"),
+        title: Some("Office to <Tokyo>"),
+        note: Some("First line.\nSecond.\n\nAnother paragraph."),
+        ..ABOUT
+    };
+    let measured = html_of_measurements(&[(&params, &measured(65_536, 1, 20e6))], &about);
+    for page in [measured, html(&demo(), &about), html(&[], &about)] {
+        let document = parse(&page);
+        assert_eq!(text(all(&document, "h1")[0]), "Office to <Tokyo>");
+        assert_eq!(text(all(&document, "title")[0]), "Office to <Tokyo>");
+        let notes = all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("authors-note"));
+        assert_eq!(notes.map(text).collect::<Vec<_>>(), ["First line. Second.", "Another paragraph."]);
+        assert!(page.contains("before"), "the label is a fact still");
+    }
+}
+
+#[test]
+fn page_ends_with_the_terms_that_it_uses() {
+    let page = html(&[sampled(record(&Recipe::default()), 12)], &ABOUT);
+    let document = parse(&page);
+    let terms: Vec<String> = all(&document, "dt").into_iter().map(text).collect();
+    for term in ["Goodput", "Receive window", "RTT (round trip)", "Fidelity, INVALID"] {
+        assert!(terms.iter().any(|t| t == term), "{term}: {terms:?}");
+    }
+    assert!(!terms.iter().any(|t| t.starts_with("Knee")), "{terms:?}");
+    assert_eq!(all(&document, "dd").len(), terms.len());
+}
+
+#[test]
+fn every_page_says_in_plain_language_what_was_measured() {
+    for (what, records) in runs() {
+        let page = html(&records, &ABOUT);
+        let document = parse(&page);
+        let told = all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("plain-language"));
+        let measured = records.iter().any(|r| r.error.is_none() && r.valid) || records.len() > 1;
+        assert_eq!(told.count(), usize::from(measured), "{what}");
+    }
+    let params = BTreeMap::new();
+    let page = html_of_measurements(&[(&params, &measured(65_536, 1, 20e6))], &ABOUT);
+    assert!(page.contains("The reason is that ams1 lets too little data be on the way at once"), "{page}");
 }
 
 #[test]
@@ -468,11 +516,11 @@ fn each_flow_stands_beside_its_own_round_trip() {
     let two = of_two_paths();
     let page = html(std::slice::from_ref(&two), &ABOUT);
     let document = parse(&page);
-    let said: Vec<String> = all(&document, "text").into_iter().map(text).collect();
+    let said: Vec<String> = all(&document, "span").into_iter().map(text).collect();
     let idle: Vec<&String> = said.iter().filter(|t| t.starts_with("smallest idle")).collect();
-    assert_eq!(idle, ["smallest idle 173 ms", "smallest idle 42.0 ms"]);
+    assert_eq!(idle, ["smallest idle round trip 173 ms", "smallest idle round trip 42.0 ms"]);
     // 1 Gbit/s or goodput x RTT: each line is of its own flow's round trip.
-    let products: Vec<&String> = said.iter().filter(|t| t.contains("× RTT")).collect();
+    let products: Vec<&String> = said.iter().filter(|t| t.contains("× smallest idle round trip: ")).collect();
     assert!(products.len() == 2 && products[0] != products[1], "{products:?}");
     assert!(page.contains("idle: 173.1 / 173.1") && page.contains("idle: 42.06 / 173.1"), "{page}");
 

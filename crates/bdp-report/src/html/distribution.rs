@@ -50,7 +50,7 @@ pub(crate) fn figure(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
     notes.push("The share of probes that were answered within a time. Dots at 50, 95 and 99 %.".to_owned());
     if shown.iter().any(|shown| shown.percentiles.is_empty()) {
         notes.push(
-            "This run kept five points of a distribution; lines between them are no measured values."
+            "This run kept five points of a distribution; the lines between them are not measured."
                 .to_owned(),
         );
     }

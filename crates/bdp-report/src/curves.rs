@@ -3,6 +3,7 @@
 use bdp_model::ByteCount;
 use bdp_model::comparison::Values;
 use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place, Unmeasured};
+use bdp_model::parameter::Parameter;
 use bdp_model::record::{Record, RttSummary};
 use bdp_model::stats::median;
 use serde_json::Value;
@@ -56,8 +57,7 @@ pub(crate) const AXES: [(&str, Axis); 5] = [
 
 /// The axis that a parameter's path means.
 pub(crate) fn axis_of(path: &str) -> Option<Axis> {
-    let last = path.rsplit('.').next()?;
-    AXES.iter().find(|(name, _)| *name == last).map(|(_, axis)| *axis)
+    Parameter::at(path).axis
 }
 
 /// The parameter along which the points make curves: of those with more than one value the first in this order.

@@ -11,13 +11,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
-use bdp_model::record::{ProbeOutcome, RttReport, RttSummary};
+use bdp_model::record::ProbeOutcome;
 use bdp_sys::poll::wait_readable;
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
 use bdp_flow::error::EngineError;
+use bdp_flow::session::peer::Probes;
 
 /// From one probe to the next: 20 a second.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
@@ -79,60 +80,10 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Round trips of the probes that were sent within a time (monotonic, nanoseconds); `None` where none came back. Of
-    /// those without an answer the younger ones are in flight: an answer may yet come.
-    pub(super) fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
-        let patience_ns = self.patience_ns();
-        RttSummary::of_probes(outcomes(
-            &self.shared.probes(),
-            sent_within,
-            clock::monotonic_ns(),
-            patience_ns,
-        ))
-    }
-
-    /// Round trips of the probes that were sent within a time before the load, and within one under it.
-    pub(super) fn round_trips(&self, idle: &Range<u64>, loaded: &Range<u64>) -> RttReport {
-        let (patience_ns, now) = (self.patience_ns(), clock::monotonic_ns());
-        let probes = self.shared.probes();
-        RttReport::of_probes(
-            outcomes(&probes, idle, now, patience_ns),
-            outcomes(&probes, loaded, now, patience_ns),
-        )
-    }
-
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
         let longest = self.shared.probes().iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
         longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
-    }
-
-    /// Delays each way of the same, by the clocks as all probes so far compare them; `None` where the server told no times.
-    pub(super) fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
-        let probes = self.shared.probes();
-        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
-        drop(probes);
-        let these = exchanges.iter().filter(|e| sent_within.contains(&e.sent_ns));
-        EachWay::of(these, ClockOffset::of(&exchanges)?)
-    }
-
-    /// Round trips a minute of the probes that were sent within a time; `None` where none came back.
-    pub(super) fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
-        let probes = self.shared.probes();
-        let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-        let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
-        drop(probes);
-        bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
-    }
-
-    /// The round trip that came last.
-    pub(super) fn last(&self) -> Option<u64> {
-        self.shared.probes().iter().rev().find_map(Sent::rtt_ns)
-    }
-
-    /// The smallest of all.
-    pub(super) fn smallest(&self) -> Option<u64> {
-        self.shared.probes().iter().filter_map(Sent::rtt_ns).min()
     }
 
     /// Whether every probe that was sent until a moment has come back.
@@ -141,14 +92,46 @@ impl Prober {
     }
 }
 
-fn outcomes<'a>(
-    probes: &'a [Sent],
-    sent_within: &'a Range<u64>,
+impl Probes for Prober {
+    /// Of those without an answer the younger ones are in flight: an answer may yet come.
+    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
+        let patience_ns = self.patience_ns();
+        outcomes(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+    }
+
+    fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
+        let probes = self.shared.probes();
+        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
+        drop(probes);
+        let these = exchanges.iter().filter(|e| sent_within.contains(&e.sent_ns));
+        EachWay::of(these, ClockOffset::of(&exchanges)?)
+    }
+
+    fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
+        let probes = self.shared.probes();
+        let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
+        let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
+        drop(probes);
+        bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        self.shared.probes().iter().rev().find_map(Sent::rtt_ns)
+    }
+
+    fn smallest_ns(&self) -> Option<u64> {
+        self.shared.probes().iter().filter_map(Sent::rtt_ns).min()
+    }
+}
+
+fn outcomes(
+    probes: &[Sent],
+    sent_within: &Range<u64>,
     awaited_until_ns: u64,
     patience_ns: u64,
-) -> impl Iterator<Item = ProbeOutcome> + 'a {
+) -> Vec<ProbeOutcome> {
     let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-    these.map(move |sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns))
+    these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)).collect()
 }
 
 impl Drop for Prober {
@@ -285,6 +268,7 @@ fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::record::RttSummary;
 
     const MS: u64 = 1_000_000;
 
@@ -311,8 +295,8 @@ mod tests {
     #[test]
     fn a_young_probe_without_an_answer_is_in_flight_and_an_old_one_lost() {
         let probes = [sent(0, Some(10)), sent(50, None), sent(900, None), sent(950, None)];
-        let summary =
-            RttSummary::of_probes(outcomes(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS)).unwrap();
+        let these = outcomes(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS);
+        let summary = RttSummary::of_probes(these).unwrap();
         assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (4, 1, 2, 1));
     }
 }

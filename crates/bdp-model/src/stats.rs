@@ -44,6 +44,26 @@ pub fn responsiveness_rpm(round_trips_ns: &mut [u64]) -> Option<f64> {
     (sum > 0).then(|| 60e9 * kept as f64 / sum as f64)
 }
 
+/// Median, smallest and largest of a number of values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The middle one.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of the values that are finite; `None` where there is none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        let median = median(&mut values)?;
+        Some(Self { median, min: *values.first()?, max: *values.last()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +107,12 @@ mod tests {
         assert_eq!(percentile(&mut v, 0.0), Some(1.0));
         assert_eq!(percentile(&mut v, 100.0), Some(4.0));
         assert_eq!(median(&mut []), None);
+    }
+
+    #[test]
+    fn spread_leaves_out_what_is_not_a_number() {
+        let spread = Spread::of([3.0, f64::NAN, 1.0, 2.0, 10.0]).unwrap();
+        assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 10.0));
+        assert_eq!(Spread::of([f64::INFINITY]), None);
     }
 }

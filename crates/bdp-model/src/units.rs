@@ -597,6 +597,32 @@ quantity_serde!(
     })
 );
 
+/// A size that somebody asked for, as they would have written it where that is short: `64 KiB`, `319 kB`, `30660 B`;
+/// rounded where it is not.
+pub fn asked_size(bytes: u64) -> String {
+    let iec = ByteCount::bytes(bytes).to_string();
+    if iec.parse() == Ok(ByteCount::bytes(bytes)) {
+        iec
+    } else if bytes.is_multiple_of(1_000_000) {
+        format!("{} MB", bytes / 1_000_000)
+    } else if bytes.is_multiple_of(1000) {
+        format!("{} kB", bytes / 1000)
+    } else if bytes < 100_000 {
+        format!("{bytes} B")
+    } else {
+        iec
+    }
+}
+
+/// A size as one types it: `64K`, `1M`, `1500`.
+pub fn typed_size(size: ByteCount) -> String {
+    match size.as_bytes() {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -698,5 +724,19 @@ mod tests {
         let json = serde_json::to_string(&(Rate::mbps(7), ByteCount::kib(3), Nanos(41_000_001))).unwrap();
         let back: (Rate, ByteCount, Nanos) = serde_json::from_str(&json).unwrap();
         assert_eq!(back, (Rate::mbps(7), ByteCount::kib(3), Nanos(41_000_001)));
+    }
+
+    #[test]
+    fn what_was_asked_is_printed_as_it_would_be_typed() {
+        for (bytes, text) in [
+            (65_536, "64 KiB"),
+            (319_000, "319 kB"),
+            (30_660, "30660 B"),
+            (512, "512 B"),
+            (100_000_000, "100 MB"),
+            (318_592, "311.1 KiB"),
+        ] {
+            assert_eq!(asked_size(bytes), text);
+        }
     }
 }

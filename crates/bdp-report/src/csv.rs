@@ -7,8 +7,8 @@ use bdp_model::record::{Published, Record, RttSummary};
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
-use crate::plain::plain;
 use crate::summary::{Ending, ending, in_order};
+use bdp_model::plain::plain;
 
 const HEADER: [&str; 40] = [
     "scenario",

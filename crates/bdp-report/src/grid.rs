@@ -1,7 +1,7 @@
 //! Columns of text with their headings: widths, alignment, wrapping.
 
-use crate::plain::plain;
 use crate::style::{Style, Tint};
+pub(crate) use bdp_model::plain::one_line as tame;
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -149,11 +149,6 @@ pub(crate) fn cut(text: &str, most: usize, style: &Style) -> String {
     let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
     short.push(sign);
     short
-}
-
-/// Text that came from elsewhere in one line: control characters would reach the terminal as commands.
-pub(crate) fn tame(text: &str) -> String {
-    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `text` after `lead`, in lines of at most the style's width; further lines are indented by the width of `lead`.

@@ -5,7 +5,6 @@ mod caveat;
 mod chart;
 mod comparison;
 mod csv;
-mod curves;
 mod date;
 mod flows;
 mod grid;
@@ -13,12 +12,10 @@ mod html;
 mod instrument;
 mod json;
 mod markup;
-mod measured_curves;
 mod measurement;
 mod notes;
 mod number;
 mod ping;
-mod plain;
 mod spark;
 mod style;
 mod summary;
@@ -28,23 +25,20 @@ mod sweep_report;
 mod table;
 mod varied;
 
+pub use bdp_model::plain::plain;
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
 pub use csv::{csv, csv_of_measurements};
-pub use curves::curves;
 pub use date::utc;
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
-pub use measured_curves::{measured_curves, varied_params};
 pub use measurement::{
     IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
     iperf3_json, measurements_json, measurements_text, prometheus, quote,
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};
-pub use plain::plain;
 pub use spark::spark;
 pub use style::Style;
-pub use summary::{in_order, natural_order};
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::plain::is_command;
+use bdp_model::plain::is_command;
 
 /// Markup under construction. What is not written by [`Markup::element`] or its like is escaped.
 #[derive(Debug, Default)]

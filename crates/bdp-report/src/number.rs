@@ -1,6 +1,7 @@
 //! Numbers in the form the tables use.
 
-use bdp_model::ByteCount;
+pub(crate) use bdp_model::units::asked_size;
+pub use bdp_model::units::typed_size;
 use bdp_model::units::{format_percent, in_binary_unit};
 
 /// Three significant digits, never in exponents, trailing zeros kept so that decimals stand under each other: `941`,
@@ -28,23 +29,6 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn size(bytes: f64) -> String {
     let (value, unit) = in_binary_unit(bytes);
     if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
-}
-
-/// A size that somebody asked for, as they would have written it where that is short: `64 KiB`, `319 kB`, `30660 B`;
-/// rounded where it is not.
-pub(crate) fn asked_size(bytes: u64) -> String {
-    let iec = ByteCount::bytes(bytes).to_string();
-    if iec.parse() == Ok(ByteCount::bytes(bytes)) {
-        iec
-    } else if bytes.is_multiple_of(1_000_000) {
-        format!("{} MB", bytes / 1_000_000)
-    } else if bytes.is_multiple_of(1000) {
-        format!("{} kB", bytes / 1000)
-    } else if bytes < 100_000 {
-        format!("{bytes} B")
-    } else {
-        iec
-    }
 }
 
 /// The unit in which a table's rates are printed.
@@ -100,15 +84,6 @@ impl RateUnit {
     }
 }
 
-/// A size as one types it: `64K`, `1M`, `1500`.
-pub fn typed_size(size: ByteCount) -> String {
-    match size.as_bytes() {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
-        bytes => bytes.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,20 +112,6 @@ mod tests {
         assert_eq!(size(1024.0), "1.00 KiB");
         assert_eq!(size(1_048_575.0), "1.00 MiB");
         assert_eq!(size(65_160.0), "63.6 KiB");
-    }
-
-    #[test]
-    fn what_was_asked_is_printed_as_it_would_be_typed() {
-        for (bytes, text) in [
-            (65_536, "64 KiB"),
-            (319_000, "319 kB"),
-            (30_660, "30660 B"),
-            (512, "512 B"),
-            (100_000_000, "100 MB"),
-            (318_592, "311.1 KiB"),
-        ] {
-            assert_eq!(asked_size(bytes), text);
-        }
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use bdp_model::curve::{self, DeliveryDelay};
 use bdp_model::record::{Published, Record};
 
-use crate::curves::window_curves;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
-use crate::summary::{Ending, Point, points};
+use crate::summary::{Ending, Point, points, rtt_idle_text};
 use crate::sweep::sweeps;
 use crate::varied::{varied, window};
+use bdp_model::record_curves::window_curves;
 
 /// Facts about the lab, one row for each point, notes on whatever does not count or was missed, and for each sweep
 /// of windows its curve and knee. Ends with a newline. Goodput is the median of the valid repetitions, with its
@@ -243,7 +243,7 @@ fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) ->
             columns.push(column);
         }
     };
-    optional(shape.rtt, Column::new(["RTT", "ms"], Align::Point, each(&|p| number(p.rtt_idle_text()))));
+    optional(shape.rtt, Column::new(["RTT", "ms"], Align::Point, each(&|p| number(rtt_idle_text(p)))));
     optional(
         shape.wire,
         Column::new(

@@ -1,6 +1,8 @@
 //! What sets a case apart, in few words: `64 KiB = 45 segments`, `loss 5%`, `10 x 128 KiB`.
 
 use bdp_model::ByteCount;
+use bdp_model::points::{label, value_words};
+pub(crate) use bdp_model::points::{name, window};
 use serde_json::Value;
 
 use crate::grid::tame;
@@ -19,7 +21,7 @@ pub(crate) fn varied(point: &Point<'_>, style: &Style, segment: Option<&str>) ->
     let parts = point.params.iter().map(|(path, value)| match (window(path, value), value) {
         (Some(bytes), _) => in_segments(bytes, count),
         (None, Value::String(word)) if speaks_for_itself(word) => tame(word),
-        (None, _) => format!("{} {}", label(path, point), plain(value)),
+        (None, _) => format!("{} {}", label(path, point), value_words(value)),
     });
     parts.collect::<Vec<_>>().join(", ")
 }
@@ -28,42 +30,6 @@ pub(crate) fn varied(point: &Point<'_>, style: &Style, segment: Option<&str>) ->
 fn speaks_for_itself(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && !["none", "off", "on", "auto", "yes", "no", "true", "false"].contains(&word)
-}
-
-/// The scenario and its swept parameters, but for the one at `except`.
-pub(crate) fn name(point: &Point<'_>, except: Option<&str>) -> String {
-    let mut name = tame(point.scenario);
-    for (path, value) in point.params.iter().filter(|(path, _)| Some(path.as_str()) != except) {
-        let value = window(path, value).map_or_else(|| plain(value), asked_size);
-        name.push_str(&format!(" {} {value}", label(path, point)));
-    }
-    name
-}
-
-/// The size, where the parameter is a window.
-pub(crate) fn window(path: &str, value: &Value) -> Option<u64> {
-    if path != "window" && !path.ends_with(".window") {
-        return None;
-    }
-    serde_json::from_value::<ByteCount>(value.clone()).ok().map(ByteCount::as_bytes)
-}
-
-/// The last part of the path, or as many as tell it from the point's other parameters.
-fn label(path: &str, point: &Point<'_>) -> String {
-    let parts: Vec<&str> = path.split('.').collect();
-    let suffix = |n: usize| parts[parts.len() - n..].join(".");
-    let unique = |text: &str| {
-        point.params.keys().filter(|p| *p == text || p.ends_with(&format!(".{text}"))).count() <= 1
-    };
-    let n = (1..parts.len()).find(|&n| unique(&suffix(n))).unwrap_or(parts.len());
-    tame(&suffix(n))
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => tame(text),
-        other => tame(&other.to_string()),
-    }
 }
 
 fn in_segments(bytes: u64, count: Option<(&str, u64)>) -> String {

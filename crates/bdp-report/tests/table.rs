@@ -249,7 +249,7 @@ fn a_window_without_a_valid_run_below_the_knee_is_named_with_it() {
     for record in &mut records {
         record.valid &= record.window.asked_bytes != Some(319_000);
     }
-    let text = bdp_report::sweep(&bdp_report::curves(&records), &Style::plain());
+    let text = bdp_report::sweep(&bdp_model::record_curves::curves(&records), &Style::plain());
     assert!(text.replace("\n      ", " ").contains("it may lie lower: 319 kB without a valid run"), "{text}");
 }
 
@@ -259,7 +259,7 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     for record in &mut records {
         record.valid &= record.window.asked_bytes < Some(262_144);
     }
-    let curves = bdp_report::curves(&records);
+    let curves = bdp_model::record_curves::curves(&records);
     let text = bdp_report::sweep(&curves, &Style::plain());
     assert!(text.contains("256 KiB, 319 kB, 512 KiB, 1 MiB, 4 MiB, 100 MB have no valid run"), "{text}");
     assert!(text.contains("knee  unknown: ") && !text.contains("largest"), "{text}");

@@ -8,6 +8,7 @@
 pub mod calibrate;
 mod capture;
 pub mod conduct;
+mod event;
 pub mod measure;
 mod observe;
 mod pair;
@@ -18,12 +19,14 @@ pub mod session;
 mod share;
 pub mod ssh;
 mod stage;
+pub mod sweep;
 mod verdict;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
 pub use conduct::Conductor;
-pub use schedule::{Event, RunOptions, run};
+pub use event::Event;
+pub use schedule::{RunOptions, run};
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use bdp_model::curve::Curve;
 use bdp_model::record::Record;
 use bdp_model::scenario::CaseSpec;
 
-use crate::schedule::{Event, Keep, RunOptions, key, run};
-use crate::{Conductor, RunError};
+use crate::schedule::{Keep, RunOptions, key, run};
+use crate::{Conductor, Event, RunError};
 
 /// Rounds of one point for each curve.
 const ROUNDS: usize = 3;

@@ -13,7 +13,7 @@ use bdp_store::Store;
 
 use crate::stage::{LabStage, Stage};
 use crate::window::{self, Means};
-use crate::{Conductor, RunError};
+use crate::{Conductor, Event, RunError};
 
 /// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
 pub const ATTEMPTS: u32 = 4;
@@ -37,34 +37,6 @@ pub struct RunOptions {
     pub attempts: Option<u32>,
     /// Attempts that an earlier start of this run made at cases that it did not settle, by [`key`].
     pub made: HashMap<String, u32>,
-}
-
-/// What a run reports as it goes.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// So many cases are to come, which take about this long.
-    Planned {
-        /// Cases that are not settled yet.
-        cases: usize,
-        /// Estimate.
-        time: Duration,
-    },
-    /// A case begins.
-    Started {
-        /// Its key.
-        key: &'a str,
-        /// From 1.
-        attempt: u32,
-    },
-    /// A case ended and its record is durable.
-    Ended {
-        /// The record.
-        record: &'a Record,
-        /// Whether no further attempt follows.
-        settled: bool,
-        /// Estimate of what is left.
-        left: Duration,
-    },
 }
 
 /// Where records go.
@@ -281,7 +253,7 @@ impl Schedule {
             match outcome {
                 Ok(record) => {
                     let settled = self.note(stage.now(), turn, &record, &mut keep);
-                    tell(Event::Ended { record: &record, settled, left: self.time_left() });
+                    tell(Event::CaseEnded { record: &record, settled, left: self.time_left() });
                     records.push(record);
                 }
                 Err(error) => {
@@ -307,7 +279,7 @@ impl Schedule {
 
     fn start_what_fits(&mut self, now: Duration, stage: &mut dyn Stage, tell: &mut dyn FnMut(Event<'_>)) {
         while let Some(turn) = self.next_that_fits(now) {
-            tell(Event::Started { key: &key(&turn.case), attempt: turn.attempt });
+            tell(Event::CaseStarted { key: &key(&turn.case), attempt: turn.attempt });
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             stage.begin(ticket, &turn);

@@ -127,7 +127,7 @@ fn outcomes(found: &Found) -> anyhow::Result<Outcomes> {
             let whole = all.iter().filter(|m| m.measurement.error.is_none());
             ("measurement", Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement))))
         }
-        Kept::Records(_) => ("record", Outcomes::of_records(bdp_report::in_order(&found.records()))),
+        Kept::Records(_) => ("record", Outcomes::of_records(bdp_model::points::in_order(&found.records()))),
     };
     if outcomes.points().is_empty() {
         let id = tame(&found.info.id);

@@ -128,7 +128,7 @@ fn stored(info: RunInfo, store: &SqliteStore) -> anyhow::Result<Found> {
 fn found(info: RunInfo, kept: Kept, file: Option<PathBuf>) -> Found {
     let kept = match kept {
         Kept::Measurements(all) if info.kind == RunKind::Sweep => {
-            Kept::Measurements(crate::sweep::in_order(all))
+            Kept::Measurements(bdp_run::sweep::in_order(all))
         }
         kept => kept,
     };
@@ -313,7 +313,7 @@ pub fn alone(measurement: Measurement) -> StoredMeasurement {
 
 /// The measurements of a sweep, each with what was varied for it.
 fn swept(measurements: Vec<Measurement>) -> Vec<StoredMeasurement> {
-    let all: Vec<BTreeMap<String, Value>> = bdp_report::varied_params(&measurements);
+    let all: Vec<BTreeMap<String, Value>> = bdp_model::measured_curves::varied_params(&measurements);
     all.into_iter()
         .zip(measurements)
         .map(|(params, measurement)| {

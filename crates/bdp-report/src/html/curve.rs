@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::flight::size_label;
 use super::page::{Figure, Sign};
 use super::timeline::plain;
-use crate::curves::axis_of;
 use crate::number::{percent, size, three_digits};
 use crate::summary::{Ending, Point, Spread, ending};
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 use crate::sweep::place;
 use crate::varied::name;
+use bdp_model::record_curves::axis_of;
 
 /// A curve needs so many points.
 const LEAST_POINTS: usize = 3;
@@ -123,7 +123,8 @@ fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'
     let on_the_wire =
         axis.is_window() && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
     let all: Vec<&Point<'_>> = members.iter().map(|(_, p)| *p).collect();
-    let known = axis_of(&axis.path).map(|kind| crate::curves::curve(name.clone(), &axis.path, kind, &all));
+    let known =
+        axis_of(&axis.path).map(|kind| bdp_model::record_curves::curve(name.clone(), &axis.path, kind, &all));
     let mut members: Vec<Member<'p, 'a>> = members
         .iter()
         .map(|&(at, point)| Member {

@@ -19,10 +19,10 @@ use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use crate::caveat;
 use crate::markup::Markup;
-use crate::measured_curves::{measured_curves, toward};
 use crate::measurement::{against, in_store, latency, pacing_words};
 use crate::number::{RateUnit, asked_size, percent, size};
 use crate::summary::Spread;
+use bdp_model::measured_curves::{measured_curves, toward};
 
 /// A measurement, and what was varied for it.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);

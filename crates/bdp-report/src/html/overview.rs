@@ -6,7 +6,7 @@ use super::page::{Heading, head, inline, numbers, words};
 use crate::markup::Markup;
 use crate::number::{RateUnit, percent, size};
 use crate::style::Style;
-use crate::summary::{Ending, Point, ending};
+use crate::summary::{Ending, Point, ending, rtt_idle_text};
 use crate::varied::varied;
 
 /// Ratios to the model that the strip shows, as shares.
@@ -24,7 +24,7 @@ pub(crate) fn table(m: &mut Markup, points: &[Point<'_>], caption: &str) {
     let some = |has: &dyn Fn(&Point<'_>) -> bool| points.iter().any(has);
     let scenarios = points.windows(2).any(|p| p[0].scenario != p[1].scenario);
     let varied_at_all = some(&|p| !varied(p, &TEXT, Some("segment")).is_empty());
-    let rtt = some(&|p| p.rtt_idle_text().is_some());
+    let rtt = some(&|p| rtt_idle_text(p).is_some());
     let wire = some(&|p| p.on_the_wire_bytes().is_some());
     let published = some(&|p| p.published_bps().is_some());
     let model = some(&|p| p.expected_bps().is_some());
@@ -71,7 +71,7 @@ pub(crate) fn table(m: &mut Markup, points: &[Point<'_>], caption: &str) {
                         if varied_at_all {
                             m.leaf("td", &[], &varied(point, &TEXT, Some("segment")));
                         }
-                        number(m, rtt, point.rtt_idle_text());
+                        number(m, rtt, rtt_idle_text(point));
                         number(m, wire, point.on_the_wire_bytes().map(|w| size(w.median)));
                         number(m, published, point.published_bps().map(|p| range(p, unit)));
                         number(m, model, point.expected_bps().map(|e| unit.format(e.median)));

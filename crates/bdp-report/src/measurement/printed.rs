@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bdp_model::measurement::Measurement;
 
-use crate::plain::plain;
+use bdp_model::plain::plain;
 
 /// All of it, as it came but for what a terminal would obey; nothing of measurements that asked for none.
 pub(super) fn printed(measurements: &[Measurement]) -> String {

@@ -324,13 +324,13 @@ impl Progress {
                     None => output::note(&format!("{cases} cases, about {}", short_time(*time))),
                 }
             }
-            Event::Started { key, attempt } => {
+            Event::CaseStarted { key, attempt } => {
                 if let Some(bar) = &self.bar {
                     let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
                     bar.set_message(format!("{key}{again}"));
                 }
             }
-            Event::Ended { record, settled, left } => {
+            Event::CaseEnded { record, settled, left } => {
                 self.done += usize::from(*settled);
                 match &self.bar {
                     Some(bar) => {
@@ -340,6 +340,7 @@ impl Progress {
                     None => output::note(&format!("{}/{} {}", self.done, self.planned, ended(record))),
                 }
             }
+            _ => {}
         }
     }
 

@@ -285,6 +285,7 @@ impl MeasureArgs {
             },
             label: self.label.clone(),
             runs: self.runs,
+            command: super::command_line(),
         })
     }
 

@@ -3,7 +3,8 @@
 use bdp_model::measurement::Measurement;
 use bdp_model::units::Nanos;
 use bdp_report::{Intervals, iperf3_error, iperf3_json};
-use bdp_run::measure::{MeasureEvent, MeasurePlan};
+use bdp_run::Event;
+use bdp_run::measure::MeasurePlan;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::pieces::{Pieces, reading};
@@ -23,8 +24,8 @@ impl Log {
     }
 
     /// Takes what there is to tell.
-    pub fn note(&mut self, event: &MeasureEvent<'_>) {
-        let MeasureEvent::Progress(_, progress) = event else { return };
+    pub fn note(&mut self, event: &Event<'_>) {
+        let Event::Progress { progress, .. } = event else { return };
         if progress.is_last {
             let readings = |(way, infos): &(_, Vec<TcpInfo>)| (*way, infos.iter().map(reading).collect());
             self.intervals.note_last(progress.sender_infos.iter().map(readings).collect());

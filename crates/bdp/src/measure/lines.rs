@@ -4,7 +4,8 @@ use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_report::{IntervalLines, RateUnit};
-use bdp_run::measure::{MeasureEvent, MeasurePlan};
+use bdp_run::Event;
+use bdp_run::measure::MeasurePlan;
 
 use super::pieces::Pieces;
 use crate::output;
@@ -43,10 +44,11 @@ impl<'a> ScrollingLines<'a> {
     }
 
     /// Prints the intervals that this completes.
-    pub fn write(&mut self, event: &MeasureEvent<'_>) {
+    pub fn write(&mut self, event: &Event<'_>) {
         let text = match event {
-            MeasureEvent::Progress(run, progress) => self.take(*run, progress),
-            MeasureEvent::Ended(_) => self.close(),
+            Event::Progress { run, progress } => self.take(*run, progress),
+            Event::MeasurementEnded { .. } => self.close(),
+            _ => return,
         };
         self.print(&text);
     }

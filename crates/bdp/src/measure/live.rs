@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Way;
 use bdp_model::units::{Nanos, format_bps, significant};
-use bdp_run::measure::MeasureEvent;
+use bdp_run::Event;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
@@ -29,9 +29,9 @@ impl Live {
     }
 
     /// Shows what there is to tell.
-    pub fn show(&mut self, event: &MeasureEvent<'_>) {
+    pub fn show(&mut self, event: &Event<'_>) {
         match (event, &self.bar) {
-            (MeasureEvent::Progress(run, progress), Some(bar)) if !progress.is_last => {
+            (Event::Progress { run, progress }, Some(bar)) if !progress.is_last => {
                 if self.runs > 1 {
                     bar.set_prefix(format!("{run}/{}  ", self.runs));
                 }
@@ -43,7 +43,7 @@ impl Live {
                     (share * 100.0).min(100.0) as u64
                 });
             }
-            (MeasureEvent::Ended(measurement), None) if self.runs > 1 => {
+            (Event::MeasurementEnded { measurement, .. }, None) if self.runs > 1 => {
                 let goodputs: Vec<String> = measurement
                     .directions
                     .iter()

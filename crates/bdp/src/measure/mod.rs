@@ -16,16 +16,14 @@ mod stream;
 pub mod target;
 mod udp;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::expectation::Judgement;
 use bdp_model::measurement::Measurement;
-use bdp_run::RunError;
-use bdp_run::measure::{MeasureEvent, MeasurePlan, measure};
-use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
-use bdp_sys::clock;
+use bdp_run::measure::Measured;
+use bdp_run::{Event, RunError};
+use bdp_store::Store;
 
 pub use arguments::MeasureArgs;
 use baseline::Baseline;
@@ -67,9 +65,21 @@ impl MeasureArgs {
         let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
         let scrolling =
             self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
-        let mut log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
-        let Carried { run, measured, outcome, moved } =
-            carry_out(&plan, store.as_mut(), lines, log.as_mut(), scrolling, cancel);
+        let log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
+        let mut watchers = Watchers {
+            // Two that show how far it is would be one too many.
+            live: scrolling.is_none().then(|| Live::new(plan.runs)),
+            scrolling,
+            log,
+            lines,
+            moved: false,
+        };
+        let kept_in = store.as_mut().map(|store| store as &mut dyn Store);
+        let Measured { run, measurements: measured, result } =
+            plan.run(kept_in, &mut |event| watchers.show(&event), cancel);
+        watchers.end(&result);
+        let Watchers { log, moved, .. } = watchers;
+        let outcome = result.map_err(|error| refusal(error, &plan.request.host));
         drop(far_end);
         let judged: Vec<Judgement> = expectations.iter().map(|expected| expected.judge(&measured)).collect();
         let again = run.as_deref().map(|run| self.store.show_command(run));
@@ -159,86 +169,43 @@ fn end_if_asked(cancel: &AtomicBool, words: &str) {
     }
 }
 
-/// What became of a plan.
-struct Carried {
-    /// The run's id, where it was entered.
-    run: Option<String>,
-    measured: Vec<Measurement>,
-    outcome: anyhow::Result<()>,
+/// Who reads what goes by.
+struct Watchers<'a> {
+    live: Option<Live>,
+    scrolling: Option<ScrollingLines<'a>>,
+    log: Option<Log>,
+    lines: Option<Lines<'a>>,
     /// Whether a flow was seen to move.
     moved: bool,
 }
 
-/// Measures and stores.
-fn carry_out(
-    plan: &MeasurePlan,
-    mut store: Option<&mut SqliteStore>,
-    mut lines: Option<Lines<'_>>,
-    mut log: Option<&mut Log>,
-    mut scrolling: Option<ScrollingLines<'_>>,
-    cancel: &AtomicBool,
-) -> Carried {
-    let entered: RefCell<Option<String>> = RefCell::default();
-    // Two that show how far it is would be one too many.
-    let mut live = scrolling.is_none().then(|| Live::new(plan.runs));
-    // A run is entered with its first measurement: one that could not even begin is nothing to list.
-    let mut keep = |kept: &StoredMeasurement| {
-        let Some(store) = &mut store else { return Ok(()) };
-        let known = entered.borrow().clone();
-        let id = match known {
-            Some(id) => id,
-            None => store.begin_run(&new_run(plan, &kept.measurement))?,
-        };
-        entered.replace(Some(id.clone()));
-        store.append_measurement(&id, kept)
-    };
-    let mut moved = false;
-    let mut watch = |event: MeasureEvent<'_>| {
-        moved |= matches!(&event, MeasureEvent::Progress(_, progress) if !progress.goodput_bps.is_empty());
-        if let Some(live) = &mut live {
-            live.show(&event);
+impl Watchers<'_> {
+    fn show(&mut self, event: &Event<'_>) {
+        self.moved |= matches!(event, Event::Progress { progress, .. } if !progress.goodput_bps.is_empty());
+        if let Some(live) = &mut self.live {
+            live.show(event);
         }
-        if let Some(scrolling) = &mut scrolling {
-            scrolling.write(&event);
+        if let Some(scrolling) = &mut self.scrolling {
+            scrolling.write(event);
         }
-        if let Some(log) = &mut log {
-            log.note(&event);
+        if let Some(log) = &mut self.log {
+            log.note(event);
         }
-        if let Some(lines) = &mut lines {
-            lines.write(&event, entered.borrow().as_deref());
+        if let Some(lines) = &mut self.lines {
+            lines.write(event);
         }
-    };
-    let (measured, outcome) = measure(plan, &mut keep, &mut watch, cancel);
-    if let Some(live) = &mut live {
-        live.end();
     }
-    if let Some(scrolling) = &mut scrolling {
-        scrolling.end();
-    }
-    if let (Some(lines), Err(error)) = (&mut lines, &outcome) {
-        lines.fail(&error.to_string());
-    }
-    let run = entered.into_inner();
-    let outcome =
-        outcome.map_err(|error| refusal(error, &plan.request.host)).and_then(|()| match (&run, store) {
-            (Some(id), Some(store)) if !cancel.load(Ordering::Relaxed) => {
-                store.finish_run(id, clock::unix_ms()).map_err(refuse)
-            }
-            _ => Ok(()),
-        });
-    Carried { run, measured, outcome, moved }
-}
 
-fn new_run(plan: &MeasurePlan, first: &Measurement) -> NewRun {
-    NewRun {
-        kind: RunKind::Measure,
-        label: plan.label.clone(),
-        scenario: plan.request.host.clone(),
-        planned: plan.runs,
-        command: command_line(),
-        bdp: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ms: first.started_unix_ms,
-        ..NewRun::default()
+    fn end(&mut self, result: &Result<(), RunError>) {
+        if let Some(live) = &mut self.live {
+            live.end();
+        }
+        if let Some(scrolling) = &mut self.scrolling {
+            scrolling.end();
+        }
+        if let (Some(lines), Err(error)) = (&mut self.lines, result) {
+            lines.fail(&error.to_string());
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_run::measure::{MeasureEvent, MeasurePlan};
+use bdp_run::Event;
+use bdp_run::measure::MeasurePlan;
 use bdp_sys::clock;
 use serde_json::{Value, json};
 
@@ -27,10 +28,10 @@ impl<'a> Lines<'a> {
         Self { plan, intervals, started: 0, is_over: false }
     }
 
-    /// Tells of what happened; `run` is the id under which measurements are stored.
-    pub fn write(&mut self, event: &MeasureEvent<'_>, run: Option<&str>) {
+    /// Tells of what happened.
+    pub fn write(&mut self, event: &Event<'_>) {
         match event {
-            MeasureEvent::Progress(repetition, progress) => {
+            Event::Progress { run: repetition, progress } => {
                 if self.started < *repetition {
                     self.started = *repetition;
                     let start = self.start(*repetition);
@@ -40,12 +41,13 @@ impl<'a> Lines<'a> {
                     self.line(&interval(*repetition, progress));
                 }
             }
-            MeasureEvent::Ended(measurement) => self.line(&json!({
+            Event::MeasurementEnded { run, measurement } => self.line(&json!({
                 "event": "end",
                 "repetition": measurement.repetition,
                 "run": run,
                 "measurement": bdp_report::measurement_json(measurement),
             })),
+            _ => {}
         }
     }
 

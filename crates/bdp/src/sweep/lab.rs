@@ -4,9 +4,10 @@ use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
 use bdp_report::About;
 use bdp_run::refine::Refinement;
+use bdp_run::sweep::{Parameter, Varied};
 
 use super::SweepArgs;
-use super::varied::{Kind, Varied};
+use super::varied::{path, texts};
 use crate::lab::{Follow, Work, finish_with, kept, source};
 use crate::{Outcome, output};
 
@@ -18,7 +19,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         filter: None,
         overrides: args.settings.clone(),
         repetitions: Some(args.runs),
-        vary: varied.iter().map(|v| (v.kind.path().to_owned(), v.texts())).collect(),
+        vary: varied.iter().map(|v| (path(v.parameter).to_owned(), texts(v))).collect(),
     };
     if args.reverse || args.forward {
         let direction = if args.reverse { "reverse" } else { "forward" };
@@ -61,7 +62,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
 
 /// The sweep as it is printed, and printed again.
 pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Option<&str>) -> String {
-    let curves = bdp_report::curves(records);
+    let curves = bdp_model::record_curves::curves(records);
     if as_json {
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, records, &[]));
     }
@@ -74,19 +75,19 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
 
 /// Further points between the knee and the point before it; none where the first that is varied has no order.
 fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<Follow> {
-    let order = [Kind::Window, Kind::Streams, Kind::Length, Kind::Mss];
+    let order = [Parameter::Window, Parameter::Streams, Parameter::Length, Parameter::Mss];
     let along =
-        order.iter().find_map(|kind| varied.iter().find(|v| v.kind == *kind && v.values.len() > 1))?;
-    let (kind, scenario, options) = (along.kind, scenario.clone(), options.clone());
+        order.iter().find_map(|one| varied.iter().find(|v| v.parameter == *one && v.values.len() > 1))?;
+    let (swept, scenario, options) = (path(along.parameter), scenario.clone(), options.clone());
     let mut refinement = Refinement::of(along.values.iter().map(|v| v.number));
     Some(Box::new(move |records: &[Record]| -> anyhow::Result<Vec<CaseSpec>> {
-        let new = refinement.next(&bdp_report::curves(records));
+        let new = refinement.next(&bdp_model::record_curves::curves(records));
         if new.is_empty() {
             return Ok(Vec::new());
         }
         let mut options = options.clone();
         for (path, values) in &mut options.vary {
-            if path == kind.path() {
+            if path == swept {
                 *values = new.iter().map(u64::to_string).collect();
             }
         }

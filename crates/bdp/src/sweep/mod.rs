@@ -12,9 +12,9 @@ use crate::arguments::seconds;
 use crate::measure::SocketArgs;
 use crate::store::StoreArgs;
 use crate::{Outcome, exit, help};
-pub use host::{document as measured_document, in_order};
+use bdp_run::sweep::{Parameter, Varied};
+pub use host::document as measured_document;
 pub use lab::document;
-use varied::Varied;
 
 /// Arguments of `bdp sweep`.
 #[derive(clap::Args)]
@@ -154,7 +154,7 @@ impl SweepArgs {
         let varied = self.varied.read(self.points)?;
         match (&self.scenario, &self.target) {
             (Some(scenario), _) => lab::run(&self, scenario, &varied),
-            (None, Some(host)) => host::run(&self, host, &varied),
+            (None, Some(host)) => host::run(&self, host, varied),
             (None, None) => Err(exit::usage("bdp sweep needs a host, or a scenario by --in")),
         }
     }
@@ -164,16 +164,16 @@ impl VariedArgs {
     /// One or two parameters with more than one value; others hold theirs at one.
     fn read(&self, points: Option<u32>) -> anyhow::Result<Vec<Varied>> {
         let given = [
-            (varied::Kind::Window, &self.window),
-            (varied::Kind::Streams, &self.streams),
-            (varied::Kind::Length, &self.length),
-            (varied::Kind::Mss, &self.mss),
-            (varied::Kind::Congestion, &self.congestion),
+            (Parameter::Window, &self.window),
+            (Parameter::Streams, &self.streams),
+            (Parameter::Length, &self.length),
+            (Parameter::Mss, &self.mss),
+            (Parameter::Congestion, &self.congestion),
         ];
         let mut all = Vec::new();
-        for (kind, text) in given {
+        for (parameter, text) in given {
             if let Some(text) = text {
-                all.push(Varied::read(kind, text, points.map(|n| n as usize)).map_err(exit::usage)?);
+                all.push(varied::read(parameter, text, points.map(|n| n as usize)).map_err(exit::usage)?);
             }
         }
         match all.iter().filter(|v| v.values.len() > 1).count() {

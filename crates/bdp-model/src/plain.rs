@@ -6,8 +6,13 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_command(c) { ' ' } else { c }).collect()
 }
 
+/// As [`plain`], with single spaces between words and none around them.
+pub fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Whether a character says how others are to be shown.
-pub(crate) fn is_command(c: char) -> bool {
+pub fn is_command(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
 

@@ -1,16 +1,16 @@
 //! Curves out of the records of a lab run: the points of a scenario that differ in one parameter.
 
-use bdp_model::ByteCount;
-use bdp_model::comparison::Values;
-use bdp_model::curve::{Axis, Curve, LEAST_POINTS, Point as Place, Unmeasured};
-use bdp_model::parameter::Parameter;
-use bdp_model::record::{Record, RttSummary};
-use bdp_model::stats::median;
 use serde_json::Value;
 
-use crate::number::asked_size;
-use crate::summary::{Point, points};
-use crate::varied::name;
+use crate::ByteCount;
+use crate::comparison::Values;
+use crate::curve::{Axis, Curve, LEAST_POINTS, Point as Place, Unmeasured};
+use crate::parameter::Parameter;
+use crate::plain::one_line;
+use crate::points::{SweepPoint as Point, name, points, value_words as words};
+use crate::record::{Record, RttSummary};
+use crate::stats::median;
+use crate::units::asked_size;
 
 /// The curves of `records`: for each scenario and each value of its other parameters, the valid records over the
 /// parameter that is swept, which is the window where that is one of several.
@@ -29,7 +29,7 @@ pub fn curves(records: &[Record]) -> Vec<Curve> {
 }
 
 /// The curves over windows that have points enough to be drawn.
-pub(crate) fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
+pub fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
     let mut groups: Vec<(String, &str, Vec<&Point<'_>>)> = Vec::new();
     for point in points {
         let Some(path) = point.params.keys().find(|path| axis_of(path) == Some(Axis::WindowOnTheWire)) else {
@@ -56,7 +56,7 @@ pub(crate) const AXES: [(&str, Axis); 5] = [
 ];
 
 /// The axis that a parameter's path means.
-pub(crate) fn axis_of(path: &str) -> Option<Axis> {
+pub fn axis_of(path: &str) -> Option<Axis> {
     Parameter::at(path).axis
 }
 
@@ -87,7 +87,7 @@ fn along(points: &[&Point<'_>], path: &str, axis: Axis) -> Vec<Curve> {
 }
 
 /// The curve of these points along the parameter at `path`.
-pub(crate) fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Curve {
+pub fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Curve {
     let (mut places, mut unmeasured) = (Vec::new(), Vec::new());
     for (index, &member) in members.iter().enumerate() {
         if let Some(place) = place(member, path, axis, index) {
@@ -118,9 +118,9 @@ pub(crate) fn by_the_wire(axis: Axis, points: &mut [Place]) -> Axis {
 
 /// The scenario with what makes its path another one: not windows, streams and the like.
 fn over(point: &Point<'_>) -> String {
-    let mut path = crate::grid::tame(point.scenario);
+    let mut path = one_line(point.scenario);
     for (name, value) in point.params.iter().filter(|(name, _)| axis_of(name).is_none()) {
-        path.push_str(&format!(" {}={}", crate::grid::tame(name), words(value)));
+        path.push_str(&format!(" {}={}", one_line(name), words(value)));
     }
     path
 }
@@ -168,14 +168,6 @@ pub(crate) fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, S
     })
 }
 
-pub(crate) fn words(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    crate::grid::tame(&text)
-}
-
 /// The configured rate of the direction that the first flow takes.
 fn configured_bps(record: &Record) -> Option<u64> {
     let flow = record.case.flows.first()?;
@@ -189,5 +181,5 @@ fn configured_bps(record: &Record) -> Option<u64> {
             None
         }
     });
-    rate.map(bdp_model::Rate::as_bps)
+    rate.map(crate::Rate::as_bps)
 }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::comparison::Values;
-use bdp_model::curve::{Axis, Curve, Point, Unmeasured};
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
-use bdp_model::record::RttSummary;
-use bdp_model::stats::median;
+use crate::comparison::Values;
+use crate::curve::{Axis, Curve, Point, Unmeasured};
+use crate::measurement::{DirectionResult, Measurement, Way};
+use crate::record::RttSummary;
+use crate::stats::median;
 use serde_json::Value;
 
-use crate::curves::{AXES, by_the_wire, on_axis, words};
-use crate::grid::tame;
-use crate::number::typed_size;
+use crate::plain::one_line;
+use crate::points::value_words as words;
+use crate::record_curves::{AXES, by_the_wire, on_axis};
+use crate::units::typed_size;
 
 /// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
@@ -70,8 +71,8 @@ fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
 }
 
 /// `-> ams1`, with which the titles of its curves begin.
-pub(crate) fn toward(way: Way, measurement: &Measurement) -> String {
-    let host = tame(&measurement.request.host);
+pub fn toward(way: Way, measurement: &Measurement) -> String {
+    let host = one_line(&measurement.request.host);
     match way {
         Way::To => format!("-> {host}"),
         Way::From => format!("<- {host}"),
@@ -81,7 +82,7 @@ pub(crate) fn toward(way: Way, measurement: &Measurement) -> String {
 fn title(way: Way, params: &BTreeMap<String, Value>, measurement: &Measurement, except: &str) -> String {
     let mut title = toward(way, measurement);
     for (name, value) in params.iter().filter(|(name, _)| *name != except) {
-        title.push_str(&format!(" {} {}", tame(name), words(value)));
+        title.push_str(&format!(" {} {}", one_line(name), words(value)));
     }
     title
 }
@@ -157,6 +158,6 @@ fn smallest(measurement: &Measurement, direction: &DirectionResult) -> Option<u6
 
 /// Speed of the slower of the devices that told theirs; unknown where neither did.
 fn slower_device_bps(measurement: &Measurement) -> Option<u64> {
-    let speed = |facts: &bdp_model::measurement::HostFacts| facts.device.as_ref().and_then(|d| d.speed_bps);
+    let speed = |facts: &crate::measurement::HostFacts| facts.device.as_ref().and_then(|d| d.speed_bps);
     [speed(&measurement.near), speed(&measurement.far)].into_iter().flatten().min()
 }

@@ -1,0 +1,259 @@
+//! Records of the same scenario and parameters brought together. Only valid records enter a statistic.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::plain::one_line;
+use crate::record::{Published, Record};
+use crate::stats::Spread;
+use crate::units::asked_size;
+use crate::{ByteCount, Nanos, Probability, Rate};
+
+/// Every attempt at one point of a scenario's sweep.
+pub struct SweepPoint<'a> {
+    /// Name of the scenario.
+    pub scenario: &'a str,
+    /// The swept parameters.
+    pub params: &'a BTreeMap<String, Value>,
+    /// Attempts in order of repetition and attempt.
+    pub records: Vec<&'a Record>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It counts.
+    Valid,
+    /// It ran, but the emulator did not keep its promise.
+    Invalid,
+    /// It did not run to its end.
+    Failed,
+}
+
+/// How `record` ended.
+pub fn ending(record: &Record) -> Ending {
+    match (record.valid, &record.error) {
+        (true, _) => Ending::Valid,
+        (false, None) => Ending::Invalid,
+        (false, Some(_)) => Ending::Failed,
+    }
+}
+
+impl<'a> SweepPoint<'a> {
+    /// The attempts that count.
+    pub fn valid(&self) -> impl Iterator<Item = &'a Record> {
+        self.records.iter().copied().filter(|r| r.valid)
+    }
+
+    /// How many attempts ended so.
+    pub fn count(&self, how: Ending) -> usize {
+        self.records.iter().filter(|r| ending(r) == how).count()
+    }
+
+    /// Goodput, bit/s.
+    pub fn goodput_bps(&self) -> Option<Spread> {
+        Spread::of(self.valid().filter_map(|r| r.goodput_bps))
+    }
+
+    /// The valid record whose goodput is nearest to the median.
+    pub fn representative(&self) -> Option<&'a Record> {
+        let median = self.goodput_bps()?.median;
+        let distance = |r: &&Record| r.goodput_bps.map_or(f64::INFINITY, |g| (g - median).abs());
+        self.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
+    /// The model's goodput, bit/s.
+    pub fn expected_bps(&self) -> Option<Spread> {
+        Spread::of(self.valid().filter_map(|r| r.expected_bps))
+    }
+
+    /// Goodput / the model's goodput of the same record.
+    pub fn model_ratio(&self) -> Option<Spread> {
+        Spread::of(self.valid().filter_map(|r| {
+            let expected = r.expected_bps.filter(|&e| e > 0.0)?;
+            Some(r.goodput_bps? / expected)
+        }))
+    }
+
+    /// Smallest idle round trip of any valid record; `None` where flows between other hosts had one of their own.
+    pub fn rtt_idle_min_ns(&self) -> Option<u64> {
+        self.valid().filter_map(|r| r.rtt_idle_ns).min().filter(|_| self.has_one_path())
+    }
+
+    /// Whether all flows went between the same two hosts, so that one round trip is that of all.
+    pub fn has_one_path(&self) -> bool {
+        self.valid().all(|record| {
+            let mut ends =
+                record.flows.iter().map(|f| if f.from < f.to { [&f.from, &f.to] } else { [&f.to, &f.from] });
+            let first = ends.next();
+            ends.all(|other| Some(other) == first)
+        })
+    }
+
+    /// Window on the wire, bytes.
+    pub fn on_the_wire_bytes(&self) -> Option<Spread> {
+        Spread::of(self.valid().filter_map(|r| r.window.on_the_wire_bytes).map(|b| b as f64))
+    }
+
+    /// What the source of the experiment printed.
+    pub fn published_bps(&self) -> Option<Published> {
+        self.records.iter().find_map(|r| r.published_bps)
+    }
+
+    /// Valid records that did not meet their expectation.
+    pub fn missed(&self) -> impl Iterator<Item = &'a Record> {
+        self.valid().filter(|r| r.expectation.as_ref().is_some_and(|e| e.met == Some(false)))
+    }
+}
+
+/// The scenario and its swept parameters, but for the one at `except`.
+pub fn name(point: &SweepPoint<'_>, except: Option<&str>) -> String {
+    let mut name = one_line(point.scenario);
+    for (path, value) in point.params.iter().filter(|(path, _)| Some(path.as_str()) != except) {
+        let value = window(path, value).map_or_else(|| value_words(value), asked_size);
+        name.push_str(&format!(" {} {value}", label(path, point)));
+    }
+    name
+}
+
+/// The size, where the parameter is a window.
+pub fn window(path: &str, value: &Value) -> Option<u64> {
+    if path != "window" && !path.ends_with(".window") {
+        return None;
+    }
+    serde_json::from_value::<ByteCount>(value.clone()).ok().map(ByteCount::as_bytes)
+}
+
+/// The last part of the path, or as many as tell it from the point's other parameters.
+pub fn label(path: &str, point: &SweepPoint<'_>) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    let suffix = |n: usize| parts[parts.len() - n..].join(".");
+    let unique = |text: &str| {
+        point.params.keys().filter(|p| *p == text || p.ends_with(&format!(".{text}"))).count() <= 1
+    };
+    let n = (1..parts.len()).find(|&n| unique(&suffix(n))).unwrap_or(parts.len());
+    one_line(&suffix(n))
+}
+
+/// A parameter's value in one line: a word without quotes.
+pub fn value_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => one_line(text),
+        other => one_line(&other.to_string()),
+    }
+}
+
+/// The points of `records`: scenarios as they first appear, and within each its parameters in ascending order where
+/// they are quantities of one kind, as they first appear where they are not.
+pub fn points(records: &[Record]) -> Vec<SweepPoint<'_>> {
+    let mut points: Vec<SweepPoint<'_>> = Vec::new();
+    let mut found: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    for record in records {
+        let key = (record.scenario.as_str(), Value::from_iter(record.params.clone()).to_string());
+        let index = *found.entry(key).or_insert_with(|| {
+            points.push(SweepPoint {
+                scenario: &record.scenario,
+                params: &record.params,
+                records: Vec::new(),
+            });
+            points.len() - 1
+        });
+        points[index].records.push(record);
+    }
+    for point in &mut points {
+        point.records.sort_by_key(|r| (r.repetition, r.attempt));
+    }
+    let mut order: Vec<&str> = Vec::new();
+    for point in &points {
+        if !order.contains(&point.scenario) {
+            order.push(point.scenario);
+        }
+    }
+    let mut sorted = Vec::with_capacity(points.len());
+    for scenario in order {
+        let (mut same, rest): (Vec<_>, Vec<_>) = points.into_iter().partition(|p| p.scenario == scenario);
+        sort_by_params(&mut same);
+        sorted.extend(same);
+        points = rest;
+    }
+    sorted
+}
+
+/// Every record, in the natural order of their points and of the attempts at each.
+pub fn in_order(records: &[Record]) -> Vec<&Record> {
+    points(records).into_iter().flat_map(|point| point.records).collect()
+}
+
+/// The natural order of parameters and repetitions, as indices: by each parameter in turn, quantities by size and words by their
+/// letters, since what is measured in random order tells no other.
+pub fn natural_order(all: &[(&BTreeMap<String, Value>, u32)]) -> Vec<usize> {
+    let paths: std::collections::BTreeSet<&String> =
+        all.iter().flat_map(|(params, _)| params.keys()).collect();
+    let columns: Vec<Vec<f64>> = paths
+        .iter()
+        .map(|path| ranks(&all.iter().map(|(params, _)| params.get(*path)).collect::<Vec<_>>()))
+        .collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|&a, &b| {
+        let by_params = columns.iter().map(|c| c[a].total_cmp(&c[b])).find(|o| o.is_ne());
+        by_params.unwrap_or(Ordering::Equal).then(all[a].1.cmp(&all[b].1))
+    });
+    order
+}
+
+fn sort_by_params(points: &mut Vec<SweepPoint<'_>>) {
+    let order = natural_order(&points.iter().map(|p| (p.params, 0)).collect::<Vec<_>>());
+    let mut taken: Vec<Option<SweepPoint<'_>>> = points.drain(..).map(Some).collect();
+    points.extend(order.into_iter().filter_map(|i| taken[i].take()));
+}
+
+/// A sort key for each value: its quantity where all are quantities of one kind, else its place in the alphabet.
+fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
+    let kinds: [fn(&str) -> Option<f64>; 4] = [
+        |t| t.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64),
+        |t| t.parse::<Nanos>().ok().map(|q| q.as_ns() as f64),
+        |t| t.parse::<Rate>().ok().map(|q| q.as_bps() as f64),
+        |t| t.parse::<Probability>().ok().map(Probability::fraction),
+    ];
+    for kind in kinds {
+        let quantities: Option<Vec<f64>> = values
+            .iter()
+            .map(|value| match value {
+                Some(Value::Number(n)) => n.as_f64(),
+                Some(Value::String(s)) => kind(s),
+                _ => None,
+            })
+            .collect();
+        if let Some(quantities) = quantities {
+            return quantities;
+        }
+    }
+    let texts: Vec<String> = values.iter().map(|v| v.map_or_else(String::new, Value::to_string)).collect();
+    let mut alphabet: Vec<&String> = texts.iter().collect();
+    alphabet.sort_unstable();
+    alphabet.dedup();
+    texts.iter().map(|text| alphabet.binary_search(&text).unwrap_or(0) as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_sort_by_size_and_words_by_their_letters() {
+        let sorted = |texts: &[&str]| {
+            let values: Vec<Value> = texts.iter().map(|&t| t.into()).collect();
+            let ranks = ranks(&values.iter().map(Some).collect::<Vec<_>>());
+            let mut order: Vec<usize> = (0..texts.len()).collect();
+            order.sort_by(|&a, &b| ranks[a].total_cmp(&ranks[b]));
+            order.into_iter().map(|i| texts[i].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(sorted(&["1M", "512", "64K"]), ["512", "64K", "1M"]);
+        assert_eq!(sorted(&["1s", "300us", "2ms"]), ["300us", "2ms", "1s"]);
+        assert_eq!(sorted(&["1Gbit", "900Mbit"]), ["900Mbit", "1Gbit"]);
+        assert_eq!(sorted(&["5%", "0.1%"]), ["0.1%", "5%"]);
+        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["bbr", "cubic", "reno"]);
+    }
+}

@@ -1,0 +1,286 @@
+//! A sweep between this machine and another: a measurement at each point in random order, each durable before the next begins,
+//! and more points where a curve bends.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_flow::session::error::SessionError;
+use bdp_model::ByteCount;
+use bdp_model::measured_curves::measured_curves;
+use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::order::shuffle_in_blocks;
+use bdp_model::points::natural_order;
+use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
+use bdp_sys::clock;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::measure::measure_once;
+use crate::refine::Refinement;
+use crate::session::Credentials;
+use crate::{Event, RunError};
+
+/// A parameter that a sweep can vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parameter {
+    /// Window on the wire, bytes.
+    Window,
+    /// Parallel streams.
+    Streams,
+    /// Bytes of one write.
+    Length,
+    /// Maximum segment size, bytes.
+    Mss,
+    /// Congestion control.
+    Congestion,
+}
+
+/// A parameter and its values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Varied {
+    /// What is varied.
+    pub parameter: Parameter,
+    /// In ascending order of a range, or as listed.
+    pub values: Vec<Setting>,
+}
+
+/// One value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// As typed, or as a number where it was calculated.
+    pub text: String,
+    /// Bytes or a count; 0 of a word.
+    pub number: u64,
+}
+
+/// A sweep to a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepPlan {
+    /// What each point asks for, beside what is varied.
+    pub request: MeasureRequest,
+    /// Every value of each is measured with every value of the others.
+    pub varied: Vec<Varied>,
+    /// Measurements at each point.
+    pub runs: u32,
+    /// Whether points are added where a curve bends.
+    pub refine: bool,
+    /// Seed of the order of the points.
+    pub seed: u64,
+    /// What the user calls it.
+    pub label: Option<String>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// What a sweep came to.
+#[derive(Debug)]
+pub struct Swept {
+    /// The id of the stored run; `None` where nothing is stored.
+    pub run: Option<String>,
+    /// Every measurement, in the natural order of the points.
+    pub measurements: Vec<StoredMeasurement>,
+    /// Whether it went to its end; cancelled is no error.
+    pub result: Result<(), RunError>,
+}
+
+/// Measures once, in the repetition of this number.
+pub type Measure<'a> = dyn FnMut(&MeasureRequest, u32) -> Result<Measurement, SessionError> + 'a;
+
+impl Parameter {
+    /// As the parameter of a measurement.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Streams => "streams",
+            Self::Length => "length",
+            Self::Mss => "mss",
+            Self::Congestion => "congestion",
+        }
+    }
+
+    /// Puts a value of it into a request.
+    fn apply(self, value: &Setting, request: &mut MeasureRequest) {
+        match self {
+            Self::Window => request.window = Some(ByteCount::bytes(value.number)),
+            Self::Streams => request.streams = value.number as u32,
+            Self::Length => request.length = ByteCount::bytes(value.number),
+            Self::Mss => request.mss = Some(value.number as u32),
+            Self::Congestion => request.congestion = Some(value.text.clone()),
+        }
+    }
+}
+
+impl SweepPlan {
+    /// Sweeps, and stores each measurement in `store` before the next begins. `cancel` ends it within a second; what it cuts
+    /// short is no point.
+    pub fn run(
+        &self,
+        credentials: &Credentials,
+        store: Option<&mut dyn Store>,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Swept {
+        let label = self.label.as_deref();
+        let mut measure = |request: &MeasureRequest, repetition| {
+            measure_once(request, credentials, label, repetition, &mut |_| {}, cancel)
+        };
+        self.run_with(&mut measure, store, watch, cancel)
+    }
+
+    /// As [`SweepPlan::run`], with a way to measure of one's own.
+    pub fn run_with(
+        &self,
+        measure: &mut Measure<'_>,
+        store: Option<&mut dyn Store>,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Swept {
+        let mut sweep = Sweep { plan: self, store, run: None, planned: 0, kept: Vec::new() };
+        let result = sweep.carry_out(measure, watch, cancel);
+        Swept { run: sweep.run, measurements: in_order(sweep.kept), result }
+    }
+}
+
+/// Measurements of a sweep in the natural order of their points, whatever the order in which they were made.
+pub fn in_order(kept: Vec<StoredMeasurement>) -> Vec<StoredMeasurement> {
+    let all: Vec<_> = kept.iter().map(|k| (&k.params, k.measurement.repetition)).collect();
+    let order = natural_order(&all);
+    let mut kept: Vec<Option<StoredMeasurement>> = kept.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|index| kept[index].take()).collect()
+}
+
+/// A value of each parameter.
+type SweptPoint = Vec<(Parameter, Setting)>;
+
+/// A sweep that goes on.
+struct Sweep<'p, 's> {
+    plan: &'p SweepPlan,
+    store: Option<&'s mut dyn Store>,
+    run: Option<String>,
+    planned: usize,
+    kept: Vec<StoredMeasurement>,
+}
+
+impl Sweep<'_, '_> {
+    fn carry_out(
+        &mut self,
+        measure: &mut Measure<'_>,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Result<(), RunError> {
+        let plan = self.plan;
+        let along = plan.varied.iter().find(|v| v.parameter != Parameter::Congestion && v.values.len() > 1);
+        let mut refinement =
+            along.filter(|_| plan.refine).map(|v| Refinement::of(v.values.iter().map(|value| value.number)));
+        let mut round = plan.varied.clone();
+        loop {
+            let points = combinations(&round);
+            self.planned += points.len() * plan.runs as usize;
+            if let (Some(run), Some(store)) = (&self.run, &mut self.store) {
+                store.replan(run, count(self.planned))?;
+            }
+            let mut turns: Vec<_> = (1..=plan.runs)
+                .flat_map(|repetition| points.iter().map(move |point| (point, repetition)))
+                .collect();
+            shuffle_in_blocks(&mut turns, |turn| turn.1, plan.seed);
+            for (point, repetition) in turns {
+                if cancel.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let measurement = measure(&request(&plan.request, point), repetition)?;
+                // It may have been cut short, and would be no point of the curve.
+                if cancel.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.keep(point, repetition, measurement, watch)?;
+            }
+            let all: Vec<_> = self.kept.iter().map(|k| (&k.params, &k.measurement)).collect();
+            let new = refinement.as_mut().map(|r| r.next(&measured_curves(&all))).unwrap_or_default();
+            let Some(along) = along.filter(|_| !new.is_empty()) else { break };
+            for one in round.iter_mut().filter(|v| v.parameter == along.parameter) {
+                one.values = new.iter().map(|&number| Setting { text: number.to_string(), number }).collect();
+            }
+        }
+        if let (Some(run), Some(store)) = (&self.run, &mut self.store) {
+            store.finish_run(run, clock::unix_ms())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a measurement durable, and reports it; the run is entered with the first.
+    fn keep(
+        &mut self,
+        point: &SweptPoint,
+        repetition: u32,
+        measurement: Measurement,
+        watch: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), RunError> {
+        let words: Vec<String> =
+            point.iter().map(|(parameter, value)| format!("{}={}", parameter.name(), value.text)).collect();
+        let key = words.join(" ");
+        let params: BTreeMap<String, Value> = point
+            .iter()
+            .map(|(parameter, value)| (parameter.name().to_owned(), Value::from(value.text.clone())))
+            .collect();
+        let kept = StoredMeasurement { case_key: format!("{key} #{repetition}"), params, measurement };
+        if let Some(store) = &mut self.store {
+            let run = match &self.run {
+                Some(run) => run,
+                None => {
+                    let new = new_run(self.plan, self.planned, &kept.measurement);
+                    self.run.insert(store.begin_run(&new)?)
+                }
+            };
+            store.append_measurement(run, &kept)?;
+        }
+        self.kept.push(kept);
+        let (done, planned) = (self.kept.len(), self.planned);
+        let measurement = &self.kept[done - 1].measurement;
+        watch(Event::PointEnded { key: &key, done, planned, measurement });
+        Ok(())
+    }
+}
+
+fn new_run(plan: &SweepPlan, planned: usize, first: &Measurement) -> NewRun {
+    NewRun {
+        kind: RunKind::Sweep,
+        label: plan.label.clone(),
+        scenario: plan.request.host.clone(),
+        planned: count(planned),
+        command: plan.command.clone(),
+        bdp: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ms: first.started_unix_ms,
+        ..NewRun::default()
+    }
+}
+
+fn request(base: &MeasureRequest, point: &SweptPoint) -> MeasureRequest {
+    let mut request = base.clone();
+    for (parameter, value) in point {
+        parameter.apply(value, &mut request);
+    }
+    request
+}
+
+/// Every value of each with every value of the others, the first slowest.
+fn combinations(varied: &[Varied]) -> Vec<SweptPoint> {
+    varied.iter().fold(vec![Vec::new()], |all, one| {
+        all.iter()
+            .flat_map(|before| {
+                one.values.iter().map(|value| {
+                    let mut point = before.clone();
+                    point.push((one.parameter, value.clone()));
+                    point
+                })
+            })
+            .collect()
+    })
+}
+
+fn count(cases: usize) -> u32 {
+    u32::try_from(cases).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

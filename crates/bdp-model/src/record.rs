@@ -9,6 +9,7 @@ use crate::finding::Finding;
 use crate::histogram::Histogram;
 use crate::method::WindowMechanism;
 use crate::scenario::CaseSpec;
+use crate::stats::nearest_rank;
 use crate::udp::UdpReport;
 
 /// Version of the record's shape; a reader refuses a larger major number.
@@ -97,7 +98,7 @@ pub struct RttReport {
 }
 
 /// All percentiles of round trips, in nanoseconds: 101 values from the smallest (0) to the largest (100), each the nearest
-/// rank as [`RttSummary`] has it; none where no probe was answered, and of older records.
+/// rank, exact where [`RttSummary`] rounds up by less than 1 in 64; none where no probe was answered, and of older records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttPercentiles {
     /// Before the workload started.
@@ -202,6 +203,7 @@ struct Tally {
     sent: u64,
     in_flight: u64,
     answered: Histogram,
+    round_trips_ns: Vec<u64>,
 }
 
 impl Tally {
@@ -210,7 +212,10 @@ impl Tally {
         for outcome in outcomes {
             tally.sent += 1;
             match outcome {
-                ProbeOutcome::Answered(rtt_ns) => tally.answered.record(rtt_ns),
+                ProbeOutcome::Answered(rtt_ns) => {
+                    tally.answered.record(rtt_ns);
+                    tally.round_trips_ns.push(rtt_ns);
+                }
                 ProbeOutcome::InFlight => tally.in_flight += 1,
                 ProbeOutcome::Lost => {}
             }
@@ -232,13 +237,11 @@ impl Tally {
         })
     }
 
-    fn percentiles(&self) -> Vec<u64> {
-        let histogram = &self.answered;
-        if histogram.count() == 0 {
-            return Vec::new();
-        }
-        let between = (1..100).map(|percent| histogram.percentile(f64::from(percent)));
-        std::iter::once(histogram.min()).chain(between).chain([histogram.max()]).collect()
+    fn percentiles(mut self) -> Vec<u64> {
+        self.round_trips_ns.sort_unstable();
+        let all = &self.round_trips_ns;
+        let rank = |percent| nearest_rank(all.len() as u64, f64::from(percent)).saturating_sub(1) as usize;
+        (0..=100).filter_map(|percent| all.get(rank(percent)).copied()).collect()
     }
 }
 
@@ -625,7 +628,11 @@ mod tests {
         assert_eq!(report.idle, None);
         assert!(report.percentiles.idle.is_empty());
         assert_eq!((all.len(), all[0], all[100]), (101, summary.min, summary.max));
-        assert_eq!((all[50], Some(all[95]), Some(all[99])), (summary.p50, summary.p95, summary.p99));
+        assert_eq!([all[50], all[95], all[99]], [200_000_000, 380_000_000, 396_000_000]);
+        for (exact, rounded) in [(all[50], Some(summary.p50)), (all[95], summary.p95), (all[99], summary.p99)]
+        {
+            assert!((exact..=exact + exact / 64).contains(&rounded.unwrap()), "{exact} {rounded:?}");
+        }
         assert!(all.windows(2).all(|pair| pair[0] <= pair[1]));
         assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (402, 400, 1, 1));
 

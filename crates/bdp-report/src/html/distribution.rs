@@ -92,9 +92,11 @@ impl Shown<'_> {
 
     /// The quantiles that have a dot, nanoseconds and percent.
     fn quantiles(&self) -> impl Iterator<Item = (u64, f64)> {
-        [(Some(self.summary.p50), 50.0), (self.summary.p95, 95.0), (self.summary.p99, 99.0)]
-            .into_iter()
-            .filter_map(|(ns, share)| Some((ns?, share)))
+        let on_curve = move |percent: usize, known: Option<u64>| {
+            known.map(|ns| (self.percentiles.get(percent).copied().unwrap_or(ns), percent as f64))
+        };
+        let dots = [(50, Some(self.summary.p50)), (95, self.summary.p95), (99, self.summary.p99)];
+        dots.into_iter().filter_map(move |(percent, known)| on_curve(percent, known))
     }
 }
 

@@ -24,4 +24,5 @@ pub mod send;
 pub mod session;
 pub mod spin;
 pub mod stall;
+pub mod window_hold;
 pub mod worker;

@@ -12,7 +12,7 @@ use bdp_model::payload::{PayloadCheck, WrongByte};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll, Waker};
-use bdp_sys::{clock, process, socket, tcp_info, window};
+use bdp_sys::{clock, process, socket, tcp_info};
 use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
@@ -22,6 +22,7 @@ use crate::effort::Busiest;
 use crate::error::EngineError;
 use crate::meter::Meter;
 use crate::pause::STOP_CHECK_NS;
+use crate::window_hold::WindowHold;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
@@ -31,9 +32,6 @@ const CHECKED_READ_BYTES: usize = 256 << 10;
 const LOOK_NS: u64 = 20_000_000;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
-/// From one look at the windows to the next, for each stream; and the longest time for all of them.
-const HOLD_NS: u64 = 2_000_000;
-const LONGEST_HOLD_NS: u64 = 200_000_000;
 
 /// What a receiver does with its streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +44,7 @@ pub struct ReceivePlan {
     pub interval: Nanos,
     /// How long to wait for the first byte.
     pub patience: Nanos,
-    /// Window that is held on the wire of each stream ([`window::hold`]).
+    /// Window that is held on the wire of each stream ([`WindowHold`]).
     pub window_bytes: Option<u32>,
     /// Whether bytes of fast streams may come together before they are read, where no window is set by buffers.
     pub coalesce: bool,
@@ -154,10 +152,7 @@ struct Share<'a> {
     last_byte_ns: u64,
     coalescing: Option<Coalescing>,
     checkers: Vec<Checker>,
-    /// What the window is held by.
-    clamp: Option<u32>,
-    /// When the window is looked at again.
-    next_hold: u64,
+    window: Option<WindowHold>,
     room: Vec<u8>,
     ready: Vec<u64>,
 }
@@ -173,11 +168,10 @@ impl<'a> Share<'a> {
         let plan = flow.plan;
         let checked = if plan.check { range.clone() } else { 0..0 };
         Ok(Self {
-            clamp: plan
+            window: plan
                 .window_bytes
                 .zip(streams.first())
-                .map(|(window, stream)| window::clamp_for(stream, window)),
-            next_hold: 0,
+                .map(|(window, stream)| WindowHold::of(stream, window)),
             coalescing: plan.coalesce.then(|| Coalescing::new(streams.len())),
             checkers: checked.map(|i| Checker::new(u32::try_from(i).unwrap_or(u32::MAX))).collect(),
             room: vec![0; if plan.check { CHECKED_READ_BYTES } else { READ_BYTES }],
@@ -195,7 +189,9 @@ impl<'a> Share<'a> {
     /// Sees to windows and marks.
     fn tend(&mut self, now: u64) {
         self.note_read(now);
-        self.hold_window(now);
+        if let Some(window) = &mut self.window {
+            window.keep(now, self.streams);
+        }
         if let Some(coalescing) = &mut self.coalescing {
             let read = &self.flow.read[self.range.clone()];
             coalescing.fit(now, self.streams, read.iter().map(|count| count.0.load(Ordering::Relaxed)));
@@ -206,19 +202,6 @@ impl<'a> Share<'a> {
     fn note_read(&mut self, now: u64) {
         if std::mem::take(&mut self.has_read) {
             self.last_byte_ns = now;
-        }
-    }
-
-    /// Sees to it that the kernel has not widened the window again.
-    fn hold_window(&mut self, now: u64) {
-        let Some(clamp) = self.clamp else { return };
-        if now < self.next_hold {
-            return;
-        }
-        self.next_hold = now + (self.streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
-        for stream in self.streams {
-            // Where the kernel refuses, the window that the sender saw tells.
-            let _ = window::hold(stream, clamp);
         }
     }
 

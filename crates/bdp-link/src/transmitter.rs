@@ -38,7 +38,7 @@ impl Transmitter {
     pub(crate) fn new(link: &LinkConfig, direction: &DirectionConfig) -> Self {
         Self {
             discipline: Discipline::new(direction),
-            service: direction.rate.map_or(Service::Instant, Service::Rate),
+            service: direction.rate.map_or(Service::Unlimited, Service::Rate),
             shared: matches!(link.medium, Medium::HalfDuplex(_)),
             free: Finish { at: Nanos::ZERO, left: 0 },
             begun: 0,
@@ -58,7 +58,7 @@ impl Transmitter {
         }
         // At now == free the wire is busy for the remainder of that nanosecond.
         let remaining = match &self.service {
-            Service::Instant => 0,
+            Service::Unlimited => 0,
             service if now <= free => service.capacity(now, free) + u128::from(left),
             _ => 0,
         };
@@ -140,7 +140,7 @@ impl Transmitter {
     }
 
     fn takes_no_time(&self) -> bool {
-        matches!(self.service, Service::Instant) && !self.shared
+        matches!(self.service, Service::Unlimited) && !self.shared
     }
 
     /// When the wire is free, cut to whole nanoseconds.

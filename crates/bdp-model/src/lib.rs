@@ -23,6 +23,7 @@ pub mod method;
 pub mod mtu_search;
 pub mod one_way;
 pub mod order;
+pub mod parameter;
 pub mod path;
 pub mod payload;
 pub mod ping;

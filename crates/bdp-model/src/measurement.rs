@@ -102,14 +102,18 @@ pub struct MeasureRequest {
     /// Connections of each direction.
     pub streams: u32,
     /// How long each direction sends, omit included.
+    #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     pub duration: Nanos,
     /// Stop a direction after so many bytes, if sooner.
     pub bytes: Option<ByteCount>,
     /// Beginning that does not count.
+    #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
     pub omit: Nanos,
     /// From one sample to the next.
+    #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
     pub interval: Nanos,
     /// How long the idle round trip is measured.
+    #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     pub idle: Nanos,
     /// Bytes of one write.
     pub length: ByteCount,

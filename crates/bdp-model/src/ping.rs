@@ -63,14 +63,17 @@ pub struct PingRequest {
     /// Probes that count; `None` where time or the user ends it.
     pub count: Option<u64>,
     /// Time after which no probe is sent.
+    #[serde(default, rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds::option")]
     pub duration: Option<Nanos>,
     /// From one probe to the next; 0 is a closed loop, each as soon as the one before is answered.
+    #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
     pub interval: Nanos,
     /// Probes before those that count.
     pub warm_up: u64,
     /// Payload of a probe; null where the mode has none, or its own.
     pub payload: Option<ByteCount>,
     /// How long an answer is waited for.
+    #[serde(rename = "patience_ns", alias = "patience", with = "crate::units::nanoseconds")]
     pub patience: Nanos,
     /// Whether kernels are asked for stamps.
     pub stamps: bool,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::ByteCount;
 use crate::comparison::Values;
 use crate::curve::{Axis, Curve, LEAST_POINTS, Point as Place, Unmeasured};
+use crate::parameter::Parameter;
 use crate::plain::one_line;
 use crate::points::{SweepPoint as Point, name, points, value_words as words};
 use crate::record::{Record, RttSummary};
@@ -56,8 +57,7 @@ pub(crate) const AXES: [(&str, Axis); 5] = [
 
 /// The axis that a parameter's path means.
 pub fn axis_of(path: &str) -> Option<Axis> {
-    let last = path.rsplit('.').next()?;
-    AXES.iter().find(|(name, _)| *name == last).map(|(_, axis)| *axis)
+    Parameter::at(path).axis
 }
 
 /// The parameter along which the points make curves: of those with more than one value the first in this order.

@@ -26,7 +26,12 @@ pub struct RateSearch {
     /// Largest share of a trial's datagrams that may be lost.
     pub loss_ratio: f64,
     /// How long each trial sends.
-    #[serde(default = "RateSearch::usual_trial")]
+    #[serde(
+        default = "RateSearch::usual_trial",
+        rename = "trial_ns",
+        alias = "trial",
+        with = "crate::units::nanoseconds"
+    )]
     pub trial: Nanos,
 }
 

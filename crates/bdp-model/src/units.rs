@@ -511,6 +511,57 @@ macro_rules! quantity_serde {
     };
 }
 
+/// Times as numbers of nanoseconds, in a member whose name ends in `_ns`; the text that older versions wrote is read too.
+pub mod nanoseconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Nanos;
+
+    /// `10000000000`.
+    pub fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.0)
+    }
+
+    /// `10000000000`, or `"10000000000ns"`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+        Either::deserialize(deserializer).map(Either::time)
+    }
+
+    /// The same of a time that may be missing.
+    pub mod option {
+        use super::{Deserialize, Deserializer, Either, Nanos, Serializer};
+
+        /// `null`, or a number.
+        pub fn serialize<S: Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
+            match time {
+                Some(time) => serializer.serialize_some(&time.0),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        /// `null`, a number, or text.
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
+            Ok(Option::<Either>::deserialize(deserializer)?.map(Either::time))
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Number(u64),
+        Text(Nanos),
+    }
+
+    impl Either {
+        fn time(self) -> Nanos {
+            match self {
+                Self::Number(ns) => Nanos(ns),
+                Self::Text(time) => time,
+            }
+        }
+    }
+}
+
 quantity_serde!(
     Rate,
     "a rate such as \"100M\" or \"1Gbit/s\"",

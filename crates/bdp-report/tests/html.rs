@@ -483,3 +483,37 @@ fn flow_that_came_to_nothing_is_described_without_a_gap() {
     );
     assert!(!page.contains(", ,"), "{page}");
 }
+
+/// A sweep of the queue's limit, as written.
+fn limits(written: &[Value]) -> Vec<Record> {
+    let recipe = |(n, limit): (usize, &Value)| Recipe {
+        params: vec![("link.limit", limit.clone())],
+        here_bps: 3e6 + n as f64 * 1e6,
+        ..Recipe::default()
+    };
+    written.iter().enumerate().map(recipe).map(|recipe| record(&recipe)).collect()
+}
+
+#[test]
+fn a_sweep_of_the_queue_s_limit_is_a_curve_in_its_own_unit() {
+    let described = |written: &[Value]| {
+        let page = html(&limits(written), &ABOUT);
+        let document = parse(&page);
+        let mut texts = document.descendants().filter_map(|n| n.text());
+        texts.find(|text| text.contains("points, from")).map(str::to_owned)
+    };
+    for (written, expected) in [
+        (["10p", "20p", "40p"].map(Value::from), Some("3 points, from 10 packets to 40 packets;")),
+        ([10, 20, 40].map(Value::from), Some("3 points, from 10 packets to 40 packets;")),
+        (["10", "40p", "20p"].map(Value::from), Some("3 points, from 10 packets to 40 packets;")),
+        (["4K", "64K", "1M"].map(Value::from), Some("3 points, from 4 KiB to 1 MiB;")),
+        // Packets and bytes share no axis.
+        (["10p", "20p", "64K"].map(Value::from), None),
+    ] {
+        let found = described(&written);
+        match expected {
+            Some(expected) => assert!(found.as_ref().is_some_and(|f| f.contains(expected)), "{found:?}"),
+            None => assert_eq!(found, None),
+        }
+    }
+}

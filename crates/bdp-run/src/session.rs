@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use bdp_agent::client::{self, Greeted, Opened};
+use bdp_agent::client::{self, Greeted};
+use bdp_flow::session::driver;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_flow::session::reporter::{Goodput, Reporter};
 use bdp_flow::session::request;
 use bdp_flow::session::timing::Started;
+use bdp_interop::download::Download;
+use bdp_interop::iperf2::client::Iperf2Peer;
+use bdp_interop::iperf3::client::Iperf3Peer;
 use bdp_interop::iperf3::login::ClientLogin;
-use bdp_interop::{download, iperf2, iperf3};
 use bdp_model::measurement::{MeasureRequest, Measurement, PeerProtocol};
 use bdp_model::units::Nanos;
 
@@ -41,38 +44,35 @@ pub fn measure(
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    if request.url.is_some() {
-        return download::measure(request, progress, cancel);
-    }
     request::check(request)?;
     let started = Started::now();
     let mut reporter = Reporter::new(request, progress, cancel);
     reporter.tell(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     let login = credentials.login.as_ref();
     let measurement = match request.peer {
-        Some(PeerProtocol::Iperf3) => iperf3::client::Driver::new(request, login, reporter)?.measure()?,
-        Some(PeerProtocol::Iperf2) => iperf2::client::measure(request, reporter)?,
+        _ if request.url.is_some() => driver::measure(request, &mut Download::new(request)?, reporter),
+        Some(PeerProtocol::Iperf3) => driver::measure(request, &mut Iperf3Peer::new(login), reporter),
+        Some(PeerProtocol::Iperf2) => driver::measure(request, &mut Iperf2Peer::default(), reporter),
         None => match client::greet(request, credentials.token.as_deref(), cancel)? {
-            Greeted::Admitted(admitted) => client::measure(request, admitted, reporter)?,
-            Greeted::Silent { error, .. } if request.ssh.is_some() => return Err(error),
-            Greeted::Silent { error, opened } => recognise(request, login, reporter, error, opened)?,
+            Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
+            Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
+            Greeted::Silent { error, opened } => {
+                recognise(request, Iperf3Peer::going_on(login, opened), reporter, error)
+            }
         },
     };
-    Ok(started.note(measurement))
+    Ok(started.note(measurement?))
 }
 
 /// Sees whether a server that says nothing is one of iperf3, and measures then.
 fn recognise(
     request: &MeasureRequest,
-    login: Option<&ClientLogin>,
+    mut peer: Iperf3Peer<'_>,
     reporter: Reporter<'_>,
     silent: SessionError,
-    opened: Option<Opened>,
 ) -> Result<Measurement, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
-    let driver = iperf3::client::Driver::new(&request, login, reporter);
-    let measured = driver.and_then(|driver| driver.go_on(opened).measure());
-    match measured {
+    match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {
             measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
             Ok(measurement)

@@ -1,7 +1,6 @@
 //! The near end of one flow.
 
 use std::net::TcpStream;
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::{MeasureRequest, Way};
@@ -19,6 +18,7 @@ use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::session::datagrams;
 use bdp_flow::session::options::{PATIENCE, window};
+use bdp_flow::session::peer::Outcome;
 use bdp_flow::stall;
 
 /// A flow whose connections are made.
@@ -29,7 +29,7 @@ pub(super) struct Flow {
     /// Of a flow of datagrams instead.
     datagrams: Vec<Stream>,
     /// The two ends' clocks, where they were compared.
-    pub(super) clocks: Option<ClockOffset>,
+    clocks: Option<ClockOffset>,
     /// When the near end began to write, monotonic; `None` where it reads.
     sending_since_ns: Option<u64>,
     /// What goes on, once it has begun.
@@ -40,43 +40,6 @@ pub(super) struct Flow {
 pub(super) enum End {
     Received(Received),
     Sent(Sent),
-}
-
-/// What both ends tell of a flow.
-pub(super) struct Outcome {
-    pub(super) way: Way,
-    pub(super) received: Received,
-    pub(super) sent: Sent,
-    pub(super) clocks: Option<ClockOffset>,
-    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
-    pub(super) begun_at_ns: Option<u64>,
-}
-
-impl Outcome {
-    /// What both ends of a flow say; `None` where they did not do what they should.
-    pub(super) fn of(flow: &Flow, near: End, far: Answer) -> Option<Self> {
-        let (received, sent, begun_at_ns) = match (near, far) {
-            (End::Received(received), Answer::Sent(sent)) => {
-                let first = received.first_byte_at_ns;
-                (received, sent, first)
-            }
-            (End::Sent(sent), Answer::Received(received)) => (received, sent, flow.sending_since_ns),
-            _ => return None,
-        };
-        Some(Self { way: flow.way, received, sent, clocks: flow.clocks, begun_at_ns })
-    }
-
-    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
-    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
-    pub(super) fn carried(&self) -> Range<u64> {
-        self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
-    }
-
-    /// The part of that which counts: after what was omitted.
-    pub(super) fn counted(&self) -> Range<u64> {
-        let Range { start, end } = self.carried();
-        start.saturating_add(self.received.counted_from.at_ns).min(end)..end
-    }
 }
 
 /// What the server is to do in a direction.
@@ -133,6 +96,21 @@ impl Flow {
         let mut flow = Self::new(way, number, Vec::new());
         (flow.datagrams, flow.clocks) = (streams, clocks);
         flow
+    }
+
+    /// What both ends of a flow say; `None` where they did not do what they should.
+    pub(super) fn outcome(&self, near: End, far: Answer) -> Option<Outcome> {
+        let (outcome, begun_at_ns) = match (near, far) {
+            (End::Received(received), Answer::Sent(sent)) => {
+                let first = received.first_byte_at_ns;
+                (Outcome::of(self.way, received, sent), first)
+            }
+            (End::Sent(sent), Answer::Received(received)) => {
+                (Outcome::of(self.way, received, sent), self.sending_since_ns)
+            }
+            _ => return None,
+        };
+        Some(Outcome { clocks: self.clocks, begun_at_ns, ..outcome })
     }
 
     /// Begins to read, if the near end receives.

@@ -17,7 +17,6 @@ use bdp_sys::{poll, udp};
 use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
 use bdp_wire::session::Key;
 
-use super::UDP_PATIENCE;
 use bdp_flow::datagram::{header_bytes, payload_by_path};
 use bdp_flow::error::EngineError;
 use bdp_flow::session::datagrams;
@@ -27,6 +26,9 @@ use bdp_flow::session::error::SessionError;
 const LONGEST_SEARCH: Duration = Duration::from_secs(3);
 /// Longest wait before a flag is seen.
 const CHECK: Duration = Duration::from_millis(50);
+
+/// How long probes may stay without any answer before datagrams are given up; longer where the path is.
+pub(super) const UDP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What there is to know.
 #[derive(Default)]

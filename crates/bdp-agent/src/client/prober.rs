@@ -18,6 +18,7 @@ use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
 use bdp_flow::error::EngineError;
+use bdp_flow::session::peer::Probes;
 
 /// From one probe to the next: 20 a second.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
@@ -79,21 +80,26 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Round trips of the probes that were sent within a time (monotonic, nanoseconds); `None` where none came back. Of
-    /// those without an answer the younger ones are in flight: an answer may yet come.
-    pub(super) fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
-        let patience_ns = self.patience_ns();
-        summary(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
-    }
-
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
         let longest = self.shared.probes().iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
         longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
     }
 
-    /// Delays each way of the same, by the clocks as all probes so far compare them; `None` where the server told no times.
-    pub(super) fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
+    /// Whether every probe that was sent until a moment has come back.
+    pub(super) fn is_complete(&self, until_ns: u64) -> bool {
+        self.shared.probes().iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
+    }
+}
+
+impl Probes for Prober {
+    /// Of those without an answer the younger ones are in flight: an answer may yet come.
+    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+        let patience_ns = self.patience_ns();
+        summary(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+    }
+
+    fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
         let probes = self.shared.probes();
         let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
         drop(probes);
@@ -101,8 +107,7 @@ impl Prober {
         EachWay::of(these, ClockOffset::of(&exchanges)?)
     }
 
-    /// Round trips a minute of the probes that were sent within a time; `None` where none came back.
-    pub(super) fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
+    fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
         let probes = self.shared.probes();
         let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
         let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
@@ -110,19 +115,12 @@ impl Prober {
         bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
     }
 
-    /// The round trip that came last.
-    pub(super) fn last(&self) -> Option<u64> {
+    fn last_ns(&self) -> Option<u64> {
         self.shared.probes().iter().rev().find_map(Sent::rtt_ns)
     }
 
-    /// The smallest of all.
-    pub(super) fn smallest(&self) -> Option<u64> {
+    fn smallest_ns(&self) -> Option<u64> {
         self.shared.probes().iter().filter_map(Sent::rtt_ns).min()
-    }
-
-    /// Whether every probe that was sent until a moment has come back.
-    pub(super) fn is_complete(&self, until_ns: u64) -> bool {
-        self.shared.probes().iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
     }
 }
 

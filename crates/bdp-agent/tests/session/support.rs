@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use bdp_agent::client::{self, Greeted};
 use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Event, Server, ServerOptions, Stopper};
+use bdp_flow::session::driver;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_flow::session::reporter::{Goodput, Reporter};
@@ -116,7 +117,9 @@ pub fn measure(
     let mut reporter = Reporter::new(request, progress, cancel);
     reporter.tell(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     match client::greet(request, token, cancel)? {
-        Greeted::Admitted(admitted) => Ok(started.note(client::measure(request, admitted, reporter)?)),
+        Greeted::Admitted(mut session) => {
+            Ok(started.note(driver::measure(request, session.as_mut(), reporter)?))
+        }
         Greeted::Silent { error, .. } => Err(error),
     }
 }

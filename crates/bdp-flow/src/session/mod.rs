@@ -1,13 +1,18 @@
-//! What the clients of a measurement have in common, whatever the server speaks.
+//! What the clients of a measurement have in common, whatever the server speaks: [`driver`] leads through it, [`peer`] is what it
+//! asks of each.
 
 pub mod datagrams;
 pub mod deadline;
 pub mod dial;
+pub mod driver;
 pub mod error;
 pub mod options;
 pub mod outcome;
-pub mod pacing;
+mod pacing;
+pub mod peer;
 pub mod progress;
 pub mod reporter;
 pub mod request;
+mod round;
+mod search;
 pub mod timing;

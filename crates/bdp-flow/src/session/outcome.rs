@@ -228,12 +228,11 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
 }
 
 /// What a reader should know where the server keeps to a rate of its own.
-pub fn add_rate_caveat(directions: &[DirectionResult], rate: Option<Rate>, caveats: &mut Vec<Caveat>) {
-    let Some(rate) = rate else { return };
+pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<Caveat> {
+    let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
-    if directions.iter().filter(|result| result.direction == Way::From).any(|result| near(&result)) {
-        caveats.push(Caveat::ServerRateLimit { rate_bps: rate.as_bps() });
-    }
+    let mut from = directions.iter().filter(|result| result.direction == Way::From);
+    from.any(|result| near(&result)).then(|| Caveat::ServerRateLimit { rate_bps: rate.as_bps() })
 }
 
 #[cfg(test)]

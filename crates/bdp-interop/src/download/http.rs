@@ -230,6 +230,10 @@ fn is_ca(why: &CertificateError) -> bool {
 
 /// The head of an answer and how long it is; `None` where it is not all there yet.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
+    // A parser of messages passes over empty lines, which no answer begins with (RFC 9112, section 2.2).
+    if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") {
+        return Err("it does not answer in HTTP/1.1".to_owned());
+    }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut answer = httparse::Response::new(&mut fields);
     let wrong = |e| match e {

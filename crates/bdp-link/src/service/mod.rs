@@ -18,7 +18,7 @@ const WORK_PER_BIT: u128 = 1_000_000_000;
 #[derive(Debug, Clone)]
 pub enum Service {
     /// In no time.
-    Instant,
+    Unlimited,
     /// At one rate.
     Rate(Rate),
     /// At a rate that changes.
@@ -38,7 +38,7 @@ impl Service {
     /// When work is finished that starts at `start`; `None` where that is beyond the clock's range.
     pub(crate) fn finish(&self, start: Nanos, work: u128) -> Option<Finish> {
         match self {
-            Self::Instant => Some(Finish { at: start, left: 0 }),
+            Self::Unlimited => Some(Finish { at: start, left: 0 }),
             Self::Rate(rate) => rate::finish(*rate, start, work),
             Self::Steps(steps) => steps.finish(start, work),
         }
@@ -47,7 +47,7 @@ impl Service {
     /// Work that can be done from one instant to a later one.
     pub(crate) fn capacity(&self, from: Nanos, to: Nanos) -> u128 {
         match self {
-            Self::Instant => u128::MAX,
+            Self::Unlimited => u128::MAX,
             Self::Rate(rate) => rate::capacity(*rate, from, to),
             Self::Steps(steps) => steps.capacity(from, to),
         }

@@ -1,81 +1,31 @@
-//! The quantity behind a parameter's path, so that values written in different units compare and ranges can be filled.
+//! Quantities of a scenario file, so that values written in different units compare and ranges can be filled.
 
 use super::tree::{Node, Value};
-use crate::units::{ByteCount, Nanos, Probability, Rate};
+use crate::parameter::{Kind, Parameter, Quantity, Unit};
 
-/// What a parameter measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    /// Bytes.
-    Size,
-    /// bit/s.
-    Rate,
-    /// Nanoseconds.
-    Time,
-    /// 0..=1.
-    Fraction,
-    /// A whole number.
-    Count,
-    /// Words: compared, never measured.
-    Word,
+/// The value in the base unit; `None` where it is a word ("auto", "none") or no such quantity.
+pub(super) fn read(parameter: &Parameter, node: &Node) -> Option<Quantity> {
+    match &node.value {
+        Value::Text(t) => parameter.read(t),
+        Value::Integer(i) => parameter.read(&i.to_string()),
+        Value::Float(f) => parameter.read(&f.to_string()),
+        _ => None,
+    }
 }
 
-impl Measure {
-    /// By the last part of the path; a sysctl is a count as far as it is a number.
-    pub(super) fn of(path: &str) -> Self {
-        if path.starts_with("hosts.") {
-            return if path.contains(".sysctls.") { Self::Count } else { Self::Word };
+/// Writes a value as a scenario would, with `digits` significant digits; sizes and counts become whole.
+pub(super) fn write(parameter: &Parameter, Quantity { value, unit }: Quantity, digits: usize) -> Value {
+    match parameter.kind {
+        Kind::Size => write_size(value.round().max(0.0) as u64),
+        // Without a unit it would be packets.
+        Kind::QueueLength if unit == Unit::Bytes => Value::Text(format!("{}B", value.round())),
+        Kind::QueueLength | Kind::Count | Kind::Word => Value::Integer(value.round() as i64),
+        Kind::Fraction => Value::Float(rounded(value, digits)),
+        Kind::Rate => {
+            Value::Text(scaled(value, digits, &[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "bit/s")]))
         }
-        match path.rsplit('.').next().unwrap_or(path) {
-            "window" | "length" | "bytes" | "burst" => Self::Size,
-            "rate" => Self::Rate,
-            "delay" | "start" | "duration" | "omit" | "idle" | "jitter" | "uniform" | "normal" | "by"
-            | "guard" | "turn" => Self::Time,
-            "loss" | "to_bad" | "to_good" | "loss_bad" | "loss_good" | "probability" | "duplicate"
-            | "corrupt" => Self::Fraction,
-            "streams" | "mss" | "mtu" | "overhead" | "window_field_max" | "window_scale" | "limit"
-            | "every" | "capture_snap" | "drop_above" | "ecn_threshold" => Self::Count,
-            _ => Self::Word,
-        }
-    }
-
-    /// The value in the base unit; `None` where it is a word ("auto", "none") or not such a quantity.
-    pub(super) fn read(self, node: &Node) -> Option<f64> {
-        let text = match &node.value {
-            Value::Text(t) => t.clone(),
-            Value::Integer(i) => i.to_string(),
-            Value::Float(f) => f.to_string(),
-            _ => return None,
-        };
-        self.read_text(text.trim())
-    }
-
-    /// As [`Measure::read`].
-    pub(super) fn read_text(self, text: &str) -> Option<f64> {
-        let value = match self {
-            Self::Size => text.parse::<ByteCount>().ok()?.as_bytes() as f64,
-            Self::Rate => text.parse::<Rate>().ok()?.as_bps() as f64,
-            Self::Time => text.parse::<Nanos>().ok()?.as_ns() as f64,
-            Self::Fraction => text.parse::<Probability>().ok()?.fraction(),
-            // A queue in packets is a count; one in bytes is not comparable with it.
-            Self::Count => text.strip_suffix('p').unwrap_or(text).parse::<i64>().ok()? as f64,
-            Self::Word => return None,
-        };
-        value.is_finite().then_some(value)
-    }
-
-    /// Writes a value as a scenario would, with `digits` significant digits; sizes and counts become whole.
-    pub(super) fn write(self, value: f64, digits: usize) -> Value {
-        match self {
-            Self::Size => write_size(value.round().max(0.0) as u64),
-            Self::Count | Self::Word => Value::Integer(value.round() as i64),
-            Self::Fraction => Value::Float(rounded(value, digits)),
-            Self::Rate => {
-                Value::Text(scaled(value, digits, &[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "bit/s")]))
-            }
-            Self::Time => {
-                Value::Text(scaled(value, digits, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]))
-            }
+        Kind::Time => {
+            Value::Text(scaled(value, digits, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]))
         }
     }
 }
@@ -105,27 +55,25 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_as_the_same_quantity() {
-        for (measure, value, text) in [
-            (Measure::Size, 65_536.0, "64K"),
-            (Measure::Size, 46_341.2, "46341"),
-            (Measure::Rate, 2_154_434.7, "2.154M"),
-            (Measure::Time, 13_274_100.0, "13.27ms"),
-            (Measure::Time, 0.0, "0ns"),
-            (Measure::Fraction, 0.000_316_227_7, "0.0003162"),
-            (Measure::Count, 7.4, "7"),
+        use Unit::{BitsPerSecond, Bytes, Nanoseconds, Number, Packets, Share};
+        for (name, value, unit, text) in [
+            ("window", 65_536.0, Bytes, "64K"),
+            ("window", 46_341.2, Bytes, "46341"),
+            ("rate", 2_154_434.7, BitsPerSecond, "2.154M"),
+            ("delay", 13_274_100.0, Nanoseconds, "13.27ms"),
+            ("delay", 0.0, Nanoseconds, "0ns"),
+            ("loss", 0.000_316_227_7, Share, "0.0003162"),
+            ("streams", 7.4, Number, "7"),
+            ("limit", 7.4, Packets, "7"),
+            ("limit", 1_500.4, Bytes, "1500B"),
         ] {
-            let node = Node { origin: Default::default(), value: measure.write(value, 4) };
+            let parameter = Parameter::at(name);
+            let written = write(&parameter, Quantity { value, unit }, 4);
+            let node = Node { origin: Default::default(), value: written };
             assert_eq!(node.plain(), text);
-            let back = measure.read(&node).unwrap();
-            assert!((back - value).abs() <= 0.1 * value.abs().max(1e-9), "{back} {value}");
+            let back = read(&parameter, &node).unwrap();
+            assert_eq!(back.unit, unit);
+            assert!((back.value - value).abs() <= 0.1 * value.abs().max(1e-9), "{back:?} {value}");
         }
-    }
-
-    #[test]
-    fn paths_tell_their_quantity() {
-        assert_eq!(Measure::of("flow.0.window"), Measure::Size);
-        assert_eq!(Measure::of("link.forward.delay"), Measure::Time);
-        assert_eq!(Measure::of("hosts.far.sysctls.net.ipv4.tcp_sack"), Measure::Count);
-        assert_eq!(Measure::of("flow.congestion"), Measure::Word);
     }
 }

@@ -1,10 +1,11 @@
 //! A range of a sweep, `{ from = "4K", to = "64M", steps = 15, scale = "log" }`, as a list of values.
 
 use super::error::{Problem, ScenarioError};
-use super::measure::Measure;
+use super::measure::{read, write};
 use super::read::check_keys;
 use super::sweep::CASES_MAX;
 use super::tree::{Node, Table};
+use crate::parameter::{Kind, Parameter, Quantity};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -12,17 +13,21 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 /// otherwise to four significant digits where the scale is logarithmic. Values that round to the same are one.
 pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>> {
     check_keys(table, &format!("the range of {path}"), &["from", "to", "steps", "step", "scale"])?;
-    let measure = Measure::of(path);
-    if measure == Measure::Word {
+    let parameter = Parameter::at(path);
+    if parameter.kind == Kind::Word {
         return Err(node.unexpected(path, "a list: only quantities have ranges"));
     }
-    let end = |key: &str| -> Result<(&Node, f64)> {
+    let end = |key: &str| -> Result<(&Node, Quantity)> {
         let n = table.get(key).ok_or_else(|| missing(node, path, key))?;
         let expected = "a quantity of the parameter that is swept, with its unit";
-        let value = measure.read(n).ok_or_else(|| n.unexpected(&format!("{path}.{key}"), expected))?;
+        let value = read(&parameter, n).ok_or_else(|| n.unexpected(&format!("{path}.{key}"), expected))?;
         Ok((n, value))
     };
-    let ((first, from), (last, to)) = (end("from")?, end("to")?);
+    let ((first, Quantity { value: from, unit }), (last, to)) = (end("from")?, end("to")?);
+    if to.unit != unit {
+        return Err(last.unexpected(&format!("{path}.to"), "an end in the unit of the beginning"));
+    }
+    let to = to.value;
     let log = match table.get("scale") {
         Some(n) => n.as_choice(&format!("{path}.scale"), &[("linear", false), ("log", true)])?,
         None => false,
@@ -40,7 +45,7 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
             return Err(n.unexpected(&format!("{path}.step"), expected));
         }
         (Some(n), None) => by_number(n, path)?,
-        (None, Some(n)) if !log => by_distance(n, path, measure, to - from)?,
+        (None, Some(n)) if !log => by_distance(n, path, &parameter, Quantity { value: to - from, unit })?,
         (None, Some(n)) => {
             return Err(n.unexpected(&format!("{path}.step"), "steps: a log scale has no fixed step"));
         }
@@ -53,9 +58,12 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
         let next = if (t - 1.0).abs() < 1e-12 {
             last.clone()
         } else {
-            Node { origin: node.origin.clone(), value: measure.write(inner, digits) }
+            Node {
+                origin: node.origin.clone(),
+                value: write(&parameter, Quantity { value: inner, unit }, digits),
+            }
         };
-        if values.last().is_some_and(|before| measure.read(before) == measure.read(&next)) {
+        if values.last().is_some_and(|before| read(&parameter, before) == read(&parameter, &next)) {
             // The later one stays, for it may be the end as written; the beginning is never equal to it.
             if values.len() == 1 {
                 continue;
@@ -82,11 +90,12 @@ fn by_number(node: &Node, path: &str) -> Result<Vec<f64>> {
 }
 
 /// As [`by_number`]; the end is left out where no whole number of steps leads to it.
-fn by_distance(node: &Node, path: &str, measure: Measure, span: f64) -> Result<Vec<f64>> {
+fn by_distance(node: &Node, path: &str, parameter: &Parameter, span: Quantity) -> Result<Vec<f64>> {
     let at = format!("{path}.step");
     let expected = "a distance above 0 in the parameter's unit, of which the range holds one to 100000";
-    let step = measure.read(node).filter(|&s| s > 0.0).ok_or_else(|| node.unexpected(&at, expected))?;
-    let count = span.abs() / step;
+    let step = read(parameter, node).filter(|step| step.unit == span.unit && step.value > 0.0);
+    let step = step.ok_or_else(|| node.unexpected(&at, expected))?;
+    let count = span.value.abs() / step.value;
     let whole = (count + 1e-9).floor();
     if !(1.0..CASES_MAX as f64).contains(&whole) {
         return Err(node.unexpected(&at, expected));
@@ -124,6 +133,7 @@ mod tests {
             ("link.loss", "{ from = 1e-4, to = \"1%\", steps = 3, scale = \"log\" }", "0.0001 0.001 1%"),
             ("flow.streams", "{ from = 1, to = 4, steps = 20, scale = \"log\" }", "1 2 3 4"),
             ("link.limit", "{ from = \"10p\", to = \"40p\", step = 15 }", "10p 25 40p"),
+            ("link.limit", "{ from = \"2K\", to = \"4K\", step = \"1K\" }", "2K 3072B 4K"),
         ] {
             assert_eq!(values(path, text).unwrap().join(" "), expected, "{text}");
         }
@@ -151,6 +161,7 @@ mod tests {
                 "link.delay.from = 1: expected a quantity",
             ),
             ("link.delay", "{ from = 0, to = \"2s\", step = \"0s\" }", "a distance above 0"),
+            ("link.limit", "{ from = 10, to = \"64K\", steps = 3 }", "an end in the unit of the beginning"),
         ] {
             let text = values(path, text).unwrap_err();
             assert!(text.contains(part), "{text}");

@@ -2,11 +2,12 @@
 
 use super::Expect;
 use super::error::{Problem, ScenarioError};
-use super::measure::Measure;
+use super::measure::read;
 use super::path::{flatten, get};
 use super::read::check_keys;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, Value};
+use crate::parameter::{Kind, Parameter, Quantity};
 use crate::record::Published;
 use crate::units::{Probability, Rate};
 
@@ -139,7 +140,7 @@ pub(super) fn published_figure(node: &Node, at: &str) -> Result<Published> {
 #[derive(Debug, Clone)]
 struct Condition {
     path: String,
-    measure: Measure,
+    parameter: Parameter,
     any_of: Vec<Allowed>,
 }
 
@@ -148,16 +149,16 @@ enum Allowed {
     /// The same quantity, or the same word.
     Value(Node),
     /// Both ends included; an absent end is open.
-    Range(Option<f64>, Option<f64>),
+    Range(Option<Quantity>, Option<Quantity>),
 }
 
 impl Condition {
     fn allows(&self, node: &Node) -> bool {
-        let value = self.measure.read(node);
+        let value = read(&self.parameter, node);
         self.any_of.iter().any(|allowed| match allowed {
-            Allowed::Value(wanted) => match (self.measure.read(wanted), value) {
+            Allowed::Value(wanted) => match (read(&self.parameter, wanted), value) {
                 // Two spellings of one quantity differ by rounding at most.
-                (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+                (Some(a), Some(b)) => a.is_about(b),
                 _ => wanted.plain().eq_ignore_ascii_case(&node.plain()),
             },
             Allowed::Range(low, high) => {
@@ -177,30 +178,29 @@ fn conditions(table: &Table, root: &Table, sweep: &Sweep) -> Result<Vec<Conditio
                 let reason = "'when' names it, but it is neither swept nor set in this file".to_owned();
                 return Err(node.origin.error(Problem::NoParameter { path, reason }));
             }
-            let measure = Measure::of(&path);
+            let parameter = Parameter::at(&path);
             let any_of = match &node.value {
-                Value::Array(all) => all.iter().map(|n| allowed(n, &path, measure)).collect::<Result<_>>()?,
-                _ => vec![allowed(&node, &path, measure)?],
+                Value::Array(all) => {
+                    all.iter().map(|n| allowed(n, &path, &parameter)).collect::<Result<_>>()?
+                }
+                _ => vec![allowed(&node, &path, &parameter)?],
             };
-            Ok(Condition { path, measure, any_of })
+            Ok(Condition { path, parameter, any_of })
         })
         .collect()
 }
 
-fn allowed(node: &Node, path: &str, measure: Measure) -> Result<Allowed> {
+fn allowed(node: &Node, path: &str, parameter: &Parameter) -> Result<Allowed> {
     let Value::Text(text) = &node.value else { return Ok(Allowed::Value(node.clone())) };
-    let (Some((low, high)), true) = (text.split_once(".."), measure != Measure::Word) else {
+    let (Some((low, high)), true) = (text.split_once(".."), parameter.kind != Kind::Word) else {
         return Ok(Allowed::Value(node.clone()));
     };
     let expected = "a range such as \"4K..64K\", \"..64K\" or \"64K..\" in the parameter's unit";
-    let end = |text: &str| -> Result<Option<f64>> {
+    let end = |text: &str| -> Result<Option<Quantity>> {
         if text.trim().is_empty() {
             return Ok(None);
         }
-        measure
-            .read_text(text.trim())
-            .map(Some)
-            .ok_or_else(|| node.unexpected(&format!("when.{path}"), expected))
+        parameter.read(text).map(Some).ok_or_else(|| node.unexpected(&format!("when.{path}"), expected))
     };
     let (low, high) = (end(low)?, end(high)?);
     if low.is_none() && high.is_none() || low.zip(high).is_some_and(|(l, h)| l > h) {

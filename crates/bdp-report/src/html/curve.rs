@@ -1,9 +1,9 @@
 //! A sweep as curves: goodput against what was varied, the model beside it, and what the window costs in delay below.
 
 use bdp_model::curve::{self as model, DeliveryDelay, Knee};
+use bdp_model::parameter::{self, Parameter, Unit};
 use bdp_model::record::Published;
 use bdp_model::units::{Nanos, format_bps};
-use bdp_model::{ByteCount, Probability, Rate};
 use serde_json::Value;
 
 use super::flight::size_label;
@@ -51,66 +51,47 @@ pub(crate) struct Member<'p, 'a> {
     failed: bool,
 }
 
-/// What was varied.
+/// What was varied, in one unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantity {
     path: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Window,
-    Bytes,
-    Bps,
-    Time,
-    Share,
-    Number,
+    parameter: Parameter,
+    unit: Unit,
 }
 
 impl Quantity {
-    /// By the parameter's last word, as scenarios name their keys.
-    fn of(path: &str) -> Self {
-        let last = path.rsplit('.').next().unwrap_or(path);
-        let kind = match last {
-            "window" => Kind::Window,
-            "length" | "mss" | "bytes" | "mtu" | "drop_above" | "limit" => Kind::Bytes,
-            "rate" | "policer" => Kind::Bps,
-            "delay" | "duration" | "idle" | "guard" | "turn" | "start" | "omit" | "jitter" => Kind::Time,
-            "loss" | "corrupt" | "duplicate" | "reorder" => Kind::Share,
-            _ => Kind::Number,
-        };
-        Self { path: path.to_owned(), kind }
+    /// That of a parameter with these values; `None` where they are not of one unit.
+    fn of<'v>(path: &str, values: impl IntoIterator<Item = &'v Value>) -> Option<Self> {
+        let parameter = Parameter::at(path);
+        let mut units = values.into_iter().map(|value| read(&parameter, value).map(|q| q.unit));
+        let unit = units.next()??;
+        let one = units.all(|other| other == Some(unit));
+        one.then(|| Self { path: path.to_owned(), parameter, unit })
+    }
+
+    fn is_window(&self) -> bool {
+        self.parameter.axis == Some(model::Axis::WindowOnTheWire)
     }
 
     fn value(&self, value: &Value) -> Option<f64> {
-        match value {
-            Value::Number(n) => n.as_f64(),
-            Value::String(text) => match self.kind {
-                Kind::Window | Kind::Bytes => text.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64),
-                Kind::Bps => text.parse::<Rate>().ok().map(|q| q.as_bps() as f64),
-                Kind::Time => text.parse::<Nanos>().ok().map(|q| q.as_ns() as f64),
-                Kind::Share => text.parse::<Probability>().ok().map(Probability::fraction),
-                Kind::Number => text.parse().ok(),
-            },
-            _ => None,
-        }
+        read(&self.parameter, value).filter(|q| q.unit == self.unit).map(|q| q.value)
     }
 
     fn label(&self, value: f64) -> String {
-        match self.kind {
-            Kind::Window | Kind::Bytes => size_label(value),
-            Kind::Bps => format_bps(value),
-            Kind::Time => Nanos(value.max(0.0) as u64).to_string(),
-            Kind::Share => format!("{} %", plain(value * 100.0)),
-            Kind::Number => plain(value),
+        match self.unit {
+            Unit::Bytes => size_label(value),
+            Unit::BitsPerSecond => format_bps(value),
+            Unit::Nanoseconds => Nanos(value.max(0.0) as u64).to_string(),
+            Unit::Share => format!("{} %", plain(value * 100.0)),
+            Unit::Packets => format!("{} {}", plain(value), if value == 1.0 { "packet" } else { "packets" }),
+            Unit::Number => plain(value),
         }
     }
 
     fn words(&self, on_the_wire: bool) -> String {
-        match (self.kind, on_the_wire) {
-            (Kind::Window, true) => "window on the wire".to_owned(),
-            (Kind::Window, false) => "window asked for".to_owned(),
+        match (self.is_window(), on_the_wire) {
+            (true, true) => "window on the wire".to_owned(),
+            (true, false) => "window asked for".to_owned(),
             _ => self.path.rsplit('.').next().unwrap_or(&self.path).replace('_', " "),
         }
     }
@@ -139,8 +120,8 @@ pub(crate) fn curves<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Curve<'p, 'a>> {
 
 fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'a>)]) -> Curve<'p, 'a> {
     let wire = |p: &Point<'_>| p.on_the_wire_bytes().map(|w| w.median).filter(|&w| w > 0.0);
-    let on_the_wire = axis.kind == Kind::Window
-        && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
+    let on_the_wire =
+        axis.is_window() && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
     let all: Vec<&Point<'_>> = members.iter().map(|(_, p)| *p).collect();
     let known =
         axis_of(&axis.path).map(|kind| bdp_model::record_curves::curve(name.clone(), &axis.path, kind, &all));
@@ -167,13 +148,10 @@ fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'
 
 /// A curve that was made elsewhere; `None` where its places have no order or are too few.
 pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
-    let path = match curve.axis {
-        model::Axis::WindowOnTheWire | model::Axis::WindowAsked => "window",
-        model::Axis::Streams => "streams",
-        model::Axis::Length => "length",
-        model::Axis::Mss => "mss",
-        model::Axis::Congestion => return None,
-    };
+    if curve.axis == model::Axis::Congestion {
+        return None;
+    }
+    let parameter = Parameter::of_axis(curve.axis);
     let members = curve.points.iter().map(|p| Member {
         at: p.x,
         point: None,
@@ -186,7 +164,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     let members: Vec<Member<'static, 'static>> = members.collect();
     (members.len() >= LEAST_POINTS).then(|| Curve {
         name: curve.name.clone(),
-        axis: Quantity::of(path),
+        axis: Quantity { path: parameter.name.to_owned(), unit: parameter.unit, parameter },
         on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
         members,
         known: Some(curve),
@@ -194,14 +172,20 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     })
 }
 
+fn read(parameter: &Parameter, value: &Value) -> Option<parameter::Quantity> {
+    match value {
+        Value::String(text) => parameter.read(text),
+        Value::Number(number) => parameter.read(&number.to_string()),
+        _ => None,
+    }
+}
+
 fn axis(points: &[Point<'_>]) -> Option<Quantity> {
     let first = points.first()?;
     let distinct = |path: &String| {
-        let quantity = Quantity::of(path);
-        let mut values: Vec<f64> = points
-            .iter()
-            .map(|p| p.params.get(path).and_then(|v| quantity.value(v)))
-            .collect::<Option<_>>()?;
+        let written: Vec<&Value> = points.iter().map(|p| p.params.get(path)).collect::<Option<_>>()?;
+        let quantity = Quantity::of(path, written.iter().copied())?;
+        let mut values: Vec<f64> = written.into_iter().map(|v| quantity.value(v)).collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);
         values.dedup();
         (values.len() >= LEAST_POINTS).then_some((quantity, values.len()))
@@ -209,7 +193,7 @@ fn axis(points: &[Point<'_>]) -> Option<Quantity> {
     let candidates: Vec<(Quantity, usize)> = first.params.keys().filter_map(distinct).collect();
     candidates
         .iter()
-        .find(|(q, _)| q.kind == Kind::Window)
+        .find(|(q, _)| q.is_window())
         .or_else(|| candidates.iter().max_by_key(|(_, n)| *n))
         .map(|(q, _)| q.clone())
 }
@@ -390,7 +374,7 @@ impl Curve<'_, '_> {
     /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
     /// varied, or nothing of it can be told.
     pub fn delay_figure(&self) -> Option<Figure<'static>> {
-        let known = self.known.as_ref().filter(|_| self.axis.kind == Kind::Window && self.on_the_wire)?;
+        let known = self.known.as_ref().filter(|_| self.axis.is_window() && self.on_the_wire)?;
         let delays: Vec<(f64, f64, bool)> = known
             .points
             .iter()
@@ -460,9 +444,9 @@ impl Curve<'_, '_> {
     }
 
     fn x_ticks(&self, x: &Axis) -> Vec<f64> {
-        match self.axis.kind {
-            Kind::Window | Kind::Bytes if x.low > 0.0 => ticks_of_bytes(x, 7),
-            Kind::Number => {
+        match self.axis.unit {
+            Unit::Bytes if x.low > 0.0 => ticks_of_bytes(x, 7),
+            Unit::Number | Unit::Packets => {
                 let ticks = x.ticks(7);
                 let whole: Vec<f64> = ticks.iter().copied().filter(|t| t.fract() == 0.0).collect();
                 if whole.len() >= 2 { whole } else { ticks }
@@ -473,7 +457,7 @@ impl Curve<'_, '_> {
 
     /// Rate x smallest idle round trip, for a sweep of windows.
     fn product(&self) -> Option<Product> {
-        let known = self.known.as_ref().filter(|_| self.axis.kind == Kind::Window)?;
+        let known = self.known.as_ref().filter(|_| self.axis.is_window())?;
         let product = known.product()?;
         let rate = match known.rate_bps {
             Some(bps) => format_bps(bps as f64),

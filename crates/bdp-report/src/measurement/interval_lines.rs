@@ -391,8 +391,8 @@ mod tests {
             text,
             "\
 [ ID] Interval          Transfer       Bitrate     Jitter        Lost/Total
-[  1]   0.00-1.00   s    977 KiB      8 Mbit/s  0.0140 ms    10/1000 (1.0 %)
-[  1]   1.00-2.00   s    977 KiB      8 Mbit/s  0.0140 ms       0/1000 (0 %)
+[  1]   0.00-1.00   s    977 KiB      8 Mbit/s  0.0140 ms   10/1000 (1.0 %)
+[  1]   1.00-2.00   s    977 KiB      8 Mbit/s  0.0140 ms      0/1000 (0 %)
 "
         );
     }

@@ -223,6 +223,23 @@ fn a_download_without_tls_ends_as_its_file_does() {
 }
 
 #[test]
+fn a_window_is_held_while_a_download_runs() {
+    let bench = Bench::new();
+    let url = format!("http://127.0.0.1:{}/large", serve_web(None));
+    let ended = download(&bench, &url, "-w 64K -t 1 --idle 0.1 --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let samples = document["directions"][0]["received"].as_array().unwrap();
+    let mut windows: Vec<u64> =
+        samples.iter().filter_map(|sample| sample["rcv_wnd_bytes"].as_u64()).collect();
+    windows.sort_unstable();
+    // A kernel that does not tell it is of no use here; one that widens a window does so at once, and keeps it.
+    if let Some(&median) = windows.get(windows.len() / 2) {
+        assert!(median <= 66 << 10, "{windows:?}");
+    }
+}
+
+#[test]
 fn certificates_and_roots_that_will_not_do_are_told_in_plain_words() {
     let bench = Bench::new();
     if certificates(&bench).is_none() {

@@ -49,7 +49,7 @@ fn route(bench: &Bench, script: &str) -> Option<Ended> {
 /// What a measurement said: exit code, document, standard error.
 fn said(bench: &Bench, name: &str) -> (i32, Value, String) {
     let (code, out, err) = crate::support::cable::said(bench, name);
-    (code, serde_json::from_str(&out).unwrap_or(Value::Null), err)
+    (code, crate::support::the_measurement(serde_json::from_str(&out).unwrap_or(Value::Null)), err)
 }
 
 /// The payload of each direction's datagrams, after nothing was lost for its size.

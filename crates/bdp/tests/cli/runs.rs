@@ -329,7 +329,7 @@ fn runs_are_exported_imported_and_removed() {
     fs::write(&file, &text[..text.len() - 10]).unwrap();
     let empty = stored.folder.path().join("empty.sqlite");
     let complaint = refusal(&bdp(&format!("{import} --store {}", empty.display())), 2);
-    assert!(complaint.contains("line 7") && complaint.contains("bdp runs export"), "{complaint}");
+    assert!(complaint.contains("line 8") && complaint.contains("bdp runs export"), "{complaint}");
     assert_eq!(
         data(&bdp(&format!("runs --json --store {}", empty.display()))).matches("\"kind\"").count(),
         0

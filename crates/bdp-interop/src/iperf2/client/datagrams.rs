@@ -18,7 +18,6 @@ use bdp_sys::poll::{Interest, Poll};
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Received, Sent};
 use bdp_wire::iperf2::{self, Amount, STAMP_BYTES, ServerReport, Stamp, TestHeader};
 
-use super::{Server, Work, carry_out};
 use bdp_flow::datagram::{
     DatagramReceivePlan, DatagramSendPlan, Layout, ReportSlot, Stream, payload_bytes, receive, send,
 };
@@ -26,7 +25,6 @@ use bdp_flow::error::EngineError;
 use bdp_flow::meter::Meter;
 use bdp_flow::session::datagrams;
 use bdp_flow::session::error::SessionError;
-use bdp_flow::session::reporter::Reporter;
 use bdp_flow::stall;
 
 /// From one try of what has no answer yet to the next.
@@ -74,63 +72,11 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), Se
     Ok(())
 }
 
-/// Runs a round over the first of the addresses at which something listens.
-pub(super) fn measure(
-    server: &mut Server,
-    addresses: &[SocketAddr],
-    ways: &[Way],
-    request: &MeasureRequest,
-    note_local: &mut dyn FnMut(Option<SocketAddr>),
-    reporter: &mut Reporter<'_>,
-) -> Result<Vec<(Way, Received, Sent)>, SessionError> {
-    let tried: Vec<SocketAddr> = server.address.map_or_else(|| addresses.to_vec(), |a| vec![a]);
-    let mut refused = None;
-    for address in tried {
-        let flows = ways.iter().map(|&way| Flow::open(address, way, request));
-        let flows = flows.collect::<Result<Vec<_>, _>>()?;
-        // The server tells apart who comes only one after the other: what is asked for is opened before anything is sent.
-        let has_taken_one = server.address.is_some() || ways.contains(&Way::From);
-        let asked = AtomicBool::new(!ways.contains(&Way::From));
-        let asked = &asked;
-        let local = flows.first().and_then(|flow| flow.sockets.first());
-        note_local(local.and_then(|(socket, _)| socket.local_addr().ok()));
-        let works = flows.iter().map(|flow| {
-            let work: Work<'_> = match flow.way {
-                Way::To => Box::new(move |stop, meter| {
-                    while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    if has_taken_one {
-                        flow.await_listener(stop)?;
-                    }
-                    flow.send(stop, meter)
-                }),
-                Way::From => Box::new(move |stop, meter| {
-                    let opened = flow.ask_all(stop);
-                    asked.store(true, Ordering::Relaxed);
-                    opened.and_then(|()| flow.receive(stop, meter))
-                }),
-            };
-            (flow.way, work)
-        });
-        match carry_out(works.collect(), request, reporter) {
-            Ok(outcomes) => {
-                server.address = Some(address);
-                return Ok(outcomes);
-            }
-            Err(error @ SessionError::Refused { .. }) => drop(refused.get_or_insert(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    let host = request.host.clone();
-    Err(refused.unwrap_or(SessionError::NoSuchHost { host, cause: "it has no address".to_owned() }))
-}
-
 /// The sockets of one direction, and what is said on them.
-struct Flow<'a> {
+pub(super) struct Flow {
     address: SocketAddr,
     way: Way,
-    request: &'a MeasureRequest,
+    request: MeasureRequest,
     sockets: Vec<(UdpSocket, ReportSlot)>,
     payload_bytes: usize,
     /// The test as it is announced, and what each datagram bears of that.
@@ -138,8 +84,12 @@ struct Flow<'a> {
     borne: Vec<u8>,
 }
 
-impl<'a> Flow<'a> {
-    fn open(address: SocketAddr, way: Way, request: &'a MeasureRequest) -> Result<Self, SessionError> {
+impl Flow {
+    pub(super) fn open(
+        address: SocketAddr,
+        way: Way,
+        request: &MeasureRequest,
+    ) -> Result<Self, SessionError> {
         let udp = request.udp.as_ref();
         // Directions have ports of their own, so that nothing late is taken for what is next.
         let behind = if way == Way::From { request.streams } else { 0 };
@@ -172,12 +122,48 @@ impl<'a> Flow<'a> {
         Ok(Self {
             address,
             way,
-            request,
+            request: request.clone(),
             sockets: sockets.into_iter().map(|socket| (socket, ReportSlot::default())).collect(),
             payload_bytes,
             borne: if has_room { header.clone() } else { iperf2::bare().to_vec() },
             header,
         })
+    }
+
+    pub(super) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// This end's, of the first socket.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        self.sockets.first().and_then(|(socket, _)| socket.local_addr().ok())
+    }
+
+    /// Sends or receives, as its direction has it. `asked` is raised when the server has been asked for what it is to send; where
+    /// it has taken a client in before, it may not listen yet.
+    pub(super) fn carry_out(
+        &self,
+        has_taken_one: bool,
+        asked: &AtomicBool,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(Received, Sent), SessionError> {
+        match self.way {
+            Way::To => {
+                while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                if has_taken_one {
+                    self.await_listener(stop)?;
+                }
+                self.send(stop, meter)
+            }
+            Way::From => {
+                let opened = self.ask_all(stop);
+                asked.store(true, Ordering::Relaxed);
+                opened.and_then(|()| self.receive(stop, meter))
+            }
+        }
     }
 
     fn streams(&self) -> Result<Vec<Stream>, EngineError> {
@@ -194,7 +180,7 @@ impl<'a> Flow<'a> {
     /// Waits until the server listens again, which one of 2.2 does a second after it has taken a client in. What asks is a
     /// datagram that ends a flow, from a port of its own: it begins none, and is refused where nobody listens.
     fn await_listener(&self, stop: &AtomicBool) -> Result<(), SessionError> {
-        let sockets = datagrams::sockets(self.request, self.address, 1, None)?;
+        let sockets = datagrams::sockets(&self.request, self.address, 1, None)?;
         let Some(socket) = sockets.first() else { return Ok(()) };
         socket.set_read_timeout(Some(ANSWER)).map_err(EngineError::io("ask for a listener"))?;
         let since = Instant::now();
@@ -213,22 +199,22 @@ impl<'a> Flow<'a> {
     fn send(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
         let plan = DatagramSendPlan {
             payload_bytes: u32::try_from(self.payload_bytes).ok(),
-            ..datagrams::send_plan(self.request)
+            ..datagrams::send_plan(&self.request)
         };
         let (mut sent, tallies) = send::each_over(self.streams()?, &plan, stop, meter)?;
         let counts: Vec<u64> = tallies.iter().map(|tally| tally.datagrams).collect();
-        let reports = self.take_leave(&counts, stop)?;
+        let reports = self.finish(&counts, stop)?;
         // What ends a stream is as long as the others, and the server counts it.
         if let Some(datagrams) = &mut sent.datagrams {
             datagrams.sent += reports.len() as u64;
             sent.bytes = datagrams.sent * datagrams.payload_bytes;
         }
-        Ok((told(&reports, self.payload_bytes as u64, self.request), sent))
+        Ok((told(&reports, self.payload_bytes as u64, &self.request), sent))
     }
 
     /// Ends each stream until the server has told what came of it; a stream that was interrupted before it began has nothing to
     /// tell.
-    fn take_leave(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
+    fn finish(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
         let poll = self.poll()?;
         let (since, mut said, mut stopped) = (Instant::now(), None::<Instant>, None::<Instant>);
         let mut ready = Vec::new();
@@ -299,9 +285,9 @@ impl<'a> Flow<'a> {
 
     fn receive(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
         let plan =
-            DatagramReceivePlan { patience: Nanos::from(PATIENCE), ..datagrams::receive_plan(self.request) };
+            DatagramReceivePlan { patience: Nanos::from(PATIENCE), ..datagrams::receive_plan(&self.request) };
         let streams = self.streams()?;
-        let done = stall::guard(meter, stop, datagrams::patience(self.request), |stop| {
+        let done = stall::guard(meter, stop, datagrams::patience(&self.request), |stop| {
             receive::each_over(streams, &plan, stop, meter)
         });
         let (received, tallies) = done.map_err(|error| SessionError::of_flow(error, self.address))?;

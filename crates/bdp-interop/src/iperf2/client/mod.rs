@@ -2,143 +2,252 @@
 //! acknowledged, what it sent is what came. Of datagrams it reports what it received.
 
 mod datagrams;
+mod streams;
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use bdp_model::caveat::{Caveat, NotMeasured};
-use bdp_model::ends::PeerProtocol;
-use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts, Way};
-use bdp_model::method::{EndReason, ReceiveMethod};
-use bdp_model::record::{ReceiverSample, RttReport};
-use bdp_model::units::Nanos;
-use bdp_sys::tcp_info;
-use bdp_sys::tcp_info::TcpInfo;
-use bdp_wire::control::{Mark, Received, Sent};
-use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
-
-use bdp_flow::crew::{self, Crew};
+use bdp_flow::background::{Background, Passed};
+use bdp_flow::crew;
 use bdp_flow::error::EngineError;
-use bdp_flow::host::Baseline;
 use bdp_flow::meter::Meter;
-use bdp_flow::receive::{self, ReceivePlan};
-use bdp_flow::send::{self, SendPlan};
-use bdp_flow::session::deadline::Until;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
-use bdp_flow::session::options::options;
-use bdp_flow::session::progress::Stage;
-use bdp_flow::session::reporter::{Goodput, Reporter};
-use bdp_flow::session::{datagrams as near_datagrams, outcome};
-use bdp_flow::stall;
+use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, rounds};
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::ends::PeerProtocol;
+use bdp_model::measurement::{HostFacts, MeasureRequest, Way};
+use bdp_model::method::EndReason;
+use bdp_sys::tcp_info::TcpInfo;
+use bdp_wire::control::{Received, Sent};
 
-/// How long the server may take to say its version.
-const GREETING_DEADLINE: Duration = Duration::from_secs(5);
-/// How long it may take to send a first byte, and how much longer than asked it may send.
-const SLACK: Nanos = Nanos::secs(5);
-/// How long what was sent of a volume may take to be acknowledged.
-const STRAGGLERS: Duration = Duration::from_secs(10);
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Measures by iperf2's protocol; for a request that has been checked.
-pub fn measure(request: &MeasureRequest, mut reporter: Reporter<'_>) -> Result<Measurement, SessionError> {
-    check(request)?;
-    let addresses = dial::resolve(request, reporter.cancel)?;
-    let mut server = Server { address: None, version: None };
-    let mut near = None;
-    let (mut directions, mut caveats) = (Vec::new(), Vec::new());
-    let mut path = PathFacts::default();
-    let mut rounds: Vec<Vec<Way>> = match request.bidirectional {
-        true => vec![vec![Way::To, Way::From]],
-        false => request.directions.iter().map(|&way| vec![way]).collect(),
-    };
-    if request.udp.is_some() {
-        // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
-        rounds.sort_by_key(|round| round.contains(&Way::To));
+/// Measures by iperf2's protocol.
+#[derive(Default)]
+pub struct Iperf2Peer {
+    /// Those of the host, and those of them that are yet to be tried in a round.
+    addresses: Vec<SocketAddr>,
+    untried: Vec<SocketAddr>,
+    /// Where the last round was made or tried.
+    address: Option<SocketAddr>,
+    directions: Vec<Direction>,
+    /// What came of them, once all are over.
+    done: Vec<(Way, Done)>,
+    /// Whether a round was made there.
+    has_served: bool,
+    is_cut_short: bool,
+    smallest_rtt_ns: Option<u64>,
+}
+
+/// What one direction came to.
+type Done = Result<(Received, Sent), SessionError>;
+
+/// One direction of a round.
+struct Direction {
+    way: Way,
+    work: Background<Done>,
+}
+
+impl Direction {
+    fn start(
+        way: Way,
+        request: &MeasureRequest,
+        work: impl FnOnce(&AtomicBool, &Meter) -> Done + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let (mut background, cpus) = (Background::default(), request.near_cpus.clone());
+        background.start(move |stop, meter| {
+            crew::keep_to_listed(cpus.as_ref())?;
+            Ok(work(stop, meter))
+        })?;
+        Ok(Self { way, work: background })
     }
-    for round in rounds {
-        let mut note_local = |local: Option<SocketAddr>| {
-            if let (None, Some(local)) = (&near, local) {
-                near = Some(Baseline::take(local.ip()));
-            }
+
+    fn finish(&mut self) -> Done {
+        self.work.finish()?
+    }
+}
+
+impl Peer for Iperf2Peer {
+    fn open(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<MeasureRequest, SessionError> {
+        check(request)?;
+        self.addresses = dial::resolve(request, context.reporter.cancel)?;
+        let datagrams = request.udp.is_some();
+        context.caveats.push(Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams });
+        Ok(request.clone())
+    }
+
+    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Way>> {
+        let mut rounds = rounds(request);
+        if request.udp.is_some() {
+            // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
+            rounds.sort_by_key(|round| round.contains(&Way::To));
+        }
+        rounds
+    }
+
+    fn begin(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        (self.directions, self.done) = (Vec::new(), Vec::new());
+        self.untried = match self.address.filter(|_| self.has_served) {
+            Some(address) => vec![address],
+            None => self.addresses.clone(),
         };
-        let outcomes = match request.udp {
-            Some(_) => {
-                let done = datagrams::measure(
-                    &mut server,
-                    &addresses,
-                    &round,
-                    request,
-                    &mut note_local,
-                    &mut reporter,
-                );
-                match done {
-                    // What was measured stands.
-                    Err(error @ (SessionError::NoDatagrams { .. } | SessionError::NoReverse { .. }))
-                        if !directions.is_empty() =>
-                    {
-                        let not_measured = |reason| Caveat::NotMeasured { directions: round.clone(), reason };
-                        caveats.extend(why_not_measured(&error).map(not_measured));
-                        continue;
-                    }
-                    done => done,
+        if request.udp.is_some() {
+            return self.begin_datagrams(request, ways, context);
+        }
+        let (address, streams) = streams::open(&self.untried, ways, request, context.reporter.cancel)?;
+        (self.address, self.has_served) = (Some(address), true);
+        if let Some(local) = streams.first().and_then(|stream| stream.local_addr().ok()) {
+            context.note_local(local.ip());
+        }
+        for &way in ways {
+            let cloned: std::io::Result<Vec<_>> = streams.iter().map(|stream| stream.try_clone()).collect();
+            let (streams, plan) = (cloned.map_err(EngineError::io("open the streams"))?, request.clone());
+            let work = move |stop: &AtomicBool, meter: &Meter| {
+                streams::carry_out(way, streams, address, &plan, stop, meter)
+            };
+            self.directions.push(Direction::start(way, request, work)?);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled, SessionError> {
+        if !self.directions.iter().all(|direction| direction.work.is_finished()) {
+            std::thread::sleep(LOOK);
+            return Ok(Polled::Running);
+        }
+        self.done = self.directions.iter_mut().map(|direction| (direction.way, direction.finish())).collect();
+        let is_refused = |(_, done): &(Way, Done)| matches!(done, Err(SessionError::Refused { .. }));
+        if self.done.iter().any(is_refused) && !self.untried.is_empty() && !self.is_cut_short {
+            let ways: Vec<Way> = self.directions.iter().map(|direction| direction.way).collect();
+            self.begin_datagrams(request, &ways, context)?;
+            return Ok(Polled::Running);
+        }
+        Ok(Polled::Over)
+    }
+
+    fn moved(&mut self) -> Vec<(Way, Passed)> {
+        let directions = self.directions.iter_mut();
+        directions.map(|direction| (direction.way, direction.work.moved_since())).collect()
+    }
+
+    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+        let directions = self.directions.iter();
+        directions.map(|direction| (direction.way, direction.work.sender_infos())).collect()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.directions.iter().any(|direction| direction.work.bytes() > 0)
+    }
+
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+        self.is_cut_short = true;
+        self.directions.iter().for_each(|direction| direction.work.stop());
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        // Stopped, and waited for.
+        self.directions.clear();
+    }
+
+    fn finish(
+        &mut self,
+        request: &MeasureRequest,
+        _: &mut Context<'_>,
+    ) -> Result<Vec<Outcome>, SessionError> {
+        let mut outcomes = Vec::new();
+        for ((way, done), direction) in self.done.drain(..).zip(&self.directions) {
+            match done {
+                Ok((received, sent)) => {
+                    let rtt = sent.samples.iter().filter_map(|s| s.srtt_ns).min();
+                    self.smallest_rtt_ns = self.smallest_rtt_ns.into_iter().chain(rtt).min();
+                    let received = close_in_order(request, way, received);
+                    let sender_infos = direction.work.sender_infos();
+                    outcomes.push(Outcome { sender_infos, ..Outcome::of(way, received, sent) });
                 }
+                // A way that had not begun is no reason to lose the other.
+                Err(SessionError::Cancelled) if self.is_cut_short => {}
+                Err(error) => return Err(error),
             }
-            None => server.open(&addresses, &round, request, &mut reporter).and_then(|streams| {
-                note_local(streams.first().and_then(|s| s.local_addr().ok()));
-                let address =
-                    server.address.unwrap_or_else(|| (std::net::Ipv4Addr::UNSPECIFIED, request.port).into());
-                carry_out(connections(&streams, address, &round, request)?, request, &mut reporter)
-            }),
-        };
-        let outcomes = match outcomes {
-            // What was measured before stands.
-            Err(SessionError::Cancelled) if !directions.is_empty() => {
-                reporter.concludes = true;
-                break;
-            }
-            outcomes => outcomes?,
-        };
-        for (way, received, sent) in outcomes {
-            outcome::note_path(&mut path, way, &received, &sent);
-            let rtt = sent.samples.iter().filter_map(|s| s.srtt_ns).min();
-            path.rtt_min_ns = path.rtt_min_ns.min(rtt).or(path.rtt_min_ns).or(rtt);
-            let udp = near_datagrams::report(request, way, &received, &sent, None);
-            let result = outcome::result(request, way, received, sent, RttReport::default());
-            let mut result = reporter.unless_cut_short(result)?;
-            if reporter.concludes {
-                result.ended = EndReason::Stopped;
-            }
-            directions.push(DirectionResult { udp, ..result });
         }
-        if reporter.concludes {
-            break;
+        self.has_served = true;
+        if outcomes.is_empty() { Err(SessionError::Cancelled) } else { Ok(outcomes) }
+    }
+
+    fn smallest_rtt_ns(&self) -> Option<u64> {
+        self.smallest_rtt_ns
+    }
+
+    fn unmeasured(&self, error: &SessionError) -> Option<NotMeasured> {
+        match *error {
+            SessionError::NoDatagrams { address, waited } => {
+                Some(NotMeasured::NoAnswer { address, waited_ns: waited.as_ns() })
+            }
+            SessionError::NoReverse { address, waited } => {
+                Some(NotMeasured::NoDatagrams { address, waited_ns: waited.as_ns() })
+            }
+            _ => None,
         }
     }
-    let datagrams = request.udp.is_some();
-    caveats.insert(0, Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams });
-    directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
-    outcome::add_caveats(request, &directions, &mut caveats);
-    reporter.add_caveat(request, &directions, &mut caveats);
-    Ok(Measurement {
-        near: near.map_or_else(HostFacts::default, |baseline| baseline.facts()),
-        far: HostFacts {
-            name: request.host.clone(),
-            address: server.address.map_or_else(String::new, |a| a.ip().to_canonical().to_string()),
-            ..Default::default()
-        },
-        path,
-        directions: {
-            directions.iter_mut().for_each(close_in_order);
-            directions
-        },
-        caveats,
-        ..Measurement::of(request)
-    })
+
+    fn knows_pacing(&self, way: Way) -> bool {
+        // The server does not tell how it keeps to a rate.
+        way == Way::To
+    }
+
+    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError> {
+        let address = self.address.map_or_else(String::new, |a| a.ip().to_canonical().to_string());
+        Ok(HostFacts { name: request.host.clone(), address, ..Default::default() })
+    }
+}
+
+impl Iperf2Peer {
+    /// Begins a round of datagrams at the next of the addresses.
+    fn begin_datagrams(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        if self.untried.is_empty() {
+            return Err(no_address(request));
+        }
+        let address = self.untried.remove(0);
+        let flows = ways.iter().map(|&way| datagrams::Flow::open(address, way, request));
+        let flows = flows.collect::<Result<Vec<_>, _>>()?;
+        if let Some(local) = flows.first().and_then(datagrams::Flow::local_address) {
+            context.note_local(local.ip());
+        }
+        // The server tells apart who comes only one after the other: what is asked for is opened before anything is sent.
+        let has_taken_one = self.has_served || ways.contains(&Way::From);
+        let asked = Arc::new(AtomicBool::new(!ways.contains(&Way::From)));
+        self.address = Some(address);
+        self.directions.clear();
+        for flow in flows {
+            let (way, asked) = (flow.way(), Arc::clone(&asked));
+            let work =
+                move |stop: &AtomicBool, meter: &Meter| flow.carry_out(has_taken_one, &asked, stop, meter);
+            self.directions.push(Direction::start(way, request, work)?);
+        }
+        Ok(())
+    }
+}
+
+fn no_address(request: &MeasureRequest) -> SessionError {
+    SessionError::NoSuchHost { host: request.host.clone(), cause: "it has no address".to_owned() }
 }
 
 /// Refuses what iperf2's protocol has no word for.
@@ -168,336 +277,10 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 }
 
 /// A server that ended its sending when its time was over did as it was asked.
-fn close_in_order(result: &mut DirectionResult) {
-    if result.direction == Way::From && result.ended == EndReason::Closed {
-        result.ended = EndReason::Duration;
+fn close_in_order(request: &MeasureRequest, way: Way, received: Received) -> Received {
+    let is_whole = request.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
+    if way == Way::From && received.ended == EndReason::Closed && !is_whole {
+        return Received { ended: EndReason::Duration, ..received };
     }
-}
-
-/// Why a round came to nothing, where those before it stand all the same.
-fn why_not_measured(error: &SessionError) -> Option<NotMeasured> {
-    match *error {
-        SessionError::NoDatagrams { address, waited } => {
-            Some(NotMeasured::NoAnswer { address, waited_ns: waited.as_ns() })
-        }
-        SessionError::NoReverse { address, waited } => {
-            Some(NotMeasured::NoDatagrams { address, waited_ns: waited.as_ns() })
-        }
-        _ => None,
-    }
-}
-
-struct Server {
-    address: Option<SocketAddr>,
-    version: Option<[u16; 3]>,
-}
-
-impl Server {
-    /// Makes the connections of a round, and has the server take each as it is meant.
-    fn open(
-        &mut self,
-        addresses: &[SocketAddr],
-        ways: &[Way],
-        request: &MeasureRequest,
-        reporter: &mut Reporter<'_>,
-    ) -> Result<Vec<TcpStream>, SessionError> {
-        let (reverse, both) = (ways == [Way::From], ways.len() == 2);
-        let options = options(request, if reverse { Way::From } else { Way::To });
-        let connect = |address| {
-            dial::connect_all(
-                address,
-                request.streams,
-                request,
-                None,
-                &options,
-                |_, _| Ok(()),
-                reporter.cancel,
-            )
-        };
-        let mut streams = Err(SessionError::NoSuchHost {
-            host: request.host.clone(),
-            cause: "it has no address".to_owned(),
-        });
-        let tried: Vec<SocketAddr> = self.address.map_or_else(|| addresses.to_vec(), |a| vec![a]);
-        for address in tried {
-            streams = connect(address);
-            if streams.is_ok() {
-                self.address = Some(address);
-                break;
-            }
-        }
-        let streams = streams?;
-        let Some(address) = self.address else { return Ok(streams) };
-        let header = TestHeader {
-            reverse,
-            full_duplex: both,
-            acknowledge: true,
-            streams: request.streams,
-            port: request.port,
-            length: u32::try_from(request.length.as_bytes()).ok(),
-            amount: match request.bytes {
-                Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
-                None => Amount::Time(request.duration),
-            },
-            rate_bps: request.pacing_bps,
-            type_of_service: request.dscp.unwrap_or(0) << 2,
-            version: Some([2, 1, 8]),
-            ..Default::default()
-        }
-        .encode(false);
-        for stream in &streams {
-            self.version = Some(greet(stream, &header, address)?);
-        }
-        Ok(streams)
-    }
-}
-
-/// Sends the header, and reads the server's word on its version.
-fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<[u16; 3], SessionError> {
-    let doing = "it is greeted";
-    let lost = |_| SessionError::Lost { address, doing };
-    stream.set_nonblocking(false).map_err(lost)?;
-    (&mut &*stream).write_all(header).map_err(lost)?;
-    let mut reader = Until::new(stream, GREETING_DEADLINE);
-    let mut arrived = Vec::new();
-    let mut byte = [0];
-    loop {
-        let told = read_acknowledgement(&arrived);
-        match told
-            .map_err(|e| SessionError::Request(format!("{address} does not speak iperf2's protocol: {e}")))?
-        {
-            Some(version) => return Ok(version),
-            // Byte by byte, since payload follows at once.
-            None => match reader.read(&mut byte) {
-                Ok(0) => return Err(SessionError::Lost { address, doing }),
-                Ok(_) => arrived.push(byte[0]),
-                Err(e)
-                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
-                {
-                    return Err(SessionError::Silent { address, doing });
-                }
-                Err(e) => return Err(lost(e)),
-            },
-        }
-    }
-}
-
-/// What one direction is carried out by.
-type Work<'a> = Box<dyn FnOnce(&AtomicBool, &Meter) -> Result<(Received, Sent), SessionError> + Send + 'a>;
-
-/// What the directions of a round do with its connections.
-fn connections<'a>(
-    streams: &[TcpStream],
-    address: SocketAddr,
-    ways: &[Way],
-    request: &'a MeasureRequest,
-) -> Result<Vec<(Way, Work<'a>)>, SessionError> {
-    let mut works: Vec<(Way, Work<'a>)> = Vec::new();
-    let patience = stall::patience(request.interval, request.pacing_bps);
-    for &way in ways {
-        let cloned: std::io::Result<Vec<_>> = streams.iter().map(TcpStream::try_clone).collect();
-        let streams = cloned.map_err(EngineError::io("open the streams"))?;
-        works.push((
-            way,
-            Box::new(move |stop, meter| match way {
-                Way::To => {
-                    stall::guard(meter, stop, patience, |stop| send_all(streams, request, stop, meter))
-                        .map_err(|error| SessionError::of_flow(error, address))
-                }
-                Way::From => {
-                    stall::guard(meter, stop, patience, |stop| receive_all(streams, request, stop, meter))
-                        .map_err(|error| SessionError::of_flow(error, address))
-                }
-            }),
-        ));
-    }
-    Ok(works)
-}
-
-/// Runs a round to its end.
-fn carry_out(
-    works: Vec<(Way, Work<'_>)>,
-    request: &MeasureRequest,
-    reporter: &mut Reporter<'_>,
-) -> Result<Vec<(Way, Received, Sent)>, SessionError> {
-    let stop = AtomicBool::new(false);
-    let stage = match works.as_slice() {
-        [(way, _)] => Stage::Direction(*way),
-        _ => Stage::Both,
-    };
-    let meters: Vec<(Way, Meter)> = works.iter().map(|(way, _)| (*way, Meter::default())).collect();
-    thread::scope(|scope| {
-        let running: Vec<_> = works
-            .into_iter()
-            .zip(&meters)
-            .map(|((way, work), (_, meter))| {
-                let stop = &stop;
-                let kept = move || -> Result<_, SessionError> {
-                    crew::keep_to_listed(request.near_cpus.as_ref())?;
-                    work(stop, meter)
-                };
-                (way, scope.spawn(kept))
-            })
-            .collect();
-        let (since, mut told, mut shown) = (Instant::now(), Instant::now(), vec![0; meters.len()]);
-        let mut watched = Ok(());
-        while running.iter().any(|(_, work)| !work.is_finished()) {
-            thread::sleep(LOOK);
-            let elapsed = told.elapsed();
-            if elapsed >= reporter.tick && watched.is_ok() {
-                told = Instant::now();
-                let ways = meters.iter().zip(&mut shown).map(|((way, meter), shown)| {
-                    let more = meter.bytes().saturating_sub(std::mem::replace(shown, meter.bytes()));
-                    (*way, more as f64 * 8.0 / elapsed.as_secs_f64())
-                });
-                let goodput =
-                    Goodput { ways: ways.collect(), senders: senders(&meters), ..Default::default() };
-                reporter.show(stage, since, request.duration, goodput, None);
-            }
-            if watched.is_ok() {
-                let any = meters.iter().any(|(_, meter)| meter.bytes() > 0);
-                watched = reporter.begins_to_conclude(any).map(drop);
-            }
-            if watched.is_err() || reporter.concludes {
-                stop.store(true, Ordering::Relaxed);
-            }
-        }
-        reporter.show(stage, since, request.duration, Goodput::last(senders(&meters)), None);
-        let mut outcomes = Vec::new();
-        for (way, work) in running {
-            let done = work.join().unwrap_or_else(|_| {
-                Err(EngineError::Ended("the work of a direction ended unexpectedly".to_owned()).into())
-            });
-            match done {
-                Ok((received, sent)) => outcomes.push((way, received, sent)),
-                // A way that had not begun is no reason to lose the other.
-                Err(SessionError::Cancelled) if reporter.concludes => {}
-                Err(error) => return Err(error),
-            }
-        }
-        watched?;
-        if outcomes.is_empty() { Err(SessionError::Cancelled) } else { Ok(outcomes) }
-    })
-}
-
-/// What the kernel tells of what is sent, where it is one stream: of several the bytes are not told apart.
-fn senders(meters: &[(Way, Meter)]) -> Vec<(Way, Vec<TcpInfo>)> {
-    meters.iter().map(|(way, meter)| (*way, meter.infos())).filter(|(_, infos)| infos.len() == 1).collect()
-}
-
-fn send_all(
-    streams: Vec<TcpStream>,
-    request: &MeasureRequest,
-    stop: &AtomicBool,
-    meter: &Meter,
-) -> Result<(Received, Sent), EngineError> {
-    let count = streams.len();
-    let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
-    let kept = kept.map_err(EngineError::io("send"))?;
-    let plan = SendPlan {
-        length_bytes: request.length.as_bytes(),
-        longest: request.duration,
-        bytes: request.bytes.map(|b| b.as_bytes()),
-        rate_bps: request.pacing_bps,
-        whole_writes: false,
-        interval: request.interval,
-        zerocopy: request.zerocopy,
-        patterned: false,
-        crew: Crew::listed(count, request.near_cpus.as_ref()),
-    };
-    let began = Instant::now();
-    let mut sent = send::over(streams, &plan, stop, meter)?;
-    sent.pacing_bps = request.pacing_bps;
-    let until = Instant::now() + STRAGGLERS;
-    let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
-    if request.bytes.is_some() {
-        let all = acked_at_first(&sent) + sent.bytes;
-        while acked() < all && Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        if let Some(mut last) = sent.samples.last().copied() {
-            last.at_ns = began.elapsed().as_nanos() as u64;
-            last.acked_bytes = Some(acked());
-            sent.samples.push(last);
-        }
-    }
-    for stream in &kept {
-        let _ = stream.shutdown(Shutdown::Write);
-    }
-    Ok((acknowledged(&sent, request, count), sent))
-}
-
-/// What was acknowledged before any payload was sent.
-fn acked_at_first(sent: &Sent) -> u64 {
-    sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
-}
-
-/// What the far end received, as far as the near kernel was told.
-fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
-    let first = acked_at_first(sent);
-    let samples: Vec<ReceiverSample> = sent
-        .samples
-        .iter()
-        .filter_map(|s| Some((s.at_ns, s.acked_bytes?)))
-        .map(|(at_ns, acked)| ReceiverSample {
-            at_ns,
-            // An acknowledged end of a connection is to the kernel a byte more.
-            bytes: acked.saturating_sub(first).min(sent.bytes),
-            ..Default::default()
-        })
-        .collect();
-    let last = samples.last().copied().unwrap_or_default();
-    let from = samples.iter().find(|s| s.at_ns >= request.omit.as_ns()).copied().unwrap_or_default();
-    Received {
-        bytes: last.bytes,
-        duration_ns: last.at_ns,
-        counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
-        stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
-        samples,
-        method: ReceiveMethod::Acknowledged,
-        ended: if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
-        ..Default::default()
-    }
-}
-
-fn receive_all(
-    streams: Vec<TcpStream>,
-    request: &MeasureRequest,
-    stop: &AtomicBool,
-    meter: &Meter,
-) -> Result<(Received, Sent), EngineError> {
-    let count = streams.len();
-    let plan = ReceivePlan {
-        // The server ends it.
-        duration: request.duration + SLACK,
-        omit: request.omit,
-        interval: request.interval,
-        patience: SLACK,
-        window_bytes: None,
-        coalesce: request.window.is_none() && request.socket_buffer.is_none(),
-        check: false,
-        crew: Crew::listed(count, request.near_cpus.as_ref()),
-    };
-    let received = receive::over(streams, &plan, stop, meter)?;
-    // The server was told the rate with the header.
-    Ok((received, Sent { pacing_bps: request.pacing_bps, ..Default::default() }))
-}
-
-#[cfg(test)]
-mod tests {
-    use bdp_model::record::SenderSample;
-
-    use super::*;
-
-    #[test]
-    fn the_ends_of_connections_are_no_bytes() {
-        let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
-        let volume = 5 << 20;
-        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the last.
-        let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
-        let sent = Sent { bytes: volume, samples, ..Default::default() };
-        let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);
-        assert_eq!((received.bytes, received.duration_ns), (volume, 2_000));
-        assert_eq!(received.samples[1].bytes, volume / 2);
-    }
+    received
 }

@@ -2,69 +2,56 @@
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::method::EndReason;
-use bdp_model::record::{ReceiverSample, RttReport, RttSummary};
+use bdp_model::record::{ReceiverSample, RttSummary};
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 
-use super::Driver;
 use crate::iperf3::flow::{self, End, Outcome};
-use bdp_flow::session::error::SessionError;
-use bdp_flow::session::{datagrams, outcome};
+use bdp_flow::session::peer;
 
-impl Driver<'_, '_> {
-    /// Puts together what both ends tell of each direction.
-    pub(super) fn conclude(
-        &mut self,
-        ways: &[Way],
-        outcomes: Vec<Outcome>,
-        far: &Results,
-        length_bytes: u64,
-    ) -> Result<Vec<DirectionResult>, SessionError> {
-        let mut left = far.streams.as_slice();
-        let mut results = Vec::new();
-        for (&way, outcome) in ways.iter().zip(outcomes) {
-            let count = outcome.streams.len().min(left.len());
-            let (theirs, rest) = left.split_at(count);
-            left = rest;
-            let (received, sent) = match outcome.end {
-                End::Sent(sent) => match sent.datagrams.clone() {
-                    None => (received_there(self.request, &sent, theirs, far), sent),
-                    Some(gave) => {
-                        let received = datagrams_received_there(self.request, &gave, theirs, far);
-                        self.caveats.extend(unread(way, &gave, &received));
-                        (received, sent)
-                    }
-                },
-                End::Received(received) => {
-                    // It was this end that stopped it, for one of these two.
-                    let sent = match &received.datagrams {
-                        None => sent_there(theirs, far),
-                        Some(_) => datagrams_sent_there(self.request, length_bytes, theirs, far),
-                    };
-                    (Received { ended: ended(self.request), ..received }, sent)
+/// Puts together what both ends tell of each direction.
+pub(super) fn conclude(
+    request: &MeasureRequest,
+    ways: &[Way],
+    outcomes: Vec<Outcome>,
+    far: &Results,
+    length_bytes: u64,
+) -> Vec<peer::Outcome> {
+    let mut left = far.streams.as_slice();
+    let mut concluded = Vec::new();
+    for (&way, outcome) in ways.iter().zip(outcomes) {
+        let count = outcome.streams.len().min(left.len());
+        let (theirs, rest) = left.split_at(count);
+        left = rest;
+        let mut caveats = Vec::new();
+        let (received, sent) = match outcome.end {
+            End::Sent(sent) => match sent.datagrams.clone() {
+                None => (received_there(request, &sent, theirs, far), sent),
+                Some(gave) => {
+                    let received = datagrams_received_there(request, &gave, theirs, far);
+                    caveats.extend(unread(way, &gave, &received));
+                    (received, sent)
                 }
-            };
-            let omit_ns = self.request.omit.as_ns();
-            let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
-            let loaded = RttSummary::of(seen().count() as u64, seen());
-            outcome::note_path(&mut self.path, way, &received, &sent);
-            self.moved.add(way, sent.bytes.max(received.bytes), sent.retransmits.unwrap_or(0), sent.mss);
-            let udp = datagrams::report(self.request, way, &received, &sent, None);
-            let rtt = RttReport { idle: None, loaded };
-            // It was held to the rate here, or the server told to hold it.
-            let sent = Sent { pacing_bps: self.request.pacing_bps, ..sent };
-            let received = match self.reporter.concludes {
-                true => Received { ended: EndReason::Stopped, ..received },
-                false => received,
-            };
-            let result = outcome::result(self.request, way, received, sent, rtt);
-            let result = self.reporter.unless_cut_short(result)?;
-            results.push(DirectionResult { udp, ..result });
-        }
-        Ok(results)
+            },
+            End::Received(received) => {
+                // It was this end that stopped it, for one of these two.
+                let sent = match &received.datagrams {
+                    None => sent_there(theirs, far),
+                    Some(_) => datagrams_sent_there(request, length_bytes, theirs, far),
+                };
+                (Received { ended: ended(request), ..received }, sent)
+            }
+        };
+        let omit_ns = request.omit.as_ns();
+        let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
+        let loaded_rtt = RttSummary::of(seen().count() as u64, seen());
+        // It was held to the rate here, or the server told to hold it.
+        let sent = Sent { pacing_bps: request.pacing_bps, ..sent };
+        concluded.push(peer::Outcome { loaded_rtt, caveats, ..peer::Outcome::of(way, received, sent) });
     }
+    concluded
 }
 
 /// This end's results, as iperf3 has them.

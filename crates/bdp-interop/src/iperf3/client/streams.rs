@@ -4,19 +4,21 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bdp_model::measurement::Way;
+use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::units::Nanos;
+use bdp_sys::tcp_info;
 use bdp_wire::iperf3::datagram::{HELLO, is_answer};
 use bdp_wire::iperf3::exchange::Step;
 
 use super::order::{wide_counters, write_bytes};
-use super::{Driver, STEP, TOLD, Test};
+use super::test::{STEP, TOLD, Test};
 use crate::iperf3::flow::Flow;
 use crate::iperf3::{tcp, udp};
 use bdp_flow::datagram::{Layout, Stream, payload_bytes};
 use bdp_flow::error::EngineError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
+use bdp_flow::session::reporter::Reporter;
 use bdp_flow::session::{datagrams, options};
 
 /// From one hello to the next: that server takes a second one for data once it has taken the first.
@@ -34,156 +36,166 @@ pub(super) enum Streams {
     Datagrams(Vec<Stream>),
 }
 
-impl Driver<'_, '_> {
-    /// Bytes of one write; of a datagram what was asked for, or what the path holds.
-    pub(super) fn length(&self, address: SocketAddr) -> Result<u64, SessionError> {
-        let Some(udp) = &self.request.udp else { return Ok(write_bytes(self.request)) };
-        let layout = Layout::Iperf3 { wide: wide_counters(self.request) };
-        let sockets = datagrams::sockets(self.request, address, 1, None)?;
-        Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
-    }
+/// Bytes of one write; of a datagram what was asked for, or what the path holds.
+pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64, SessionError> {
+    let Some(udp) = &request.udp else { return Ok(write_bytes(request)) };
+    let layout = Layout::Iperf3 { wide: wide_counters(request) };
+    let sockets = datagrams::sockets(request, address, 1, None)?;
+    Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
+}
 
-    /// Opens the streams one after the other: the server tells them apart by their order.
-    pub(super) fn open_streams(
-        &mut self,
-        ways: &[Way],
-        mut test: Test,
-    ) -> Result<(Streams, Test), SessionError> {
-        test.expect(Step::OpenStreams, &self.reporter, TOLD)?;
-        let count = self.request.streams * ways.len() as u32;
-        let (streams, prepared) = match self.request.udp {
-            None => (Streams::Connections(self.connect(ways, count, &test)?), false),
-            Some(_) => {
-                let first_port = self.request.client_port.map(u32::from);
-                let sockets = datagrams::sockets(self.request, test.address, count, first_port)?;
-                let mut prepared = false;
-                for socket in &sockets {
-                    prepared = self.greet(socket, &mut test)?;
-                }
-                (Streams::Datagrams(udp::streams(sockets, wide_counters(self.request))), prepared)
-            }
-        };
-        if !prepared {
-            test.expect(Step::Prepare, &self.reporter, "the streams come in")?;
+/// Opens the streams one after the other: the server tells them apart by their order. Gives them with the round trips of their
+/// handshakes.
+pub(super) fn open(
+    request: &MeasureRequest,
+    ways: &[Way],
+    test: &mut Test,
+    reporter: &Reporter<'_>,
+) -> Result<(Streams, Vec<u64>), SessionError> {
+    test.expect(Step::OpenStreams, reporter, TOLD)?;
+    let count = request.streams * ways.len() as u32;
+    let mut handshakes = Vec::new();
+    let mut prepared = false;
+    let streams = match request.udp {
+        None => {
+            let streams = connect(request, ways, count, test, reporter)?;
+            handshakes.extend(streams.iter().filter_map(|s| tcp_info::read(s).ok()?.rtt_ns));
+            Streams::Connections(streams)
         }
-        test.expect(Step::Run, &self.reporter, "the test begins")?;
-        Ok((streams, test))
-    }
-
-    fn connect(&mut self, ways: &[Way], count: u32, test: &Test) -> Result<Vec<TcpStream>, SessionError> {
-        let request = self.request;
-        let mut streams = Vec::new();
-        for index in 0..count {
-            let way = if index < request.streams { ways[0] } else { Way::From };
-            let first_port = request.client_port.map(|port| u32::from(port) + index);
-            let options = options::options(request, way);
-            let cookie = test.cookie;
-            streams.extend(dial::connect_all(
-                test.address,
-                1,
-                request,
-                first_port,
-                &options,
-                |_, mut stream| std::io::Write::write_all(&mut stream, cookie.bytes()),
-                self.reporter.cancel,
-            )?);
+        Some(_) => {
+            let first_port = request.client_port.map(u32::from);
+            let sockets = datagrams::sockets(request, test.address, count, first_port)?;
+            for socket in &sockets {
+                prepared = greet(socket, test, reporter)?;
+            }
+            Streams::Datagrams(udp::streams(sockets, wide_counters(request)))
         }
-        streams.iter().for_each(|stream| self.note_handshake(stream));
-        Ok(streams)
+    };
+    if !prepared {
+        test.expect(Step::Prepare, reporter, "the streams come in")?;
     }
+    test.expect(Step::Run, reporter, "the test begins")?;
+    Ok((streams, handshakes))
+}
 
-    /// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
-    fn greet(&self, socket: &UdpSocket, test: &mut Test) -> Result<bool, SessionError> {
-        let failed = EngineError::io;
-        socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
-        let (since, mut said) = (Instant::now(), None::<Instant>);
-        let mut room = [0; 16];
-        loop {
-            if said.is_none_or(|said| said.elapsed() >= HELLO_AGAIN) {
-                // What is not sent is as what is lost: it is tried again.
-                let _ = socket.send(&HELLO);
-                said = Some(Instant::now());
-            }
-            match socket.recv(&mut room) {
-                Ok(length) if is_answer(&room[..length]) => return Ok(false),
-                Ok(_) => {}
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                    ) => {}
-                // An ICMP message; a firewall may send one while another lets the next hello through.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::thread::sleep(ANSWERED),
-                Err(e) => return Err(failed("receive a datagram")(e).into()),
-            }
-            let heard = test.control.hear(HEARD).map_err(|e| test.lost(&e, "the streams come in"))?;
-            if let Some(byte) = heard {
-                test.take(byte, Step::Prepare)?;
-                return Ok(true);
-            }
-            self.reporter.check_cancel()?;
-            if since.elapsed() > STEP {
-                let waited = since.elapsed().into();
-                return Err(SessionError::NoDatagrams { address: test.address, waited });
-            }
+fn connect(
+    request: &MeasureRequest,
+    ways: &[Way],
+    count: u32,
+    test: &Test,
+    reporter: &Reporter<'_>,
+) -> Result<Vec<TcpStream>, SessionError> {
+    let mut streams = Vec::new();
+    for index in 0..count {
+        let way = if index < request.streams { ways[0] } else { Way::From };
+        let first_port = request.client_port.map(|port| u32::from(port) + index);
+        let options = options::options(request, way);
+        let cookie = test.cookie;
+        streams.extend(dial::connect_all(
+            test.address,
+            1,
+            request,
+            first_port,
+            &options,
+            |_, mut stream| std::io::Write::write_all(&mut stream, cookie.bytes()),
+            reporter.cancel,
+        )?);
+    }
+    Ok(streams)
+}
+
+/// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
+fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool, SessionError> {
+    let failed = EngineError::io;
+    socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
+    let (since, mut said) = (Instant::now(), None::<Instant>);
+    let mut room = [0; 16];
+    loop {
+        if said.is_none_or(|said| said.elapsed() >= HELLO_AGAIN) {
+            // What is not sent is as what is lost: it is tried again.
+            let _ = socket.send(&HELLO);
+            said = Some(Instant::now());
         }
-    }
-
-    /// Starts the flows, in the order of the directions.
-    pub(super) fn start(
-        &self,
-        ways: &[Way],
-        streams: Streams,
-        length_bytes: u64,
-    ) -> Result<Vec<Flow>, SessionError> {
-        match streams {
-            Streams::Connections(streams) => self.start_connections(ways, streams),
-            Streams::Datagrams(streams) => self.start_datagrams(ways, streams, length_bytes),
+        match socket.recv(&mut room) {
+            Ok(length) if is_answer(&room[..length]) => return Ok(false),
+            Ok(_) => {}
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
+            // An ICMP message; a firewall may send one while another lets the next hello through.
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::thread::sleep(ANSWERED),
+            Err(e) => return Err(failed("receive a datagram")(e).into()),
         }
-    }
-
-    fn start_connections(&self, ways: &[Way], streams: Vec<TcpStream>) -> Result<Vec<Flow>, SessionError> {
-        let request = self.request;
-        let plan = tcp::Plan {
-            length_bytes: request.length.as_bytes(),
-            longest: request.duration,
-            omit: request.omit,
-            volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
-            // What the server sends it paces itself.
-            rate_bps: request.pacing_bps,
-            interval: request.interval,
-            autotuned: request.socket_buffer.is_none() && request.window.is_none(),
-            zerocopy: request.zerocopy,
-            cpus: request.near_cpus.clone(),
-        };
-        by_way(
-            ways,
-            streams,
-            |streams| tcp::Flow::send(streams, &plan).map(Flow::Connections),
-            |streams| tcp::Flow::receive(streams, &plan).map(Flow::Connections),
-        )
-    }
-
-    fn start_datagrams(
-        &self,
-        ways: &[Way],
-        streams: Vec<Stream>,
-        length_bytes: u64,
-    ) -> Result<Vec<Flow>, SessionError> {
-        let request = self.request;
-        let mut sending = datagrams::send_plan(request);
-        sending.payload_bytes = u32::try_from(length_bytes).ok();
-        sending.bytes = sending.bytes.filter(|_| request.omit == Nanos::ZERO);
-        let (receiving, cpus) = (datagrams::receive_plan(request), request.near_cpus.clone());
-        by_way(
-            ways,
-            streams,
-            |streams| udp::Flow::send(streams, sending.clone(), cpus.clone()).map(Flow::Datagrams),
-            |streams| udp::Flow::receive(streams, receiving.clone(), cpus.clone()).map(Flow::Datagrams),
-        )
+        let heard = test.control.hear(HEARD).map_err(|e| test.lost(&e, "the streams come in"))?;
+        if let Some(byte) = heard {
+            test.take(byte, Step::Prepare)?;
+            return Ok(true);
+        }
+        reporter.check_cancel()?;
+        if since.elapsed() > STEP {
+            let waited = since.elapsed().into();
+            return Err(SessionError::NoDatagrams { address: test.address, waited });
+        }
     }
 }
 
+/// Starts the flows, in the order of the directions.
+pub(super) fn start(
+    request: &MeasureRequest,
+    ways: &[Way],
+    streams: Streams,
+    length_bytes: u64,
+) -> Result<Vec<Flow>, SessionError> {
+    match streams {
+        Streams::Connections(streams) => start_connections(request, ways, streams),
+        Streams::Datagrams(streams) => start_datagrams(request, ways, streams, length_bytes),
+    }
+}
+
+fn start_connections(
+    request: &MeasureRequest,
+    ways: &[Way],
+    streams: Vec<TcpStream>,
+) -> Result<Vec<Flow>, SessionError> {
+    let plan = tcp::Plan {
+        length_bytes: request.length.as_bytes(),
+        longest: request.duration,
+        omit: request.omit,
+        volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
+        // What the server sends it paces itself.
+        rate_bps: request.pacing_bps,
+        interval: request.interval,
+        autotuned: request.socket_buffer.is_none() && request.window.is_none(),
+        zerocopy: request.zerocopy,
+        cpus: request.near_cpus.clone(),
+    };
+    by_way(
+        ways,
+        streams,
+        |streams| tcp::Flow::send(streams, &plan).map(Flow::Connections),
+        |streams| tcp::Flow::receive(streams, &plan).map(Flow::Connections),
+    )
+}
+
+fn start_datagrams(
+    request: &MeasureRequest,
+    ways: &[Way],
+    streams: Vec<Stream>,
+    length_bytes: u64,
+) -> Result<Vec<Flow>, SessionError> {
+    let mut sending = datagrams::send_plan(request);
+    sending.payload_bytes = u32::try_from(length_bytes).ok();
+    sending.bytes = sending.bytes.filter(|_| request.omit == Nanos::ZERO);
+    let (receiving, cpus) = (datagrams::receive_plan(request), request.near_cpus.clone());
+    by_way(
+        ways,
+        streams,
+        |streams| udp::Flow::send(streams, sending.clone(), cpus.clone()).map(Flow::Datagrams),
+        |streams| udp::Flow::receive(streams, receiving.clone(), cpus.clone()).map(Flow::Datagrams),
+    )
+}
 /// A flow for each direction; of two the streams of the server's are the last, and it may send already.
 fn by_way<S>(
     ways: &[Way],

@@ -9,6 +9,7 @@ use super::super::tree::{Node, Table};
 use super::super::{Family, FlowSpec, LinkSpec, UdpFlow, WindowMethod};
 use super::host::{congestion, host_named};
 use super::{Result, list, place, refused, time};
+use crate::parameter::Parameter;
 use crate::units::{ByteCount, Nanos, Rate};
 
 const FLOW_KEYS: [&str; 18] = [
@@ -38,8 +39,6 @@ const OF_UDP: [&str; 2] = ["rate", "datagram"];
 const SHORTEST_DATAGRAM: u32 = 32;
 /// What the length field of IPv4 leaves (RFC 768, RFC 791).
 const LONGEST_DATAGRAM: u32 = 65_507;
-/// 65535 << 14, RFC 7323, section 2.3.
-const WINDOW_MAX_BYTES: u64 = 1_073_725_440;
 
 /// The flows in the order of the file.
 pub(super) fn flows(
@@ -204,18 +203,18 @@ fn path_mtu(node: &Node, table: &Table, at: &str, network: &Network<'_>, ends: [
 }
 
 fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
-    let size = |n: &Node, key: &str, most: u64, expected: &str| -> Result<ByteCount> {
+    let size = |n: &Node, key: &str, expected: &str| -> Result<ByteCount> {
         let at = format!("{at}.{key}");
         let value: ByteCount = n.as_quantity(&at, expected)?;
-        if (1..=most).contains(&value.as_bytes()) { Ok(value) } else { Err(n.unexpected(&at, expected)) }
+        if Parameter::at(key).range.contains(&value.as_bytes()) {
+            Ok(value)
+        } else {
+            Err(n.unexpected(&at, expected))
+        }
     };
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
-        flow.window = if n.is_word(&["auto", "default"]) {
-            None
-        } else {
-            Some(size(n, "window", WINDOW_MAX_BYTES, expected)?)
-        };
+        flow.window = if n.is_word(&["auto", "default"]) { None } else { Some(size(n, "window", expected)?) };
     }
     if let Some(n) = table.get("window_method") {
         let choices = [
@@ -227,10 +226,10 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     }
     if let Some(n) = table.get("streams") {
         let expected = "a number of connections, 1 to 10000";
-        flow.streams = n.as_count(&format!("{at}.streams"), 1..=10_000, expected)? as u32;
+        flow.streams = n.as_count(&format!("{at}.streams"), Parameter::at("streams").range, expected)? as u32;
     }
     if let Some(n) = table.get("length") {
-        flow.length = size(n, "length", 64 << 20, "bytes of one write from 1 to 64M, such as \"128K\"")?;
+        flow.length = size(n, "length", "bytes of one write from 1 to 64M, such as \"128K\"")?;
     }
     if let Some(n) = table.get("congestion") {
         flow.congestion = congestion(n, &format!("{at}.congestion"))?;
@@ -243,12 +242,12 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     }
     if let Some(n) = table.get("start") {
         let expected = "a time up to 24h since the flows could start, such as \"5s\" or 0";
-        flow.start = time(n, &format!("{at}.start"), expected, Nanos::secs(86_400))?;
+        flow.start = time(n, &format!("{at}.start"), expected)?;
     }
     if let Some(n) = table.get("duration") {
         let (at, expected) =
             (format!("{at}.duration"), "a time above 0 and up to 24h, such as \"10s\", omit included");
-        flow.duration = time(n, &at, expected, Nanos::secs(86_400))?;
+        flow.duration = time(n, &at, expected)?;
         if flow.duration == Nanos::ZERO {
             return Err(n.unexpected(&at, expected));
         }
@@ -257,11 +256,11 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
         flow.bytes = if n.is_word(&["none"]) {
             None
         } else {
-            Some(size(n, "bytes", 1 << 60, "bytes to send in total, such as \"10M\", or \"none\"")?)
+            Some(size(n, "bytes", "bytes to send in total, such as \"10M\", or \"none\"")?)
         };
     }
     if let Some(n) = table.get("omit") {
-        flow.omit = time(n, &format!("{at}.omit"), "a time such as \"2s\" or 0", Nanos::secs(86_400))?;
+        flow.omit = time(n, &format!("{at}.omit"), "a time such as \"2s\" or 0")?;
     }
     Ok(())
 }

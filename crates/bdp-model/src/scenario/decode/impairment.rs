@@ -4,6 +4,7 @@ use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::{Result, time};
 use crate::link::{DirectionConfig, Jitter, JitterDistribution, Loss, Policer, QueueLimit, Reorder};
+use crate::parameter::Parameter;
 use crate::units::{Nanos, Offset, Probability};
 
 /// Longest jitter and longest time for which a packet is held back.
@@ -19,7 +20,7 @@ pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Re
         config.drop_above = if n.is_word(&["none"]) {
             None
         } else {
-            Some(n.as_count(&format!("{at}.drop_above"), 1..=65535, expected)? as u32)
+            Some(n.as_count(&format!("{at}.drop_above"), Parameter::at("drop_above").range, expected)? as u32)
         };
     }
     if let Some(n) = table.get("corrupt") {
@@ -68,7 +69,11 @@ fn loss(node: &Node, at: &str) -> Result<Loss> {
     if let Some(every) = t.get("every") {
         check_keys(t, &name, &["every"])?;
         let expected = "a number of packets from 2 on, of which the last is lost";
-        return Ok(Loss::Periodic(every.as_count(&format!("{at}.every"), 2..=1 << 62, expected)?));
+        return Ok(Loss::Periodic(every.as_count(
+            &format!("{at}.every"),
+            Parameter::at("every").range,
+            expected,
+        )?));
     }
     if let Some(packets) = t.get("packets") {
         check_keys(t, &name, &["packets"])?;
@@ -170,7 +175,7 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
         return Ok(None);
     }
     let Value::Table(t) = &node.value else {
-        let spread = time(node, at, EXPECTED, LONGEST)?;
+        let spread = time(node, at, EXPECTED)?;
         let uniform = JitterDistribution::Uniform { spread };
         return Ok((spread > Nanos::ZERO).then_some(Jitter { distribution: uniform, reorder: false }));
     };
@@ -179,8 +184,7 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
         Some(n) => n.as_bool(&format!("{at}.reorder"))?,
         None => false,
     };
-    let width =
-        |n: &Node, key: &str| time(n, &format!("{at}.{key}"), "a time up to 1h such as \"2ms\"", LONGEST);
+    let width = |n: &Node, key: &str| time(n, &format!("{at}.{key}"), "a time up to 1h such as \"2ms\"");
     let distribution = match (t.get("uniform"), t.get("normal"), t.get("table")) {
         (Some(n), None, None) => JitterDistribution::Uniform { spread: width(n, "uniform")? },
         (None, Some(n), None) => JitterDistribution::Normal { deviation: width(n, "normal")? },
@@ -221,7 +225,7 @@ fn reorder(node: &Node, at: &str) -> Result<Option<Reorder>> {
     let reorder = Reorder {
         probability: probability
             .as_quantity(&format!("{at}.probability"), "a fraction of the packets such as \"1%\" or 0.01")?,
-        by: time(by, &format!("{at}.by"), expected, LONGEST)?,
+        by: time(by, &format!("{at}.by"), expected)?,
     };
     if reorder.by == Nanos::ZERO {
         return Err(by.unexpected(&format!("{at}.by"), expected));

@@ -7,7 +7,7 @@ use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
 use super::{Result, impairment, list, place, time};
 use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
-use crate::units::Nanos;
+use crate::parameter::Parameter;
 
 const DIRECTION_KEYS: [&str; 14] = [
     "rate",
@@ -125,7 +125,7 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
         Some(n) => {
             // Less than an IPv6 and a TCP header with its options tells nothing of a flow.
             let expected = "bytes of each packet to keep in a capture, 64 to 65535";
-            n.as_count(&format!("{at}.capture_snap"), 64..=u64::from(WHOLE_PACKETS), expected)? as u32
+            n.as_count(&format!("{at}.capture_snap"), Parameter::at("capture_snap").range, expected)? as u32
         }
         None => WHOLE_PACKETS,
     };
@@ -179,21 +179,26 @@ fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
         }
     }
     if let Some(n) = table.get("delay") {
-        config.delay = time(n, &format!("{at}.delay"), DELAY, Nanos::secs(3600))?;
+        config.delay = time(n, &format!("{at}.delay"), DELAY)?;
     }
     if let Some(n) = table.get("limit") {
         config.limit = limit(n, &format!("{at}.limit"))?;
     }
     if let Some(n) = table.get("overhead") {
         let expected = "bytes beside each IP packet, 0 to 1000 (Ethernet: 38)";
-        config.overhead_bytes = n.as_count(&format!("{at}.overhead"), 0..=1000, expected)? as u32;
+        config.overhead_bytes =
+            n.as_count(&format!("{at}.overhead"), Parameter::at("overhead").range, expected)? as u32;
     }
     if let Some(n) = table.get("window_field_max") {
         let expected = "a value of the TCP window field, 1 to 65535, or \"none\"";
         config.rewrite.window_field_max = if n.is_word(&["none"]) {
             None
         } else {
-            Some(n.as_count(&format!("{at}.window_field_max"), 1..=65535, expected)? as u16)
+            Some(n.as_count(
+                &format!("{at}.window_field_max"),
+                Parameter::at("window_field_max").range,
+                expected,
+            )? as u16)
         };
     }
     if let Some(n) = table.get("window_scale") {
@@ -204,7 +209,8 @@ fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
         } else if n.is_word(&["strip"]) {
             Some(WindowScaleRewrite::Strip)
         } else {
-            let shift = n.as_count(&format!("{at}.window_scale"), 0..=14, expected)?;
+            let shift =
+                n.as_count(&format!("{at}.window_scale"), Parameter::at("window_scale").range, expected)?;
             Some(WindowScaleRewrite::Set(shift as u8))
         };
     }
@@ -227,7 +233,7 @@ fn medium(node: &Node, at: &str) -> Result<Medium> {
     let (Some(guard), Some(turn)) = (t.get("guard"), t.get("turn")) else {
         return Err(node.unexpected(at, EXPECTED));
     };
-    let bound = |n: &Node, key: &str, expected| time(n, &format!("{at}.{key}"), expected, Nanos::secs(10));
+    let bound = |n: &Node, key: &str, expected| time(n, &format!("{at}.{key}"), expected);
     Ok(Medium::HalfDuplex(Turns {
         guard: bound(
             guard,

@@ -10,6 +10,7 @@ use super::path::host_names;
 use super::route::{Network, RouteError};
 use super::tree::{Node, Origin, Table, Value};
 use super::{Family, FlowSpec, HostSpec, LinkSpec, ProbeKind};
+use crate::parameter::Parameter;
 use crate::units::Nanos;
 
 pub(super) use impairment::is_value;
@@ -33,7 +34,7 @@ pub(super) fn decode(root: &Table) -> Result<Decoded> {
         None => Family::default(),
     };
     let idle = match root.get("idle") {
-        Some(n) => time(n, "idle", "a time up to 1h, such as \"1s\" or 0", Nanos::secs(3600))?,
+        Some(n) => time(n, "idle", "a time up to 1h, such as \"1s\" or 0")?,
         None => Nanos::secs(1),
     };
     let probe = match root.get("probe") {
@@ -80,9 +81,14 @@ fn place(key: &str, index: usize, count: usize) -> String {
     if count == 1 { key.to_owned() } else { format!("{key}.{index}") }
 }
 
-fn time(node: &Node, at: &str, expected: &str, most: Nanos) -> Result<Nanos> {
+/// A time within the bounds of the parameter at `at`.
+fn time(node: &Node, at: &str, expected: &str) -> Result<Nanos> {
     let value: Nanos = node.as_quantity(at, expected)?;
-    if value > most { Err(node.unexpected(at, expected)) } else { Ok(value) }
+    if !Parameter::at(at).range.contains(&value.as_ns()) {
+        Err(node.unexpected(at, expected))
+    } else {
+        Ok(value)
+    }
 }
 
 /// What is wrong with a path, at the place that needs it.

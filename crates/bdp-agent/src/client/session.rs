@@ -1,0 +1,403 @@
+//! A session in which a server is measured with.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use bdp_flow::background::Passed;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::options::{self, PATIENCE};
+use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
+use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
+use bdp_flow::session::{datagrams, dial, outcome};
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
+use bdp_model::units::format_bps;
+use bdp_sys::clock;
+use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::tcp_info::TcpInfo;
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::session::{Kind, Ticket};
+
+use super::control::{Control, Pending};
+use super::flow::{self, Flow};
+use super::interruption::Interruption;
+use super::path_mtu::{self, UDP_PATIENCE};
+use super::prober::{Carrier, Prober};
+
+/// How long late probes are awaited after a flow.
+const LATE_PROBES: Duration = Duration::from_secs(1);
+
+/// A session that a server has admitted.
+pub struct Session {
+    control: Control,
+    /// Of the first connection, for waits.
+    round_trip: Duration,
+    prober: Option<Prober>,
+    next_flow: u32,
+    /// Before flows of datagrams, as far as it was found.
+    path_mtu: path_mtu::Found,
+    round: Round,
+}
+
+/// Flows that run at the same time.
+#[derive(Default)]
+struct Round {
+    flows: Vec<Flow>,
+    /// What the server tells of each, and the requests for it.
+    pending: Vec<Pending>,
+    far: Vec<Option<Answer>>,
+    since: Option<Instant>,
+    /// When they had ended at this end.
+    ended: Option<Instant>,
+    interruption: Interruption,
+}
+
+impl Session {
+    pub(super) fn new(control: Control, round_trip: Duration) -> Self {
+        Self {
+            control,
+            round_trip,
+            prober: None,
+            next_flow: 1,
+            path_mtu: path_mtu::Found::default(),
+            round: Round::default(),
+        }
+    }
+}
+
+impl Peer for Session {
+    fn open(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<MeasureRequest, SessionError> {
+        let granted = grant(request, &self.control)?;
+        context.note_local(self.local_ip());
+        Ok(granted)
+    }
+
+    fn start_probes(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<Option<u64>, SessionError> {
+        let from = SocketAddr::from((self.local_ip(), 0));
+        let device = request.bind_device.as_deref();
+        let socket = socket::connect_udp(Some(from), self.control.address, device, request.dscp)?;
+        self.prober = Some(Prober::start(self.control.key, Carrier::Udp(socket))?);
+        // Far longer than the path takes, however long that is.
+        let patience = self.udp_patience();
+        let (began, since) = (clock::monotonic_ns(), Instant::now());
+        while self.last_rtt().is_none() && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+            context.reporter.check_cancel()?;
+        }
+        if self.last_rtt().is_some() {
+            return Ok(Some(began));
+        }
+        self.fall_back_to_tcp(request, context)?;
+        Ok(Some(clock::monotonic_ns()))
+    }
+
+    fn end_idle(
+        &mut self,
+        request: &MeasureRequest,
+        until_ns: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        self.await_answers(until_ns, self.udp_patience(), &context.reporter)?;
+        if request.udp.is_some() { self.discover_path_mtu(request, context) } else { Ok(()) }
+    }
+
+    fn begin(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        // Those before are over; what is left of them closes here.
+        self.round = Round::default();
+        let mut flows = Vec::new();
+        for &way in ways {
+            flows.push(self.connect(request, way, context.reporter.cancel)?);
+        }
+        let mut pending = Vec::new();
+        for flow in &mut flows {
+            // A receiver reads before the sender may write.
+            flow.start_receiving(request)?;
+            pending.push(self.control.ask(Request::Begin { flow: flow.number })?);
+        }
+        for (flow, pending) in flows.iter_mut().zip(pending) {
+            self.expect_done(pending, "the streams come in", &context.reporter)?;
+            flow.start_sending(request, self.path_mtu.mtu())?;
+        }
+        for flow in &flows {
+            self.round.pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
+        }
+        self.round.far = flows.iter().map(|_| None).collect();
+        self.round.flows = flows;
+        self.round.since = Some(Instant::now());
+        Ok(())
+    }
+
+    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled, SessionError> {
+        let (address, round) = (self.control.address, &mut self.round);
+        for ((flow, pending), far) in round.flows.iter().zip(&round.pending).zip(&mut round.far) {
+            if far.is_none() {
+                *far = self.control.poll(*pending, Duration::from_millis(10))?;
+                if far.is_some() && flow.way == Way::To {
+                    flow.work.stop();
+                }
+            }
+        }
+        let over_here = round.flows.iter().all(|flow| flow.work.is_finished());
+        if round.far.iter().all(Option::is_some) {
+            if over_here {
+                return Ok(Polled::Over);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if let Some(flow) = round.flows.iter_mut().find(|f| f.work.has_failed()) {
+            // Its own words are better than what the server makes of its silence.
+            flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
+        }
+        let datagrams = request.udp.is_some();
+        round.interruption.poll(&mut self.control, &round.flows, datagrams, self.round_trip)?;
+        // Its end of a flow that is over here can't be far.
+        let over = over_here.then(|| *round.ended.get_or_insert_with(Instant::now));
+        let deadline = request.duration.to_duration() + 3 * PATIENCE;
+        if round.since.is_some_and(|since| since.elapsed() > deadline)
+            || over.is_some_and(|ended| ended.elapsed() > PATIENCE)
+        {
+            return Err(SessionError::Silent { address, doing: "a flow ends" });
+        }
+        Ok(Polled::Running)
+    }
+
+    fn moved(&mut self) -> Vec<(Way, Passed)> {
+        self.round.flows.iter_mut().map(|flow| (flow.way, flow.work.moved_since())).collect()
+    }
+
+    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+        self.round.flows.iter().map(|flow| (flow.way, flow.work.sender_infos())).collect()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.round.flows.iter().any(|flow| flow.work.bytes() > 0)
+    }
+
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+        self.round.interruption.begin();
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>, SessionError> {
+        let address = self.control.address;
+        let mut outcomes = Vec::new();
+        for (flow, far) in self.round.flows.iter_mut().zip(self.round.far.drain(..)) {
+            let near = flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
+            let outcome = far.and_then(|far| flow.outcome(near, far));
+            let outcome = outcome.ok_or_else(|| self.control.out_of_turn())?;
+            let caveats = datagrams::fragments(flow.way, &outcome.sent, address).into_iter().collect();
+            outcomes.push(Outcome { caveats, sender_infos: flow.work.sender_infos(), ..outcome });
+        }
+        Ok(outcomes)
+    }
+
+    fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<(), SessionError> {
+        self.await_answers(until_ns, LATE_PROBES.max(2 * self.round_trip), &context.reporter)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        self.prober.as_ref().map(|prober| prober as &dyn Probes)
+    }
+
+    fn note_path(&self, path: &mut PathFacts) {
+        self.path_mtu.note(path);
+    }
+
+    fn explain(&self, error: SessionError, request: &MeasureRequest) -> SessionError {
+        self.path_mtu.explain(error, request, self.control.address)
+    }
+
+    fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts, SessionError> {
+        match self.control.call(Request::Facts, PATIENCE, "it tells what machine it is")? {
+            Answer::Facts(facts) => Ok(*facts),
+            _ => Err(self.control.out_of_turn()),
+        }
+    }
+
+    fn caveats(&self, directions: &[DirectionResult]) -> Vec<Caveat> {
+        outcome::rate_caveat(directions, self.control.limits.rate).into_iter().collect()
+    }
+}
+
+impl Session {
+    fn local_ip(&self) -> IpAddr {
+        self.control.local_address().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip())
+    }
+
+    fn last_rtt(&self) -> Option<u64> {
+        self.prober.as_ref().and_then(Probes::last_ns)
+    }
+
+    fn udp_patience(&self) -> Duration {
+        UDP_PATIENCE.max(4 * self.round_trip)
+    }
+
+    /// Lets late probes come in.
+    fn await_answers(
+        &self,
+        until_ns: u64,
+        patience: Duration,
+        reporter: &Reporter<'_>,
+    ) -> Result<(), SessionError> {
+        let since = Instant::now();
+        let Some(prober) = &self.prober else { return Ok(()) };
+        // Of a queue that holds answers back longer than any path does, too.
+        let patience = || patience.max(Duration::from_nanos(prober.patience_ns()));
+        while since.elapsed() < patience() && !prober.is_complete(until_ns) {
+            std::thread::sleep(Duration::from_millis(5));
+            reporter.check_cancel()?;
+        }
+        Ok(())
+    }
+
+    fn fall_back_to_tcp(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        let address = self.control.address;
+        let options = TcpOptions {
+            nodelay: true,
+            dscp: request.dscp,
+            device: request.bind_device.clone(),
+            ..Default::default()
+        };
+        let (mut stream, _) = dial::connect_any(&[address], request, &options, context.reporter.cancel)?;
+        let ticket = Ticket { key: self.control.key, flow: 0, stream: 0 };
+        let sent = stream.set_nonblocking(false).and_then(|()| {
+            stream.set_write_timeout(Some(PATIENCE))?;
+            std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Probe))
+        });
+        sent.map_err(bdp_flow::error::EngineError::io("open a probe connection"))?;
+        self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
+        context.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
+        Ok(())
+    }
+
+    fn expect_done(
+        &mut self,
+        pending: Pending,
+        doing: &'static str,
+        reporter: &Reporter<'_>,
+    ) -> Result<(), SessionError> {
+        // The server itself waits for 30 s and then tells why.
+        let since = Instant::now();
+        loop {
+            match self.control.poll(pending, SHORTEST_TICK)? {
+                Some(Answer::Done) => return Ok(()),
+                Some(_) => return Err(self.control.out_of_turn()),
+                None if since.elapsed() > 3 * PATIENCE => {
+                    return Err(SessionError::Silent { address: self.control.address, doing });
+                }
+                None => reporter.check_cancel()?,
+            }
+        }
+    }
+
+    /// Has the server expect a flow, and makes its connections.
+    fn connect(
+        &mut self,
+        request: &MeasureRequest,
+        way: Way,
+        cancel: &AtomicBool,
+    ) -> Result<Flow, SessionError> {
+        let number = self.next_flow;
+        self.next_flow += 1;
+        let mut order = flow::order(request, way, number);
+        if let Some(datagrams) = &mut order.datagrams {
+            datagrams.path_mtu = self.path_mtu.mtu();
+        }
+        match self.control.call(Request::Prepare(Box::new(order)), PATIENCE, "a flow is prepared")? {
+            Answer::Done => {}
+            _ => return Err(self.control.out_of_turn()),
+        }
+        let address = self.control.address;
+        // Each flow has ports of its own: those of the one before may linger.
+        let first_port = request.client_port.map(|port| u32::from(port) + (number - 1) * request.streams);
+        let key = self.control.key;
+        if request.udp.is_some() {
+            let (streams, clocks) = datagrams::connect(request, address, (key, number), first_port, cancel)?;
+            return Ok(Flow::of_datagrams(way, number, streams, clocks));
+        }
+        let streams = dial::connect_all(
+            address,
+            request.streams,
+            request,
+            first_port,
+            &options::options(request, way),
+            |stream, socket| show(socket, &Ticket { key, flow: number, stream }),
+            cancel,
+        )?;
+        Ok(Flow::new(way, number, streams))
+    }
+
+    /// Has both ends' kernels learn the path's MTU.
+    fn discover_path_mtu(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        let (address, key) = (self.control.address, self.control.key);
+        // Of the path at rest, where probes have told of it.
+        let idle = self.prober.as_ref().and_then(Probes::smallest_ns).map(Duration::from_nanos);
+        let round_trip = idle.map_or(self.round_trip, |idle| idle.min(self.round_trip));
+        self.path_mtu = path_mtu::discover(request, address, key, round_trip, context.reporter.cancel)?;
+        context.caveats.extend(self.path_mtu.caveat(request, address));
+        Ok(())
+    }
+}
+
+/// The request as far as the server grants it. Where bytes end a direction its duration is only a bound, and gives way.
+fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, SessionError> {
+    let (address, limits) = (control.address, control.limits);
+    if request.duration > limits.duration && request.bytes.is_none() {
+        return Err(SessionError::Request(format!(
+            "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
+             larger --max-duration",
+            limits.duration, request.duration
+        )));
+    }
+    if request.streams > limits.streams {
+        return Err(SessionError::Request(format!(
+            "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
+             larger --max-streams",
+            limits.streams, request.streams
+        )));
+    }
+    let mut granted = MeasureRequest { duration: request.duration.min(limits.duration), ..request.clone() };
+    if let Some(udp) = &mut granted.udp {
+        let most = limits.rate.map_or(u64::MAX, |rate| rate.as_bps());
+        let asked = u128::from(udp.rate_bps.unwrap_or(0)) * u128::from(request.streams);
+        if asked > u128::from(most) {
+            return Err(SessionError::Request(format!(
+                "{address} grants {} of UDP and {} were asked for; ask for less, or start 'bdp serve' there with a \
+                 larger --max-rate",
+                format_bps(most as f64),
+                format_bps(asked as f64)
+            )));
+        }
+        if most < u64::MAX {
+            udp.rate_bps.get_or_insert(most / u64::from(request.streams));
+        }
+    }
+    Ok(granted)
+}
+
+/// A fresh connection takes a ticket at once: its buffer is empty.
+fn show(mut stream: &TcpStream, ticket: &Ticket) -> std::io::Result<()> {
+    std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Data))
+}

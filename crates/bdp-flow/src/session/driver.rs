@@ -1,0 +1,109 @@
+//! Leads a measurement with whatever peer: idle probes, rounds, and what came of them put together.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PathFacts};
+use bdp_sys::clock;
+
+use super::error::SessionError;
+use super::peer::{Context, Peer, Probes};
+use super::progress::Stage;
+use super::reporter::{Goodput, Reporter};
+use super::round::Rounds;
+use super::{outcome, pacing, search};
+use crate::disturbance::{self, Moved};
+
+/// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
+/// `label`, and says 1 for `repetition`.
+pub fn measure(
+    request: &MeasureRequest,
+    peer: &mut dyn Peer,
+    reporter: Reporter<'_>,
+) -> Result<Measurement, SessionError> {
+    let mut context = Context::new(reporter);
+    let granted = peer.open(request, &mut context)?;
+    let idle = probe_idle(&granted, peer, &mut context)?;
+    let (path, moved) = (PathFacts::default(), Moved::default());
+    let mut rounds = Rounds { peer, context, idle, path, moved };
+    let directions = rounds.run_all(&granted)?;
+    conclude(request, directions, rounds)
+}
+
+/// Lets probes run alone for a while; when that was, by the monotonic clock.
+fn probe_idle(
+    request: &MeasureRequest,
+    peer: &mut dyn Peer,
+    context: &mut Context<'_>,
+) -> Result<Range<u64>, SessionError> {
+    let Some(began_ns) = peer.start_probes(request, context)? else { return Ok(0..0) };
+    let (since, idle) = (Instant::now(), request.idle.to_duration());
+    while since.elapsed() < idle {
+        std::thread::sleep(idle.saturating_sub(since.elapsed()).min(context.reporter.tick));
+        let rtt = peer.probes().and_then(Probes::last_ns);
+        context.reporter.tell(Stage::Idle, since, request.idle, Goodput::default(), rtt)?;
+    }
+    let until_ns = clock::monotonic_ns();
+    peer.end_idle(request, until_ns, context)?;
+    Ok(began_ns..until_ns)
+}
+
+impl Rounds<'_, '_> {
+    /// All rounds, or those until one was interrupted.
+    fn run_all(&mut self, request: &MeasureRequest) -> Result<Vec<DirectionResult>, SessionError> {
+        let mut directions = Vec::new();
+        for ways in self.peer.rounds(request) {
+            let results = match (request.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
+                (Some(wanted), &[way]) => search::search(self, request, &wanted, way),
+                _ => self.run(request, &ways),
+            };
+            let results = results.map_err(|error| self.peer.explain(error, request));
+            if let Err(error) = &results
+                && !directions.is_empty()
+                && let Some(reason) = self.peer.unmeasured(error)
+            {
+                self.context.caveats.push(Caveat::NotMeasured { directions: ways, reason });
+                continue;
+            }
+            if !self.context.reporter.go_on(&mut directions, results)? {
+                break;
+            }
+        }
+        directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
+        Ok(directions)
+    }
+}
+
+/// The measurement of these directions.
+fn conclude(
+    request: &MeasureRequest,
+    mut directions: Vec<DirectionResult>,
+    rounds: Rounds<'_, '_>,
+) -> Result<Measurement, SessionError> {
+    let Rounds { peer, mut context, idle, mut path, moved } = rounds;
+    let idle = peer.probes().map_or_else(|| peer.idle_rtt(), |probes| probes.summary(&idle));
+    let mut far = peer.remote_facts(request)?;
+    let mut near = context.near_facts();
+    disturbance::note(&mut near, &mut far, &moved, &mut context.caveats);
+    for direction in &mut directions {
+        direction.rtt_ns.idle = idle;
+        if peer.knows_pacing(direction.direction) {
+            pacing::note(request, direction, &near, &far);
+        }
+    }
+    path.rtt_min_ns = peer.probes().map_or_else(|| peer.smallest_rtt_ns(), Probes::smallest_ns);
+    outcome::add_caveats(request, &directions, &mut context.caveats);
+    context.caveats.extend(peer.caveats(&directions));
+    context.reporter.add_caveat(request, &directions, &mut context.caveats);
+    Ok(Measurement {
+        near,
+        far,
+        path,
+        rtt_idle_ns: idle,
+        directions,
+        caveats: context.caveats,
+        server_output: peer.server_output(),
+        ..Measurement::of(request)
+    })
+}

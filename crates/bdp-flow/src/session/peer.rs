@@ -1,0 +1,262 @@
+//! The other end of a measurement, spoken to in its own protocol: what the driver asks of each.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
+use bdp_model::one_way::{ClockOffset, EachWay};
+use bdp_model::record::RttSummary;
+use bdp_sys::tcp_info::TcpInfo;
+use bdp_wire::control::{Received, Sent};
+
+use super::error::SessionError;
+use super::reporter::Reporter;
+use crate::background::Passed;
+use crate::host::Baseline;
+
+/// One that can be measured with. Nothing of a round but its own conversation is its business: the driver leads through rounds,
+/// tells progress, sees interruptions and makes results.
+pub trait Peer {
+    /// Is connected with as far as a measurement needs before its first round; gives the request as the peer grants it.
+    fn open(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<MeasureRequest, SessionError>;
+
+    /// Starts probes, where the peer answers any; gives when the first was sent that counts, by the monotonic clock.
+    fn start_probes(
+        &mut self,
+        _request: &MeasureRequest,
+        _context: &mut Context<'_>,
+    ) -> Result<Option<u64>, SessionError> {
+        Ok(None)
+    }
+
+    /// Probes were alone on the path until a moment, and are no more: the last may be awaited, and the path looked at.
+    fn end_idle(
+        &mut self,
+        _request: &MeasureRequest,
+        _until_ns: u64,
+        _context: &mut Context<'_>,
+    ) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    /// The directions that run at the same time, each time.
+    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Way>> {
+        rounds(request)
+    }
+
+    /// Makes the flows of a round, and has them run.
+    fn begin(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        context: &mut Context<'_>,
+    ) -> Result<(), SessionError>;
+
+    /// Waits some milliseconds for what comes; whether the round is over.
+    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled, SessionError>;
+
+    /// What each direction has moved since this was asked last.
+    fn moved(&mut self) -> Vec<(Way, Passed)>;
+
+    /// What this end's kernel tells of each stream that it sends.
+    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)>;
+
+    /// Whether a round that is interrupted now has something to conclude.
+    fn has_begun(&self) -> bool;
+
+    /// Has the round end now, as if its time were over.
+    fn interrupt(&mut self, context: &mut Context<'_>) -> Result<(), SessionError>;
+
+    /// Lets a round go that has nothing to conclude.
+    fn abandon(&mut self) {}
+
+    /// What came of a round that is over, in the order of its directions.
+    fn finish(
+        &mut self,
+        request: &MeasureRequest,
+        context: &mut Context<'_>,
+    ) -> Result<Vec<Outcome>, SessionError>;
+
+    /// Waits for late answers to probes that were sent until a moment.
+    fn await_probes(&mut self, _until_ns: u64, _context: &mut Context<'_>) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    /// The probes, where there are any.
+    fn probes(&self) -> Option<&dyn Probes> {
+        None
+    }
+
+    /// Round trips at rest, of a peer that answers no probes.
+    fn idle_rtt(&self) -> Option<RttSummary> {
+        None
+    }
+
+    /// The smallest round trip, of a peer that answers no probes.
+    fn smallest_rtt_ns(&self) -> Option<u64> {
+        self.idle_rtt().map(|rtt| rtt.min)
+    }
+
+    /// Adds what was found of the path apart from flows.
+    fn note_path(&self, _path: &mut PathFacts) {}
+
+    /// What an error of a round is, by what is known of the path.
+    fn explain(&self, error: SessionError, _request: &MeasureRequest) -> SessionError {
+        error
+    }
+
+    /// Why a round could not be made where others were, which stand; `None` where nothing stands then.
+    fn unmeasured(&self, _error: &SessionError) -> Option<NotMeasured> {
+        None
+    }
+
+    /// Whether it is known how the sender of a direction keeps to a rate.
+    fn knows_pacing(&self, _way: Way) -> bool {
+        true
+    }
+
+    /// What the other machine is.
+    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError>;
+
+    /// What a reader should know beyond what holds of any peer.
+    fn caveats(&self, _directions: &[DirectionResult]) -> Vec<Caveat> {
+        Vec::new()
+    }
+
+    /// What the server printed, where it was asked for that.
+    fn server_output(&mut self) -> Vec<serde_json::Value> {
+        Vec::new()
+    }
+}
+
+/// Round trips beside flows.
+pub trait Probes {
+    /// The one that came last.
+    fn last_ns(&self) -> Option<u64>;
+
+    /// The smallest of all.
+    fn smallest_ns(&self) -> Option<u64>;
+
+    /// Those sent within a time (monotonic, nanoseconds); `None` where none came back.
+    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary>;
+
+    /// Delays each way of the same; `None` where the other end told no times.
+    fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {
+        None
+    }
+
+    /// Round trips a minute of the same.
+    fn responsiveness_rpm(&self, _sent_within: &Range<u64>) -> Option<f64> {
+        None
+    }
+}
+
+/// Whether a round goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polled {
+    /// It does.
+    Running,
+    /// It is over.
+    Over,
+}
+
+/// What the driver and a peer share.
+pub struct Context<'r> {
+    /// Progress and cancellation.
+    pub reporter: Reporter<'r>,
+    /// What a reader should know, so far.
+    pub caveats: Vec<Caveat>,
+    near: Option<Baseline>,
+}
+
+impl<'r> Context<'r> {
+    /// Of a measurement that begins.
+    pub fn new(reporter: Reporter<'r>) -> Self {
+        Self { reporter, caveats: Vec::new(), near: None }
+    }
+
+    /// Notes this end's address, and the state of its machine where it was not known.
+    pub fn note_local(&mut self, address: IpAddr) {
+        self.near.get_or_insert_with(|| Baseline::take(address));
+    }
+
+    /// Whether an address is known.
+    pub fn is_connected(&self) -> bool {
+        self.near.is_some()
+    }
+
+    /// What this machine is, and what happened on it since its address was known.
+    pub fn near_facts(&self) -> HostFacts {
+        self.near.as_ref().map_or_else(HostFacts::default, Baseline::facts)
+    }
+}
+
+/// What both ends tell of a flow.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its direction.
+    pub way: Way,
+    /// What the receiver tells.
+    pub received: Received,
+    /// What the sender tells.
+    pub sent: Sent,
+    /// The two ends' clocks, where they were compared.
+    pub clocks: Option<ClockOffset>,
+    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
+    pub begun_at_ns: Option<u64>,
+    /// Round trips under load, of a peer that answers no probes.
+    pub loaded_rtt: Option<RttSummary>,
+    /// What this end's kernel told last of each stream that it sent.
+    pub sender_infos: Vec<TcpInfo>,
+    /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
+    pub framing_bytes: u64,
+    /// What a reader should know of it.
+    pub caveats: Vec<Caveat>,
+}
+
+impl Outcome {
+    /// Of what the two ends tell, and nothing else.
+    pub fn of(way: Way, received: Received, sent: Sent) -> Self {
+        Self {
+            way,
+            received,
+            sent,
+            clocks: None,
+            begun_at_ns: None,
+            loaded_rtt: None,
+            sender_infos: Vec::new(),
+            framing_bytes: 0,
+            caveats: Vec::new(),
+        }
+    }
+
+    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
+    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
+    pub fn carried(&self) -> Range<u64> {
+        self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
+    }
+
+    /// The part of that which counts: after what was omitted.
+    pub fn counted(&self) -> Range<u64> {
+        let Range { start, end } = self.carried();
+        start.saturating_add(self.received.counted_from.at_ns).min(end)..end
+    }
+
+    /// Bytes that the sender gave to the kernel, or at least as many as came.
+    pub fn moved_bytes(&self) -> u64 {
+        self.sent.bytes.max(self.received.bytes) + self.framing_bytes
+    }
+}
+
+/// Both directions at once, or one after the other.
+pub fn rounds(request: &MeasureRequest) -> Vec<Vec<Way>> {
+    if request.bidirectional {
+        return vec![vec![Way::To, Way::From]];
+    }
+    request.directions.iter().map(|&way| vec![way]).collect()
+}

@@ -1,0 +1,117 @@
+//! One round of a measurement: its flows from their beginning to their results.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
+use bdp_model::method::EndReason;
+use bdp_model::one_way::EachWayReport;
+use bdp_model::record::RttReport;
+
+use super::error::SessionError;
+use super::peer::{Context, Outcome, Peer, Polled, Probes};
+use super::progress::Stage;
+use super::reporter::Goodput;
+use super::{datagrams, outcome};
+use crate::disturbance::Moved;
+
+/// What rounds are led with, and what they leave behind.
+pub(super) struct Rounds<'a, 'r> {
+    pub(super) peer: &'a mut dyn Peer,
+    pub(super) context: Context<'r>,
+    /// When the path was left alone but for probes, monotonic.
+    pub(super) idle: Range<u64>,
+    pub(super) path: PathFacts,
+    pub(super) moved: Moved,
+}
+
+impl Rounds<'_, '_> {
+    /// Runs directions at the same time, and puts together what came of them.
+    pub(super) fn run(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
+        let outcomes = self.carry_out(request, ways, stage)?;
+        let was_cut_short = self.context.reporter.concludes;
+        let ended = outcomes.iter().map(|outcome| outcome.counted().end).max().unwrap_or_default();
+        if self.peer.await_probes(ended, &mut self.context).is_err() {
+            // The flows are over, and what they came to is not to be lost.
+            self.context.reporter.concludes = true;
+        }
+        self.put_together(request, outcomes, was_cut_short)
+    }
+
+    /// Has flows run at the same time, to their ends.
+    pub(super) fn carry_out(
+        &mut self,
+        request: &MeasureRequest,
+        ways: &[Way],
+        stage: Stage,
+    ) -> Result<Vec<Outcome>, SessionError> {
+        self.peer.begin(request, ways, &mut self.context)?;
+        let (since, mut told) = (Instant::now(), Instant::now());
+        while self.peer.poll(request, &mut self.context)? == Polled::Running {
+            if told.elapsed() >= self.context.reporter.tick {
+                let span = told.elapsed();
+                told = Instant::now();
+                let goodput = Goodput::of(span, self.peer.moved(), self.peer.sender_infos());
+                let rtt = self.peer.probes().and_then(Probes::last_ns);
+                self.context.reporter.show(stage, since, request.duration, goodput, rtt);
+            }
+            match self.context.reporter.begins_to_conclude(self.peer.has_begun()) {
+                Ok(true) => self.peer.interrupt(&mut self.context)?,
+                Ok(false) => {}
+                Err(cancelled) => {
+                    self.peer.abandon();
+                    return Err(cancelled);
+                }
+            }
+        }
+        let outcomes = self.peer.finish(request, &mut self.context)?;
+        let senders = outcomes.iter().map(|outcome| (outcome.way, outcome.sender_infos.clone())).collect();
+        self.context.reporter.show(stage, since, request.duration, Goodput::last(senders), None);
+        for outcome in &outcomes {
+            let Outcome { way, sent, .. } = outcome;
+            self.moved.add(*way, outcome.moved_bytes(), sent.retransmits.unwrap_or(0), sent.mss);
+        }
+        Ok(outcomes)
+    }
+
+    /// Makes results of what both ends tell of flows that ran at the same time. Under load are the probes that were sent
+    /// while the flow of a direction counted, after its omit.
+    pub(super) fn put_together(
+        &mut self,
+        request: &MeasureRequest,
+        outcomes: Vec<Outcome>,
+        was_cut_short: bool,
+    ) -> Result<Vec<DirectionResult>, SessionError> {
+        let mut results = Vec::new();
+        for outcome in outcomes {
+            let (idle, loaded, carried) = (&self.idle, &outcome.counted(), outcome.carried());
+            let probes = self.peer.probes();
+            let rtt = RttReport {
+                idle: probes.and_then(|p| p.summary(idle)),
+                loaded: probes.map_or(outcome.loaded_rtt, |p| p.summary(loaded)),
+            };
+            let each_way =
+                probes.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
+            let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
+            let responsiveness_rpm = probes.and_then(|p| p.responsiveness_rpm(loaded));
+            let Outcome { way, mut received, sent, clocks, caveats, .. } = outcome;
+            if was_cut_short {
+                received.ended = EndReason::Stopped;
+            }
+            outcome::note_path(&mut self.path, way, &received, &sent);
+            self.peer.note_path(&mut self.path);
+            self.context.caveats.extend(caveats);
+            let clocks = clocks.map(|clocks| (clocks, carried));
+            let udp = datagrams::report(request, way, &received, &sent, clocks);
+            let result = outcome::result(request, way, received, sent, rtt);
+            let result = self.context.reporter.unless_cut_short(result)?;
+            results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, ..result });
+        }
+        Ok(results)
+    }
+}

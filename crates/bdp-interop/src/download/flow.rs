@@ -1,0 +1,317 @@
+//! The connections that download, a thread each.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bdp_flow::background::Passed;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::peer::Polled;
+use bdp_flow::window_hold::WindowHold;
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::record::ReceiverSample;
+use bdp_model::units::Nanos;
+use bdp_sys::{clock, process, socket, tcp_info};
+use bdp_wire::control::{Mark, Received};
+
+use super::chunks::Chunks;
+use super::failure::failed;
+use super::http::{Connection, Head, is_wait};
+use super::url::Url;
+
+/// A file that is shorter is fetched once: asking for it again and again would measure the asking.
+pub(super) const WORTH_REPEATING: u64 = 1 << 20;
+/// Bytes of one read.
+const READ_BYTES: usize = 256 << 10;
+/// From one look at the counts to the next.
+const LOOK: Duration = Duration::from_millis(5);
+/// The same before the first byte.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+/// How long the first byte of a body may take.
+const FIRST_BYTE: Duration = Duration::from_secs(15);
+
+/// The connections that download, a thread each. Dropped, they end.
+pub(super) struct Flow {
+    sockets: Vec<TcpStream>,
+    counts: Arc<Vec<AtomicU64>>,
+    /// When the first byte of any body came; `u64::MAX` before.
+    first_byte_ns: Arc<AtomicU64>,
+    open: Arc<AtomicU32>,
+    /// Connections that have read to the end of the file, and ask for it no more.
+    whole: Arc<AtomicU32>,
+    stop: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+    threads: Vec<JoinHandle<()>>,
+    cpu_before_ns: u64,
+    since: Instant,
+    /// When the first byte came, once any has.
+    first_ns: Option<u64>,
+    samples: Vec<ReceiverSample>,
+    next_sample_ns: u64,
+    /// From when on it is counted, and what each stream had then.
+    counted: Option<(Mark, Vec<u64>)>,
+    /// Where it ended, and how.
+    over: Option<(Mark, Vec<u64>, EndReason)>,
+    shown: Vec<u64>,
+}
+
+impl Flow {
+    /// Begins to read.
+    pub(super) fn start(
+        connections: Vec<Connection>,
+        url: &Url,
+        window: Option<u32>,
+    ) -> Result<Self, SessionError> {
+        let count = connections.len();
+        let mut flow = Self {
+            sockets: Vec::new(),
+            counts: Arc::new((0..count).map(|_| AtomicU64::new(0)).collect()),
+            first_byte_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            open: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
+            whole: Arc::default(),
+            stop: Arc::default(),
+            failure: Arc::default(),
+            threads: Vec::new(),
+            cpu_before_ns: process::cpu_time_ns(),
+            since: Instant::now(),
+            first_ns: None,
+            samples: Vec::new(),
+            next_sample_ns: 0,
+            counted: None,
+            over: None,
+            shown: vec![0; count],
+        };
+        for (index, mut connection) in connections.into_iter().enumerate() {
+            let clone = connection.socket().try_clone().map_err(|e| failed(url, e.to_string()))?;
+            flow.sockets.push(clone);
+            let (counts, open, stop) =
+                (Arc::clone(&flow.counts), Arc::clone(&flow.open), Arc::clone(&flow.stop));
+            let (failure, whole, url) = (Arc::clone(&flow.failure), Arc::clone(&flow.whole), url.clone());
+            let first_byte_ns = Arc::clone(&flow.first_byte_ns);
+            flow.threads.push(bdp_flow::worker::start(move || {
+                let window = window.map(|window| WindowHold::of(connection.socket(), window));
+                let count = &counts[index];
+                let fetched = Fetch { connection: &mut connection, count, stop: &stop, window };
+                match fetched.run(&url, &first_byte_ns) {
+                    Ok(is_whole) => drop(whole.fetch_add(u32::from(is_whole), Ordering::Relaxed)),
+                    Err(why) => *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
+                }
+                open.fetch_sub(1, Ordering::Release);
+            })?);
+        }
+        Ok(flow)
+    }
+
+    /// What this end would send in a segment.
+    pub(super) fn mss(&self) -> Option<u64> {
+        // The server's is the same but for its options.
+        self.sockets.first().and_then(|s| tcp_info::read(s).ok()?.snd_mss).map(u64::from)
+    }
+
+    /// Takes samples when it is time; over when the time is, so many bytes have come, or nothing more comes.
+    pub(super) fn poll(&mut self, request: &MeasureRequest, url: &Url) -> Result<Polled, SessionError> {
+        if self.over.is_some() {
+            return Ok(Polled::Over);
+        }
+        let Some(first_ns) = self.first_ns else { return self.await_first_byte(url) };
+        let (at_ns, streams) = (clock::monotonic_ns() - first_ns, self.read());
+        let mark = Mark { at_ns, bytes: streams.iter().sum() };
+        if self.counted.is_none() && at_ns >= request.omit.as_ns() {
+            // Without omit it is the first byte that counting begins with.
+            self.counted = Some(match request.omit {
+                Nanos::ZERO => (Mark::default(), vec![0; streams.len()]),
+                _ => (mark, streams.clone()),
+            });
+        }
+        let all = request.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
+        let silent = self.open.load(Ordering::Acquire) == 0;
+        let over = at_ns >= request.duration.as_ns();
+        if at_ns >= self.next_sample_ns || over || all || silent {
+            self.samples.push(self.sample(mark));
+            let interval = request.interval.as_ns().max(1_000_000);
+            self.next_sample_ns = at_ns - at_ns % interval + interval;
+        }
+        if over || all || silent {
+            let is_whole = self.whole.load(Ordering::Relaxed) as usize == self.counts.len();
+            let ended = match (over, all || !is_whole) {
+                (true, _) => EndReason::Duration,
+                (_, true) => EndReason::Closed,
+                (_, false) => EndReason::Bytes,
+            };
+            self.over = Some((mark, streams, ended));
+            return Ok(Polled::Over);
+        }
+        std::thread::sleep(LOOK);
+        Ok(Polled::Running)
+    }
+
+    fn await_first_byte(&mut self, url: &Url) -> Result<Polled, SessionError> {
+        if self.read().iter().any(|&bytes| bytes > 0) {
+            self.first_ns = Some(self.first_byte_ns.load(Ordering::Relaxed).min(clock::monotonic_ns()));
+        } else if self.open.load(Ordering::Relaxed) == 0 || self.since.elapsed() > FIRST_BYTE {
+            return Err(failed(url, self.why("not a byte of the file came")));
+        } else {
+            std::thread::sleep(FIRST_LOOK);
+        }
+        Ok(Polled::Running)
+    }
+
+    /// Whether anything counts yet.
+    pub(super) fn has_counted(&self) -> bool {
+        let now_ns = self.first_ns.map(|first| clock::monotonic_ns().saturating_sub(first));
+        self.counted.as_ref().zip(now_ns).is_some_and(|((from, _), now)| from.at_ns < now)
+    }
+
+    /// Ends it now.
+    pub(super) fn cut_short(&mut self) {
+        let Some(first_ns) = self.first_ns else { return };
+        let streams = self.read();
+        let mark = Mark { at_ns: clock::monotonic_ns() - first_ns, bytes: streams.iter().sum() };
+        self.samples.push(self.sample(mark));
+        self.over = Some((mark, streams, EndReason::Stopped));
+    }
+
+    /// What has come since this was asked last.
+    pub(super) fn moved(&mut self) -> Passed {
+        let streams = self.read();
+        let moved: Vec<u64> = streams.iter().zip(&self.shown).map(|(now, before)| now - before).collect();
+        self.shown = streams;
+        Passed { bytes: moved.iter().sum(), streams: moved, ..Passed::default() }
+    }
+
+    /// What came of it, once it is over.
+    pub(super) fn finish(&mut self, url: &Url) -> Received {
+        self.stop.store(true, Ordering::Relaxed);
+        let (last, streams, ended) =
+            self.over.take().unwrap_or((Mark::default(), self.read(), EndReason::Stopped));
+        let (counted_from, before) = self.counted.take().unwrap_or((last, streams.clone()));
+        let elapsed = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
+        let first_socket = self.sockets.first();
+        Received {
+            first_byte_at_ns: self.first_ns,
+            bytes: last.bytes,
+            duration_ns: last.at_ns,
+            counted_from,
+            stream_bytes: streams.iter().zip(&before).map(|(now, before)| now - before).collect(),
+            samples: std::mem::take(&mut self.samples),
+            receive_buffer_bytes: first_socket.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
+            cpu: (process::cpu_time_ns() - self.cpu_before_ns) as f64 / elapsed as f64,
+            method: if url.secure { ReceiveMethod::ReadTls } else { ReceiveMethod::Read },
+            threads: u32::try_from(self.counts.len()).ok(),
+            ended,
+            path_mtu: first_socket.and_then(|s| tcp_info::read(s).ok()?.pmtu),
+            ..Received::default()
+        }
+    }
+
+    fn read(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    fn sample(&self, mark: Mark) -> ReceiverSample {
+        let mut sample = ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..ReceiverSample::default() };
+        for (i, socket) in self.sockets.iter().enumerate() {
+            let Ok(info) = tcp_info::read(socket) else { continue };
+            if let Some(count) = info.rcv_out_of_order {
+                *sample.out_of_order.get_or_insert(0) += u64::from(count);
+            }
+            if i == 0 {
+                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
+            }
+        }
+        sample
+    }
+
+    fn why(&self, otherwise: &str) -> String {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().unwrap_or_else(|| otherwise.to_owned())
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It looks at the flag at each glance.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One connection's part.
+struct Fetch<'a> {
+    connection: &'a mut Connection,
+    count: &'a AtomicU64,
+    stop: &'a AtomicBool,
+    window: Option<WindowHold>,
+}
+
+impl Fetch<'_> {
+    /// Asks for the file, again as long as it is worth that, and counts what comes of its body. Whether it ended with a body
+    /// that was whole.
+    fn run(mut self, url: &Url, first_byte_ns: &AtomicU64) -> Result<bool, String> {
+        let mut room = vec![0; READ_BYTES];
+        while !self.is_stopped() {
+            self.connection.ask(url).map_err(|e| e.to_string())?;
+            let (head, body) = self.connection.read_head()?;
+            first_byte_ns.fetch_min(clock::monotonic_ns(), Ordering::Relaxed);
+            if !(200..300).contains(&head.status) {
+                return Err(format!("the server answers {} to one connection of several", head.status));
+            }
+            self.connection.set_glances().map_err(|e| e.to_string())?;
+            let ended = self.read_body(&head, &body, &mut room)?;
+            if !ended {
+                // Without a length it is the end of the connection that ends it (RFC 9112, section 6.3).
+                return Ok(head.length.is_none() && !head.chunked && !self.is_stopped());
+            }
+            if head.closes || head.length.is_none_or(|length| length < WORTH_REPEATING) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads to the end of the body; whether that was reached with the connection still open.
+    fn read_body(&mut self, head: &Head, begun: &[u8], room: &mut [u8]) -> Result<bool, String> {
+        let (mut bytes, count) = (0, self.count);
+        let mut chunks = head.chunked.then(Chunks::default);
+        let mut take = |came: &[u8]| {
+            let content = match &mut chunks {
+                Some(chunks) => chunks.take(came)?,
+                None => came.len() as u64,
+            };
+            bytes += content;
+            count.fetch_add(content, Ordering::Relaxed);
+            Ok::<bool, String>(match &chunks {
+                Some(chunks) => chunks.is_over(),
+                None => head.length.is_some_and(|length| bytes >= length),
+            })
+        };
+        let mut is_over = take(begun)?;
+        loop {
+            if is_over {
+                return Ok(true);
+            }
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            if let Some(window) = &mut self.window {
+                window.keep(clock::monotonic_ns(), std::slice::from_ref(self.connection.socket()));
+            }
+            match self.connection.read(room) {
+                Ok(0) => return Ok(false),
+                Ok(length) => is_over = take(&room[..length])?,
+                Err(e) if is_wait(&e) => {}
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

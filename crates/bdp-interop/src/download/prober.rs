@@ -1,0 +1,89 @@
+//! Round trips of a server that answers no probes: those of handshakes.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bdp_flow::handshakes::{self, Handshakes};
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::peer::Probes;
+use bdp_model::record::RttSummary;
+use bdp_model::units::Nanos;
+use bdp_sys::{clock, process};
+use bdp_wire::control::{ProbeSample, Probed};
+
+/// From one handshake that measures the round trip to the next: a stranger's server is not to be bothered.
+pub(super) const INTERVAL: Nanos = Nanos::millis(250);
+/// How long a handshake may take: time for two more SYNs, which Linux sends after one second and after three.
+const PATIENCE: Nanos = Nanos::secs(5);
+/// How long late answers are awaited at the end, at least.
+const LATE: Duration = Duration::from_secs(1);
+/// From one look at what has come to the next.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
+pub(super) struct Prober {
+    probes: Arc<Mutex<Vec<ProbeSample>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Prober {
+    /// Begins.
+    pub(super) fn start(address: SocketAddr) -> Result<Self, SessionError> {
+        let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
+        let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
+        let all_the_time = Nanos(u64::MAX);
+        let plan = Handshakes::new(address, clock::monotonic_ns(), INTERVAL, all_the_time, PATIENCE);
+        // Nobody waits for it: a handshake may take as long as its patience.
+        drop(bdp_flow::worker::start(move || {
+            process::sharpen_timers();
+            // Where there is no descriptor left for them, there are no round trips.
+            let _ = plan.run(&stopped, &mut |number, sample| {
+                let mut probes = on_thread.lock().unwrap_or_else(PoisonError::into_inner);
+                handshakes::enter(&mut probes, number, sample);
+            });
+        })?);
+        Ok(Self { probes, stop })
+    }
+
+    fn probes(&self) -> MutexGuard<'_, Vec<ProbeSample>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
+    pub(super) fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
+        let since = Instant::now();
+        let longest = || self.probes().iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);
+        let patience = || PATIENCE.to_duration().min(LATE.max(Duration::from_nanos(2 * longest())));
+        let is_open = |probe: &ProbeSample| probe.rtt_ns.is_none() && !probe.failed;
+        while self.probes().iter().any(|probe| probe.sent_at_ns < until_ns && is_open(probe))
+            && since.elapsed() < patience()
+            && !cancel.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Probes for Prober {
+    fn last_ns(&self) -> Option<u64> {
+        self.probes().iter().rev().find_map(|probe| probe.rtt_ns)
+    }
+
+    fn smallest_ns(&self) -> Option<u64> {
+        self.probes().iter().filter_map(|probe| probe.rtt_ns).min()
+    }
+
+    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+        let probed = Probed { probes: self.probes().clone(), awaited_until_ns: clock::monotonic_ns() };
+        RttSummary::of_probes(probed.outcomes(sent_within, PATIENCE))
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,239 @@
+//! The connections of a round. That server tells only its version: what it received is what it acknowledged, what it sent is
+//! what came.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bdp_flow::crew::Crew;
+use bdp_flow::error::EngineError;
+use bdp_flow::meter::Meter;
+use bdp_flow::receive::{self, ReceivePlan};
+use bdp_flow::send::{self, SendPlan};
+use bdp_flow::session::deadline::Until;
+use bdp_flow::session::dial;
+use bdp_flow::session::error::SessionError;
+use bdp_flow::session::options::options;
+use bdp_flow::stall;
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::record::ReceiverSample;
+use bdp_model::units::Nanos;
+use bdp_sys::tcp_info;
+use bdp_wire::control::{Mark, Received, Sent};
+use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
+
+/// How long the server may take to say its version.
+const GREETING_DEADLINE: Duration = Duration::from_secs(5);
+/// How long it may take to send a first byte, and how much longer than asked it may send.
+const SLACK: Nanos = Nanos::secs(5);
+/// How long what was sent of a volume may take to be acknowledged.
+const STRAGGLERS: Duration = Duration::from_secs(10);
+
+/// Makes the connections of a round to the first of the addresses that takes them, and has the server take each as it is meant.
+pub(super) fn open(
+    addresses: &[SocketAddr],
+    ways: &[Way],
+    request: &MeasureRequest,
+    cancel: &AtomicBool,
+) -> Result<(SocketAddr, Vec<TcpStream>), SessionError> {
+    let (reverse, both) = (ways == [Way::From], ways.len() == 2);
+    let options = options(request, if reverse { Way::From } else { Way::To });
+    let mut opened = Err(super::no_address(request));
+    for &address in addresses {
+        let port = None;
+        opened = dial::connect_all(address, request.streams, request, port, &options, |_, _| Ok(()), cancel)
+            .map(|streams| (address, streams));
+        if opened.is_ok() {
+            break;
+        }
+    }
+    let (address, streams) = opened?;
+    let header = TestHeader {
+        reverse,
+        full_duplex: both,
+        acknowledge: true,
+        streams: request.streams,
+        port: request.port,
+        length: u32::try_from(request.length.as_bytes()).ok(),
+        amount: match request.bytes {
+            Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
+            None => Amount::Time(request.duration),
+        },
+        rate_bps: request.pacing_bps,
+        type_of_service: request.dscp.unwrap_or(0) << 2,
+        version: Some([2, 1, 8]),
+        ..Default::default()
+    }
+    .encode(false);
+    for stream in &streams {
+        greet(stream, &header, address)?;
+    }
+    Ok((address, streams))
+}
+
+/// Carries out one direction of a round over its connections.
+pub(super) fn carry_out(
+    way: Way,
+    streams: Vec<TcpStream>,
+    address: SocketAddr,
+    request: &MeasureRequest,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Sent), SessionError> {
+    let patience = stall::patience(request.interval, request.pacing_bps);
+    let done = stall::guard(meter, stop, patience, |stop| match way {
+        Way::To => send_all(streams, request, stop, meter),
+        Way::From => receive_all(streams, request, stop, meter),
+    });
+    done.map_err(|error| SessionError::of_flow(error, address))
+}
+
+/// Sends the header, and reads the server's version to its end.
+fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<(), SessionError> {
+    let doing = "it is greeted";
+    let lost = |_| SessionError::Lost { address, doing };
+    stream.set_nonblocking(false).map_err(lost)?;
+    (&mut &*stream).write_all(header).map_err(lost)?;
+    let mut reader = Until::new(stream, GREETING_DEADLINE);
+    let mut arrived = Vec::new();
+    let mut byte = [0];
+    loop {
+        let told = read_acknowledgement(&arrived);
+        match told
+            .map_err(|e| SessionError::Request(format!("{address} does not speak iperf2's protocol: {e}")))?
+        {
+            Some(_version) => return Ok(()),
+            // Byte by byte, since payload follows at once.
+            None => match reader.read(&mut byte) {
+                Ok(0) => return Err(SessionError::Lost { address, doing }),
+                Ok(_) => arrived.push(byte[0]),
+                Err(e)
+                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                {
+                    return Err(SessionError::Silent { address, doing });
+                }
+                Err(e) => return Err(lost(e)),
+            },
+        }
+    }
+}
+
+fn send_all(
+    streams: Vec<TcpStream>,
+    request: &MeasureRequest,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Sent), EngineError> {
+    let count = streams.len();
+    let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
+    let kept = kept.map_err(EngineError::io("send"))?;
+    let plan = SendPlan {
+        length_bytes: request.length.as_bytes(),
+        longest: request.duration,
+        bytes: request.bytes.map(|b| b.as_bytes()),
+        rate_bps: request.pacing_bps,
+        whole_writes: false,
+        interval: request.interval,
+        zerocopy: request.zerocopy,
+        patterned: false,
+        crew: Crew::listed(count, request.near_cpus.as_ref()),
+    };
+    let began = Instant::now();
+    let mut sent = send::over(streams, &plan, stop, meter)?;
+    sent.pacing_bps = request.pacing_bps;
+    let until = Instant::now() + STRAGGLERS;
+    let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
+    if request.bytes.is_some() {
+        let all = acked_at_first(&sent) + sent.bytes;
+        while acked() < all && Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(mut last) = sent.samples.last().copied() {
+            last.at_ns = began.elapsed().as_nanos() as u64;
+            last.acked_bytes = Some(acked());
+            sent.samples.push(last);
+        }
+    }
+    for stream in &kept {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    Ok((acknowledged(&sent, request, count), sent))
+}
+
+/// What was acknowledged before any payload was sent.
+fn acked_at_first(sent: &Sent) -> u64 {
+    sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
+}
+
+/// What the far end received, as far as the near kernel was told.
+fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
+    let first = acked_at_first(sent);
+    let samples: Vec<ReceiverSample> = sent
+        .samples
+        .iter()
+        .filter_map(|s| Some((s.at_ns, s.acked_bytes?)))
+        .map(|(at_ns, acked)| ReceiverSample {
+            at_ns,
+            // An acknowledged end of a connection is to the kernel a byte more.
+            bytes: acked.saturating_sub(first).min(sent.bytes),
+            ..Default::default()
+        })
+        .collect();
+    let last = samples.last().copied().unwrap_or_default();
+    let from = samples.iter().find(|s| s.at_ns >= request.omit.as_ns()).copied().unwrap_or_default();
+    Received {
+        bytes: last.bytes,
+        duration_ns: last.at_ns,
+        counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
+        stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
+        samples,
+        method: ReceiveMethod::Acknowledged,
+        ended: if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
+        ..Default::default()
+    }
+}
+
+fn receive_all(
+    streams: Vec<TcpStream>,
+    request: &MeasureRequest,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<(Received, Sent), EngineError> {
+    let count = streams.len();
+    let plan = ReceivePlan {
+        // The server ends it.
+        duration: request.duration + SLACK,
+        omit: request.omit,
+        interval: request.interval,
+        patience: SLACK,
+        window_bytes: None,
+        coalesce: request.window.is_none() && request.socket_buffer.is_none(),
+        check: false,
+        crew: Crew::listed(count, request.near_cpus.as_ref()),
+    };
+    let received = receive::over(streams, &plan, stop, meter)?;
+    // The server was told the rate with the header.
+    Ok((received, Sent { pacing_bps: request.pacing_bps, ..Default::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::record::SenderSample;
+
+    use super::*;
+
+    #[test]
+    fn the_ends_of_connections_are_no_bytes() {
+        let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
+        let volume = 5 << 20;
+        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the last.
+        let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
+        let sent = Sent { bytes: volume, samples, ..Default::default() };
+        let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);
+        assert_eq!((received.bytes, received.duration_ns), (volume, 2_000));
+        assert_eq!(received.samples[1].bytes, volume / 2);
+    }
+}

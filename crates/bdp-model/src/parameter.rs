@@ -1,0 +1,243 @@
+//! The parameters that a scenario sets and sweeps: how each is written, what it measures, and between which bounds it lies.
+//!
+//! A parameter is known by the last word of its path: `window` of `flow.window`, `delay` of `link.forward.delay`. Plans,
+//! curves, reports and the command line ask this table and nothing else.
+
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+
+use crate::curve::Axis;
+use crate::units::{ByteCount, Nanos, Probability, Rate};
+
+/// What is known of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// The last word of its path, which is its name on the command line too.
+    pub name: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    /// Of its values; of a queue's length each value has its own.
+    pub unit: Unit,
+    /// Smallest and largest value in the base unit. What depends on other parameters, such as an MSS on the MTU, may be
+    /// bounded further.
+    pub range: RangeInclusive<u64>,
+    /// What `bdp sweep` draws a curve over, with its knee.
+    pub axis: Option<Axis>,
+}
+
+/// How a parameter is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes, such as `64K`.
+    Size,
+    /// Such as `100M`.
+    Rate,
+    /// Such as `20ms`.
+    Time,
+    /// Such as `5%` or 0.05.
+    Fraction,
+    /// A whole number.
+    Count,
+    /// Packets such as 10 or `10p`, or wire bytes with their unit such as `64K`.
+    QueueLength,
+    /// A word, which is compared and never measured.
+    Word,
+}
+
+/// What a value counts. Values of two units are not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// bit/s.
+    BitsPerSecond,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A share of one.
+    Share,
+    /// Packets.
+    Packets,
+    /// Nothing: a number.
+    Number,
+}
+
+/// A value in its base unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantity {
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: Unit,
+}
+
+/// Largest window that is asked for, bytes: 65,535 x 2^14 (RFC 7323, section 2.3).
+pub const WINDOW_MAX_BYTES: u64 = 65_535 << 14;
+
+/// Longest delay, nanoseconds: 1 h.
+const LONGEST_DELAY: u64 = 3_600_000_000_000;
+/// Longest test, nanoseconds: a day.
+const LONGEST_TEST: u64 = 24 * LONGEST_DELAY;
+/// Longest turn on a shared medium, nanoseconds: 10 s.
+const LONGEST_TURN: u64 = 10_000_000_000;
+const ANY: RangeInclusive<u64> = 0..=u64::MAX;
+
+impl Parameter {
+    /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
+    /// make curves.
+    pub const ALL: [Self; 37] = {
+        use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
+        use Unit::{Bytes, Number};
+        [
+            Self { axis: Some(Axis::WindowOnTheWire), ..new("window", Size, Bytes, 1..=WINDOW_MAX_BYTES) },
+            Self { axis: Some(Axis::Streams), ..new("streams", Count, Number, 1..=10_000) },
+            Self { axis: Some(Axis::Length), ..new("length", Size, Bytes, 1..=64 << 20) },
+            // Linux takes 88 (TCP_MIN_MSS) and up; the longest IPv4 packet leaves 65,495.
+            Self { axis: Some(Axis::Mss), ..new("mss", Count, Bytes, 88..=65_495) },
+            Self { axis: Some(Axis::Congestion), ..new("congestion", Word, Number, ANY) },
+            new("bytes", Size, Bytes, 1..=1 << 60),
+            new("datagram", Size, Bytes, 0..=65_507),
+            new("burst", Size, Bytes, ANY),
+            new("rate", Rate, Unit::BitsPerSecond, ANY),
+            new("delay", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("jitter", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("uniform", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("normal", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("by", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("idle", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
+            new("start", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
+            new("duration", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
+            new("omit", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
+            new("guard", Time, Unit::Nanoseconds, 0..=LONGEST_TURN),
+            new("turn", Time, Unit::Nanoseconds, 0..=LONGEST_TURN),
+            new("loss", Fraction, Unit::Share, 0..=1),
+            new("to_bad", Fraction, Unit::Share, 0..=1),
+            new("to_good", Fraction, Unit::Share, 0..=1),
+            new("loss_bad", Fraction, Unit::Share, 0..=1),
+            new("loss_good", Fraction, Unit::Share, 0..=1),
+            new("probability", Fraction, Unit::Share, 0..=1),
+            new("duplicate", Fraction, Unit::Share, 0..=1),
+            new("corrupt", Fraction, Unit::Share, 0..=1),
+            new("limit", QueueLength, Unit::Packets, 1..=u64::MAX),
+            new("ecn_threshold", QueueLength, Unit::Packets, 1..=u64::MAX),
+            new("mtu", Count, Bytes, 68..=65_535),
+            new("overhead", Count, Bytes, 0..=1_000),
+            new("drop_above", Count, Bytes, 1..=65_535),
+            new("capture_snap", Count, Bytes, 64..=65_535),
+            new("every", Count, Unit::Packets, 2..=1 << 62),
+            new("window_field_max", Count, Number, 1..=65_535),
+            new("window_scale", Count, Number, 0..=14),
+        ]
+    };
+
+    /// The parameter at a scenario's path, or of a measurement by its name. A sysctl is a number as far as it is one; what
+    /// the table does not know is a word.
+    pub fn at(path: &str) -> Self {
+        let last = path.rsplit('.').next().unwrap_or(path);
+        let of_host = path.starts_with("hosts.");
+        match Self::ALL.into_iter().find(|p| p.name == last && !of_host) {
+            Some(known) => known,
+            None if of_host && path.contains(".sysctls.") => new("sysctl", Kind::Count, Unit::Number, ANY),
+            None => new("", Kind::Word, Unit::Number, ANY),
+        }
+    }
+
+    /// The parameter that a curve is drawn over.
+    pub fn of_axis(axis: Axis) -> Self {
+        let axis = if axis == Axis::WindowAsked { Axis::WindowOnTheWire } else { axis };
+        Self::ALL.into_iter().find(|p| p.axis == Some(axis)).unwrap_or_else(|| Self::at(""))
+    }
+
+    /// A value as written, in its base unit; `None` where it is a word ("auto", "none") or no such quantity.
+    pub fn read(&self, text: &str) -> Option<Quantity> {
+        self.kind.read(text).map(|q| match self.kind {
+            Kind::QueueLength => q,
+            _ => Quantity { unit: self.unit, ..q },
+        })
+    }
+}
+
+impl Quantity {
+    /// Whether they are two spellings of one, which differ by rounding at most.
+    pub fn is_about(self, other: Self) -> bool {
+        let (a, b) = (self.value, other.value);
+        self.unit == other.unit && (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+    }
+}
+
+impl Kind {
+    fn read(self, text: &str) -> Option<Quantity> {
+        let text = text.trim();
+        let count = |text: &str| text.parse::<i64>().ok().map(|n| n as f64);
+        let bytes = |text: &str| text.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64);
+        let (value, unit) = match self {
+            Self::Size => (bytes(text)?, Unit::Bytes),
+            Self::Rate => (text.parse::<Rate>().ok()?.as_bps() as f64, Unit::BitsPerSecond),
+            Self::Time => (text.parse::<Nanos>().ok()?.as_ns() as f64, Unit::Nanoseconds),
+            Self::Fraction => (text.parse::<Probability>().ok()?.fraction(), Unit::Share),
+            Self::Count => (count(text)?, Unit::Number),
+            Self::QueueLength => match count(text.strip_suffix('p').unwrap_or(text).trim()) {
+                Some(packets) => (packets, Unit::Packets),
+                None => (bytes(text)?, Unit::Bytes),
+            },
+            Self::Word => return None,
+        };
+        value.is_finite().then_some(Quantity { value, unit })
+    }
+}
+
+/// Of two units neither is more.
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (self.unit == other.unit).then(|| self.value.partial_cmp(&other.value))?
+    }
+}
+
+const fn new(name: &'static str, kind: Kind, unit: Unit, range: RangeInclusive<u64>) -> Parameter {
+    Parameter { name, kind, unit, range, axis: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_a_path_names_the_parameter() {
+        for (path, kind, unit) in [
+            ("window", Kind::Size, Unit::Bytes),
+            ("flow.0.window", Kind::Size, Unit::Bytes),
+            ("link.forward.delay", Kind::Time, Unit::Nanoseconds),
+            ("link.reorder.probability", Kind::Fraction, Unit::Share),
+            ("link.limit", Kind::QueueLength, Unit::Packets),
+            ("link.mtu", Kind::Count, Unit::Bytes),
+            ("hosts.far.sysctls.net.ipv4.tcp_sack", Kind::Count, Unit::Number),
+            ("hosts.far.window", Kind::Word, Unit::Number),
+            ("flow.congestion", Kind::Word, Unit::Number),
+            ("flow.direction", Kind::Word, Unit::Number),
+        ] {
+            let parameter = Parameter::at(path);
+            assert_eq!((parameter.kind, parameter.unit), (kind, unit), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        for (i, parameter) in Parameter::ALL.iter().enumerate() {
+            assert!(!Parameter::ALL[..i].iter().any(|p| p.name == parameter.name), "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_queue_is_as_long_as_its_packets_or_its_bytes() {
+        let limit = Parameter::at("link.limit");
+        for (text, expected) in [
+            ("10", Some((10.0, Unit::Packets))),
+            ("10p", Some((10.0, Unit::Packets))),
+            (" 10 p ", Some((10.0, Unit::Packets))),
+            ("64K", Some((65_536.0, Unit::Bytes))),
+            ("1500B", Some((1_500.0, Unit::Bytes))),
+            ("none", None),
+        ] {
+            assert_eq!(limit.read(text).map(|q| (q.value, q.unit)), expected, "{text}");
+        }
+    }
+}

@@ -38,7 +38,11 @@ fn flow(mbps: f64, in_flight: u32, window_bytes: u64, rtt_loaded_ms: u64) -> Flo
     FlowRecord {
         from: "near".to_owned(),
         to: "far".to_owned(),
-        rtt_ns: RttReport { idle: Some(round_trips(20)), loaded: Some(round_trips(rtt_loaded_ms)) },
+        rtt_ns: RttReport {
+            idle: Some(round_trips(20)),
+            loaded: Some(round_trips(rtt_loaded_ms)),
+            ..RttReport::default()
+        },
         goodput_bps: mbps * 1e6,
         received_bytes: bytes_at(100),
         duration_ns: 10_000 * MS,

@@ -91,6 +91,21 @@ pub struct RttReport {
     pub idle: Option<RttSummary>,
     /// While the workload ran.
     pub loaded: Option<RttSummary>,
+    /// The whole distribution of both.
+    #[serde(default, skip_serializing_if = "RttPercentiles::is_empty")]
+    pub percentiles: RttPercentiles,
+}
+
+/// All percentiles of round trips, in nanoseconds: 101 values from the smallest (0) to the largest (100), each the nearest
+/// rank as [`RttSummary`] has it; none where no probe was answered, and of older records.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RttPercentiles {
+    /// Before the workload started.
+    #[serde(default)]
+    pub idle: Vec<u64>,
+    /// While the workload ran.
+    #[serde(default)]
+    pub loaded: Vec<u64>,
 }
 
 /// A distribution of round trips, in nanoseconds.
@@ -137,20 +152,79 @@ impl ProbeOutcome {
     }
 }
 
-impl RttSummary {
-    /// Of the round trips of so many probes, in nanoseconds; `None` where none came back.
-    pub fn of(sent: u64, rtts_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
-        let mut histogram = Histogram::new();
-        let mut min = u64::MAX;
-        for rtt_ns in rtts_ns {
-            histogram.record(rtt_ns);
-            min = min.min(rtt_ns);
+impl RttReport {
+    /// Of the probes before the workload and of those beside it, by their outcomes.
+    pub fn of_probes(
+        idle: impl IntoIterator<Item = ProbeOutcome>,
+        loaded: impl IntoIterator<Item = ProbeOutcome>,
+    ) -> Self {
+        let [idle, loaded] = [Tally::of(idle), Tally::of(loaded)];
+        Self {
+            idle: idle.summary(),
+            loaded: loaded.summary(),
+            percentiles: RttPercentiles { idle: idle.percentiles(), loaded: loaded.percentiles() },
         }
-        (histogram.count() > 0).then(|| Self {
-            sent,
+    }
+
+    /// Of a workload's round trips alone, in nanoseconds.
+    pub fn of_loaded(rtts_ns: impl IntoIterator<Item = u64>) -> Self {
+        Self::of_probes([], rtts_ns.into_iter().map(ProbeOutcome::Answered))
+    }
+}
+
+impl RttPercentiles {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.idle.is_empty() && self.loaded.is_empty()
+    }
+}
+
+impl RttSummary {
+    /// Of probes that all came back, by their round trips in nanoseconds; `None` of nothing.
+    pub fn of(rtts_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
+        Self::of_probes(rtts_ns.into_iter().map(ProbeOutcome::Answered))
+    }
+
+    /// Of probes by their outcomes; `None` where none came back.
+    pub fn of_probes(outcomes: impl IntoIterator<Item = ProbeOutcome>) -> Option<Self> {
+        Tally::of(outcomes).summary()
+    }
+
+    /// Probes of which no answer came while one was possible.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received + self.in_flight)
+    }
+}
+
+/// Probes counted by their outcomes.
+#[derive(Default)]
+struct Tally {
+    sent: u64,
+    in_flight: u64,
+    answered: Histogram,
+}
+
+impl Tally {
+    fn of(outcomes: impl IntoIterator<Item = ProbeOutcome>) -> Self {
+        let mut tally = Self::default();
+        for outcome in outcomes {
+            tally.sent += 1;
+            match outcome {
+                ProbeOutcome::Answered(rtt_ns) => tally.answered.record(rtt_ns),
+                ProbeOutcome::InFlight => tally.in_flight += 1,
+                ProbeOutcome::Lost => {}
+            }
+        }
+        tally
+    }
+
+    fn summary(&self) -> Option<RttSummary> {
+        let histogram = &self.answered;
+        (histogram.count() > 0).then(|| RttSummary {
+            sent: self.sent,
             received: histogram.count(),
-            in_flight: 0,
-            min,
+            in_flight: self.in_flight,
+            min: histogram.min(),
             p50: histogram.percentile(50.0),
             p95: histogram.resolved(95.0),
             p99: histogram.resolved(99.0),
@@ -158,23 +232,13 @@ impl RttSummary {
         })
     }
 
-    /// Of probes by their outcomes; `None` where none came back.
-    pub fn of_probes(outcomes: impl IntoIterator<Item = ProbeOutcome>) -> Option<Self> {
-        let (mut sent, mut in_flight, mut round_trips_ns) = (0, 0, Vec::new());
-        for outcome in outcomes {
-            sent += 1;
-            match outcome {
-                ProbeOutcome::Answered(rtt_ns) => round_trips_ns.push(rtt_ns),
-                ProbeOutcome::InFlight => in_flight += 1,
-                ProbeOutcome::Lost => {}
-            }
+    fn percentiles(&self) -> Vec<u64> {
+        let histogram = &self.answered;
+        if histogram.count() == 0 {
+            return Vec::new();
         }
-        Self::of(sent, round_trips_ns).map(|summary| Self { in_flight, ..summary })
-    }
-
-    /// Probes of which no answer came while one was possible.
-    pub fn lost(&self) -> u64 {
-        self.sent.saturating_sub(self.received + self.in_flight)
+        let between = (1..100).map(|percent| histogram.percentile(f64::from(percent)));
+        std::iter::once(histogram.min()).chain(between).chain([histogram.max()]).collect()
     }
 }
 
@@ -546,4 +610,27 @@ pub struct Environment {
     pub privilege: String,
     /// Sysctls in force on each host that matter to TCP, as read back.
     pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_agree_with_the_summary_and_older_records_have_none() {
+        let lost = [ProbeOutcome::Lost, ProbeOutcome::InFlight];
+        let loaded = (1..=400u64).map(|ms| ProbeOutcome::Answered(ms * 1_000_000)).chain(lost);
+        let report = RttReport::of_probes([], loaded);
+        let (all, summary) = (&report.percentiles.loaded, report.loaded.unwrap());
+        assert_eq!(report.idle, None);
+        assert!(report.percentiles.idle.is_empty());
+        assert_eq!((all.len(), all[0], all[100]), (101, summary.min, summary.max));
+        assert_eq!((all[50], Some(all[95]), Some(all[99])), (summary.p50, summary.p95, summary.p99));
+        assert!(all.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (402, 400, 1, 1));
+
+        let older: RttReport = serde_json::from_str(r#"{"idle": null, "loaded": null}"#).unwrap();
+        assert_eq!(older, RttReport::default());
+        assert_eq!(serde_json::to_string(&older).unwrap(), r#"{"idle":null,"loaded":null}"#);
+    }
 }

@@ -55,6 +55,15 @@ impl Markup {
         self.text.push_str(text);
     }
 
+    /// The text between all tags, one blank for each tag.
+    pub fn words(&self) -> String {
+        self.text
+            .split('<')
+            .filter_map(|part| part.split_once('>'))
+            .flat_map(|(_, text)| [text, " "])
+            .collect()
+    }
+
     /// What was written.
     pub fn into_string(self) -> String {
         self.text

@@ -8,8 +8,16 @@ use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, Ud
 use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
 use roxmltree::{Document, ParsingOptions};
 
-const ABOUT: About<'static> =
-    About { run: Some("7f3a"), label: None, command: None, started: None, planned: None, store: None };
+const ABOUT: About<'static> = About {
+    run: Some("7f3a"),
+    label: None,
+    command: None,
+    started: None,
+    planned: None,
+    store: None,
+    title: None,
+    note: None,
+};
 
 /// A search that found 96.6 Mbit/s.
 fn searched() -> Measurement {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use bdp_model::ByteCount;
 use bdp_model::measurement::Measurement;
-use bdp_model::record::{Published, ReceiverSample, Record, RttSummary, SenderSample};
+use bdp_model::record::{
+    ProbeOutcome, Published, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
+};
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -20,6 +22,8 @@ const ABOUT: About<'static> = About {
     started: Some("2026-01-01T00:00:00Z"),
     planned: None,
     store: None,
+    title: None,
+    note: None,
 };
 
 fn parse(page: &str) -> Document<'_> {
@@ -180,7 +184,7 @@ fn the_verdict_names_what_binds_with_its_numbers() {
     let document = parse(&page);
     let verdict =
         text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("verdict")).unwrap());
-    assert_eq!(verdict, "3 Mbit/s: the receive window holds it there.");
+    assert_eq!(verdict, "3 Mbit/s: limited by the receive window.");
     let why = text(*all(&document, "p").iter().find(|p| p.attribute("class") == Some("why")).unwrap());
     // 45 x 1448 x 8 / 0.173 s; 100 Mbit/s x 1448 / 1538; and 100 Mbit/s x 0.173 s / 8.
     assert!(why.contains("45 segments each 173 ms: that makes 3.01 Mbit/s, and 100 % of it"), "{why}");
@@ -347,8 +351,90 @@ fn a_measurement_shows_round_trips_before_where_the_time_went_and_always_a_produ
     m.ceiling = None;
     let page = html_of_measurements(&[(&params, &m)], &ABOUT);
     // 20 Mbit/s x 23.8 ms = 59500 bytes.
-    assert!(page.contains("goodput × RTT 58.1 KiB"), "{page}");
+    assert!(page.contains("goodput × smallest idle round trip: 58.1 KiB"), "{page}");
     assert!(page.contains("goodput × smallest idle round trip") && !page.contains(">rate × "));
+}
+
+/// Corners of the curves of round trips in a page about one case.
+fn distribution(record: Record) -> Vec<Vec<[f64; 2]>> {
+    let page = html(&[record], &ABOUT);
+    let document = parse(&page);
+    let is_it = |n: &&Node<'_, '_>| {
+        n.attribute("aria-label").is_some_and(|l| l.ends_with("distribution of round trips"))
+    };
+    let charts = all(&document, "svg");
+    let chart = charts.iter().find(is_it).unwrap();
+    let curves = chart.children().filter(|n| matches!(n.attribute("class"), Some("here" | "third")));
+    let corner = |text: &str| text.split_once(' ').map(|(x, y)| [x, y].map(|c| c.parse().unwrap()));
+    curves.map(|n| n.attribute("d").unwrap()[1..].split('L').filter_map(corner).collect()).collect()
+}
+
+#[test]
+fn round_trips_are_drawn_as_steps_of_all_percentiles() {
+    let mut known = sampled(record(&Recipe::default()), 10);
+    let answered = |ms: u64| ProbeOutcome::Answered(ms * 1_000_000);
+    // Few that all took equally long, and many that did not.
+    let report = RttReport::of_probes([20; 40].map(answered), (20..=420).map(answered));
+    known.flows[0].rtt_ns = report;
+    let curves = distribution(known.clone());
+    let steps = |curve: &[[f64; 2]]| curve.windows(2).all(|w| w[0][0] == w[1][0] || w[0][1] == w[1][1]);
+    assert!(curves.len() == 2 && curves.iter().all(|curve| steps(curve)), "{curves:?}");
+    assert_eq!(curves[0].len(), 2, "one step up: {curves:?}");
+    assert!(curves[1].len() > 150, "{} corners", curves[1].len());
+    assert!(
+        curves[1].windows(2).all(|w| w[0][0] <= w[1][0] && w[0][1] >= w[1][1]),
+        "never falls: {curves:?}"
+    );
+    // Of older records five points are known.
+    known.flows[0].rtt_ns.percentiles = RttPercentiles::default();
+    assert!(html(&[known.clone()], &ABOUT).contains("kept five points of a distribution"));
+    assert_eq!(distribution(known)[1].len(), 5);
+}
+
+#[test]
+fn title_and_note_of_the_author_head_the_page() {
+    let params = BTreeMap::new();
+    let about = About {
+        label: Some("before"),
+        title: Some("Office to <Tokyo>"),
+        note: Some("First line.\nSecond.\n\nAnother paragraph."),
+        ..ABOUT
+    };
+    let measured = html_of_measurements(&[(&params, &measured(65_536, 1, 20e6))], &about);
+    for page in [measured, html(&demo(), &about), html(&[], &about)] {
+        let document = parse(&page);
+        assert_eq!(text(all(&document, "h1")[0]), "Office to <Tokyo>");
+        assert_eq!(text(all(&document, "title")[0]), "Office to <Tokyo>");
+        let notes = all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("authors-note"));
+        assert_eq!(notes.map(text).collect::<Vec<_>>(), ["First line. Second.", "Another paragraph."]);
+        assert!(page.contains("before"), "the label is a fact still");
+    }
+}
+
+#[test]
+fn page_ends_with_the_terms_that_it_uses() {
+    let page = html(&[sampled(record(&Recipe::default()), 12)], &ABOUT);
+    let document = parse(&page);
+    let terms: Vec<String> = all(&document, "dt").into_iter().map(text).collect();
+    for term in ["Goodput", "Receive window", "RTT (round trip)", "Fidelity, INVALID"] {
+        assert!(terms.iter().any(|t| t == term), "{term}: {terms:?}");
+    }
+    assert!(!terms.iter().any(|t| t.starts_with("Knee")), "{terms:?}");
+    assert_eq!(all(&document, "dd").len(), terms.len());
+}
+
+#[test]
+fn every_page_says_in_plain_language_what_was_measured() {
+    for (what, records) in runs() {
+        let page = html(&records, &ABOUT);
+        let document = parse(&page);
+        let told = all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("plain-language"));
+        let measured = records.iter().any(|r| r.error.is_none() && r.valid) || records.len() > 1;
+        assert_eq!(told.count(), usize::from(measured), "{what}");
+    }
+    let params = BTreeMap::new();
+    let page = html_of_measurements(&[(&params, &measured(65_536, 1, 20e6))], &ABOUT);
+    assert!(page.contains("The reason is that ams1 lets too little data be on the way at once"), "{page}");
 }
 
 #[test]
@@ -430,11 +516,11 @@ fn each_flow_stands_beside_its_own_round_trip() {
     let two = of_two_paths();
     let page = html(std::slice::from_ref(&two), &ABOUT);
     let document = parse(&page);
-    let said: Vec<String> = all(&document, "text").into_iter().map(text).collect();
+    let said: Vec<String> = all(&document, "span").into_iter().map(text).collect();
     let idle: Vec<&String> = said.iter().filter(|t| t.starts_with("smallest idle")).collect();
-    assert_eq!(idle, ["smallest idle 173 ms", "smallest idle 42.0 ms"]);
+    assert_eq!(idle, ["smallest idle round trip 173 ms", "smallest idle round trip 42.0 ms"]);
     // 1 Gbit/s or goodput x RTT: each line is of its own flow's round trip.
-    let products: Vec<&String> = said.iter().filter(|t| t.contains("× RTT")).collect();
+    let products: Vec<&String> = said.iter().filter(|t| t.contains("× smallest idle round trip: ")).collect();
     assert!(products.len() == 2 && products[0] != products[1], "{products:?}");
     assert!(page.contains("idle: 173.1 / 173.1") && page.contains("idle: 42.06 / 173.1"), "{page}");
 

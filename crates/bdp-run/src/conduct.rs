@@ -14,9 +14,7 @@ use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
 use bdp_model::method::WindowMechanism;
 use bdp_model::payload::Zerocopy;
-use bdp_model::record::{
-    Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, RttSummary, WindowReport,
-};
+use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
 use bdp_model::segment;
@@ -334,10 +332,8 @@ pub(crate) struct PairProbed {
 impl PairProbed {
     /// Before the flows, and while one of them counted: under load are the probes that were sent then.
     fn rtt_ns(&self, case: &CaseSpec, counted: &Range<u64>) -> RttReport {
-        let summary = |probed: &Probed, sent_within: &Range<u64>| {
-            RttSummary::of_probes(probed.outcomes(sent_within, probe_patience(case)))
-        };
-        RttReport { idle: summary(&self.idle, &ALWAYS), loaded: summary(&self.loaded, counted) }
+        let patience = probe_patience(case);
+        RttReport::of_probes(self.idle.outcomes(&ALWAYS, patience), self.loaded.outcomes(counted, patience))
     }
 }
 

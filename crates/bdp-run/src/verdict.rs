@@ -179,7 +179,7 @@ mod tests {
         let record = FlowRecord {
             congestion_control: "reno".into(),
             mss_bytes: case.flows[0].udp.is_none().then_some(1448),
-            rtt_ns: RttReport { idle: Some(rtt), loaded: None },
+            rtt_ns: RttReport { idle: Some(rtt), ..RttReport::default() },
             ..FlowRecord::default()
         };
         let means = Means::Autotuned;

@@ -93,6 +93,7 @@ impl Found {
             started: Some(&self.started),
             planned: if self.file.is_none() { usize::try_from(self.info.planned).ok() } else { None },
             store: store.filter(|_| self.file.is_none()),
+            ..About::default()
         }
     }
 }

@@ -19,7 +19,8 @@ use crate::{Outcome, exit};
 /// Arguments of `bdp report`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bdp report 7f3a\n  bdp report 7f3a --output - | less\n  \
-    bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json\n  bdp report --csv    of the newest run")]
+    bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json\n  bdp report --csv    of the newest run\n  \
+    bdp report 7f3a --title 'Office to Tokyo' --note 'Before the new line.'")]
 pub struct ReportArgs {
     /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
     /// export' wrote [default: the newest run]
@@ -32,6 +33,14 @@ pub struct ReportArgs {
     /// Write comma-separated values instead ('bdp help reports'), to standard output where no --output is given
     #[arg(long)]
     csv: bool,
+
+    /// Title of the page [default: the label, or what was measured]
+    #[arg(long, value_name = "TEXT", conflicts_with = "csv")]
+    title: Option<String>,
+
+    /// Note below the title; an empty line begins a paragraph
+    #[arg(long, value_name = "TEXT", conflicts_with = "csv")]
+    note: Option<String>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -51,7 +60,13 @@ impl ReportArgs {
                 _ => print(&text),
             };
         }
-        let text = page(&found, self.store.given().as_deref());
+        let store = self.store.given();
+        let own = About {
+            title: self.title.as_deref(),
+            note: self.note.as_deref(),
+            ..found.about(store.as_deref())
+        };
+        let text = page(&found, &own);
         let path = self.output.unwrap_or_else(|| format!("bdp-{}.html", name(&found)).into());
         if path.as_os_str() == "-" {
             return print(&text);
@@ -67,10 +82,10 @@ fn name(found: &Found) -> String {
     stem.map_or_else(|| found.info.id.clone(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn page(found: &Found, store: Option<&str>) -> String {
+fn page(found: &Found, about: &About<'_>) -> String {
     match &found.kept {
-        Kept::Records(_) => bdp_report::html(&found.records(), &found.about(store)),
-        Kept::Measurements(kept) => bdp_report::html_of_measurements(&varied(kept), &found.about(store)),
+        Kept::Records(_) => bdp_report::html(&found.records(), about),
+        Kept::Measurements(kept) => bdp_report::html_of_measurements(&varied(kept), about),
     }
 }
 
@@ -99,7 +114,8 @@ pub fn write_measured(path: &Path, kept: &[StoredMeasurement]) -> anyhow::Result
 
 /// Makes the page of a stored run, writes it to `path` and says where on standard error.
 pub fn write_stored(path: &Path, run: &str, store: &SqliteStore, given: &StoreArgs) -> anyhow::Result<()> {
-    write(path, &page(&by_id(run, store)?, given.given().as_deref()), "report")?;
+    let found = by_id(run, store)?;
+    write(path, &page(&found, &found.about(given.given().as_deref())), "report")?;
     output::note(&format!("report  {}", shown(path)));
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
-use bdp_model::record::{ProbeOutcome, RttSummary};
+use bdp_model::record::ProbeOutcome;
 use bdp_sys::poll::wait_readable;
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
@@ -94,9 +94,9 @@ impl Prober {
 
 impl Probes for Prober {
     /// Of those without an answer the younger ones are in flight: an answer may yet come.
-    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
         let patience_ns = self.patience_ns();
-        summary(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+        outcomes(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
     }
 
     fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
@@ -124,16 +124,14 @@ impl Probes for Prober {
     }
 }
 
-fn summary(
+fn outcomes(
     probes: &[Sent],
     sent_within: &Range<u64>,
     awaited_until_ns: u64,
     patience_ns: u64,
-) -> Option<RttSummary> {
+) -> Vec<ProbeOutcome> {
     let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-    RttSummary::of_probes(
-        these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)),
-    )
+    these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)).collect()
 }
 
 impl Drop for Prober {
@@ -270,6 +268,7 @@ fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::record::RttSummary;
 
     const MS: u64 = 1_000_000;
 
@@ -283,9 +282,12 @@ mod tests {
         // Idle at 10 ms, then a load of 200 ms that counts from 1 s to 3 s.
         let probes: Vec<Sent> =
             (0..80).map(|i| sent(i * 50, Some(if (10..60).contains(&i) { 200 } else { 10 }))).collect();
-        let all = summary(&probes, &(0..4_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        let summary = |sent_within: Range<u64>| {
+            RttSummary::of_probes(outcomes(&probes, &sent_within, 10_000 * MS, 1_000 * MS)).unwrap()
+        };
+        let all = summary(0..4_000 * MS);
         assert_eq!((all.sent, all.min), (80, 10 * MS));
-        let loaded = summary(&probes, &(1_000 * MS..3_000 * MS), 10_000 * MS, 1_000 * MS).unwrap();
+        let loaded = summary(1_000 * MS..3_000 * MS);
         assert_eq!((loaded.sent, loaded.received, loaded.in_flight, loaded.lost()), (40, 40, 0, 0));
         assert!(loaded.min == 200 * MS && loaded.p50 >= 200 * MS, "{loaded:?}");
     }
@@ -293,7 +295,8 @@ mod tests {
     #[test]
     fn a_young_probe_without_an_answer_is_in_flight_and_an_old_one_lost() {
         let probes = [sent(0, Some(10)), sent(50, None), sent(900, None), sent(950, None)];
-        let summary = summary(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS).unwrap();
+        let these = outcomes(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS);
+        let summary = RttSummary::of_probes(these).unwrap();
         assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (4, 1, 2, 1));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PathFacts};
+use bdp_model::record::RttSummary;
 use bdp_sys::clock;
 
 use super::error::SessionError;
@@ -82,7 +83,10 @@ fn conclude(
     rounds: Rounds<'_, '_>,
 ) -> Result<Measurement, SessionError> {
     let Rounds { peer, mut context, idle, mut path, moved } = rounds;
-    let idle = peer.probes().map_or_else(|| peer.idle_rtt(), |probes| probes.summary(&idle));
+    let idle = match peer.probes() {
+        Some(probes) => RttSummary::of_probes(probes.outcomes(&idle)),
+        None => peer.idle_rtt(),
+    };
     let mut far = peer.remote_facts(request)?;
     let mut near = context.near_facts();
     disturbance::note(&mut near, &mut far, &moved, &mut context.caveats);

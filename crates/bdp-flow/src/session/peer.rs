@@ -6,7 +6,7 @@ use std::ops::Range;
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
 use bdp_model::one_way::{ClockOffset, EachWay};
-use bdp_model::record::RttSummary;
+use bdp_model::record::{ProbeOutcome, RttSummary};
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
@@ -142,8 +142,8 @@ pub trait Probes {
     /// The smallest of all.
     fn smallest_ns(&self) -> Option<u64>;
 
-    /// Those sent within a time (monotonic, nanoseconds); `None` where none came back.
-    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary>;
+    /// What became of those that were sent within a time (monotonic, nanoseconds).
+    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome>;
 
     /// Delays each way of the same; `None` where the other end told no times.
     fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {
@@ -209,8 +209,8 @@ pub struct Outcome {
     pub clocks: Option<ClockOffset>,
     /// When its first byte was written or read at the near end, monotonic; `None` where none was.
     pub begun_at_ns: Option<u64>,
-    /// Round trips under load, of a peer that answers no probes.
-    pub loaded_rtt: Option<RttSummary>,
+    /// Round trips under load in nanoseconds, of a peer that answers no probes.
+    pub loaded_rtts_ns: Vec<u64>,
     /// What this end's kernel told last of each stream that it sent.
     pub sender_infos: Vec<TcpInfo>,
     /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
@@ -228,7 +228,7 @@ impl Outcome {
             sent,
             clocks: None,
             begun_at_ns: None,
-            loaded_rtt: None,
+            loaded_rtts_ns: Vec::new(),
             sender_infos: Vec::new(),
             framing_bytes: 0,
             caveats: Vec::new(),

@@ -91,9 +91,9 @@ impl Rounds<'_, '_> {
         for outcome in outcomes {
             let (idle, loaded, carried) = (&self.idle, &outcome.counted(), outcome.carried());
             let probes = self.peer.probes();
-            let rtt = RttReport {
-                idle: probes.and_then(|p| p.summary(idle)),
-                loaded: probes.map_or(outcome.loaded_rtt, |p| p.summary(loaded)),
+            let rtt = match probes {
+                Some(probes) => RttReport::of_probes(probes.outcomes(idle), probes.outcomes(loaded)),
+                None => RttReport::of_loaded(outcome.loaded_rtts_ns.iter().copied()),
             };
             let each_way =
                 probes.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bdp_flow::handshakes::{self, Handshakes};
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Probes;
-use bdp_model::record::RttSummary;
+use bdp_model::record::ProbeOutcome;
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeSample, Probed};
@@ -76,9 +76,9 @@ impl Probes for Prober {
         self.probes().iter().filter_map(|probe| probe.rtt_ns).min()
     }
 
-    fn summary(&self, sent_within: &Range<u64>) -> Option<RttSummary> {
+    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
         let probed = Probed { probes: self.probes().clone(), awaited_until_ns: clock::monotonic_ns() };
-        RttSummary::of_probes(probed.outcomes(sent_within, PATIENCE))
+        probed.outcomes(sent_within, PATIENCE).collect()
     }
 }
 

@@ -127,7 +127,7 @@ fn heading(metric: Metric) -> String {
         Metric::GoodputBps => "Goodput, Mbit/s",
         Metric::RttIdleNs => "Round trip, idle, median, ms",
         Metric::RttLoadedP95Ns => "Round trip, loaded, 95th percentile, ms",
-        Metric::Retransmits => "Segments sent again",
+        Metric::Retransmits => "Retransmits",
     }
     .to_owned()
 }

@@ -32,7 +32,7 @@ pub(super) fn of_direction(
 pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
     let asked = udp.asked_bps.map_or_else(|| "as fast as it goes".to_owned(), format_bps);
     let by_receiver = match udp.dropped_by_receiver {
-        None => "; what the receiving host dropped is not known".to_owned(),
+        None => "; drops in the receiving host are unknown".to_owned(),
         Some(0) => String::new(),
         Some(dropped) => format!("; {dropped} of them dropped by the receiving host, whose socket was full"),
     };

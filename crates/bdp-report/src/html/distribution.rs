@@ -1,33 +1,31 @@
 //! The round trips' distribution, idle and loaded: which share of the probes took at most so long.
 
-use bdp_model::record::RttSummary;
+use bdp_model::record::{RttReport, RttSummary};
 use bdp_model::units::significant;
 
 use super::page::{Figure, Sign};
 use super::timeline::plain;
-use crate::svg::{Anchor, Axis, Drawing, Frame, WIDTH};
+use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
 const PLOT: [f64; 2] = [150.0, 10.0];
 const HEIGHT: f64 = 174.0;
-/// Room for the labels of the vertical axis.
-const LEFT: f64 = 46.0;
 /// Largest and smallest further apart than this need a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 10.0;
 
 /// The figure; `None` where no probe was answered.
-pub(crate) fn figure(
-    idle: Option<&RttSummary>,
-    loaded: Option<&RttSummary>,
-    title: &str,
-) -> Option<Figure<'static>> {
-    let summaries: Vec<(&RttSummary, &str, &str, &str)> =
-        [(idle, "idle", "third", "third-dot"), (loaded, "loaded", "here", "here-dot")]
-            .into_iter()
-            .filter_map(|(summary, name, line, dot)| Some((summary?, name, line, dot)))
-            .collect();
-    let low = summaries.iter().map(|s| s.0.min).min()? as f64 / 1e6;
-    let high = summaries.iter().map(|s| s.0.max).max()? as f64 / 1e6;
-    let ends = [LEFT, WIDTH - 30.0];
+pub(crate) fn figure(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
+    let shown: Vec<Shown<'_>> = [
+        (rtt.idle.as_ref(), &rtt.percentiles.idle, "idle", "third", "third-dot"),
+        (rtt.loaded.as_ref(), &rtt.percentiles.loaded, "loaded", "here", "here-dot"),
+    ]
+    .into_iter()
+    .filter_map(|(summary, percentiles, name, line, dot)| {
+        Some(Shown { summary: summary?, percentiles, name, line, dot })
+    })
+    .collect();
+    let low = shown.iter().map(|s| s.summary.min).min()? as f64 / 1e6;
+    let high = shown.iter().map(|s| s.summary.max).max()? as f64 / 1e6;
+    let ends = [GUTTER, WIDTH - MARGIN];
     let x = if low > 0.0 && high > LOGARITHMIC_FROM * low {
         Axis::logarithmic([low, high], ends)
     } else {
@@ -36,43 +34,68 @@ pub(crate) fn figure(
     };
     let frame = Frame { x, y: Axis::linear([0.0, 100.0], PLOT) };
     let mut drawing = Drawing::default();
-    for (share, text) in [(50.0, "50 %"), (95.0, "95 %")] {
-        let y = frame.y.at(share);
-        drawing.line([LEFT, y], [WIDTH, y], "grid");
-        drawing.text([LEFT - 8.0, y + 4.0], Anchor::End, "tick", text);
-    }
+    frame.rules(&mut drawing, &[50.0, 95.0], "", |share| format!("{} %", plain(share)));
     frame.bottom(&mut drawing, &x.ticks(7), |ms| format!("{} ms", plain(ms)));
     let mut keys = Vec::new();
     let mut notes = Vec::new();
-    for &(summary, name, line, dot) in &summaries {
-        let curve = quantiles(summary);
-        drawing.polyline(curve.iter().map(|&(ms, share)| Some(frame.at(ms, share))), line);
-        for &(ms, share) in &curve {
-            drawing.dot(frame.at(ms, share), 2.6, dot);
+    for shown in &shown {
+        let curve = shown.curve().into_iter().map(|[ms, share]| Some(frame.at(ms, share)));
+        drawing.polyline(curve, shown.line);
+        for (ns, share) in shown.quantiles() {
+            drawing.dot(frame.at(ns as f64 / 1e6, share), 2.6, shown.dot);
         }
-        keys.push((Sign::DotOnLine(line, dot), name.to_owned()));
-        notes.push(format!("{}.", words(summary, name)));
+        keys.push((Sign::DotOnLine(shown.line, shown.dot), shown.name.to_owned()));
+        notes.push(format!("{}.", words(shown.summary, shown.name)));
     }
-    notes.push(
-        "Dots at the smallest, 50, 95 and 99 % and the largest; the lines between them only guide the eye."
-            .to_owned(),
-    );
-    let description = summaries.iter().map(|s| words(s.0, s.1)).collect::<Vec<_>>().join("; ");
+    notes.push("The share of probes that were answered within a time. Dots at 50, 95 and 99 %.".to_owned());
+    if shown.iter().any(|shown| shown.percentiles.is_empty()) {
+        notes.push(
+            "This run kept five points of a distribution; the lines between them are not measured."
+                .to_owned(),
+        );
+    }
+    let description = shown.iter().map(|s| words(s.summary, s.name)).collect::<Vec<_>>().join("; ");
     let chart = drawing.finish(HEIGHT, &format!("{title}: distribution of round trips"), &description);
     Some(Figure { title: "Round trips, idle and loaded", keys, notes, chart })
 }
 
-fn quantiles(summary: &RttSummary) -> Vec<(f64, f64)> {
-    [
-        (Some(summary.min), 0.0),
-        (Some(summary.p50), 50.0),
-        (summary.p95, 95.0),
-        (summary.p99, 99.0),
-        (Some(summary.max), 100.0),
-    ]
-    .into_iter()
-    .filter_map(|(ns, share)| Some((ns? as f64 / 1e6, share)))
-    .collect()
+/// The round trips under one condition, and how they are drawn.
+struct Shown<'a> {
+    summary: &'a RttSummary,
+    /// From 0 to 100; empty of older records.
+    percentiles: &'a [u64],
+    name: &'static str,
+    line: &'static str,
+    dot: &'static str,
+}
+
+impl Shown<'_> {
+    /// Corners of the curve, milliseconds and percent: steps of what was measured, or straight lines where only five points are
+    /// known.
+    fn curve(&self) -> Vec<[f64; 2]> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let (min, max) = (ms(self.summary.min), ms(self.summary.max));
+        let Some(&first) = self.percentiles.first() else {
+            let known = self.quantiles().map(|(ns, share)| [ms(ns), share]);
+            return [[min, 0.0]].into_iter().chain(known).chain([[max, 100.0]]).collect();
+        };
+        let mut corners = vec![[ms(first), 0.0]];
+        let most = (self.percentiles.len() - 1).max(1) as f64;
+        // One corner at each end of a step, however many percentiles share its value.
+        for (index, pair) in self.percentiles.windows(2).enumerate().filter(|(_, pair)| pair[1] > pair[0]) {
+            let share = index as f64 / most * 100.0;
+            corners.extend([[ms(pair[0]), share], [ms(pair[1]), share]]);
+        }
+        corners.push([max, 100.0]);
+        corners
+    }
+
+    /// The quantiles that have a dot, nanoseconds and percent.
+    fn quantiles(&self) -> impl Iterator<Item = (u64, f64)> {
+        [(Some(self.summary.p50), 50.0), (self.summary.p95, 95.0), (self.summary.p99, 99.0)]
+            .into_iter()
+            .filter_map(|(ns, share)| Some((ns?, share)))
+    }
 }
 
 fn words(summary: &RttSummary, name: &str) -> String {

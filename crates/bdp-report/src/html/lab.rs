@@ -1,7 +1,7 @@
 //! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
 
 use bdp_model::finding::Limit;
-use bdp_model::record::{Record, RttReport};
+use bdp_model::record::{FlowRecord, Record};
 use bdp_model::units::format_bps;
 
 use super::conditions;
@@ -9,6 +9,7 @@ use super::curve::{Curve, curves};
 use super::datagrams;
 use super::overview::{self, TEXT};
 use super::page::{About, Figure, facts, page};
+use super::plain_language::{self, Described};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, repetitions, time_share, timeline};
@@ -28,12 +29,8 @@ const MOST_CURVES: usize = 12;
 /// A page about `records`, whole in itself: HTML with style and drawings in it.
 pub fn html(records: &[Record], about: &About<'_>) -> String {
     let points = points(records);
-    let title = title(records, about);
     let mut m = Markup::default();
-    m.leaf("h1", &[], &title);
-    m.line();
-    m.leaf("p", &[("class", "facts")], &about.line(environment(records, about)));
-    m.line();
+    let title = about.begin(&mut m, title(records, about), environment(records, about));
     if records.is_empty() {
         Verdict { headline: "No case has ended yet.".to_owned(), why: String::new() }.write(&mut m);
         return page(&title, m);
@@ -103,6 +100,11 @@ fn one(m: &mut Markup, point: &Point<'_>) {
                     found(m, record);
                 }
             }
+            let opening = "This test emulated a network path on one computer, sent data over it and measured how fast it arrived.";
+            let described: Vec<Described<'_>> = record.flows.iter().map(described).collect();
+            let mut sentences = vec![opening.to_owned()];
+            sentences.extend(plain_language::sentences(&described));
+            plain_language::write(m, &sentences);
             if point.records.len() > 1 {
                 overview::table(m, std::slice::from_ref(point), "");
             }
@@ -119,18 +121,49 @@ fn one(m: &mut Markup, point: &Point<'_>) {
     }
 }
 
+fn described(flow: &FlowRecord) -> Described<'_> {
+    Described {
+        from: &flow.from,
+        to: &flow.to,
+        goodput_bps: flow.goodput_bps,
+        finding: flow.findings.first(),
+        rtt: &flow.rtt_ns,
+    }
+}
+
+/// Several tests for readers who are no network engineers: how near to the theory they came, and where a curve stops to rise.
+fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '_>]) {
+    let mut sentences = vec![format!(
+        "This series of {} tests emulated network paths on one computer, sent data over them and measured how fast it arrived.",
+        points.len()
+    )];
+    let ratios = Spread::of(points.iter().filter_map(|p| p.model_ratio()).map(|r| r.median));
+    sentences.extend(ratios.map(|ratio| {
+        format!(
+            "They reached between {} and {} of what theory predicts.",
+            percent(ratio.min),
+            percent(ratio.max)
+        )
+    }));
+    sentences.extend(curves.iter().filter_map(Curve::knee_words).take(2));
+    plain_language::write(m, &sentences);
+}
+
 /// Several points: a table of all first, then each scenario.
 fn several(m: &mut Markup, points: &[Point<'_>]) {
     let mut verdict = summary(points);
+    let mut drawn = Vec::new();
     if points.iter().all(|p| p.scenario == points[0].scenario) {
         // Of a sweep, where its curve stops to rise is what one wants to know first.
-        let words: Vec<String> = curves(points).iter().filter_map(Curve::headline).take(2).collect();
+        drawn = curves(points);
+        let words: Vec<String> = drawn.iter().filter_map(Curve::headline).take(2).collect();
         if !words.is_empty() {
             verdict.why = format!("{} {}", verdict.headline, verdict.why);
             verdict.headline = words.join(" ");
         }
     }
     verdict.write(m);
+    in_plain_language(m, points, &drawn);
     overview::table(m, points, "");
     let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
     // Of many the page shows what came out; the charts of each are opened where they are wanted.
@@ -283,7 +316,7 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         if transfers.len() > 1 {
             m.leaf("h3", &[], &transfer.name());
         }
-        let own = (transfers.len() > 1).then(|| round_trips(&flow.rtt_ns, &title)).flatten();
+        let own = (transfers.len() > 1).then(|| distribution::figure(&flow.rtt_ns, &title)).flatten();
         charts(m, transfer, &title, own);
     }
     for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
@@ -297,17 +330,13 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         [flow] => Some(&flow.rtt_ns),
         _ => None,
     };
-    if let Some(figure) = of_all.and_then(|rtt| round_trips(rtt, title)) {
+    if let Some(figure) = of_all.and_then(|rtt| distribution::figure(rtt, title)) {
         figure.write(m);
     }
     if transfers.len() > MOST_FLOWS {
         let more = transfers.len() - MOST_FLOWS;
         m.leaf("p", &[("class", "note")], &format!("{more} more flows are not drawn."));
     }
-}
-
-fn round_trips(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
-    distribution::figure(rtt.idle.as_ref(), rtt.loaded.as_ref(), title)
 }
 
 /// The charts of one transfer, but for the round trips' distribution, which belongs to the path.

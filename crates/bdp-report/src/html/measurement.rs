@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
-use bdp_model::record::RttSummary;
+use bdp_model::record::{RttReport, RttSummary};
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use super::datagrams;
 use super::distribution;
 use super::lab::charts;
 use super::page::{About, facts, head, numbers, page, words};
+use super::plain_language::{self, Described};
 use super::repetitions::{self, Row};
 use super::sentence::lower_first;
 use super::transfer::Transfer;
@@ -30,17 +31,13 @@ pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> String {
     let mut m = Markup::default();
     let Some((_, first)) = measurements.first() else {
-        let title = about.label.unwrap_or("No measurement");
-        m.leaf("h1", &[], title);
+        let title = about.begin(&mut m, about.label.unwrap_or("No measurement").to_owned(), []);
         Verdict { headline: "No measurement has ended yet.".to_owned(), why: String::new() }.write(&mut m);
-        return page(title, m);
+        return page(&title, m);
     };
     let path = format!("{} – {}", name(&first.near, "near"), name(&first.far, &first.request.host));
-    let title = about.label.or(first.label.as_deref()).map_or(path.clone(), |l| format!("{l}: {path}"));
-    m.leaf("h1", &[], &title);
-    m.line();
-    m.leaf("p", &[("class", "facts")], &about.line(line(first)));
-    m.line();
+    let own = about.label.or(first.label.as_deref()).map_or(path.clone(), |l| format!("{l}: {path}"));
+    let title = about.begin(&mut m, own, line(first));
     let groups = groups(measurements);
     match groups.as_slice() {
         [(_, runs)] => alike(&mut m, runs),
@@ -135,6 +132,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
             verdict::further(m, finding);
         }
     }
+    in_plain_language(m, runs, &ways);
     figures(m, runs, &ways);
     let rows = ways.iter().map(|&way| Row {
         name: runs.first().map(|r| arrow(r, way)).unwrap_or_default(),
@@ -157,8 +155,8 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
             m.leaf("p", &[("class", "note")], &text);
         }
         datagrams::of_direction(m, measurement, direction, &title);
-        let idle = direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref());
-        let round_trips = distribution::figure(idle, direction.rtt_ns.loaded.as_ref(), &title);
+        let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
+        let round_trips = distribution::figure(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
         charts(m, &transfer(measurement, direction), &title, round_trips);
     }
 }
@@ -186,6 +184,33 @@ fn transfer<'a>(m: &'a Measurement, d: &'a DirectionResult) -> Transfer<'a> {
         ceiling: m.ceiling.as_ref().map(|c| (c.goodput_bps, c.by.clone())),
         rate_bps: m.ceiling.as_ref().map(|c| c.goodput_bps),
     }
+}
+
+/// What was measured, what limits each direction and what to do, for readers who are no network engineers.
+fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
+    let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
+    let transfers: Vec<Transfer<'_>> = all.iter().map(|(run, direction)| transfer(run, direction)).collect();
+    let [first, ..] = transfers.as_slice() else { return };
+    let described: Vec<Described<'_>> = (all.iter().zip(&transfers))
+        .map(|((_, direction), transfer)| Described {
+            from: transfer.from,
+            to: transfer.to,
+            goodput_bps: direction.goodput_bps,
+            finding: direction.findings.first(),
+            rtt: &direction.rtt_ns,
+        })
+        .collect();
+    let mut sentences = vec![format!(
+        "This test sent data {} {} and {} and measured how fast it arrived.",
+        if ways.len() > 1 { "both ways between" } else { "between" },
+        first.from,
+        first.to
+    )];
+    if runs.len() > 1 {
+        sentences.push(format!("It ran {} times; the figures are medians.", runs.len()));
+    }
+    sentences.extend(plain_language::sentences(&described));
+    plain_language::write(m, &sentences);
 }
 
 /// What bdp found to limit a direction, in its own words; the figures alone where it found nothing.
@@ -253,7 +278,7 @@ fn headings(unit: RateUnit, varied: bool) -> Vec<super::page::Heading> {
         numbers(format!("goodput, {}", unit.name)),
         numbers("p5 to p95 of intervals"),
         numbers("of ceiling"),
-        numbers("sent again"),
+        numbers("retransmits"),
         numbers("RTT p50 / p95 / p99, ms"),
         numbers("window on the wire"),
         words("window asked"),
@@ -325,6 +350,16 @@ fn sweep(m: &mut Markup, all: &[Varied<'_>], groups: &[(&BTreeMap<String, Value>
     }
     let why = if failed > 0 { format!("{failed} measurements failed.") } else { String::new() };
     Verdict { headline: headline.join(" "), why }.write(m);
+    let mut sentences = vec![format!(
+        "This test repeated a measurement with {} different settings, to find the smallest that reaches nearly all of the speed.",
+        groups.len()
+    )];
+    sentences.extend(
+        curves
+            .iter()
+            .filter_map(|c| Some(format!("{}: {}", pointed(&c.name), lower_first(&c.knee_words()?)))),
+    );
+    plain_language::write(m, &sentences);
     for drawn in &curves {
         if curves.len() > 1 {
             m.leaf("h3", &[], &pointed(&drawn.name));
@@ -376,7 +411,7 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
         false => against(first, run, about.store),
     }));
     if !lines.is_empty() {
-        m.leaf("p", &[("class", "note")], "To repeat it, and to hold another run against it:");
+        m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
     }
     m.line();
@@ -457,7 +492,7 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
 fn host(host: &HostFacts) -> Vec<(String, String)> {
     let device = host.device.as_ref().map(|d| {
         let mut parts = vec![d.name.clone()];
-        parts.push(d.speed_bps.map_or_else(|| "speed not told".to_owned(), |s| format_bps(s as f64)));
+        parts.push(d.speed_bps.map_or_else(|| "speed unknown".to_owned(), |s| format_bps(s as f64)));
         parts.extend(d.mtu.map(|mtu| format!("MTU {mtu}")));
         parts.extend(d.drops.map(|n| format!("{n} packets dropped meanwhile")));
         parts.join(", ")

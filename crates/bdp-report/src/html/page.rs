@@ -1,5 +1,6 @@
 //! The page about the charts: head, style sheet, figures with their captions, tables.
 
+use super::glossary::glossary;
 use crate::markup::Markup;
 use crate::svg::number;
 
@@ -18,9 +19,36 @@ pub struct About<'a> {
     pub planned: Option<usize>,
     /// Path of the store that keeps the run, where it is not the default one.
     pub store: Option<&'a str>,
+    /// The page's title, in place of the one that bdp makes.
+    pub title: Option<&'a str>,
+    /// What its author adds, below the title.
+    pub note: Option<&'a str>,
 }
 
 impl About<'_> {
+    /// Begins a page: its title, which is `otherwise` where its author chose none, the note, and the facts in a line. Returns
+    /// the title.
+    pub(crate) fn begin(
+        &self,
+        m: &mut Markup,
+        otherwise: String,
+        further: impl IntoIterator<Item = String>,
+    ) -> String {
+        let title = self.title.map_or(otherwise, str::to_owned);
+        m.leaf("h1", &[], &title);
+        m.line();
+        // A paragraph for each block of lines that the author set apart.
+        for paragraph in self.note.into_iter().flat_map(|note| note.split("\n\n")) {
+            if !paragraph.trim().is_empty() {
+                m.leaf("p", &[("class", "authors-note")], paragraph.trim());
+                m.line();
+            }
+        }
+        m.leaf("p", &[("class", "facts")], &self.line(further));
+        m.line();
+        title
+    }
+
     /// The facts in a line.
     pub(crate) fn line(&self, further: impl IntoIterator<Item = String>) -> String {
         let own = [
@@ -63,7 +91,9 @@ pub(crate) fn page(title: &str, body: Markup) -> String {
         m.line();
         m.element("body", &[], |m| {
             m.line();
+            let glossary = glossary(&body);
             m.append(body);
+            m.append(glossary);
             m.element("footer", &[], |m| {
                 m.text(concat!(
                     "Written by bdp ",

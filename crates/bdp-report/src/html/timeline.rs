@@ -47,10 +47,10 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         drawing.line([at, TICKS[0]], [at, TICKS[1]], "tick-mark");
     }
     match transfer.retransmits {
-        None => notes.push("Retransmissions: the sender's kernel did not tell.".to_owned()),
-        Some(0) => notes.push("Nothing was sent again.".to_owned()),
+        None => notes.push("Retransmissions unknown: the sender's kernel does not report them.".to_owned()),
+        Some(0) => notes.push("No segment was retransmitted.".to_owned()),
         Some(n) => {
-            keys.push((Sign::Tick("tick-mark"), format!("interval with segments sent again ({n} in all)")))
+            keys.push((Sign::Tick("tick-mark"), format!("interval with retransmissions ({n} in all)")))
         }
     }
 
@@ -139,7 +139,7 @@ fn round_trips(
     let Thinned { points, stride } = thin(&smoothed, MOST);
     drawing.polyline(points.into_iter().map(|[at, ms]| Some(frame.at(at, ms))), "third");
     if smoothed.is_empty() {
-        notes.push("The sender's kernel told no round trips.".to_owned());
+        notes.push("Round trips unknown: the sender's kernel reports none.".to_owned());
     } else {
         keys.push((Sign::Line("third"), "round trip as the sender smooths it (srtt)".to_owned()));
     }

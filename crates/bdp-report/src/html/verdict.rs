@@ -12,6 +12,8 @@ use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
 /// What the mark of a window's bound begins with.
 const WINDOW_MARK: &str = "window / RTT";
+/// Height of a name in the largest type.
+const ROW: f64 = 22.0;
 
 /// A verdict: what stands out, and why.
 #[derive(Debug, PartialEq)]
@@ -71,7 +73,7 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
         transfer.ceiling.as_ref().filter(|c| (AT_CEILING..=EXCEEDED).contains(&(reached / c.0)))
     {
         return Verdict {
-            headline: format!("{here}: the medium is full."),
+            headline: format!("{here}: the path's bottleneck is full."),
             why: format!(
                 "{} of the {} that the path can carry ({by}). No setting of TCP can add to it.",
                 percent(reached / ceiling),
@@ -95,7 +97,7 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
                 None => why.push('.'),
             }
         }
-        return Verdict { headline: format!("{here}: the receive window holds it there."), why };
+        return Verdict { headline: format!("{here}: limited by the receive window."), why };
     }
     if let Some((model, by)) = model.filter(|(bps, _)| (REACHED..=EXCEEDED).contains(&(reached / bps))) {
         return Verdict {
@@ -123,7 +125,7 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     let headline = if exceeded {
         format!("{here}: more than what is known of the path allows.")
     } else {
-        format!("{here}; what holds it there is not known.")
+        format!("{here}; the limit is unknown.")
     };
     Verdict { headline, why }
 }
@@ -180,28 +182,28 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
 
     let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
-    let (bar_top, bar_height) = (26.0, 20.0);
+    // Each name has a row of its own above the bar: side by side they would meet in the larger type of a narrow page.
+    let mut named: Vec<&(f64, String)> = marks.iter().filter(|mark| mark.0 <= x.high).collect();
+    let is_left = |mark: &(f64, String)| x.at(mark.0) <= WIDTH / 2.0;
+    // Names extend away from the nearer end, so that no mark runs through the name below its own.
+    if !named.iter().all(|mark| is_left(mark)) {
+        named.reverse();
+    }
+    let (bar_top, bar_height) = (6.0 + ROW * named.len().max(1) as f64, 20.0);
     let middle = bar_top + bar_height / 2.0;
     drawing.line([x.start, middle], [x.end, middle], "grid");
     drawing.rect([x.at(0.0), bar_top], [x.at(reached_bps) - x.at(0.0), bar_height], "fill-here");
     drawing.line([x.at(0.0), bar_top - 6.0], [x.at(0.0), bar_top + bar_height + 6.0], "axis");
-    let mut outside = Vec::new();
-    let mut description = vec![format!("reached {}", format_bps(reached_bps))];
-    // Names of neighbouring marks stand above and below the bar in turn.
-    let mut above = true;
-    for (bps, text) in &marks {
-        description.push(text.clone());
-        if *bps > x.high {
-            outside.push(text.clone());
-            continue;
-        }
-        let at = x.at(*bps);
-        drawing.line([at, bar_top - 6.0], [at, bar_top + bar_height + 6.0], "hollow-line");
-        let anchor = if at > WIDTH / 2.0 { Anchor::End } else { Anchor::Start };
-        let baseline = if above { bar_top - 11.0 } else { bar_top + bar_height + 20.0 };
-        drawing.text([at, baseline], anchor, "name", text);
-        above = !above;
+    for (row, mark) in named.iter().enumerate() {
+        let (at, baseline) = (x.at(mark.0), ROW * (row + 1) as f64 - 5.0);
+        drawing.line([at, baseline + 4.0], [at, bar_top + bar_height + 6.0], "hollow-line");
+        let anchor = if is_left(mark) { Anchor::Start } else { Anchor::End };
+        drawing.text([at, baseline], anchor, "name", &mark.1);
     }
+    let outside: Vec<&str> = marks.iter().filter(|m| m.0 > x.high).map(|m| m.1.as_str()).collect();
+    let names = marks.iter().map(|mark| mark.1.clone());
+    let description: Vec<String> =
+        [format!("reached {}", format_bps(reached_bps))].into_iter().chain(names).collect();
     if !outside.is_empty() {
         drawing.text(
             [x.end, bar_top + bar_height + 20.0],
@@ -212,8 +214,11 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
     }
     let baseline = bar_top + bar_height + 20.0;
     drawing.text([x.start, baseline], Anchor::Start, "name", &format!("reached {}", format_bps(reached_bps)));
-    let chart =
-        drawing.finish(74.0, &format!("{name}: reached beside what is possible"), &description.join("; "));
+    let chart = drawing.finish(
+        bar_top + bar_height + 28.0,
+        &format!("{name}: reached beside what is possible"),
+        &description.join("; "),
+    );
     let mut m = Markup::default();
     m.element("div", &[("class", "bar")], |m| m.append(chart));
     m
@@ -260,11 +265,11 @@ mod tests {
     fn the_bound_that_was_reached_is_named() {
         // 10 segments of 1448 bytes each 100 ms: 1.158 Mbit/s.
         let text = judge(1.15e6, Some(14_480), Some(94e6), None);
-        assert!(text.starts_with("1.15 Mbit/s: the receive window holds it there."), "{text}");
+        assert!(text.starts_with("1.15 Mbit/s: limited by the receive window."), "{text}");
         assert!(text.contains("10 segments each 100 ms") && text.contains("99 % of it"), "{text}");
         assert!(text.contains("81.7 times as much, with a window of 1.19 MiB"), "{text}");
         let text = judge(93e6, Some(6 << 20), Some(94e6), None);
-        assert!(text.contains("the medium is full. 99 % of the 94 Mbit/s"), "{text}");
+        assert!(text.contains("the path's bottleneck is full. 99 % of the 94 Mbit/s"), "{text}");
         let text = judge(0.5e6, Some(6 << 20), Some(94e6), Some((0.51e6, "loss: 5 %")));
         assert!(
             text.contains("what the model gives for this path. 98 % of 510 kbit/s, by loss: 5 %"),
@@ -279,15 +284,15 @@ mod tests {
         assert!(text.starts_with("14.3 Mbit/s: more than what is known of the path allows. "), "{text}");
         assert!(!text.contains("338 %") && text.contains("the model gives 4.23 Mbit/s"), "{text}");
         let text = judge(3e6, Some(14_480), None, None);
-        assert!(text.contains("more than what is known") && !text.contains("holds it there"), "{text}");
+        assert!(text.contains("more than what is known") && !text.contains("limited by"), "{text}");
         let text = judge(150e6, None, Some(94e6), None);
         assert!(text.contains("more than what is known") && !text.contains("is full"), "{text}");
     }
 
     #[test]
     fn ceiling_has_one_threshold() {
-        assert!(judge(94.5e6, None, Some(100e6), None).contains("the medium is full"));
-        assert!(!judge(93.9e6, None, Some(100e6), None).contains("the medium is full"));
+        assert!(judge(94.5e6, None, Some(100e6), None).contains("the path's bottleneck is full"));
+        assert!(!judge(93.9e6, None, Some(100e6), None).contains("the path's bottleneck is full"));
     }
 
     /// Width of the field of what was reached, as a share of all there is.
@@ -313,7 +318,7 @@ mod tests {
     #[test]
     fn where_no_bound_was_reached_nothing_is_made_up() {
         let text = judge(10e6, Some(6 << 20), Some(94e6), None);
-        assert!(text.contains("what holds it there is not known. The window allows"), "{text}");
+        assert!(text.contains("the limit is unknown. The window allows"), "{text}");
         let text = judge(10e6, None, None, None);
         assert!(
             text.ends_with("Neither the window on the wire nor the rate of the path is known."),

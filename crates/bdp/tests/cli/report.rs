@@ -69,6 +69,10 @@ fn a_page_is_written_beside_and_its_path_printed() {
     assert_eq!(done(&run(&bench, "report before -o mine.html")), "./mine.html\n");
     assert_eq!(fs::read_to_string(bench.path("mine.html")).unwrap(), page);
     assert_eq!(done(&run(&bench, "report before --output -")), page);
+    let own = done(&run(&bench, "report before --title Office --note Draft. --output -"));
+    assert!(own.contains("<title>Office</title>") && own.contains("<h1>Office</h1>"), "{own}");
+    assert!(own.contains("<p class=\"authors-note\">Draft.</p>"), "{own}");
+    refused(&run(&bench, "report before --csv --title Office"), 2, &["--csv", "--title"]);
     let left: Vec<_> = fs::read_dir(bench.folder()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
 }

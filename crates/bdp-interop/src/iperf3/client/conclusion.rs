@@ -4,7 +4,7 @@ use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::method::EndReason;
-use bdp_model::record::{ReceiverSample, RttSummary};
+use bdp_model::record::ReceiverSample;
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 
@@ -45,11 +45,11 @@ pub(super) fn conclude(
             }
         };
         let omit_ns = request.omit.as_ns();
-        let seen = || sent.samples.iter().filter(|s| s.at_ns >= omit_ns).filter_map(|s| s.srtt_ns);
-        let loaded_rtt = RttSummary::of(seen().count() as u64, seen());
+        let counted = sent.samples.iter().filter(|s| s.at_ns >= omit_ns);
+        let loaded_rtts_ns = counted.filter_map(|s| s.srtt_ns).collect();
         // It was held to the rate here, or the server told to hold it.
         let sent = Sent { pacing_bps: request.pacing_bps, ..sent };
-        concluded.push(peer::Outcome { loaded_rtt, caveats, ..peer::Outcome::of(way, received, sent) });
+        concluded.push(peer::Outcome { loaded_rtts_ns, caveats, ..peer::Outcome::of(way, received, sent) });
     }
     concluded
 }

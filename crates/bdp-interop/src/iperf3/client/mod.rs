@@ -180,7 +180,7 @@ impl Peer for Iperf3Peer<'_> {
     }
 
     fn idle_rtt(&self) -> Option<RttSummary> {
-        RttSummary::of(self.handshakes.len() as u64, self.handshakes.iter().copied())
+        RttSummary::of(self.handshakes.iter().copied())
     }
 
     fn unmeasured(&self, error: &SessionError) -> Option<NotMeasured> {

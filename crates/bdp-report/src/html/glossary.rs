@@ -1,0 +1,132 @@
+//! The terms of a page, explained at its end: those alone that the page uses.
+
+use crate::markup::Markup;
+
+/// A term, how it appears on a page (lower case), and what it means.
+type Term = (&'static str, &'static [&'static str], &'static str);
+
+const TERMS: [Term; 20] = [
+    (
+        "Bandwidth-delay product (BDP)",
+        &["rate × ", "goodput × ", "bandwidth-delay"],
+        "Rate × RTT: the bytes in flight that keep a path full. A window below it leaves the path idle in part.",
+    ),
+    (
+        "Bufferbloat",
+        &["bufferbloat"],
+        "Round trips that grow under load, since a queue on the path is long and full.",
+    ),
+    ("Ceiling", &["ceiling"], "The highest goodput that the slowest link allows, headers deducted."),
+    (
+        "Congestion control",
+        &["congestion control"],
+        "The sender's algorithm that decides how much may be in flight, such as CUBIC or BBR.",
+    ),
+    (
+        "Congestion window (cwnd)",
+        &["congestion window", "cwnd"],
+        "What the sender's congestion control allows in flight.",
+    ),
+    (
+        "Equivalent delivery delay",
+        &["equivalent delivery delay"],
+        "Window / goodput less the idle RTT: how long a byte waits in queues before it is delivered.",
+    ),
+    (
+        "Fidelity, INVALID",
+        &["fidelity", "invalid"],
+        "Fidelity is how well the emulator kept to the configured rate, delay and loss. An attempt past the bounds is \
+         INVALID and enters no figure.",
+    ),
+    ("Goodput", &["goodput"], "Payload delivered per second: neither headers nor retransmitted bytes count."),
+    ("In flight", &["in flight"], "Sent and not yet acknowledged."),
+    ("Jitter", &["jitter"], "How much the delay of packets varies from one to the next."),
+    (
+        "Knee",
+        &["knee", "plateau"],
+        "The point of a curve from which on a larger window, or more streams, adds little goodput; above it is the plateau.",
+    ),
+    ("MSS", &["mss"], "Maximum segment size: the payload of a full TCP segment."),
+    ("MTU", &["mtu"], "Maximum transmission unit: the largest packet that a link carries."),
+    ("Pacing", &["paced", "pacing"], "Sending packets evenly spaced at a rate rather than in bursts."),
+    (
+        "Percentiles (p50, p95, p99)",
+        &["p50", "p95", "p99"],
+        "95 % of the values are at most p95; p50 is the median.",
+    ),
+    (
+        "Receive window",
+        &["receive window", "window / rtt", "window on the wire"],
+        "The bytes that the receiver allows in flight. Goodput is at most window / RTT. On the wire is what the receiver \
+         advertised, in the socket buffer what its kernel set aside, asked what the user requested.",
+    ),
+    (
+        "Retransmission",
+        &["retransmi"],
+        "A segment sent once more, since it was lost or not acknowledged in time.",
+    ),
+    (
+        "RPM (responsiveness)",
+        &["rpm", "round trips a minute", "round trips per minute"],
+        "Round trips per minute under load; the more, the quicker answers come.",
+    ),
+    (
+        "RTT (round trip)",
+        &["rtt", "round trip"],
+        "Round-trip time: from sending a packet to the arrival of its answer. Idle is before the load, loaded during it.",
+    ),
+    (
+        "Slow start",
+        &["slow start"],
+        "The beginning of a TCP connection, in which its congestion window grows from a few segments.",
+    ),
+];
+
+/// The glossary of a page with this body; empty where it uses no term.
+pub(crate) fn glossary(body: &Markup) -> Markup {
+    let text = body.words().to_lowercase();
+    let used: Vec<&Term> = TERMS.iter().filter(|(_, signs, _)| signs.iter().any(|s| has(&text, s))).collect();
+    let mut m = Markup::default();
+    if used.is_empty() {
+        return m;
+    }
+    m.element("details", &[("id", "glossary")], |m| {
+        m.element("summary", &[], |m| m.leaf("h2", &[], "Glossary"));
+        m.element("dl", &[], |m| {
+            for (term, _, meaning) in used {
+                m.leaf("dt", &[], term);
+                m.leaf("dd", &[], meaning);
+                m.line();
+            }
+        });
+    });
+    m.line();
+    m
+}
+
+/// Whether a text has a word that begins so.
+fn has(text: &str, sign: &str) -> bool {
+    text.match_indices(sign).any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_a_page_uses_are_explained_and_no_others() {
+        let mut body = Markup::default();
+        body.leaf("p", &[("class", "knee")], "Goodput above the round trip; bytes retransmitted.");
+        let text = glossary(&body).into_string();
+        for term in ["Goodput", "RTT (round trip)", "Retransmission"] {
+            assert!(text.contains(&format!("<dt>{term}</dt>")), "{term}: {text}");
+        }
+        assert_eq!(text.matches("<dt>").count(), 3, "{text}");
+        assert!(glossary(&Markup::default()).into_string().is_empty());
+    }
+
+    #[test]
+    fn terms_are_sorted() {
+        assert!(TERMS.windows(2).all(|pair| pair[0].0.to_lowercase() < pair[1].0.to_lowercase()));
+    }
+}

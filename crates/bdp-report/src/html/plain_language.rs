@@ -1,0 +1,163 @@
+//! A paragraph for readers who are no network engineers: what was measured, what limits it, and what to do.
+
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::record::RttReport;
+use bdp_model::threshold::NOTICEABLE_DELAY;
+use bdp_model::units::format_bps;
+
+use crate::markup::Markup;
+use crate::number::three_digits;
+
+/// Transfers that are described one by one.
+const MOST_TRANSFERS: usize = 3;
+
+/// A transfer, as the paragraph describes it.
+pub(crate) struct Described<'a> {
+    /// The host that sends.
+    pub from: &'a str,
+    /// The host that receives.
+    pub to: &'a str,
+    /// Goodput.
+    pub goodput_bps: f64,
+    /// What limits it, where that was asked.
+    pub finding: Option<&'a Finding>,
+    /// Its round trips.
+    pub rtt: &'a RttReport,
+}
+
+/// Writes the paragraph.
+pub(crate) fn write(m: &mut Markup, sentences: &[String]) {
+    m.element("p", &[("class", "plain-language")], |m| {
+        m.leaf("b", &[], "In plain language.");
+        m.text(&format!(" {}", sentences.join(" ")));
+    });
+    m.line();
+}
+
+/// Sentences about transfers: how fast each was, why, what would change it, and how long answers took meanwhile. None is
+/// said twice.
+pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    for transfer in transfers.iter().take(MOST_TRANSFERS) {
+        sentences.push(format!(
+            "From {} to {} it reached {}.",
+            transfer.from,
+            transfer.to,
+            format_bps(transfer.goodput_bps)
+        ));
+        let reason = transfer.finding.map(|finding| reason(finding, transfer.from, transfer.to));
+        for sentence in reason.into_iter().flatten().chain(delay(transfer.rtt)) {
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+    }
+    let more = transfers.len().saturating_sub(MOST_TRANSFERS);
+    if more > 0 {
+        sentences.push(format!("{more} more transfers ran beside them."));
+    }
+    sentences
+}
+
+/// What limits a transfer, and what to do about it.
+fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
+    let (cause, advice) = match finding.limit {
+        Limit::ReceiveWindow => (
+            format!("{to} lets too little data be on the way at once for a path this long"),
+            format!("A larger receive window on {to} makes it faster."),
+        ),
+        Limit::SendBuffer => (
+            format!("{from} keeps too little data on the way at once for a path this long"),
+            format!("A larger send buffer on {from} makes it faster."),
+        ),
+        Limit::Ceiling => (
+            "the connection is full".to_owned(),
+            "No setting makes it faster, only a faster connection does.".to_owned(),
+        ),
+        Limit::AskedRate => (
+            "no more was asked for".to_owned(),
+            "To find the most that the path carries, ask for more.".to_owned(),
+        ),
+        Limit::PathLoss => (
+            "data is lost on the way".to_owned(),
+            "Look for a congested or faulty link between the two, or send more slowly.".to_owned(),
+        ),
+        Limit::ReceivingHost => (
+            format!("{to} takes in data more slowly than it arrives"),
+            format!("A faster processor, or less other work, on {to} helps."),
+        ),
+        Limit::SendingHost => (
+            format!("{from} can't send any faster"),
+            format!("A faster processor, or less other work, on {from} helps."),
+        ),
+        Limit::Unknown => return vec!["What limits it is unknown.".to_owned()],
+    };
+    let sure = match finding.confidence {
+        Confidence::High => "The reason is that",
+        Confidence::Medium => "The probable reason is that",
+        Confidence::Low => "A possible reason is that",
+    };
+    vec![format!("{sure} {cause}."), advice]
+}
+
+/// How long answers took under load, where that is noticeably longer than before.
+fn delay(rtt: &RttReport) -> Option<String> {
+    let (idle, loaded) = (rtt.idle?.p50, rtt.loaded?.p95?);
+    let ms = |ns: u64| three_digits(ns as f64 / 1e6);
+    (loaded > idle + NOTICEABLE_DELAY.as_ns()).then(|| {
+        format!(
+            "Answers took {} ms before, and up to {} ms while it ran (95 % of them): whoever calls or plays over the \
+             same connection waits as long.",
+            ms(idle),
+            ms(loaded)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bdp_model::record::ProbeOutcome;
+
+    fn finding(limit: Limit, confidence: Confidence) -> Finding {
+        Finding {
+            limit,
+            subject: String::new(),
+            confidence,
+            summary: String::new(),
+            evidence: Vec::new(),
+            remedy: None,
+            missing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn limit_confidence_and_delay_are_in_plain_words() {
+        let finding = finding(Limit::ReceiveWindow, Confidence::Medium);
+        let answered = |ms: u64| [ProbeOutcome::Answered(ms * 1_000_000); 40];
+        let rtt = RttReport::of_probes(answered(24), answered(180));
+        let described =
+            Described { from: "near", to: "ams1", goodput_bps: 25.4e6, finding: Some(&finding), rtt: &rtt };
+        let text = sentences(&[described]).join(" ");
+        assert!(
+            text.starts_with(
+                "From near to ams1 it reached 25.4 Mbit/s. The probable reason is that ams1 lets"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("A larger receive window on ams1"), "{text}");
+        assert!(text.contains("Answers took 24.") && text.contains("up to 18"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_said_twice_or_made_up() {
+        let full = finding(Limit::Ceiling, Confidence::High);
+        let rtt = RttReport::default();
+        let way = |from, to, finding| Described { from, to, goodput_bps: 94e6, finding, rtt: &rtt };
+        let both = sentences(&[way("a", "b", Some(&full)), way("b", "a", Some(&full))]);
+        assert_eq!(both.iter().filter(|s| s.contains("connection is full")).count(), 1, "{both:?}");
+        assert_eq!(sentences(&[way("a", "b", None)]).len(), 1);
+        let unknown = finding(Limit::Unknown, Confidence::Low);
+        assert_eq!(sentences(&[way("a", "b", Some(&unknown))])[1], "What limits it is unknown.");
+    }
+}

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use bdp_lab::{CaptureFiles, Captures, Driver, LabError};
 use bdp_model::scenario::{CaseSpec, LinkSpec};
+use serde::{Deserialize, Serialize};
 
 use crate::schedule::{digest, key};
 
 /// What is captured, and where to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureOrder {
     /// The folder of the files.
     pub folder: PathBuf,

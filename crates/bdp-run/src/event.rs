@@ -9,6 +9,11 @@ use bdp_model::record::Record;
 /// A step of a job.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// A run of the lab begins. From now on it can be resumed.
+    Entered {
+        /// Its id in the store; `None` where nothing is stored.
+        run: Option<&'a str>,
+    },
     /// So many cases are to come, which take about this long.
     Planned {
         /// Cases that are not settled yet.

@@ -7,8 +7,11 @@
 
 pub mod calibrate;
 mod capture;
+mod claim;
 pub mod conduct;
 mod event;
+pub mod job;
+pub mod lab;
 pub mod measure;
 mod observe;
 mod pair;
@@ -43,6 +46,12 @@ pub enum RunError {
     /// A record could not be kept; what was measured is handed back beside it.
     #[error(transparent)]
     Store(#[from] bdp_store::Error),
+    /// Another process works on the run that was to be resumed.
+    #[error("run {run} is still being run by another bdp; wait for it to end, or end it and come back")]
+    Claimed {
+        /// Its id.
+        run: String,
+    },
     /// The case asks for something that can't be done.
     #[error("{0}")]
     Case(String),

@@ -55,10 +55,13 @@ pub struct Setting {
 }
 
 /// A sweep to a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepPlan {
     /// What each point asks for, beside what is varied.
     pub request: MeasureRequest,
+    /// What a server may want to know; never written down.
+    #[serde(skip)]
+    pub credentials: Credentials,
     /// Every value of each is measured with every value of the others.
     pub varied: Vec<Varied>,
     /// Measurements at each point.
@@ -116,14 +119,13 @@ impl SweepPlan {
     /// short is no point.
     pub fn run(
         &self,
-        credentials: &Credentials,
         store: Option<&mut dyn Store>,
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Swept {
         let label = self.label.as_deref();
         let mut measure = |request: &MeasureRequest, repetition| {
-            measure_once(request, credentials, label, repetition, &mut |_| {}, cancel)
+            measure_once(request, &self.credentials, label, repetition, &mut |_| {}, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
     }

@@ -120,7 +120,8 @@ impl Page {
 }
 
 /// What a run consists of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// Cases of scenarios, on the lab: records.
     #[default]

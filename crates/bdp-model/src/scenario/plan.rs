@@ -17,7 +17,7 @@ use crate::order::shuffle_in_blocks;
 use crate::random::SplitMix64;
 
 /// What the one who runs a scenario chooses.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PlanOptions {
     /// Instead of the file's seed.
     pub seed: Option<u64>,

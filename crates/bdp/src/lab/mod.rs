@@ -1,12 +1,11 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
-mod claim;
 mod list;
 mod selftest;
 pub mod source;
 mod work;
 
-pub use work::{Follow, Work};
+pub use work::Work;
 use work::{outcome_of, print};
 
 use std::path::PathBuf;

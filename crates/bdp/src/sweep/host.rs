@@ -27,12 +27,9 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
         return Err(exit::usage("--set and --resume go with --in SCENARIO, not with a host"));
     }
     let plan = plan(args, host, varied)?;
-    let credentials =
-        Credentials { token: token::find(args.token.as_deref(), args.token_file.as_deref())?, login: None };
     let mut store = args.store.open()?;
     let cancel = interrupt::cancel_instead();
     let Swept { run, measurements: kept, result } = plan.run(
-        &credentials,
         store.as_mut().map(|store| store as &mut dyn Store),
         &mut |event| show(&event, plan.seed),
         cancel,
@@ -94,6 +91,10 @@ fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<Swe
     let typed = measure::command_line();
     Ok(SweepPlan {
         request,
+        credentials: Credentials {
+            token: token::find(args.token.as_deref(), args.token_file.as_deref())?,
+            login: None,
+        },
         varied,
         runs: args.runs,
         refine: !args.no_refine,

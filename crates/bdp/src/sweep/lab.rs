@@ -1,14 +1,14 @@
 //! A sweep inside a scenario.
 
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
+use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_report::About;
-use bdp_run::refine::Refinement;
+use bdp_run::lab::RefinedSweep;
 use bdp_run::sweep::{Parameter, Varied};
 
 use super::SweepArgs;
 use super::varied::{path, texts};
-use crate::lab::{Follow, Work, finish_with, kept, source};
+use crate::lab::{Work, finish_with, kept, source};
 use crate::{Outcome, output};
 
 /// Runs it.
@@ -37,9 +37,9 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     options.overrides.push(("flow.omit".to_owned(), nanoseconds(omit)));
     options.overrides.push(("flow.duration".to_owned(), nanoseconds(omit + args.time)));
 
-    let follow = if args.no_refine { None } else { refinement(&scenario, &options, varied) };
+    let refine = if args.no_refine { None } else { refinement(&scenario, &options, varied) };
     let mut work = Work::plan(vec![scenario], &options)?;
-    work.as_sweep(args.label.clone(), follow);
+    work.as_sweep(args.label.clone(), refine);
     let mut store = args.store.open()?;
     if args.resume {
         work.resume(store.as_mut())?;
@@ -74,25 +74,15 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
 }
 
 /// Further points between the knee and the point before it; none where the first that is varied has no order.
-fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<Follow> {
+fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<RefinedSweep> {
     let order = [Parameter::Window, Parameter::Streams, Parameter::Length, Parameter::Mss];
     let along =
         order.iter().find_map(|one| varied.iter().find(|v| v.parameter == *one && v.values.len() > 1))?;
-    let (swept, scenario, options) = (path(along.parameter), scenario.clone(), options.clone());
-    let mut refinement = Refinement::of(along.values.iter().map(|v| v.number));
-    Some(Box::new(move |records: &[Record]| -> anyhow::Result<Vec<CaseSpec>> {
-        let new = refinement.next(&bdp_model::record_curves::curves(records));
-        if new.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut options = options.clone();
-        for (path, values) in &mut options.vary {
-            if path == swept {
-                *values = new.iter().map(u64::to_string).collect();
-            }
-        }
-        let mut cases = source::plan(&scenario, &options)?;
-        shuffle(&mut cases, options.seed.unwrap_or(scenario.seed));
-        Ok(cases)
-    }))
+    Some(RefinedSweep {
+        scenario: scenario.name.clone(),
+        text: scenario.text().to_owned(),
+        options: options.clone(),
+        path: path(along.parameter).to_owned(),
+        asked: along.values.iter().map(|v| v.number).collect(),
+    })
 }

@@ -7,26 +7,26 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-use crate::exit;
+use crate::RunError;
 
 /// Held as long as it lives, and by the process alone: the kernel gives it up with it, however that ends.
 #[derive(Debug)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// A socket without a file. Its name, which is the claim, is taken as long as it is open.
     _socket: Option<UnixListener>,
 }
 
 impl Claim {
     /// Claims a run of the store in this file.
-    pub fn to(run: &str, store: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn to(run: &str, store: &Path) -> Result<Self, RunError> {
         // The file itself and not its path, of which it may have several.
         let Ok(file) = fs::metadata(store) else { return Ok(Self { _socket: None }) };
         let name = format!("bdp run {run} in {:x}:{:x}", file.dev(), file.ino());
         match SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name)) {
             Ok(socket) => Ok(Self { _socket: Some(socket) }),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(exit::environment(format!(
-                "run {run} is still being run by another bdp; wait for it to end, or end it and come back"
-            ))),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                Err(RunError::Claimed { run: run.to_owned() })
+            }
             // Where sockets are forbidden there is nothing to claim by, which is no reason not to measure.
             Err(_) => Ok(Self { _socket: None }),
         }

@@ -1,0 +1,227 @@
+//! Cases of scenarios on the lab as one run: entered, claimed, gone on with where it was cut short, and with more points where
+//! a curve bends.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use bdp_lab::{AgentCommand, machine};
+use bdp_model::record::Record;
+use bdp_model::record_curves::curves;
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
+use bdp_store::{NewRun, RunKind, Store};
+use bdp_sys::clock;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::Claim;
+use crate::refine::{Refinement, run_on};
+use crate::schedule::{Keep, RunOptions, digest};
+use crate::{CaptureOrder, Conductor, Event, RunError};
+
+/// Cases to run on the lab.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LabPlan {
+    /// What the run is listed as: of the lab, or a sweep.
+    pub kind: RunKind,
+    /// What the user calls it.
+    pub label: Option<String>,
+    /// Names of the scenarios.
+    pub scenarios: Vec<String>,
+    /// Their files, one after the other.
+    pub text: String,
+    /// Tells this plan from others.
+    pub digest: String,
+    /// In the order in which they run.
+    pub cases: Vec<CaseSpec>,
+    /// Cases side by side; `None` as many as stay faithful.
+    pub jobs: Option<usize>,
+    /// Attempts at a case until it is given up as INVALID; `None` the usual ones.
+    pub attempts: Option<u32>,
+    /// What is captured.
+    pub capture: Option<CaptureOrder>,
+    /// Points that are added where a curve bends.
+    pub refine: Option<RefinedSweep>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// A sweep within a scenario, to which points are added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefinedSweep {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Its file.
+    pub text: String,
+    /// What of it is run.
+    pub options: PlanOptions,
+    /// The parameter to which values are added, one of those that `options` vary.
+    pub path: String,
+    /// Its values so far, bytes or a count.
+    pub asked: Vec<u64>,
+}
+
+/// An unfinished run that is gone on with. Nobody else goes on with it meanwhile.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Its id.
+    pub run: String,
+    /// Keys of the cases that are done.
+    pub settled: HashSet<String>,
+    claim: Claim,
+    /// Attempts made at cases that are not settled.
+    made: HashMap<String, u32>,
+    before: Vec<Record>,
+}
+
+/// What a plan came to.
+#[derive(Debug)]
+pub struct LabRun {
+    /// The id of the stored run; `None` where nothing is stored.
+    pub run: Option<String>,
+    /// Every record, those of an earlier start included, in the order of the scenarios.
+    pub records: Vec<Record>,
+    /// Whether it went to its end.
+    pub result: Result<(), RunError>,
+}
+
+/// A store, and the file that it is.
+pub struct StoreAt<'a> {
+    /// The store.
+    pub store: &'a mut dyn Store,
+    /// Its file, which tells it from others where a run is claimed.
+    pub path: &'a Path,
+}
+
+impl LabPlan {
+    /// Of these cases in natural order, which come out in a random order that `seed` decides, a block for each repetition.
+    pub fn new(scenarios: &[Scenario], mut cases: Vec<CaseSpec>, seed: u64, command: String) -> Self {
+        let digest = digest(&cases);
+        shuffle(&mut cases, seed);
+        let texts: Vec<&str> = scenarios.iter().map(Scenario::text).collect();
+        Self {
+            kind: RunKind::Lab,
+            label: None,
+            scenarios: scenarios.iter().map(|s| s.name.clone()).collect(),
+            text: texts.join("\n"),
+            digest,
+            cases,
+            jobs: None,
+            attempts: None,
+            capture: None,
+            refine: None,
+            command,
+        }
+    }
+
+    /// Takes up the newest unfinished run of the same cases; `None` where there is none.
+    pub fn resume(&self, at: &StoreAt<'_>) -> Result<Option<Resumed>, RunError> {
+        let store = &at.store;
+        let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest)? else { return Ok(None) };
+        // Before its records are read: from now on nobody adds any.
+        let claim = Claim::to(&run.id, at.path)?;
+        let settled = store.settled_keys(&run.id)?;
+        let mut made: HashMap<String, u32> = HashMap::new();
+        let mut before = Vec::new();
+        for (key, record) in store.records(&run.id)? {
+            if !settled.contains(&key) {
+                let made = made.entry(key).or_default();
+                *made = record.attempt.max(*made);
+            }
+            before.push(record);
+        }
+        Ok(Some(Resumed { run: run.id, settled, claim, made, before }))
+    }
+
+    /// Runs what is not settled, on hosts that `agent` makes. Every record is durable before another case starts in its place.
+    pub fn run(
+        &self,
+        agent: AgentCommand,
+        resumed: Option<Resumed>,
+        at: Option<StoreAt<'_>>,
+        watch: &mut dyn FnMut(Event<'_>),
+    ) -> LabRun {
+        machine::prepare();
+        // Before the run is entered: one that could not even begin is nothing to go on with.
+        if let Some(obstacle) = machine::obstacle(&agent) {
+            let run = resumed.map(|resumed| resumed.run);
+            return LabRun { run, records: Vec::new(), result: Err(obstacle.into()) };
+        }
+        let (known, settled, made, before) = match resumed {
+            Some(Resumed { run, settled, claim, made, before }) => {
+                (Some((run, claim)), settled, made, before)
+            }
+            None => Default::default(),
+        };
+        let (mut keep, _claim) = match at.map(|at| self.enter(known, at)).transpose() {
+            Ok(entered) => entered.unzip(),
+            Err(error) => return LabRun { run: None, records: Vec::new(), result: Err(error) },
+        };
+        let run = keep.as_ref().map(|keep: &Keep<'_>| keep.run.clone());
+        watch(Event::Entered { run: run.as_deref() });
+        let conductor = Arc::new(Conductor::new(agent).capturing(self.capture.clone()));
+        let options = RunOptions { jobs: self.jobs, attempts: self.attempts, made };
+        let mut refinement =
+            self.refine.as_ref().map(|sweep| (Refinement::of(sweep.asked.iter().copied()), sweep));
+        let mut next = |records: &[Record]| match &mut refinement {
+            Some((refinement, sweep)) => sweep.next(refinement, records),
+            None => Ok(Vec::new()),
+        };
+        let (new, mut result) =
+            run_on(&conductor, &self.cases, &settled, &options, keep.as_mut(), &before, &mut next, watch);
+        if let (Ok(()), Some(keep)) = (&result, &mut keep) {
+            // Every record is stored; what can fail is to write down that the run is over.
+            result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);
+        }
+        let mut records = before;
+        records.extend(new);
+        // In the order in which they were named, whatever order they ran in.
+        records.sort_by_key(|r| self.scenarios.iter().position(|name| *name == r.scenario));
+        LabRun { run, records, result }
+    }
+
+    fn enter<'a>(
+        &self,
+        known: Option<(String, Claim)>,
+        at: StoreAt<'a>,
+    ) -> Result<(Keep<'a>, Claim), RunError> {
+        let (run, claim) = match known {
+            Some(known) => known,
+            None => {
+                let run = at.store.begin_run(&NewRun {
+                    id: None,
+                    kind: self.kind,
+                    label: self.label.clone(),
+                    scenario: self.scenarios.join(" "),
+                    scenario_text: self.text.clone(),
+                    plan_digest: self.digest.clone(),
+                    planned: u32::try_from(self.cases.len()).unwrap_or(u32::MAX),
+                    command: self.command.clone(),
+                    bdp: env!("CARGO_PKG_VERSION").to_owned(),
+                    started_unix_ms: clock::unix_ms(),
+                })?;
+                let claim = Claim::to(&run, at.path)?;
+                (run, claim)
+            }
+        };
+        Ok((Keep { store: at.store, run }, claim))
+    }
+}
+
+impl RefinedSweep {
+    /// The cases that these records call for; none where the knee of every curve is known well enough.
+    fn next(&self, refinement: &mut Refinement, records: &[Record]) -> Result<Vec<CaseSpec>, RunError> {
+        let new = refinement.next(&curves(records));
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
+        let scenario = Scenario::parse(&self.scenario, &self.text).map_err(refused)?;
+        let mut options = self.options.clone();
+        for (_, values) in options.vary.iter_mut().filter(|(path, _)| *path == self.path) {
+            *values = new.iter().map(u64::to_string).collect();
+        }
+        let mut cases = scenario.plan(&options).map_err(refused)?;
+        shuffle(&mut cases, options.seed.unwrap_or(scenario.seed));
+        Ok(cases)
+    }
+}

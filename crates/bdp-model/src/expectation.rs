@@ -172,17 +172,19 @@ impl<F: Figures> FromStr for Expectation<F> {
 
 /// The nearest figures by name, or how names are made.
 fn suggestion<F: Figures>(name: &str) -> String {
-    let near: Vec<String> = F::all()
-        .iter()
-        .map(F::to_string)
-        .filter(|known| {
-            let last = known.rsplit('.').next().unwrap_or_default();
-            known.ends_with(&format!(".{name}"))
-                || distance(known, name) <= 2
-                || (!name.is_empty() && name.rsplit('.').next().is_some_and(|n| distance(n, last) <= 1))
-        })
-        .take(4)
-        .collect();
+    let known: Vec<String> = F::all().iter().map(F::to_string).collect();
+    let near = |is_near: &dyn Fn(&str) -> bool| -> Vec<String> {
+        known.iter().filter(|known| is_near(known)).take(4).cloned().collect()
+    };
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    // A name without its direction says which figure is meant; any other resembles some.
+    let mut near_names = near(&|known| known.ends_with(&format!(".{name}")));
+    if near_names.is_empty() {
+        near_names = near(&|known| {
+            distance(known, name) <= 2 || !name.is_empty() && distance(&last(name), &last(known)) <= 1
+        });
+    }
+    let near = near_names;
     if near.is_empty() {
         format!("there are {}", F::THERE_ARE)
     } else {

@@ -71,7 +71,8 @@ impl Rounds<'_, '_> {
                 break;
             }
         }
-        directions.sort_by_key(|result| request.directions.iter().position(|&way| way == result.direction));
+        let asked = |way| request.directions.iter().position(|&asked| asked == way).unwrap_or(usize::MAX);
+        directions.sort_by_key(|result| asked(result.direction));
         Ok(directions)
     }
 }

@@ -101,8 +101,8 @@ fn no_file_needs_itself_through_others() {
         for circle in circles::circles(&files) {
             let names: Vec<String> =
                 circle.iter().map(|module| format!("{}/{}", member.name, module.join("/"))).collect();
-            let folder = KNOWN_CIRCLES.iter().map(|(folder, _)| *folder);
-            match folder.filter(|folder| names.iter().all(|name| name.starts_with(folder))).next() {
+            let mut folder = KNOWN_CIRCLES.iter().map(|(folder, _)| *folder);
+            match folder.find(|folder| names.iter().all(|name| name.starts_with(folder))) {
                 Some(folder) => drop(known.remove(folder)),
                 None => faults.push(format!("a circle of files: {}", names.join(", "))),
             }

@@ -6,7 +6,7 @@ use bdp_sys::tcp_info::TcpInfo;
 
 pub use crate::meter::ArrivalReading;
 
-/// How far a measurement is, for one live line. Comes about every [`MeasureRequest::interval`], but not more often than
+/// How far a measurement is, for one live line. Comes about every [`bdp_model::measurement::MeasureRequest::interval`], but not more often than
 /// every 100 ms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {

@@ -1,7 +1,7 @@
 //! What is known of one transfer, however it was learned: what the rules of `bdp-explain` read.
 //!
 //! A direction of a measurement and a flow of the lab fill the same [`Facts`]; what neither knows stays `None`. What follows
-//! from the samples, as how full a window was, are methods ([`derived`]).
+//! from the samples, as how full a window was, are methods.
 
 mod derived;
 mod emulated;

@@ -9,10 +9,10 @@ use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
 use crate::output::{self, tame, utc};
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
 
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]

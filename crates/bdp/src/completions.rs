@@ -4,7 +4,8 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{Cli, Outcome, output};
+use crate::exit::Outcome;
+use crate::{Cli, output};
 
 /// Arguments of `bdp completions`.
 #[derive(clap::Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
-use crate::Outcome;
+use crate::exit::Outcome;
 use crate::lab::{Ending, Page, Work};
 use crate::output;
 use crate::store::StoreArgs;

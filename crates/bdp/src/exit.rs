@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::output;
 
+/// What every subcommand gives back.
+pub type Outcome = anyhow::Result<Exit>;
+
 /// How a run of bdp ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

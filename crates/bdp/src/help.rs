@@ -2,7 +2,8 @@
 
 use clap::{Command, CommandFactory};
 
-use crate::{Cli, Outcome, exit, output, topics};
+use crate::exit::{self, Outcome};
+use crate::{Cli, output, topics};
 
 /// Groups of options, in this order.
 pub const TEST: &str = "Test";

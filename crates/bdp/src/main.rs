@@ -128,6 +128,3 @@ fn run() -> Exit {
     };
     outcome.unwrap_or_else(|error| exit::report(&error))
 }
-
-/// What every subcommand gives back.
-type Outcome = anyhow::Result<Exit>;

@@ -8,7 +8,8 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::exit::Exit;
-use crate::{Cli, Outcome, exit, output};
+use crate::exit::{self, Outcome};
+use crate::{Cli, output};
 
 /// Arguments of `bdp man`.
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bdp_report::Style;
 pub use bdp_report::quote;
 
-use crate::Outcome;
+use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 pub use bdp_report::{plain as tame, utc};
 

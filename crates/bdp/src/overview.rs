@@ -3,7 +3,8 @@
 use bdp_lab::machine;
 use bdp_sys::process;
 
-use crate::{Outcome, output};
+use crate::exit::Outcome;
+use crate::output;
 
 /// Prints it.
 pub fn print() -> Outcome {

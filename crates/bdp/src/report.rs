@@ -11,10 +11,10 @@ use bdp_report::About;
 use bdp_store::{SqliteStore, StoredMeasurement};
 use serde_json::Value;
 
+use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept, by_id};
 use crate::output::{self, print};
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
 
 /// Arguments of `bdp report`.
 #[derive(clap::Args)]

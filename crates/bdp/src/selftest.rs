@@ -2,8 +2,9 @@
 
 use bdp_flow::instrument::examine;
 
+use crate::exit::Outcome;
 use crate::exit::{self, Exit};
-use crate::{Outcome, output};
+use crate::output;
 
 /// Arguments of `bdp selftest`.
 #[derive(clap::Args)]

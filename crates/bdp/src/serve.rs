@@ -19,9 +19,10 @@ use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::arguments::seconds;
+use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 use crate::users::UserArgs;
-use crate::{Outcome, help, metrics, output, token};
+use crate::{help, metrics, output, token};
 
 /// Limits with a token, and with --open.
 const TRUSTED: Granted =

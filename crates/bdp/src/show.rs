@@ -3,11 +3,11 @@
 use bdp_model::record::Record;
 use bdp_store::{RunInfo, RunKind, StoredMeasurement};
 
+use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
 use crate::output::{print, style, tame, utc};
 use crate::runs::{resumption, state};
 use crate::store::StoreArgs;
-use crate::{Outcome, exit};
 
 /// Cases that an error names.
 const NAMED: usize = 6;

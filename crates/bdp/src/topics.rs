@@ -1,6 +1,7 @@
 //! Topics of help: the documents that ship with the program.
 
-use crate::{Outcome, exit, output};
+use crate::exit::{self, Outcome};
+use crate::output;
 
 /// What a topic is called, which is no subcommand's name; what it is about, and its text.
 struct Topic {

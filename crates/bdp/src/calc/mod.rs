@@ -12,7 +12,8 @@ use std::str::FromStr;
 use bdp_model::UnitError;
 use serde_json::{Value, json};
 
-use crate::{Outcome, output};
+use crate::exit::Outcome;
+use crate::output;
 
 /// Arguments of `bdp calc`.
 #[derive(clap::Args)]

@@ -7,8 +7,8 @@ use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario};
 use bdp_model::units::Nanos;
 use serde_json::json;
 
+use crate::exit::{self, Outcome};
 use crate::output::print;
-use crate::{Outcome, exit};
 
 /// Lists the shipped scenarios, or prints one.
 pub fn run(name: Option<&str>, as_json: bool) -> Outcome {

@@ -14,8 +14,9 @@ use bdp_model::record::Record;
 use bdp_model::scenario::PlanOptions;
 use bdp_report::About;
 
+use crate::exit::{self, Outcome};
+use crate::help;
 use crate::store::StoreArgs;
-use crate::{Outcome, exit, help};
 
 /// Arguments of `bdp lab`.
 #[derive(clap::Args)]

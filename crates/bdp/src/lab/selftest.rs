@@ -12,8 +12,9 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::exit::Outcome;
 use crate::lab::Work;
-use crate::{Outcome, output};
+use crate::output;
 
 /// What is run, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -34,10 +34,11 @@ pub use socket::{SocketArgs, dscp};
 use stream::Lines;
 pub use udp::UdpArgs;
 
+use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 use crate::found::alone;
 use crate::store::refuse;
-use crate::{Outcome, interrupt, output};
+use crate::{interrupt, output};
 
 impl MeasureArgs {
     /// Measures, prints, judges.

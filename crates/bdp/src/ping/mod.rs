@@ -15,8 +15,9 @@ pub use arguments::PingArgs;
 use live::Live;
 
 use crate::exit;
+use crate::exit::Outcome;
 use crate::measure::judgement;
-use crate::{Outcome, interrupt, output};
+use crate::{interrupt, output};
 
 impl PingArgs {
     /// Sends probes, prints what became of them.

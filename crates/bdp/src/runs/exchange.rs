@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use bdp_store::{Error, RunInfo, Store};
 
 use crate::exit::Exit;
+use crate::exit::{self, Outcome};
 use crate::output;
 use crate::store::{StoreArgs, refuse};
-use crate::{Outcome, exit};
 
 /// Arguments of `bdp runs export`.
 #[derive(clap::Args)]

@@ -8,9 +8,9 @@ use std::path::Path;
 use bdp_store::{Page, RunInfo, RunKind, Store};
 use serde_json::{Value, json};
 
+use crate::exit::{Exit, Outcome};
 use crate::output::{self, print, tame, utc};
 use crate::store::{StoreArgs, refuse};
-use crate::{Outcome, exit::Exit};
 
 /// Rows of a table where `--limit` doesn't say.
 const ROWS: usize = 20;

@@ -12,9 +12,10 @@ use bdp_store::{Store, StoredMeasurement};
 use bdp_sys::clock;
 
 use super::SweepArgs;
+use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 use crate::measure::{self, target};
-use crate::{Outcome, interrupt, output, token};
+use crate::{interrupt, output, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);

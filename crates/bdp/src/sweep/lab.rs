@@ -8,8 +8,9 @@ use bdp_run::sweep::{Parameter, Varied};
 
 use super::SweepArgs;
 use super::varied::{path, texts};
+use crate::exit::Outcome;
 use crate::lab::{Work, finish_with, kept, source};
-use crate::{Outcome, output};
+use crate::output;
 
 /// Runs it.
 pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {

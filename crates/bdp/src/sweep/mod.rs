@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use bdp_model::units::Nanos;
 
 use crate::arguments::seconds;
+use crate::exit::{self, Outcome};
+use crate::help;
 use crate::measure::SocketArgs;
 use crate::store::StoreArgs;
-use crate::{Outcome, exit, help};
 use bdp_run::sweep::{Parameter, Varied};
 pub use host::document as measured_document;
 pub use lab::document;

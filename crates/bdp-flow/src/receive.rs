@@ -80,7 +80,7 @@ pub fn over(
     let follow = |share| {
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
-            share.tend(clock::monotonic_ns());
+            share.poll_windows(clock::monotonic_ns());
             share.turn(STOP_CHECK_NS)?;
         }
         share.leave();
@@ -187,7 +187,7 @@ impl<'a> Share<'a> {
     }
 
     /// Sees to windows and marks.
-    fn tend(&mut self, now: u64) {
+    fn poll_windows(&mut self, now: u64) {
         self.note_read(now);
         if let Some(window) = &mut self.window {
             window.keep(now, self.streams);
@@ -305,7 +305,7 @@ impl<'a> Leading<'a> {
         let mut last = Mark::default();
         while flow.open.load(Ordering::Acquire) > 0 {
             let now = clock::monotonic_ns();
-            self.share.tend(now);
+            self.share.poll_windows(now);
             let stopped = stop.load(Ordering::Relaxed) || flow.over.load(Ordering::Relaxed);
             if let Some(first) = flow.first_byte() {
                 let at_ns = now.saturating_sub(first);

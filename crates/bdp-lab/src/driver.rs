@@ -18,10 +18,10 @@ use bdp_wire::probe::Probe;
 
 use crate::LabError;
 use crate::agent::is_unicast;
+use crate::buffer_pool::BufferPool;
 use crate::capture::{Event, Tap};
 use crate::meter::Meter;
 use crate::offload;
-use crate::rooms::Rooms;
 
 /// Packets read from one device before the others have their turn.
 const TURN: usize = 8;
@@ -89,14 +89,14 @@ impl Driver {
         let own_cpu = if cpus.len() > 1 { cpus.pop() } else { None };
         // On a single processor a thread that spins would keep the hosts from sending.
         let pace = if own_cpu.is_some() { pace } else { Pace::Share };
-        let mut motion = Motion {
+        let mut motion = DriverLoop {
             pace,
             own_cpu,
             poll,
             waker: Arc::clone(&waker),
             inbox,
             links: Vec::new(),
-            rooms: Rooms::new(),
+            rooms: BufferPool::new(),
             rivals: Rivals::none(),
         };
         let thread = std::thread::Builder::new()
@@ -192,14 +192,14 @@ impl Rivals {
 }
 
 /// The thread's state.
-struct Motion {
+struct DriverLoop {
     pace: Pace,
     own_cpu: Option<usize>,
     poll: Poll,
     waker: Arc<Waker>,
     inbox: Receiver<Order>,
     links: Vec<Active>,
-    rooms: Rooms,
+    rooms: BufferPool,
     rivals: Rivals,
 }
 
@@ -213,7 +213,7 @@ struct Active {
     fault: Option<String>,
 }
 
-impl Motion {
+impl DriverLoop {
     fn run(&mut self) {
         process::sharpen_timers();
         // These help where they are allowed, and the fidelity of each case tells how far it went without.
@@ -390,7 +390,7 @@ impl Active {
     }
 
     /// Hands over what is due. A link without rate and delay is due at once.
-    fn release(&mut self, rooms: &mut Rooms) {
+    fn release(&mut self, rooms: &mut BufferPool) {
         while let Some(next) = self.next {
             let now = clock::monotonic_ns();
             if now < next {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod buffer_pool;
 mod capture;
 mod crossing;
 pub mod driver;
@@ -14,7 +15,6 @@ mod host;
 pub mod machine;
 mod meter;
 mod offload;
-mod rooms;
 pub mod synthetic;
 pub mod testbed;
 pub mod watch;

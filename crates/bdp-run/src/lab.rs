@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim::Claim;
 use crate::refine::{Refinement, run_on};
 use crate::schedule::{Keep, RunOptions, digest};
-use crate::{CaptureOrder, Conductor, Event, RunError};
+use crate::{CaptureOrder, CaseRunner, Event, RunError};
 
 /// Cases to run on the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ impl LabPlan {
         };
         let run = keep.as_ref().map(|keep: &Keep<'_>| keep.run.clone());
         watch(Event::Entered { run: run.as_deref() });
-        let conductor = Arc::new(Conductor::new(agent).capturing(self.capture.clone()));
+        let runner = Arc::new(CaseRunner::new(agent).capturing(self.capture.clone()));
         let options = RunOptions { jobs: self.jobs, attempts: self.attempts, made };
         let mut refinement =
             self.refine.as_ref().map(|sweep| (Refinement::of(sweep.asked.iter().copied()), sweep));
@@ -167,7 +167,7 @@ impl LabPlan {
             None => Ok(Vec::new()),
         };
         let (new, mut result) =
-            run_on(&conductor, &self.cases, &settled, &options, keep.as_mut(), &before, &mut next, watch);
+            run_on(&runner, &self.cases, &settled, &options, keep.as_mut(), &before, &mut next, watch);
         if let (Ok(()), Some(keep)) = (&result, &mut keep) {
             // Every record is stored; what can fail is to write down that the run is over.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);

@@ -1,14 +1,14 @@
 //! Cases in order or side by side: calibration, repetition of what was INVALID, resume.
 //!
-//! [`conduct`] runs one case on a testbed of its own; [`calibrate`] finds the buffer that puts a window on the wire;
+//! [`case_runner`] runs one case on a testbed of its own; [`calibrate`] finds the buffer that puts a window on the wire;
 //! [`schedule`] decides what runs beside what, repeats, and makes each record durable before the next case.
 //! [`mod@measure`] does the like between two machines.
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
 mod capture;
+pub mod case_runner;
 mod claim;
-pub mod conduct;
 mod event;
 pub mod job;
 pub mod lab;
@@ -27,7 +27,7 @@ mod verdict;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
-pub use conduct::Conductor;
+pub use case_runner::CaseRunner;
 pub use event::Event;
 pub use schedule::{RunOptions, run};
 

@@ -8,7 +8,7 @@ use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Probed, Received, Sent};
 
-use crate::conduct::{
+use crate::case_runner::{
     Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
 };
 use crate::pair::Pair;

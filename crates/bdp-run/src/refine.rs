@@ -8,7 +8,7 @@ use bdp_model::record::Record;
 use bdp_model::scenario::CaseSpec;
 
 use crate::schedule::{Keep, RunOptions, key, run};
-use crate::{Conductor, Event, RunError};
+use crate::{CaseRunner, Event, RunError};
 
 /// Rounds of one point for each curve.
 const ROUNDS: usize = 3;
@@ -49,7 +49,7 @@ impl Refinement {
 /// cases too. Before each further round `more` is told how many cases came to the plan.
 #[allow(clippy::too_many_arguments)]
 pub fn run_on(
-    conductor: &Arc<Conductor>,
+    runner: &Arc<CaseRunner>,
     cases: &[CaseSpec],
     settled: &HashSet<String>,
     options: &RunOptions,
@@ -59,7 +59,7 @@ pub fn run_on(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<(), RunError>) {
     let mut planned = cases.len();
-    let (mut new, mut outcome) = run(conductor, cases, settled, options, keep.as_deref_mut(), tell);
+    let (mut new, mut outcome) = run(runner, cases, settled, options, keep.as_deref_mut(), tell);
     let mut keys: HashSet<String> = cases.iter().map(key).collect();
     while outcome.is_ok() {
         let so_far: Vec<Record> = before.iter().chain(&new).cloned().collect();
@@ -77,7 +77,7 @@ pub fn run_on(
         {
             return (new, Err(error.into()));
         }
-        let (made, result) = run(conductor, &further, settled, options, keep.as_deref_mut(), tell);
+        let (made, result) = run(runner, &further, settled, options, keep.as_deref_mut(), tell);
         new.extend(made);
         outcome = result;
     }

@@ -13,7 +13,7 @@ use bdp_store::Store;
 
 use crate::stage::{LabStage, Stage};
 use crate::window::{self, Means};
-use crate::{Conductor, Event, RunError};
+use crate::{CaseRunner, Event, RunError};
 
 /// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
 pub const ATTEMPTS: u32 = 4;
@@ -52,15 +52,15 @@ pub struct Keep<'a> {
 /// whose key is in `settled` are left out. Every record goes to `keep` before another case starts in its place, and then to
 /// `tell`; the records come back in order of completion. On an error what was measured is handed back beside it.
 pub fn run(
-    conductor: &Arc<Conductor>,
+    runner: &Arc<CaseRunner>,
     cases: &[CaseSpec],
     settled: &HashSet<String>,
     options: &RunOptions,
     keep: Option<&mut Keep<'_>>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<(), RunError>) {
-    match LabStage::new(conductor) {
-        Ok(mut stage) => Schedule::new(cases, settled, options).work_off(&mut stage, keep, tell),
+    match LabStage::new(runner) {
+        Ok(mut stage) => Schedule::new(cases, settled, options).run_pending(&mut stage, keep, tell),
         Err(error) => (Vec::new(), Err(error)),
     }
 }
@@ -231,7 +231,7 @@ impl Schedule {
     }
 
     /// Runs everything; ends early, once what runs has ended, where an error would meet every case alike.
-    fn work_off(
+    fn run_pending(
         mut self,
         stage: &mut dyn Stage,
         mut keep: Option<&mut Keep<'_>>,

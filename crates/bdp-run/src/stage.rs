@@ -9,7 +9,7 @@ use bdp_lab::{Driver, Pace};
 use bdp_model::record::Record;
 
 use crate::schedule::{Demand, Turn};
-use crate::{Conductor, RunError};
+use crate::{CaseRunner, RunError};
 
 /// What an attempt came to, under the ticket that it was begun with.
 pub(crate) type Ended = (u64, Result<Record, RunError>);
@@ -28,7 +28,7 @@ pub(crate) trait Stage {
 
 /// The lab: a thread for each attempt, one driver for those that share.
 pub(crate) struct LabStage {
-    conductor: Arc<Conductor>,
+    runner: Arc<CaseRunner>,
     shared: Arc<Driver>,
     done: Sender<Ended>,
     ended: Receiver<Ended>,
@@ -36,10 +36,10 @@ pub(crate) struct LabStage {
 }
 
 impl LabStage {
-    pub(crate) fn new(conductor: &Arc<Conductor>) -> Result<Self, RunError> {
+    pub(crate) fn new(runner: &Arc<CaseRunner>) -> Result<Self, RunError> {
         let shared = Arc::new(Driver::start(Pace::Share)?);
         let (done, ended) = channel();
-        Ok(Self { conductor: Arc::clone(conductor), shared, done, ended, made: Instant::now() })
+        Ok(Self { runner: Arc::clone(runner), shared, done, ended, made: Instant::now() })
     }
 }
 
@@ -49,11 +49,11 @@ impl Stage for LabStage {
     }
 
     fn begin(&mut self, ticket: u64, turn: &Turn) {
-        let (conductor, shared) = (Arc::clone(&self.conductor), Arc::clone(&self.shared));
+        let (runner, shared) = (Arc::clone(&self.runner), Arc::clone(&self.shared));
         let (done, turn) = (self.done.clone(), turn.clone());
         let work = move || {
-            let conduct = std::panic::AssertUnwindSafe(|| conduct(&conductor, &turn, &shared));
-            let outcome = std::panic::catch_unwind(conduct)
+            let work = std::panic::AssertUnwindSafe(|| run_case(&runner, &turn, &shared));
+            let outcome = std::panic::catch_unwind(work)
                 .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
             // Nobody to tell means that the run was given up.
             let _ = done.send((ticket, outcome));
@@ -74,12 +74,12 @@ impl Stage for LabStage {
     }
 }
 
-fn conduct(conductor: &Conductor, turn: &Turn, shared: &Driver) -> Result<Record, RunError> {
+fn run_case(runner: &CaseRunner, turn: &Turn, shared: &Driver) -> Result<Record, RunError> {
     match turn.demand {
-        Demand::Shared(_) => conductor.conduct(&turn.case, turn.attempt, shared),
+        Demand::Shared(_) => runner.run(&turn.case, turn.attempt, shared),
         Demand::Alone => {
             let own = Driver::start(Pace::Spin)?;
-            conductor.conduct(&turn.case, turn.attempt, &own)
+            runner.run(&turn.case, turn.attempt, &own)
         }
     }
 }

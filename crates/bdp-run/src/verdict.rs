@@ -11,7 +11,7 @@ use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
 use bdp_model::segment::{header_bytes, planned_mss};
 use bdp_model::units::format_bps;
 
-use crate::conduct::probe_bytes;
+use crate::case_runner::probe_bytes;
 use crate::pair::smallest;
 use crate::share::{self, Load};
 use crate::window::Means;

@@ -98,8 +98,8 @@ pub fn ping(
             (to.to_string(), format!("{what} that bdp serve sends back with its times"), work)
         }
     };
-    let mut tend = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
-    let ledger = Run::start(run, ledger)?.attend(&live, progress, &mut tend, cancel)?;
+    let mut keep_alive = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
+    let ledger = Run::start(run, ledger)?.attend(&live, progress, &mut keep_alive, cancel)?;
     let mut ping = Ping {
         schema: PING_SCHEMA.to_owned(),
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -162,7 +162,7 @@ impl Run {
         mut self,
         live: &Live,
         progress: &mut dyn FnMut(&PingProgress),
-        tend: &mut dyn FnMut() -> Result<(), SessionError>,
+        keep_alive: &mut dyn FnMut() -> Result<(), SessionError>,
         cancel: &AtomicBool,
     ) -> Result<Ledger, SessionError> {
         let began = Instant::now();
@@ -184,7 +184,7 @@ impl Run {
             }
             if told.elapsed() >= TICK {
                 told = Instant::now();
-                tend()?;
+                keep_alive()?;
                 progress(&report());
             }
         }

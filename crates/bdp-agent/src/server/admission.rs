@@ -11,7 +11,7 @@ use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
 
 use super::access::{Proof, Protocol};
-use super::guests::Guest;
+use super::pending_handshakes::PendingHandshake;
 use super::session::Session;
 use super::{Event, Reason, ServerState};
 use bdp_flow::error::EngineError;
@@ -26,7 +26,7 @@ const PEER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Greets a client on a thread of its own, which goes on to serve its session.
 pub(super) fn greet(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAddr, version: u8) {
-    let guest = match Guest::enter(shared, &stream, peer) {
+    let guest = match PendingHandshake::enter(shared, &stream, peer) {
         Ok(guest) => guest,
         Err(error) => return shared.tell(&Event::TurnedAway { peer, why: error.to_string() }),
     };
@@ -37,7 +37,13 @@ pub(super) fn greet(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAd
     }
 }
 
-fn receive(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAddr, version: u8, guest: Guest) {
+fn receive(
+    shared: &Arc<ServerState>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    version: u8,
+    guest: PendingHandshake,
+) {
     match admit(shared, &stream, peer, version) {
         Ok(session) => {
             drop(guest);

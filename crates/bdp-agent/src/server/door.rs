@@ -10,7 +10,7 @@ use bdp_wire::stranger::Stranger;
 
 use super::foreign::Claim;
 use super::strangers::Port;
-use super::waiting::{self, Arrived, Doorkeeper};
+use super::waiting::{self, Arrived, Classifier};
 use super::{Event, Reason, ServerState, admission};
 use bdp_flow::error::EngineError;
 
@@ -21,7 +21,7 @@ pub(super) fn keep(listener: &TcpListener, shared: &Arc<ServerState>) -> Result<
 
 struct Door<'a>(&'a Arc<ServerState>);
 
-impl Doorkeeper for Door<'_> {
+impl Classifier for Door<'_> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 512;
 

@@ -13,7 +13,7 @@ use bdp_wire::echo::{Echo, FarStamps};
 use bdp_wire::session::Key;
 
 use super::ServerState;
-use super::places::Standing;
+use super::places::Activity;
 use bdp_flow::spin::Spin;
 
 /// How long the processor is kept after an answer.
@@ -78,13 +78,13 @@ impl Echoes {
 }
 
 /// Sends each message of so many bytes back, until the connection ends.
-pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, standing: &Standing) {
+pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, standing: &Activity) {
     // However it ends, the client sees that it has.
     let _ = answer_until_end(stream, key, length, standing);
     let _ = stream.shutdown(std::net::Shutdown::Both);
 }
 
-fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &Standing) -> io::Result<()> {
+fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &Activity) -> io::Result<()> {
     process::sharpen_timers();
     stream.set_nonblocking(true)?;
     let (mut room, mut arrived) = (vec![0; length], 0);

@@ -12,8 +12,8 @@ mod door;
 mod echo;
 pub(crate) mod flow;
 pub mod foreign;
-pub mod guests;
-mod hush;
+mod log_limiter;
+pub mod pending_handshakes;
 pub mod places;
 mod session;
 pub mod strangers;
@@ -40,8 +40,8 @@ use counters::Counters;
 pub use counters::{Counted, Reason};
 use echo::Echoes;
 use foreign::ForeignProtocol;
-use guests::Guests;
-use hush::Hush;
+use log_limiter::LogLimiter;
+use pending_handshakes::PendingHandshakes;
 use places::Places;
 use session::Session;
 
@@ -145,7 +145,7 @@ pub struct ServerState {
     foreign: Vec<Box<dyn ForeignProtocol>>,
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     /// Clients that are being greeted.
-    guests: Guests,
+    guests: PendingHandshakes,
     /// Sessions so far.
     begun: AtomicU32,
     ending: AtomicBool,
@@ -156,7 +156,7 @@ pub struct ServerState {
     waker: Waker,
     /// What it has done so far.
     pub counters: Arc<Counters>,
-    hush: Mutex<Hush>,
+    limiter: Mutex<LogLimiter>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
@@ -186,8 +186,8 @@ impl Server {
             places,
             foreign,
             sessions: Mutex::default(),
-            guests: Guests::default(),
-            hush: Mutex::default(),
+            guests: PendingHandshakes::default(),
+            limiter: Mutex::default(),
             begun: AtomicU32::new(0),
             ending: AtomicBool::new(false),
             cookie_secret: random::bytes()?,
@@ -296,7 +296,7 @@ impl ServerState {
     /// Counts and logs what has happened.
     pub fn tell(&self, event: &Event) {
         self.counters.note(event);
-        let told = !matches!(event, Event::TurnedAway { .. }) || self.hush().admits(Instant::now());
+        let told = !matches!(event, Event::TurnedAway { .. }) || self.limiter().admits(Instant::now());
         if told {
             (self.log)(event);
         }
@@ -304,14 +304,14 @@ impl ServerState {
 
     /// Tells how many were turned away beyond those that were told of.
     fn tell_rest(&self) {
-        let untold = self.hush().take_untold(Instant::now());
+        let untold = self.limiter().take_untold(Instant::now());
         if let Some(count) = untold {
-            (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(hush::WHILE) });
+            (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(log_limiter::WHILE) });
         }
     }
 
-    fn hush(&self) -> MutexGuard<'_, Hush> {
-        self.hush.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limiter(&self) -> MutexGuard<'_, LogLimiter> {
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

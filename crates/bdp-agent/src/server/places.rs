@@ -31,11 +31,11 @@ struct Taken {
     occupancy: Occupancy,
     next: u64,
     /// By number, which grows: oldest first.
-    held: BTreeMap<u64, (IpAddr, Arc<Standing>)>,
+    held: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
 }
 
 /// What whoever has a place does with it.
-pub struct Standing {
+pub struct Activity {
     since_ns: u64,
     heard_ns: AtomicU64,
     has_begun: AtomicBool,
@@ -50,7 +50,7 @@ pub struct Place {
     places: Arc<Places>,
     peer: IpAddr,
     number: u64,
-    standing: Arc<Standing>,
+    standing: Arc<Activity>,
 }
 
 /// The places of some streams; given back when this is dropped.
@@ -58,7 +58,7 @@ pub struct StreamPlaces {
     places: Arc<Places>,
     peer: IpAddr,
     streams: u32,
-    standing: Arc<Standing>,
+    standing: Arc<Activity>,
 }
 
 impl Places {
@@ -71,7 +71,7 @@ impl Places {
     /// left. `connection` is what is hung up where this one has to give way in turn.
     pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
         let now_ns = clock::monotonic_ns();
-        let standing = Arc::new(Standing::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
+        let standing = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
         let mut taken = self.taken();
         if let Err(denied) = taken.occupancy.enter(peer, &self.limits) {
             let (address, silent) = taken.give_way(&denied, peer, now_ns).ok_or(denied)?;
@@ -104,7 +104,7 @@ impl Places {
 
 impl Taken {
     /// Who gives way to a session of this address that was denied for want of a place.
-    fn give_way(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Standing>)> {
+    fn give_way(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Activity>)> {
         let number = match denied {
             Denied::Full { .. } => self.idle(now_ns, |_| true),
             Denied::AddressFull { .. } => self.idle(now_ns, |address| origin(address) == origin(peer)),
@@ -120,7 +120,7 @@ impl Taken {
         for (_, (address, _)) in held().filter(|(_, (_, standing))| !standing.has_begun()) {
             *beginners.entry(origin(*address)).or_default() += 1;
         }
-        let is_idle = |address: IpAddr, standing: &Standing| {
+        let is_idle = |address: IpAddr, standing: &Activity| {
             let others = beginners.get(&origin(address)).is_some_and(|&beginners| beginners > 1);
             standing.is_silent(now_ns) || !standing.has_begun() && others
         };
@@ -129,7 +129,7 @@ impl Taken {
     }
 }
 
-impl Standing {
+impl Activity {
     fn new(now_ns: u64, connection: Option<TcpStream>) -> Self {
         Self {
             since_ns: now_ns,
@@ -176,7 +176,7 @@ impl Standing {
 
 impl Place {
     /// What is done with it.
-    pub fn standing(&self) -> &Arc<Standing> {
+    pub fn standing(&self) -> &Arc<Activity> {
         &self.standing
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
         let mut taken = Taken::default();
         for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
-            let standing = Standing::new(since_ns, None);
+            let standing = Activity::new(since_ns, None);
             if let Some(heard_ns) = heard_ns {
                 standing.has_begun.store(true, Ordering::Relaxed);
                 standing.heard_ns.store(heard_ns, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES,
 use super::access::Denied;
 use super::counters::Counters;
 use super::flow::Terms;
-use super::places::{GAVE_WAY, Place, Standing};
+use super::places::{Activity, GAVE_WAY, Place};
 use super::{Event, ServerState, datagrams};
 use crate::agent::{Agent, Rights};
 use crate::answers::Answers;
@@ -50,7 +50,7 @@ pub(super) struct Session {
     over: AtomicBool,
     /// Given back when the session is over.
     place: Mutex<Option<Place>>,
-    standing: Arc<Standing>,
+    standing: Arc<Activity>,
 }
 
 impl Session {
@@ -269,7 +269,7 @@ impl Session {
 }
 
 /// Sends each probe of this session back, until the connection ends.
-fn echo(mut stream: &TcpStream, key: Key, standing: &Standing) {
+fn echo(mut stream: &TcpStream, key: Key, standing: &Activity) {
     let mut room = [0; PROBE_BYTES];
     while stream.read_exact(&mut room).is_ok() {
         standing.note_heard();

@@ -20,7 +20,7 @@ const LISTENER: u64 = 0;
 const WAKER: u64 = 1;
 
 /// Who looks at what connections begin with.
-pub trait Doorkeeper {
+pub trait Classifier {
     /// How long one may take to say what it is for.
     const PATIENCE: Duration;
     /// How many may not have said it.
@@ -56,7 +56,7 @@ pub struct Arrived {
 /// Keeps the door until the server ends.
 pub fn keep(
     listener: &TcpListener,
-    keeper: &impl Doorkeeper,
+    keeper: &impl Classifier,
     shared: &ServerState,
 ) -> Result<(), EngineError> {
     let poll = Poll::new()?;
@@ -90,7 +90,7 @@ struct List<'a, K> {
     next: u64,
 }
 
-impl<K: Doorkeeper> List<'_, K> {
+impl<K: Classifier> List<'_, K> {
     fn accept(&mut self, listener: &TcpListener) {
         loop {
             match listener.accept() {

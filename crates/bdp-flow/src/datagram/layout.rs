@@ -95,7 +95,7 @@ impl Layout {
     }
 
     /// Puts what is the same in all datagrams into one.
-    pub fn dress(&self, datagram: &mut [u8]) {
+    pub fn write_header(&self, datagram: &mut [u8]) {
         if let (Self::Iperf2 { header, .. }, Some(room)) = (self, datagram.get_mut(STAMP_BYTES..)) {
             let length = header.len().min(room.len());
             room[..length].copy_from_slice(&header[..length]);
@@ -182,7 +182,7 @@ mod tests {
         let slot = ReportSlot::default();
         let layout = iperf2(vec![1, 2, 3], slot.clone());
         let mut datagram = [0; 18];
-        layout.dress(&mut datagram);
+        layout.write_header(&mut datagram);
         assert_eq!(datagram[16..], [1, 2]);
         let last = Stamp { number: -11, sent_us: 3 }.encode();
         assert_eq!(layout.read(&last, 0), Some(Label { last: true, number: 10, sent_ns: 3000 }));

@@ -179,7 +179,7 @@ impl<'a> Pacer<'a> {
         let burst = burst.clamp(1, room);
         let mut train = vec![0; length * burst as usize];
         let mut payload = noise(length);
-        stream.layout.dress(&mut payload);
+        stream.layout.write_header(&mut payload);
         train.chunks_mut(length).for_each(|datagram| datagram.copy_from_slice(&payload));
         Ok(Self {
             plan,

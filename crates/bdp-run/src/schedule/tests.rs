@@ -10,7 +10,7 @@ use bdp_model::units::{ByteCount, Rate};
 use bdp_store::{Error as StoreError, NewRun, Page, RunInfo, StoredMeasurement, StoredRecord};
 
 use super::*;
-use crate::conduct::blank;
+use crate::case_runner::blank;
 use crate::stage::Ended;
 
 fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
@@ -96,7 +96,7 @@ fn a_block_is_over_before_the_next_begins() {
         log: Arc::clone(&log),
     };
     let schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
-    schedule.work_off(&mut stage, None, &mut |_| {}).1.unwrap();
+    schedule.run_pending(&mut stage, None, &mut |_| {}).1.unwrap();
     let expected = [
         "begin #1.1 at 0",
         "begin #1.1 at 0",
@@ -278,7 +278,7 @@ impl Trial {
         let mut ledger = Ledger { room: self.room, log: Arc::clone(&log) };
         let mut keep = Keep { store: &mut ledger, run: "a1b2".to_owned() };
         let schedule = Schedule::new(&cases, &HashSet::new(), &self.options);
-        let (records, outcome) = schedule.work_off(&mut stage, Some(&mut keep), &mut |_| {});
+        let (records, outcome) = schedule.run_pending(&mut stage, Some(&mut keep), &mut |_| {});
         let log = log.lock().unwrap().clone();
         (log, records, outcome)
     }

@@ -43,7 +43,7 @@ const KNOWN_CIRCLES: [(&str, usize, &str); 20] = [
     ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
     ("bdp-report/measurement/datagrams", 2, "a search's trials are shown by the figures of datagrams"),
     ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),
-    ("bdp-run/capture", 7, "a case is conducted by what is captured and observed of it"),
+    ("bdp-run/capture", 7, "a case is run by what is captured and observed of it"),
     ("bdp-store/sqlite", 2, "open.rs makes what mod.rs defines"),
     ("bdp-sys/socket", 2, "a window is a socket's option, and a socket's options hold a window"),
     ("bdp-wire/iperf3", 3, "parameters are read by members of mod.rs"),

@@ -254,7 +254,7 @@ impl Flow {
 
     fn last_datagram(&self, layout: &Layout, count: u64) -> Vec<u8> {
         let mut datagram = vec![0; self.payload_bytes];
-        layout.dress(&mut datagram);
+        layout.write_header(&mut datagram);
         let stamp = Stamp { number: -(count as i64 + 1), sent_us: clock::unix_ns() / 1000 };
         datagram[..STAMP_BYTES].copy_from_slice(&stamp.encode());
         datagram

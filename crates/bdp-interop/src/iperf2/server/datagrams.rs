@@ -17,7 +17,7 @@ use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 
 use super::Shared;
-use super::flow::{Came, Flow};
+use super::flow::{Arrivals, Flow};
 use super::{check_rate, join, turn_away, turn_away_unserved};
 use bdp_agent::server::access::origin;
 use bdp_agent::server::{Event, Reason};
@@ -94,7 +94,7 @@ enum Known {
         /// When its socket began to hear it, since 1970.
         at_ns: u64,
         flow: Box<Flow>,
-        came: Vec<Came>,
+        came: Vec<Arrivals>,
     },
     /// It has its thread, until this is set.
     Running(Arc<AtomicBool>),
@@ -105,7 +105,7 @@ impl Post<'_> {
         let Some(peer) = way.peer() else { return };
         match self.known.get_mut(&peer) {
             Some(Known::Opened { flow, came, .. }) => {
-                came.extend(Came::read(bytes, flow.wide, way.arrived_unix_ns()));
+                came.extend(Arrivals::read(bytes, flow.wide, way.arrived_unix_ns()));
             }
             Some(Known::Running(over)) if !over.load(Ordering::Relaxed) => {}
             _ => {
@@ -135,7 +135,7 @@ impl Post<'_> {
     fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &Way) {
         let header = bytes.get(STAMP_BYTES..).and_then(TestHeader::decode);
         let wide = header.is_some_and(|header| header.wide_numbers);
-        let Some(first) = Came::read(bytes, wide, way.arrived_unix_ns()) else { return };
+        let Some(first) = Arrivals::read(bytes, wide, way.arrived_unix_ns()) else { return };
         // What ends a flow that is over begins none, nor does what a client answers to the end of one that it received.
         if first.stamp.number < 0 || (first.stamp.number == 0 && bytes.len() == REPORT_BYTES) {
             return;
@@ -196,7 +196,7 @@ impl Post<'_> {
             }
         }
         let flow = Flow::new(Arc::clone(self.shared), socket, member, header.as_ref(), stop);
-        let strays = strays.iter().filter_map(|bytes| Came::read(bytes, wide, None));
+        let strays = strays.iter().filter_map(|bytes| Arrivals::read(bytes, wide, None));
         let came = std::iter::once(first).chain(strays).collect();
         self.known.insert(peer, Known::Opened { at_ns, flow: Box::new(flow), came });
         self.opened += 1;

@@ -12,7 +12,7 @@ use bdp_wire::stranger::Stranger;
 use super::Shared;
 use super::{bounceback, stream, turn_away_unserved};
 use bdp_agent::server::strangers::Port;
-use bdp_agent::server::waiting::{self, Arrived, Doorkeeper};
+use bdp_agent::server::waiting::{self, Arrived, Classifier};
 
 /// Keeps the door until the server ends.
 pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -22,7 +22,7 @@ pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) {
 
 struct Door<'a>(&'a Arc<Shared>);
 
-impl Doorkeeper for Door<'_> {
+impl Classifier for Door<'_> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 256;
 

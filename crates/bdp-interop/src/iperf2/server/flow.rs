@@ -34,13 +34,13 @@ const ENDS: i64 = 3;
 const END_GAP: Duration = Duration::from_millis(20);
 
 /// A datagram as it came.
-pub(super) struct Came {
+pub(super) struct Arrivals {
     pub(super) stamp: Stamp,
     bytes: usize,
     arrived_us: u64,
 }
 
-impl Came {
+impl Arrivals {
     /// `None` of what is too short to be one.
     pub(super) fn read(datagram: &[u8], wide: bool, arrived_unix_ns: Option<u64>) -> Option<Self> {
         // Versions with numbers of 32 bits have the same stamp without the last word.
@@ -95,7 +95,7 @@ impl Flow {
     }
 
     /// Receives on a thread, after what came before; what it gives is set when it is over.
-    pub(super) fn start(mut self: Box<Self>, came: Vec<Came>) -> Arc<AtomicBool> {
+    pub(super) fn start(mut self: Box<Self>, came: Vec<Arrivals>) -> Arc<AtomicBool> {
         let over = Arc::new(AtomicBool::new(false));
         let on_thread = Arc::clone(&over);
         let started = bdp_flow::worker::start(move || {
@@ -116,7 +116,7 @@ impl Flow {
         over
     }
 
-    fn run(&mut self, came: Vec<Came>) -> Result<(), EngineError> {
+    fn run(&mut self, came: Vec<Arrivals>) -> Result<(), EngineError> {
         process::sharpen_timers();
         let socket = self.socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
         let mut receiver = TrainReceiver::new(socket, CHECK)?;
@@ -166,13 +166,13 @@ impl Flow {
 
     fn take_train(&mut self, train: &Train<'_>) {
         for datagram in train.bytes.chunks(train.datagram_bytes) {
-            if let Some(came) = Came::read(datagram, self.wide, train.arrived_unix_ns) {
+            if let Some(came) = Arrivals::read(datagram, self.wide, train.arrived_unix_ns) {
                 self.take(&came);
             }
         }
     }
 
-    fn take(&mut self, came: &Came) {
+    fn take(&mut self, came: &Arrivals) {
         // What a client answers to the end of a flow that it received has no number.
         if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
             return;

@@ -22,7 +22,7 @@ use bdp_wire::iperf2::{TestHeader, Unserved};
 use bdp_wire::stranger::Stranger;
 
 use bdp_agent::server::access::{Denied, Protocol};
-use bdp_agent::server::places::{GAVE_WAY, Place, Standing, StreamPlaces};
+use bdp_agent::server::places::{Activity, GAVE_WAY, Place, StreamPlaces};
 use bdp_agent::server::{ECHO_CHECK, Event, Reason, ServerState};
 use bdp_flow::error::EngineError;
 
@@ -140,7 +140,7 @@ struct Membership {
     peer: SocketAddr,
     /// Of its test.
     number: u32,
-    standing: Arc<Standing>,
+    standing: Arc<Activity>,
     _streams: StreamPlaces,
 }
 

@@ -25,7 +25,7 @@ use bdp_wire::iperf3::{
 use crate::iperf3::control::Control;
 use bdp_agent::server::access::{Proof, Protocol};
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
-use bdp_agent::server::guests::Guest;
+use bdp_agent::server::pending_handshakes::PendingHandshake;
 use bdp_agent::server::places::{GAVE_WAY, Place};
 use bdp_agent::server::waiting::Arrived;
 use bdp_agent::server::{Event, Reason, ServerState};
@@ -156,7 +156,9 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
             shared.server.counters.give_reason(Reason::Busy);
             return busy("busy".to_owned());
         }
-        Entry::Guest(Guest::enter(&shared.server, &stream, peer).map_err(|e| e.to_string())?)
+        Entry::PendingHandshake(
+            PendingHandshake::enter(&shared.server, &stream, peer).map_err(|e| e.to_string())?,
+        )
     };
     let test = Arc::new(Test {
         hang_up: stream.try_clone().map_err(|e| e.to_string())?,
@@ -184,7 +186,7 @@ enum Entry {
     /// It has its place.
     Place(Place),
     /// It will have one when it has logged in.
-    Guest(Guest),
+    PendingHandshake(PendingHandshake),
 }
 
 /// A test, shared by its own thread and the one that lets connections in.
@@ -271,7 +273,7 @@ impl Test {
         };
         let standing = match &entry {
             Entry::Place(place) => Some(Arc::clone(place.standing())),
-            Entry::Guest(_) => None,
+            Entry::PendingHandshake(_) => None,
         };
         let Admitted { parameters, place, program } =
             match self.admit(shared, &control, entry).inspect_err(|ending| refuse(ending, None)) {
@@ -303,13 +305,13 @@ impl Test {
     fn admit(&self, shared: &Shared, control: &Control, entry: Entry) -> Result<Admitted, Ending> {
         let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
         control.say(State::ParamExchange).map_err(gone)?;
-        let patience = if matches!(entry, Entry::Guest(_)) { LOGIN_STEP } else { STEP };
+        let patience = if matches!(entry, Entry::PendingHandshake(_)) { LOGIN_STEP } else { STEP };
         let parameters = read_parameters(control, patience)?;
         let version = parameters.client_version.as_deref().unwrap_or("without a version");
         let mut program = format!("iperf3 {}", readable(version));
         let place = match entry {
             Entry::Place(place) => place,
-            Entry::Guest(_guest) => {
+            Entry::PendingHandshake(_guest) => {
                 let user = self.authorise(shared, &parameters)?;
                 program.push_str(&format!(", user '{}'", readable(&user)));
                 shared

@@ -15,7 +15,7 @@ use crate::iperf3::control::Control;
 use crate::iperf3::flow::{self, End, Flow, INTERVAL, Outcome};
 use crate::iperf3::{tcp, udp};
 use bdp_agent::server::counters::Counters;
-use bdp_agent::server::places::Standing;
+use bdp_agent::server::places::Activity;
 use bdp_flow::datagram::{DatagramReceivePlan, DatagramSendPlan, Stream};
 use bdp_flow::error::EngineError;
 use bdp_flow::stall::RARE_LOOK;
@@ -113,7 +113,7 @@ impl Running {
         control: &Control,
         parameters: &Parameters,
         longest: Nanos,
-        standing: &Standing,
+        standing: &Activity,
     ) -> Result<(), Ending> {
         let mut omit = Some(Duration::from_secs(parameters.omit_seconds)).filter(|omit| !omit.is_zero());
         // Whom nothing else ends is ended when the time is over that is granted.

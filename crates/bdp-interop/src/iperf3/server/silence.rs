@@ -8,7 +8,7 @@ use bdp_wire::iperf3::{Failure, Parameters, Protocol};
 use super::Ending;
 use super::running::asked_rate;
 use crate::iperf3::flow::Flow;
-use bdp_agent::server::places::Standing;
+use bdp_agent::server::places::Activity;
 use bdp_flow::error::EngineError;
 use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
 
@@ -32,7 +32,7 @@ impl Silence {
     }
 
     /// Looks at the flows: a test of which anything moves has begun its work, one of which nothing moves any more is over.
-    pub(super) fn look(&mut self, flows: &[Flow], standing: &Standing) -> Result<(), Ending> {
+    pub(super) fn look(&mut self, flows: &[Flow], standing: &Activity) -> Result<(), Ending> {
         let since = self.looked.elapsed();
         self.looked = Instant::now();
         let shown = moved(flows);

@@ -62,7 +62,7 @@ const RECORDED_SYSCTLS: [&str; 8] = [
 
 /// Runs cases.
 #[derive(Debug)]
-pub struct Conductor {
+pub struct CaseRunner {
     command: AgentCommand,
     calibrator: Calibrator,
     capture: Option<CaptureOrder>,
@@ -89,7 +89,7 @@ struct Measured {
     privilege: String,
 }
 
-impl Conductor {
+impl CaseRunner {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
         Self { command, calibrator: Calibrator::default(), capture: None, running: AtomicU32::new(0) }
@@ -102,7 +102,7 @@ impl Conductor {
 
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
-    pub fn conduct(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
+    pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
         let started_unix_ms = clock::unix_ms();
         let started = clock::monotonic_ns();
         let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;

@@ -10,12 +10,12 @@ const SPARE: usize = 512;
 
 /// A stock of buffers.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct BufferPool {
     next: Vec<u8>,
     spare: Vec<Vec<u8>>,
 }
 
-impl Rooms {
+impl BufferPool {
     pub(crate) fn new() -> Self {
         Self { next: vec![0; LARGEST_PACKET], spare: Vec::new() }
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_packet_holds_what_was_read_and_its_buffer_is_used_again() {
-        let mut rooms = Rooms::new();
+        let mut rooms = BufferPool::new();
         for length in [40, COPIED, COPIED + 1, LARGEST_PACKET] {
             rooms.room()[..length].fill(length as u8);
             let packet = rooms.take(length);

@@ -13,7 +13,7 @@ const MOST: usize = 32;
 
 /// Those of a server.
 #[derive(Default)]
-pub struct Guests(Mutex<List>);
+pub struct PendingHandshakes(Mutex<List>);
 
 #[derive(Default)]
 struct List {
@@ -23,12 +23,12 @@ struct List {
 }
 
 /// A place among them, given back when this is dropped.
-pub struct Guest {
+pub struct PendingHandshake {
     shared: Arc<ServerState>,
     number: u64,
 }
 
-impl Guest {
+impl PendingHandshake {
     /// Takes a place for this connection, somebody else's where there is none left.
     pub fn enter(shared: &Arc<ServerState>, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<Self> {
         let stream = stream.try_clone()?;
@@ -48,13 +48,13 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for PendingHandshake {
     fn drop(&mut self) {
         self.shared.guests.list().held.remove(&self.number);
     }
 }
 
-impl Guests {
+impl PendingHandshakes {
     fn list(&self) -> MutexGuard<'_, List> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,13 +9,13 @@ const MOST: u32 = 20;
 
 /// Counts them.
 #[derive(Debug, Default)]
-pub(super) struct Hush {
+pub(super) struct LogLimiter {
     since: Option<Instant>,
     told: u32,
     untold: u64,
 }
 
-impl Hush {
+impl LogLimiter {
     /// Whether one more is told of.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         if self.is_over(now) {
@@ -54,31 +54,31 @@ mod tests {
     fn a_flood_is_some_lines_and_a_count() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut hush = Hush::default();
-        let told = (0..5000).filter(|&ms| hush.admits(at(ms))).count();
+        let mut limiter = LogLimiter::default();
+        let told = (0..5000).filter(|&ms| limiter.admits(at(ms))).count();
         assert_eq!(told, MOST as usize);
-        assert_eq!(hush.take_untold(at(9_999)), None, "the while is not over");
-        assert_eq!(hush.take_untold(at(10_000)), Some(5000 - u64::from(MOST)));
-        assert_eq!(hush.take_untold(at(30_000)), None);
-        assert!(hush.admits(at(30_001)));
+        assert_eq!(limiter.take_untold(at(9_999)), None, "the while is not over");
+        assert_eq!(limiter.take_untold(at(10_000)), Some(5000 - u64::from(MOST)));
+        assert_eq!(limiter.take_untold(at(30_000)), None);
+        assert!(limiter.admits(at(30_001)));
     }
 
     #[test]
     fn a_few_are_all_told_of() {
         let start = Instant::now();
-        let mut hush = Hush::default();
+        let mut limiter = LogLimiter::default();
         for second in 0..100 {
-            assert!(hush.admits(start + Duration::from_secs(second)));
+            assert!(limiter.admits(start + Duration::from_secs(second)));
         }
-        assert_eq!(hush.take_untold(start + Duration::from_secs(200)), None);
+        assert_eq!(limiter.take_untold(start + Duration::from_secs(200)), None);
     }
 
     #[test]
     fn what_nobody_asked_for_in_time_is_not_lost() {
         let start = Instant::now();
-        let mut hush = Hush::default();
-        assert_eq!((0..30).filter(|_| hush.admits(start)).count(), 20);
-        assert!(hush.admits(start + WHILE));
-        assert_eq!(hush.take_untold(start + 2 * WHILE), Some(10));
+        let mut limiter = LogLimiter::default();
+        assert_eq!((0..30).filter(|_| limiter.admits(start)).count(), 20);
+        assert!(limiter.admits(start + WHILE));
+        assert_eq!(limiter.take_untold(start + 2 * WHILE), Some(10));
     }
 }

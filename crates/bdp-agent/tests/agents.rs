@@ -114,5 +114,6 @@ fn probes_end_when_their_number_is_stopped() {
     assert_eq!(agents.call("near", Request::Stop { flow: 7 }, LONG).unwrap(), Answer::Done);
     let probed: Probed =
         expect_answer!(agents.fetch(probing, LONG).unwrap(), Answer::Probed(probed) => probed).unwrap();
-    assert!(probed.probes.iter().all(|probe| probe.rtt_ns.is_some()), "{probed:?}");
+    // An hour of them was ordered. The last may be under way still: it is awaited no longer than others took.
+    assert!(probed.probes.len() < 360_000 && probed.probes.iter().all(|probe| !probe.failed), "{probed:?}");
 }

@@ -22,7 +22,7 @@ const UNSAFE: &str = "bdp-sys";
 const RUNTIMES: [&str; 4] = ["tokio", "async-std", "async-io", "smol"];
 
 /// Where files need each other still, and why; the list only shrinks.
-const KNOWN_CIRCLES: [(&str, usize, &str); 20] = [
+const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     (
         "bdp/",
         32,

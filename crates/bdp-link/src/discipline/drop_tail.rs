@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bdp_model::link::QueueLimit;
 
-use super::{Backlog, Waiting};
+use super::waiting::{Backlog, Waiting};
 use crate::service::work_of_bytes;
 
 /// Drop-tail with a limit, and a threshold from which on it marks, in packets or in wire bytes.

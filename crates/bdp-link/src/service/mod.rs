@@ -9,6 +9,7 @@ mod steps;
 
 use bdp_model::units::{Nanos, Rate};
 
+pub(crate) use self::rate::Finish;
 pub use self::steps::Steps;
 
 /// Work of one bit.
@@ -23,15 +24,6 @@ pub enum Service {
     Rate(Rate),
     /// At a rate that changes.
     Steps(Steps),
-}
-
-/// Where work ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Finish {
-    /// Cut to whole nanoseconds.
-    pub at: Nanos,
-    /// Work that is left then; done before the next nanosecond.
-    pub left: u64,
 }
 
 impl Service {

@@ -2,7 +2,14 @@
 
 use bdp_model::units::{Nanos, Rate};
 
-use super::Finish;
+/// Where work ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Finish {
+    /// Cut to whole nanoseconds.
+    pub at: Nanos,
+    /// Work that is left then; done before the next nanosecond.
+    pub left: u64,
+}
 
 /// When work is finished that starts at `start`.
 pub(super) fn finish(rate: Rate, start: Nanos, work: u128) -> Option<Finish> {

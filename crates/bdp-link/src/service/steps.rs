@@ -2,7 +2,7 @@
 
 use bdp_model::units::{Nanos, Rate};
 
-use super::{Finish, rate};
+use super::rate::{self, Finish};
 
 /// A rate that changes at given instants. A packet that is on the wire then goes on at the new rate; zero is an outage.
 #[derive(Debug, Clone)]

@@ -38,8 +38,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp-interop/iperf3/server", 4, "why a test ends is in mod.rs, which runs it"),
     ("bdp-lab/capture", 2, "the driver hands captures what their threads take by the driver's types"),
     ("bdp-lab/fidelity", 3, "causes and harm are made of what mod.rs defines, which asks them"),
-    ("bdp-link/discipline", 2, "the trait is beside the table of its kinds"),
-    ("bdp-link/service", 2, "the trait is beside the table of its kinds"),
     ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
     ("bdp-report/measurement/datagrams", 2, "a search's trials are shown by the figures of datagrams"),
     ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::set_number;
+use crate::socket_option::set_number;
 use crate::udp::enlarge;
 use crate::{Result, SysError};
 

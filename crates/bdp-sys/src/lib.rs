@@ -19,6 +19,7 @@ pub mod random;
 pub mod schedule;
 pub mod signal;
 pub mod socket;
+mod socket_option;
 pub mod softnet;
 pub mod stamp;
 pub mod sysctl;

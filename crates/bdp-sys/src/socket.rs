@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::socket_option::set_number;
 use crate::{Result, SysError, check};
 
 /// Options set before a TCP socket is connected or listens.
@@ -237,43 +238,6 @@ pub fn pace(socket: impl AsFd, rate_bps: u64) -> Result<()> {
 pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     set_number(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes, "SO_RCVLOWAT")
-}
-
-/// Sets an option that is a C `int`.
-pub(crate) fn set_number(
-    socket: impl AsFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: libc::c_int,
-    name: &'static str,
-) -> Result<()> {
-    // SAFETY: the kernel reads an int from a live one, whose size is given.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    check(done, "set", format!("{name} to {value}")).map(drop)
-}
-
-/// Reads an option that is a C `int`.
-pub(crate) fn get_number(
-    socket: impl AsFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    name: &'static str,
-) -> Result<libc::c_int> {
-    let mut value: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into a live int and stores how many.
-    let done = unsafe {
-        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
-    };
-    check(done, "read", name).map(|_| value)
 }
 
 /// Makes closing a connection a reset instead of a farewell.

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::poll::wait_for;
-use crate::socket::set_number;
+use crate::socket_option::set_number;
 use crate::udp::{drops, enlarge};
 use crate::{Result, SysError};
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::{get_number, set_dscp, set_number};
+use crate::socket::set_dscp;
+use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
 /// Most datagrams that the kernel cuts out of one buffer (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9).

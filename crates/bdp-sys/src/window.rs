@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use socket2::SockRef;
 
-use crate::socket::{get_number, set_number};
+use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
 /// Buffer for each byte of window: the kernel counts bookkeeping, which is most of a small segment.

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use crate::Result;
-use crate::socket::set_number;
+use crate::socket_option::set_number;
 
 /// Room for one note with its address.
 const NOTE_BYTES: usize = 256;

@@ -43,7 +43,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),
     ("bdp-run/capture", 7, "a case is run by what is captured and observed of it"),
     ("bdp-store/sqlite", 2, "open.rs makes what mod.rs defines"),
-    ("bdp-sys/socket", 2, "a window is a socket's option, and a socket's options hold a window"),
     ("bdp-wire/iperf3", 3, "parameters are read by members of mod.rs"),
 ];
 

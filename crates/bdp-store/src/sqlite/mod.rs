@@ -1,5 +1,6 @@
 //! The store in one SQLite file.
 
+mod failure;
 mod open;
 mod place;
 
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, ffi, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
+use self::failure::explain;
 use crate::encoding::{self, DecodeError, Entry};
 use crate::{Error, NewRun, Page, Result, RunInfo, RunKind, Store, StoredMeasurement, StoredRecord};
 
@@ -30,12 +32,14 @@ impl SqliteStore {
     /// A file that isn't a sound store of this version or an older one is refused and left as it is. Where this
     /// fails, nothing was created.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        open::for_writing(path.as_ref())
+        let path = path.as_ref();
+        Ok(Self { db: open::for_writing(path)?, path: path.to_owned() })
     }
 
     /// Opens the store for reading only; one that isn't there is [`Error::Missing`].
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self> {
-        open::for_reading(path.as_ref())
+        let path = path.as_ref();
+        Ok(Self { db: open::for_reading(path)?, path: path.to_owned() })
     }
 
     /// `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` where that isn't set or isn't absolute; without
@@ -428,29 +432,6 @@ fn kind(name: String) -> rusqlite::Result<RunKind> {
 /// SQLite's integers are signed; no clock reaches the last of them for 292 million years.
 fn whole(unix_ms: u64) -> i64 {
     i64::try_from(unix_ms).unwrap_or(i64::MAX)
-}
-
-/// Names the cause of a failure of SQLite, and the way out.
-fn explain(operation: &'static str, path: &Path, source: rusqlite::Error) -> Error {
-    let path = path.to_owned();
-    let Some(failure) = source.sqlite_error() else {
-        // What is left are values that no column of a store holds.
-        return Error::Damaged { path, detail: one_line(&source.to_string()) };
-    };
-    match failure.code {
-        ErrorCode::DatabaseCorrupt => Error::Damaged { path, detail: one_line(&source.to_string()) },
-        ErrorCode::NotADatabase => Error::NotAStore { path, detail: "not a SQLite database".into() },
-        ErrorCode::DiskFull => Error::Full { path },
-        // The index of the write-ahead log is the one file whose growth SQLite reports without its cause.
-        _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => Error::Full { path },
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path },
-        ErrorCode::ReadOnly => Error::ReadOnly { path },
-        _ => Error::Sqlite { operation, path, source },
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

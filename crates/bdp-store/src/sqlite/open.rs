@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{SqliteStore, explain, one_line};
+use super::failure::{explain, one_line};
 use crate::{Error, Result};
 
 /// "bdpS": marks a SQLite file as a store of bdp (`PRAGMA application_id`).
@@ -81,7 +81,7 @@ const READ_1_AS_2: &str = "
 ";
 
 /// Opens for reading and writing; makes what is missing.
-pub fn for_writing(path: &Path) -> Result<SqliteStore> {
+pub fn for_writing(path: &Path) -> Result<Connection> {
     if !is_there(path)? {
         create(path)?;
     }
@@ -92,11 +92,11 @@ pub fn for_writing(path: &Path) -> Result<SqliteStore> {
     if version < SCHEMA_VERSION {
         migrate(&db).map_err(|e| explain("bring up to date", path, e))?;
     }
-    Ok(SqliteStore { db, path: path.to_owned() })
+    Ok(db)
 }
 
 /// Opens for reading, also where neither the file nor its folder can be written, or the disk is full.
-pub fn for_reading(path: &Path) -> Result<SqliteStore> {
+pub fn for_reading(path: &Path) -> Result<Connection> {
     if !is_there(path)? {
         return Err(Error::Missing { path: path.to_owned() });
     }
@@ -113,7 +113,7 @@ pub fn for_reading(path: &Path) -> Result<SqliteStore> {
         db.execute_batch(READ_1_AS_2).map_err(|e| explain("open", path, e))?;
     }
     db.pragma_update(None, "query_only", true).map_err(|e| explain("open", path, e))?;
-    Ok(SqliteStore { db, path: path.to_owned() })
+    Ok(db)
 }
 
 /// Whether there is a file, after refusing whatever can't be a store.

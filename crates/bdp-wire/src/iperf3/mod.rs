@@ -7,7 +7,9 @@
 pub mod auth;
 pub mod base64;
 pub mod datagram;
+mod error;
 pub mod exchange;
+mod limits;
 mod members;
 mod parameters;
 mod results;
@@ -15,90 +17,14 @@ mod state;
 
 use std::fmt;
 
+pub use error::Iperf3Error;
+pub use limits::{LONGEST_PARAMETERS, LONGEST_RESULTS, LONGEST_SECONDS, MOST_STREAMS};
 pub use parameters::{Direction, Parameters, Protocol};
 pub use results::{CpuUse, Results, ServerOutput, StreamResults};
 pub use state::{Failure, State};
 
 /// Bytes of a cookie on the wire: 36 letters and digits, and a zero.
 pub const COOKIE_BYTES: usize = 37;
-/// Longest parameters that are taken; iperf3 itself takes as much since 3.18.
-pub const LONGEST_PARAMETERS: usize = 8 << 10;
-/// Longest results that are taken: of 128 streams, and the server's output of a day with samples of a second.
-pub const LONGEST_RESULTS: usize = 16 << 20;
-/// Most streams of one direction.
-pub const MOST_STREAMS: u32 = 128;
-/// Longest test.
-pub const LONGEST_SECONDS: u64 = 86_400;
-
-/// Why a message of the other end is not taken.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Iperf3Error {
-    /// The first bytes are not those of a cookie.
-    #[error("its first bytes are no cookie of iperf3")]
-    Cookie,
-    /// A state that does not exist, or not at this time.
-    #[error("it sent state {state} where {expected} is due")]
-    State {
-        /// The byte.
-        state: i8,
-        /// What would have been right.
-        expected: &'static str,
-    },
-    /// Streams of SCTP.
-    #[error("SCTP is not served")]
-    Sctp,
-    /// A member is of another type than it has to be.
-    #[error("'{member}' is {found}, and has to be {expected}")]
-    Type {
-        /// The member.
-        member: &'static str,
-        /// What it is.
-        found: String,
-        /// What it has to be.
-        expected: &'static str,
-    },
-    /// A member is missing.
-    #[error("'{member}' is missing")]
-    Missing {
-        /// The member.
-        member: &'static str,
-    },
-    /// A number is out of its range.
-    #[error("'{member}' is {found}, and has to be {least} to {most}")]
-    Range {
-        /// The member.
-        member: &'static str,
-        /// What it is.
-        found: String,
-        /// The range.
-        least: u64,
-        /// The range.
-        most: u64,
-    },
-    /// Members that contradict each other, or ask for what there is not.
-    #[error("{0}")]
-    Meaning(&'static str),
-}
-
-impl Iperf3Error {
-    /// What to tell the other end that it was.
-    pub fn failure(&self) -> Failure {
-        match self {
-            Self::Sctp => Failure::SCTP,
-            Self::Range { member: "parallel", .. } => Failure::STREAMS,
-            Self::Range { member: "time", .. } => Failure::DURATION,
-            Self::Range { member: "len", most: parameters::LONGEST_DATAGRAM, .. } => Failure::DATAGRAM_SIZE,
-            Self::Range { member: "len", .. } => Failure::BLOCK_SIZE,
-            Self::Range { member: "burst", .. } => Failure::BURST,
-            Self::Range { member: "window", .. } => Failure::BUFFER_SIZE,
-            Self::Range { member: "omit", .. } => Failure::OMIT,
-            Self::Range { member: "MSS", .. } => Failure::MSS,
-            Self::Range { member: "TOS", .. } => Failure::TOS,
-            Self::State { .. } => Failure::MESSAGE,
-            _ => Failure::PARAMETERS,
-        }
-    }
-}
 
 /// What a client's connections know each other by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

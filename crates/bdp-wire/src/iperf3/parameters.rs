@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::limits::LONGEST_DATAGRAM;
 use super::members::Members;
 use super::{Iperf3Error, LONGEST_SECONDS, MOST_STREAMS};
 
-/// Longest write over TCP, and of a datagram's payload.
+/// Longest write over TCP.
 const LONGEST_WRITE: u64 = 1 << 20;
-pub(super) const LONGEST_DATAGRAM: u64 = 65_507;
 /// Longest omit.
 const LONGEST_OMIT: u64 = 600;
 /// Largest socket buffer.

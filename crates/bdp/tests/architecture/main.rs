@@ -42,7 +42,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp-report/measurement/datagrams", 2, "a search's trials are shown by the figures of datagrams"),
     ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),
     ("bdp-run/capture", 7, "a case is run by what is captured and observed of it"),
-    ("bdp-wire/iperf3", 3, "parameters are read by members of mod.rs"),
 ];
 
 #[test]

@@ -19,7 +19,7 @@ use bdp_model::units::Nanos;
 use bdp_pcap::{Direction, Interface, Packet, Section, Statistics, Writer};
 use bdp_sys::{clock, process};
 
-use crate::{Driver, LabError};
+use crate::LabError;
 
 /// Packets that may wait to be written, all files of a case together.
 const WAITING_PACKETS: usize = 32_768;
@@ -89,8 +89,12 @@ enum Message {
 }
 
 impl Captures {
-    /// Makes the files, and starts the thread that writes them; it keeps off the driver's processor.
-    pub fn open(files: &CaptureFiles<'_>, links: &[LinkSpec], driver: &Driver) -> Result<Self, LabError> {
+    /// Makes the files, and starts the thread that writes them, which keeps to these processors.
+    pub fn open(
+        files: &CaptureFiles<'_>,
+        links: &[LinkSpec],
+        cpus: Option<&[usize]>,
+    ) -> Result<Self, LabError> {
         let refused = |operation, path: &Path, cause: io::Error| LabError::Capture {
             operation,
             path: path.display().to_string(),
@@ -124,7 +128,7 @@ impl Captures {
             writer.files.push(file);
             taps.push(((i, end), tap));
         }
-        let cpus = driver.host_cpus().map(<[usize]>::to_vec);
+        let cpus = cpus.map(<[usize]>::to_vec);
         let thread = std::thread::Builder::new()
             .name("bdp-capture".to_owned())
             .spawn(move || {

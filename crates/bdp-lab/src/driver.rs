@@ -107,7 +107,7 @@ impl Driver {
     }
 
     /// The processors that hosts shall keep to, where the driver has one for itself.
-    pub(crate) fn host_cpus(&self) -> Option<&[usize]> {
+    pub fn host_cpus(&self) -> Option<&[usize]> {
         self.host_cpus.as_deref()
     }
 

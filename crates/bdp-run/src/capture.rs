@@ -32,7 +32,7 @@ impl CaptureOrder {
         }
         let comment = format!("{}, attempt {attempt}, seed {}", key(case), case.seed);
         let files = CaptureFiles { folder: &self.folder, stem: &file_stem(case, attempt), comment: &comment };
-        Captures::open(&files, links, driver).map(Some)
+        Captures::open(&files, links, driver.host_cpus()).map(Some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who took the processors of a case that is INVALID, and what to do about it.
 
-use super::Observation;
+use super::observation::Observation;
 
 /// A host whose threads used so much of what it could is full.
 const FULL: f64 = 0.85;

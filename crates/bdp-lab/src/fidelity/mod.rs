@@ -3,18 +3,20 @@
 //! What is judged is harm: the part of a flow's goodput that the emulation cost it. The bounds are stated in `docs/fidelity.md`, with
 //! how often they err; a case past any of them is INVALID and enters no statistic.
 
+mod allowance;
 mod cause;
 mod harm;
 mod loss;
+mod observation;
 
-use bdp_model::histogram::Histogram;
-use bdp_model::record::{DirectionFidelity, Excess, Fidelity, FlowFidelity, Lateness, LoopFidelity};
+use bdp_model::record::{DirectionFidelity, Fidelity, FlowFidelity, Lateness, LoopFidelity};
 use bdp_model::units::Nanos;
 
-use crate::watch::Watched;
-
-pub use harm::{Allowance, harm_at};
+pub use allowance::Allowance;
+use allowance::part;
+pub use harm::harm_at;
 pub(crate) use loss::tolerance as loss_tolerance;
+pub use observation::{DatagramsSeen, FlowSeen, Loop, Observation};
 
 /// Segments in a round trip from which bunches of them matter.
 const MANY_SEGMENTS: f64 = 100.0;
@@ -39,81 +41,6 @@ impl Default for Bounds {
     fn default() -> Self {
         Self { harm: 0.04, harm_bunched: 0.02, idle: 0.045, sent: 0.02, rate: 0.005 }
     }
-}
-
-/// What was seen during a case.
-#[derive(Debug, Clone, Default)]
-pub struct Observation {
-    /// Lateness of every release on every link.
-    pub lateness: Histogram,
-    /// Each direction of each link, the forward one first.
-    pub directions: Vec<DirectionFidelity>,
-    /// Each pair of hosts that flows run between, that of the first flow first.
-    pub loops: Vec<Loop>,
-    /// Each flow.
-    pub flows: Vec<FlowSeen>,
-    /// Who had the processors.
-    pub watched: Watched,
-    /// Busy and stolen fractions of the machine's processors.
-    pub host_cpu: (f64, f64),
-    /// How many processors the machine has.
-    pub cpus: u32,
-    /// Whether other cases ran beside this one.
-    pub shared: bool,
-    /// Whether a driver that was not to sleep did, because others wanted its processor.
-    pub slept: bool,
-    /// Why a driver gave a link up.
-    pub faults: Vec<String>,
-}
-
-/// The way from one host to another and back.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Loop {
-    /// Its ends, for messages: `h1 and h2`.
-    pub ends: String,
-    /// Links on the longer of the two paths.
-    pub links: usize,
-    /// The round trip that the links were configured for, a probe's serialisation included.
-    pub rtt_configured: Nanos,
-    /// The least that jitter can make of it; the same where there is none.
-    pub rtt_least: Nanos,
-    /// Whether jitter varies it, so that only what probes take beyond their links can be judged.
-    pub jitter: bool,
-    /// Smallest and median idle round trip; `None` where no probe was answered.
-    pub rtt_idle: Option<(Nanos, Nanos)>,
-    /// Whether idle probes were to be sent.
-    pub probed_idle: bool,
-    /// What idle probes took beyond their links.
-    pub idle: Option<Excess>,
-    /// What probes took beyond their links while the flows were counted.
-    pub loaded: Option<Excess>,
-}
-
-/// A flow, as far as the emulation is concerned.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FlowSeen {
-    /// `near->far`.
-    pub name: String,
-    /// Which loop it runs on.
-    pub on_loop: usize,
-    /// The directions that its data and its acknowledgements cross, as indexes of [`Observation::directions`].
-    pub way: Vec<usize>,
-    /// Share of its counted time during which the busiest link of its data was busy.
-    pub busy: Option<f64>,
-    /// Segments that it sent in each round trip, on average.
-    pub segments: f64,
-    /// Of a flow of datagrams; `None` of TCP.
-    pub datagrams: Option<DatagramsSeen>,
-}
-
-/// A flow of datagrams.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct DatagramsSeen {
-    /// What its sender sent of what was asked, 0..=1.
-    pub sent_of_asked: f64,
-    /// How late packets were around the beginning and the end of what was counted, as a fraction of it: what came too late for one
-    /// end or too late for the other.
-    pub edges: f64,
 }
 
 /// Judges a case.
@@ -167,11 +94,6 @@ impl Loop {
     /// What the quickest idle probe may take beyond its links: models take the round trip from it.
     fn least_bound(&self) -> Nanos {
         Nanos::micros(200 + 50 * self.links.max(1) as u64) + part(self.rtt_configured, 0.01)
-    }
-
-    /// What hosts and wake-ups usually take of its round trip.
-    pub fn allowance(&self) -> Allowance {
-        Allowance::of(self.links, self.rtt_configured)
     }
 }
 
@@ -265,10 +187,6 @@ fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut 
     if (achieved - configured).abs() > direction.loss_tolerance {
         broken.push(format!("{name}: loss {achieved:.4} where {configured:.4} was configured"));
     }
-}
-
-fn part(whole: Nanos, fraction: f64) -> Nanos {
-    Nanos((whole.as_ns() as f64 * fraction) as u64)
 }
 
 /// A fraction in per cent, to a tenth below ten.

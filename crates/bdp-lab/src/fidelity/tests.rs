@@ -1,4 +1,4 @@
-use bdp_model::record::{HostFidelity, OtherProgram};
+use bdp_model::record::{Excess, HostFidelity, OtherProgram};
 
 use super::*;
 

@@ -36,7 +36,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp-interop/iperf2/server", 7, "what the streams of a client share is in mod.rs, which starts them"),
     ("bdp-interop/iperf3/flow", 3, "what a flow came to is beside the choice between its two kinds"),
     ("bdp-interop/iperf3/server", 4, "why a test ends is in mod.rs, which runs it"),
-    ("bdp-lab/fidelity", 3, "causes and harm are made of what mod.rs defines, which asks them"),
     ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
     ("bdp-report/measurement/datagrams", 2, "a search's trials are shown by the figures of datagrams"),
     ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),

@@ -1,0 +1,35 @@
+//! What machines that nobody disturbs take of a round trip.
+
+use bdp_model::units::Nanos;
+
+/// What hosts and wake-ups take of a round trip on a machine that nobody disturbs, which is no harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Two stacks, the thread of the echo, and the wake-ups of a driver.
+    pub round_trip: Nanos,
+    /// The same, and the thread that waits for the answer, between idle processors, which take longer to wake.
+    pub idle: Nanos,
+    /// How late a timer wakes the thread that sends a probe.
+    pub sending: Nanos,
+    /// Reading and releasing, over all links there and back.
+    pub packets: Nanos,
+}
+
+impl Allowance {
+    /// Of a round trip over so many links.
+    pub(super) fn of(links: usize, rtt_configured: Nanos) -> Self {
+        let further = links.max(1) as u64 - 1;
+        let of_rtt = part(rtt_configured, 0.005);
+        Self {
+            round_trip: Nanos::micros(90 + 50 * further) + of_rtt,
+            idle: Nanos::micros(300 + 50 * further) + of_rtt,
+            sending: Nanos::micros(100),
+            packets: Nanos::micros(40 * (1 + further)),
+        }
+    }
+}
+
+/// A fraction of a time.
+pub(super) fn part(whole: Nanos, fraction: f64) -> Nanos {
+    Nanos((whole.as_ns() as f64 * fraction) as u64)
+}

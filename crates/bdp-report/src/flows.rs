@@ -102,7 +102,7 @@ fn rows_of(point: &Point<'_>, unit: RateUnit) -> Vec<[Cell; 5]> {
             number(goodput, &|bps| unit.format(bps)),
             number(retransmits, &|n| format!("{n:.0}")),
             number(loaded, &|ns| three_digits(ns / 1e6)),
-            lost.map_or_else(Cell::default, |ratio| Cell::plain(crate::measurement::loss(ratio))),
+            lost.map_or_else(Cell::default, |ratio| Cell::plain(crate::number::loss(ratio))),
         ]);
     }
     rows

@@ -25,6 +25,15 @@ pub(crate) fn percent(share: f64) -> String {
     if share.is_finite() { format_percent(share) } else { "-".to_owned() }
 }
 
+/// Lost / sent as a share, with as many digits as it takes to tell it from none.
+pub(crate) fn loss(ratio: f64) -> String {
+    match ratio * 100.0 {
+        0.0 => "0 %".to_owned(),
+        percent if percent < 0.001 => "< 0.001 %".to_owned(),
+        percent => format!("{} %", three_digits(percent)),
+    }
+}
+
 /// A size with three significant digits: `63.6 KiB`.
 pub(crate) fn size(bytes: f64) -> String {
     let (value, unit) = in_binary_unit(bytes);
@@ -82,6 +91,12 @@ impl RateUnit {
     pub fn format(self, bps: f64) -> String {
         three_digits(bps / self.bps)
     }
+}
+
+/// A rate by itself, with its unit.
+pub(crate) fn rate(bps: f64) -> String {
+    let unit = RateUnit::spacious(std::iter::once(bps));
+    format!("{} {}", unit.format(bps), unit.name)
 }
 
 #[cfg(test)]

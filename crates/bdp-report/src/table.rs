@@ -320,7 +320,7 @@ fn lost(point: &Point<'_>) -> Option<String> {
     let udp = || point.valid().flat_map(|r| &r.flows).filter_map(|flow| flow.udp.as_ref());
     let sent: u64 = udp().map(|udp| udp.sent).sum();
     let lost: u64 = udp().map(|udp| udp.lost).sum();
-    (sent > 0).then(|| crate::measurement::loss(lost as f64 / sent as f64))
+    (sent > 0).then(|| crate::number::loss(lost as f64 / sent as f64))
 }
 
 /// Heading of the equivalent delivery delay.

@@ -6,8 +6,8 @@ use bdp_model::units::format_bps;
 
 use super::page::{facts, head, numbers, words};
 use crate::markup::Markup;
-use crate::measurement::{loss, search_conclusion};
-use crate::number::three_digits;
+use crate::measurement::search_conclusion;
+use crate::number::{loss, three_digits};
 
 /// A table of one direction's, the trials of a search among them; nothing of TCP.
 pub(super) fn of_direction(

@@ -7,7 +7,7 @@ use bdp_model::units::format_bps;
 
 use super::{arrow, search};
 use crate::grid::{tame, wrap};
-use crate::number::{RateUnit, three_digits};
+use crate::number::{loss, rate, three_digits};
 use crate::style::{Style, Tint};
 
 /// The lines of each direction that sent datagrams.
@@ -25,15 +25,6 @@ pub(super) fn datagrams(m: &Measurement, way: Way, style: &Style) -> String {
         text.push_str(&wrap(&indent, Tint::None, &line, style));
     }
     text
-}
-
-/// Lost / sent as a share, with as many digits as it takes to tell it from none.
-pub(crate) fn loss(ratio: f64) -> String {
-    match ratio * 100.0 {
-        0.0 => "0 %".to_owned(),
-        percent if percent < 0.001 => "< 0.001 %".to_owned(),
-        percent => format!("{} %", three_digits(percent)),
-    }
 }
 
 fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
@@ -101,9 +92,4 @@ fn three(d: &Distribution) -> String {
 
 fn ms(ns: f64) -> String {
     three_digits(ns / 1e6)
-}
-
-pub(super) fn rate(bps: f64) -> String {
-    let unit = RateUnit::spacious(std::iter::once(bps));
-    format!("{} {}", unit.format(bps), unit.name)
 }

@@ -4,7 +4,7 @@ use bdp_model::measurement::Measurement;
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
-use super::datagrams::{loss, rate};
+use crate::number::{loss, rate};
 
 /// This share of what was lost is all of it but for what fell between two readings.
 const NEARLY_ALL: f64 = 0.9;

@@ -10,7 +10,7 @@ use bdp_model::units::format_bps;
 
 use super::command::{against, in_store, several};
 use super::conclusion::conclusions;
-use super::datagrams::{datagrams, loss};
+use super::datagrams::datagrams;
 use super::heading::{far_name, heading};
 use super::latency::latency;
 use super::printed::printed;
@@ -18,7 +18,7 @@ use super::streams::streams;
 use super::{arrow, ways};
 use crate::caveat;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
-use crate::number::{RateUnit, asked_size, percent, size, three_digits};
+use crate::number::{RateUnit, asked_size, loss, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::Spread;
 

@@ -37,8 +37,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp-interop/iperf3/flow", 3, "what a flow came to is beside the choice between its two kinds"),
     ("bdp-interop/iperf3/server", 4, "why a test ends is in mod.rs, which runs it"),
     ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
-    ("bdp-report/measurement/datagrams", 2, "a search's trials are shown by the figures of datagrams"),
-    ("bdp-report/measurement/iperf3", 3, "intervals and the end share what mod.rs defines"),
     ("bdp-run/capture", 7, "a case is run by what is captured and observed of it"),
 ];
 

@@ -4,8 +4,8 @@ use bdp_model::measurement::{DirectionResult, Measurement, Way};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
-use super::intervals::{Piece, SenderReading, share};
-use super::{Streams, amount, before, is_omitted, named, on_socket, packets, with};
+use super::entry::{Streams, amount, named, on_socket, packets, with};
+use super::intervals::{Piece, SenderReading, before, counted_streams, is_omitted, share};
 
 pub(super) fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value {
     let mut all = Map::new();
@@ -210,12 +210,6 @@ fn received(m: &Measurement, d: &DirectionResult) -> Moved {
         return Moved { ns, bytes: each.iter().sum(), streams: each };
     }
     Moved { ns, bytes: d.bytes, streams: share(d.bytes, &d.stream_goodput_bps) }
-}
-
-/// Bytes of each stream since the receiver began to count, which without omit is when it had read for the first time.
-pub(super) fn counted_streams(d: &DirectionResult) -> Vec<u64> {
-    let counted = d.duration_ns.saturating_sub(d.omit_ns);
-    d.stream_goodput_bps.iter().map(|bps| (bps * counted as f64 / 8e9).round() as u64).collect()
 }
 
 /// What the far end sent: of connections what came of it, since what waits in a send buffer was not sent; of datagrams

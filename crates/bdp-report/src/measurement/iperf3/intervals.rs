@@ -2,9 +2,6 @@
 
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
 
-use super::end::counted_streams;
-use super::is_omitted;
-
 /// What the near end's kernel tells of a stream that it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SenderReading {
@@ -262,6 +259,26 @@ fn begin_where_noted(pieces: &mut [Piece], m: &Measurement, d: &DirectionResult)
         *is += more;
     }
     (before.to_ns, first.from_ns) = (begin, begin);
+}
+
+/// The readings of a stream before a piece, for what has changed since.
+pub(super) fn before(pieces: &[Piece], at: usize, way: Way, stream: usize) -> SenderReading {
+    let parts = pieces[..at].iter().rev().flat_map(|piece| &piece.parts);
+    parts
+        .filter(|part| part.way == way)
+        .find_map(|part| part.senders.get(stream).copied())
+        .unwrap_or_default()
+}
+
+/// Whether more of a piece lies before the end of the omit than behind it.
+pub(super) fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
+    piece.from_ns + piece.to_ns < 2 * m.request.omit.as_ns()
+}
+
+/// Bytes of each stream since the receiver began to count, which without omit is when it had read for the first time.
+pub(super) fn counted_streams(d: &DirectionResult) -> Vec<u64> {
+    let counted = d.duration_ns.saturating_sub(d.omit_ns);
+    d.stream_goodput_bps.iter().map(|bps| (bps * counted as f64 / 8e9).round() as u64).collect()
 }
 
 /// So many bytes in as many shares as there are weights, in whole bytes that add up to them; equal where no weight is positive.

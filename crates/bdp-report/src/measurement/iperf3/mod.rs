@@ -2,6 +2,7 @@
 //! with whatever server. Specified by iperf3 itself; what differs stands in `docs/interop.md`.
 
 mod end;
+mod entry;
 mod intervals;
 
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
@@ -9,11 +10,10 @@ use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
 use crate::date::http_date;
+use entry::{Streams, amount, named, on_socket, packets, seconds, with};
+use intervals::{before, is_omitted};
 
 pub use intervals::{Intervals, Part, Piece, ReceiverReading, SenderReading};
-
-/// The number by which the first stream is known, as iperf3's first often is; the others follow.
-const FIRST_SOCKET: usize = 5;
 
 /// The document of a measurement and its intervals.
 pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
@@ -49,27 +49,6 @@ pub fn iperf3_error(system: &str, error: &str) -> Value {
 
 fn version() -> String {
     format!("bdp {}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Where each stream has its place in the document: those that the near end sends come first.
-struct Streams {
-    per_direction: usize,
-}
-
-impl Streams {
-    fn of(m: &Measurement) -> Self {
-        Self { per_direction: m.request.streams as usize }
-    }
-
-    fn socket(&self, m: &Measurement, way: Way, stream: usize) -> usize {
-        let after = m.directions.len() > 1 && way == Way::From;
-        FIRST_SOCKET + stream + if after { self.per_direction } else { 0 }
-    }
-}
-
-/// Seconds as iperf3 shows them: a whole number where it is one.
-fn seconds(ns: u64) -> Value {
-    if ns.is_multiple_of(1_000_000_000) { json!(ns / 1_000_000_000) } else { json!(ns as f64 / 1e9) }
 }
 
 fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
@@ -149,43 +128,6 @@ fn test_start(m: &Measurement, interval_ns: u64) -> Value {
     })
 }
 
-/// What every entry begins with: when, how long, how much.
-fn amount(from_ns: u64, to_ns: u64, bytes: f64) -> Map<String, Value> {
-    let ns = to_ns.saturating_sub(from_ns);
-    let mut entry = Map::new();
-    entry.insert("start".to_owned(), seconds(from_ns));
-    entry.insert("end".to_owned(), seconds(to_ns));
-    entry.insert("seconds".to_owned(), seconds(ns));
-    entry.insert("bytes".to_owned(), json!(bytes.round() as u64));
-    entry.insert("bits_per_second".to_owned(), json!(if ns > 0 { bytes * 8e9 / ns as f64 } else { 0.0 }));
-    entry
-}
-
-fn with(mut entry: Map<String, Value>, more: &[(&str, Value)]) -> Map<String, Value> {
-    entry.extend(more.iter().map(|(member, value)| ((*member).to_owned(), value.clone())));
-    entry
-}
-
-fn on_socket(socket: usize, entry: Map<String, Value>) -> Value {
-    let mut all = Map::from_iter([("socket".to_owned(), json!(socket))]);
-    all.extend(entry);
-    Value::Object(all)
-}
-
-/// The readings of a stream before a piece, for what has changed since.
-fn before(pieces: &[Piece], at: usize, way: Way, stream: usize) -> SenderReading {
-    let parts = pieces[..at].iter().rev().flat_map(|piece| &piece.parts);
-    parts
-        .filter(|part| part.way == way)
-        .find_map(|part| part.senders.get(stream).copied())
-        .unwrap_or_default()
-}
-
-/// Whether more of a piece lies before the end of the omit than behind it.
-fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
-    piece.from_ns + piece.to_ns < 2 * m.request.omit.as_ns()
-}
-
 fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> Value {
     let piece = &pieces[at];
     let omitted = is_omitted(m, piece);
@@ -247,13 +189,4 @@ fn datagrams_of(entry: Map<String, Value>, udp: Option<&UdpReport>, bytes: f64) 
         Some(udp) => with(entry, &[("packets", json!(packets(bytes, udp)))]),
         None => entry,
     }
-}
-
-fn packets(bytes: f64, udp: &UdpReport) -> u64 {
-    (bytes / udp.datagram_bytes.max(1) as f64).round() as u64
-}
-
-/// `sum`, and of the second direction of a test both ways `sum_bidir_reverse`.
-fn named(sum: &str, index: usize) -> String {
-    if index == 0 { sum.to_owned() } else { format!("{sum}_bidir_reverse") }
 }

@@ -15,6 +15,7 @@ use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
 use bdp_wire::session::{Key, Kind, Ticket};
 
 use super::exchange::{Arrival, Carrier, Took};
+use super::route::dialling;
 use crate::client::control::{Control, Pending};
 use bdp_flow::error::EngineError;
 use bdp_flow::session::dial;
@@ -41,7 +42,7 @@ impl EchoSession {
         options: &TcpOptions,
         cancel: &AtomicBool,
     ) -> Result<Self, SessionError> {
-        let (stream, address) = dial::connect_any(addresses, &super::dialling(request), options, cancel)?;
+        let (stream, address) = dial::connect_any(addresses, &dialling(request), options, cancel)?;
         let control = Control::greet(stream, address, token)?;
         Ok(Self { control, asked: None, asked_at: Instant::now() })
     }
@@ -93,7 +94,7 @@ impl EchoSession {
         let message = message(request)?;
         let options = TcpOptions { nodelay: true, ..options.clone() };
         let (mut stream, _) =
-            dial::connect_any(&[self.control.address], &super::dialling(request), &options, cancel)?;
+            dial::connect_any(&[self.control.address], &dialling(request), &options, cancel)?;
         // A connection of its kind says by its stream's number how long its messages are.
         let ticket = Ticket { key: self.control.key, flow: 0, stream: message.len() as u32 };
         stream.write_all(&ticket.encode(Kind::Echo)).map_err(EngineError::io("open an echo connection"))?;

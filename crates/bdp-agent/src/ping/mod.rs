@@ -8,20 +8,19 @@ mod echo;
 mod exchange;
 mod icmp;
 mod ledger;
+mod route;
 mod schedule;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::MeasureRequest;
 use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
-use bdp_sys::socket::TcpOptions;
 
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
@@ -30,6 +29,7 @@ use echo::EchoSession;
 use exchange::Carrier;
 use icmp::Icmp;
 use ledger::{Ledger, Live};
+use route::{dialling, local_end, options};
 
 /// From one report of progress to the next.
 const TICK: Duration = Duration::from_millis(100);
@@ -81,7 +81,7 @@ pub fn ping(
             (to.to_string(), connect::METHOD.to_owned(), work)
         }
         PingMode::Icmp => {
-            let to = addresses.first().copied().ok_or_else(|| no_address(request))?;
+            let to = addresses.first().copied().ok_or_else(|| SessionError::no_address(&request.host))?;
             let icmp =
                 Icmp::open(request, to, dial::local_address(&dialling(request))?.map(|ip| (ip, 0).into()))?;
             (to.ip().to_string(), icmp.method(), exchanging(icmp, to, request))
@@ -134,10 +134,6 @@ fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, reques
         Err(_) => Err(SessionError::Lost { address: to, doing: "messages are sent back" }),
         Ok(()) => Ok(()),
     })
-}
-
-fn no_address(request: &PingRequest) -> SessionError {
-    SessionError::NoSuchHost { host: request.host.clone(), cause: "it has no address".to_owned() }
 }
 
 /// A thread that sends probes. Dropped, it ends.
@@ -226,17 +222,6 @@ fn check(request: &PingRequest) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// What finding the address takes.
-fn dialling(request: &PingRequest) -> MeasureRequest {
-    MeasureRequest {
-        port: request.port,
-        family: request.family,
-        bind_address: request.bind_address.clone(),
-        bind_device: request.bind_device.clone(),
-        ..MeasureRequest::to(request.host.clone())
-    }
-}
-
 /// To the first address that answers; to the first of all where none does.
 fn connector(
     request: &PingRequest,
@@ -257,25 +242,7 @@ fn connector(
         }
         found.get_or_insert(connector);
     }
-    found.ok_or_else(|| no_address(request))
-}
-
-fn options(request: &PingRequest) -> TcpOptions {
-    TcpOptions { device: request.bind_device.clone(), dscp: request.dscp, ..Default::default() }
-}
-
-/// The address that probes leave from, where it was given.
-fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>, SessionError> {
-    Ok(dial::local_address(&dialling(request))?.map(|local| (local, 0).into()).or_else(|| {
-        // A socket that is bound to a device only needs none.
-        request.bind_device.as_ref().map(|_| {
-            let any: IpAddr = match to {
-                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            (any, 0).into()
-        })
-    }))
+    found.ok_or_else(|| SessionError::no_address(&request.host))
 }
 
 fn add_caveats(ping: &mut Ping, keep: bool) {

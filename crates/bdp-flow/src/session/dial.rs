@@ -61,7 +61,7 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
             Some(Family::Ipv4) => "it has no IPv4 address".to_owned(),
             _ => "it has no IPv6 address".to_owned(),
         })),
-        (true, false) => Err(failed("it has no address".to_owned())),
+        (true, false) => Err(SessionError::no_address(&request.host)),
     }
 }
 
@@ -115,10 +115,7 @@ pub fn connect_any(
             Err(e) => drop(first_failure.get_or_insert(e)),
         }
     }
-    Err(first_failure.unwrap_or_else(|| SessionError::NoSuchHost {
-        host: request.host.clone(),
-        cause: "it has no address".to_owned(),
-    }))
+    Err(first_failure.unwrap_or_else(|| SessionError::no_address(&request.host)))
 }
 
 /// Makes `count` connections side by side, in order, nonblocking; `open` is called for each as soon as it stands, so

@@ -183,6 +183,11 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// A host for which there is nowhere to go.
+    pub fn no_address(host: &str) -> Self {
+        Self::NoSuchHost { host: host.to_owned(), cause: "it has no address".to_owned() }
+    }
+
     /// What became of a flow with this peer.
     pub fn of_flow(error: EngineError, address: SocketAddr) -> Self {
         match error {

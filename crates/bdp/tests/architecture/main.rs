@@ -31,8 +31,6 @@ const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
     ("bdp/calc", 6, "each calculation prints by what mod.rs has, which calls it"),
     ("bdp/exit", 2, "an error is printed by output.rs, whose failure is an error"),
     ("bdp-agent/agent", 14, "the agent holds flows of the server, whose sessions are agents"),
-    ("bdp-agent/ping", 2, "the echo of ping asks for its options"),
-    ("bdp-interop/iperf2/client", 2, "one error for want of an address is in mod.rs"),
     ("bdp-interop/iperf2/server", 7, "what the streams of a client share is in mod.rs, which starts them"),
     ("bdp-interop/iperf3/flow", 3, "what a flow came to is beside the choice between its two kinds"),
     ("bdp-interop/iperf3/server", 4, "why a test ends is in mod.rs, which runs it"),

@@ -223,7 +223,7 @@ impl Iperf2Peer {
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         if self.untried.is_empty() {
-            return Err(no_address(request));
+            return Err(SessionError::no_address(&request.host));
         }
         let address = self.untried.remove(0);
         let flows = ways.iter().map(|&way| datagrams::Flow::open(address, way, request));
@@ -244,10 +244,6 @@ impl Iperf2Peer {
         }
         Ok(())
     }
-}
-
-fn no_address(request: &MeasureRequest) -> SessionError {
-    SessionError::NoSuchHost { host: request.host.clone(), cause: "it has no address".to_owned() }
 }
 
 /// Refuses what iperf2's protocol has no word for.

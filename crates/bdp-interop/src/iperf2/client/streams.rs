@@ -41,7 +41,7 @@ pub(super) fn open(
 ) -> Result<(SocketAddr, Vec<TcpStream>), SessionError> {
     let (reverse, both) = (ways == [Way::From], ways.len() == 2);
     let options = options(request, if reverse { Way::From } else { Way::To });
-    let mut opened = Err(super::no_address(request));
+    let mut opened = Err(SessionError::no_address(&request.host));
     for &address in addresses {
         let port = None;
         opened = dial::connect_all(address, request.streams, request, port, &options, |_, _| Ok(()), cancel)

@@ -1,0 +1,40 @@
+//! Where probes go, and from where.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::ping::PingRequest;
+use bdp_sys::socket::TcpOptions;
+
+use bdp_flow::session::dial;
+use bdp_flow::session::error::SessionError;
+
+/// What finding the address takes.
+pub(super) fn dialling(request: &PingRequest) -> MeasureRequest {
+    MeasureRequest {
+        port: request.port,
+        family: request.family,
+        bind_address: request.bind_address.clone(),
+        bind_device: request.bind_device.clone(),
+        ..MeasureRequest::to(request.host.clone())
+    }
+}
+
+/// Options of the sockets that carry probes.
+pub(super) fn options(request: &PingRequest) -> TcpOptions {
+    TcpOptions { device: request.bind_device.clone(), dscp: request.dscp, ..Default::default() }
+}
+
+/// The address that probes leave from, where it was given.
+pub(super) fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>, SessionError> {
+    Ok(dial::local_address(&dialling(request))?.map(|local| (local, 0).into()).or_else(|| {
+        // A socket that is bound to a device only needs none.
+        request.bind_device.as_ref().map(|_| {
+            let any: IpAddr = match to {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            (any, 0).into()
+        })
+    }))
+}

@@ -212,34 +212,12 @@ fn read_counters(device: &str) -> Result<Answer, EngineError> {
 mod tests {
     use std::os::unix::net::UnixStream;
 
-    use bdp_model::payload::Zerocopy;
     use bdp_wire::control::{Role, StreamSource};
 
     use super::*;
 
     fn order(source: StreamSource) -> FlowOrder {
-        FlowOrder {
-            flow: 1,
-            role: Role::Receive,
-            source,
-            streams: 1,
-            duration: Nanos::secs(1),
-            omit: Nanos::ZERO,
-            interval: Nanos::millis(100),
-            bytes: None,
-            length_bytes: 1,
-            window_bytes: None,
-            socket_buffer_bytes: None,
-            mss: None,
-            congestion: None,
-            nodelay: false,
-            dscp: None,
-            zerocopy: Zerocopy::Off,
-            check_payload: false,
-            cpus: None,
-            pacing_bps: None,
-            datagrams: None,
-        }
+        FlowOrder::plain(1, Role::Receive, source, Nanos::secs(1))
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bdp_agent::remote::Agents;
 use bdp_agent::{agent, expect_answer};
-use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::ProbeKind;
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
@@ -27,32 +26,10 @@ fn agents() -> Agents {
 }
 
 fn order(streams: u32, duration: Nanos) -> FlowOrder {
-    FlowOrder {
-        flow: 3,
-        role: Role::Receive,
-        source: StreamSource::Listen {
-            address: "127.0.0.1:0".parse().unwrap(),
-            patience: PATIENCE,
-            tcp_rmem_bytes: None,
-        },
-        streams,
-        duration,
-        omit: Nanos::ZERO,
-        interval: Nanos::millis(50),
-        bytes: None,
-        length_bytes: 10_000,
-        window_bytes: None,
-        socket_buffer_bytes: None,
-        mss: None,
-        congestion: None,
-        nodelay: false,
-        dscp: None,
-        zerocopy: Zerocopy::Off,
-        check_payload: false,
-        cpus: None,
-        pacing_bps: None,
-        datagrams: None,
-    }
+    let address = "127.0.0.1:0".parse().unwrap();
+    let source = StreamSource::Listen { address, patience: PATIENCE, tcp_rmem_bytes: None };
+    let plain = FlowOrder::plain(3, Role::Receive, source, duration);
+    FlowOrder { streams, interval: Nanos::millis(50), length_bytes: 10_000, ..plain }
 }
 
 /// From near to far.

@@ -12,7 +12,6 @@ use bdp_agent::remote::Agents;
 use bdp_flow::error::EngineError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
-use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
@@ -213,31 +212,12 @@ impl Twin {
             .route("near", "far")
             .ok_or_else(|| RunError::Case("the twin's hosts are not joined".to_owned()))?;
         let deadline = (duration + patience + patience).to_duration();
+        let source =
+            StreamSource::Listen { address: (to, 0).into(), patience, tcp_rmem_bytes: Some(buffer_bytes) };
         let receive = FlowOrder {
-            flow: 0,
-            role: Role::Receive,
-            source: StreamSource::Listen {
-                address: (to, 0).into(),
-                patience,
-                tcp_rmem_bytes: Some(buffer_bytes),
-            },
-            streams: 1,
-            duration: duration + patience,
-            omit: Nanos::ZERO,
-            interval: Nanos::millis(100),
-            bytes: None,
             length_bytes: 64 << 10,
-            window_bytes: None,
-            socket_buffer_bytes: None,
             mss: self.conditions.mss_option,
-            congestion: None,
-            nodelay: false,
-            dscp: None,
-            zerocopy: Zerocopy::Off,
-            check_payload: false,
-            cpus: None,
-            pacing_bps: None,
-            datagrams: None,
+            ..FlowOrder::plain(0, Role::Receive, source, duration + patience)
         };
         let listening = self.agents.call("far", Request::Prepare(Box::new(receive.clone())), deadline)?;
         let port = expect_answer!(listening, Answer::Listening { port } => port)?;

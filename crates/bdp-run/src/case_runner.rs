@@ -13,7 +13,6 @@ use bdp_model::caveat::WindowShortfall;
 use bdp_model::flow::LAB_SAMPLE_INTERVAL;
 use bdp_model::link::Loss;
 use bdp_model::method::WindowMechanism;
-use bdp_model::payload::Zerocopy;
 use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec, ProbeKind};
@@ -498,34 +497,25 @@ impl Session<'_> {
 /// What the agent at one end of a flow is to do.
 fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> FlowOrder {
     let sends = role == Role::Send;
+    let datagrams = spec.udp.map(|udp| DatagramOrder {
+        payload_bytes: Some(udp.datagram_bytes),
+        rate_bps: Some(udp.rate.as_bps()),
+        dont_fragment: false,
+        path_mtu: None,
+    });
     FlowOrder {
-        flow: number,
-        role,
-        source,
         streams: spec.streams,
-        duration: spec.duration,
         // Only the receiver knows when the first byte came.
         omit: if sends { Nanos::ZERO } else { spec.omit },
         interval: LAB_SAMPLE_INTERVAL,
         bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
         length_bytes: spec.length.as_bytes(),
-        window_bytes: None,
-        socket_buffer_bytes: None,
         mss: spec.mss,
         congestion: Some(spec.congestion.clone()).filter(|_| sends),
         nodelay: spec.nodelay,
-        dscp: None,
-        // Copies keep what a case costs the same on every kernel.
-        zerocopy: Zerocopy::Off,
-        check_payload: false,
-        cpus: None,
-        pacing_bps: None,
-        datagrams: spec.udp.map(|udp| DatagramOrder {
-            payload_bytes: Some(udp.datagram_bytes),
-            rate_bps: Some(udp.rate.as_bps()),
-            dont_fragment: false,
-            path_mtu: None,
-        }),
+        datagrams,
+        // Bytes are copied: that keeps what a case costs the same on every kernel.
+        ..FlowOrder::plain(number, role, source, spec.duration)
     }
 }
 

@@ -153,6 +153,34 @@ pub enum Role {
     Send,
 }
 
+impl FlowOrder {
+    /// One stream of writes of 128 KiB, copied, that goes on for so long, a reading each 100 ms; nothing else is asked for.
+    pub fn plain(flow: u32, role: Role, source: StreamSource, duration: Nanos) -> Self {
+        Self {
+            flow,
+            role,
+            source,
+            streams: 1,
+            duration,
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            bytes: None,
+            length_bytes: 128 << 10,
+            window_bytes: None,
+            socket_buffer_bytes: None,
+            mss: None,
+            congestion: None,
+            nodelay: false,
+            dscp: None,
+            zerocopy: Zerocopy::Off,
+            check_payload: false,
+            cpus: None,
+            pacing_bps: None,
+            datagrams: None,
+        }
+    }
+}
+
 /// Where an agent gets the streams of a flow from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -41,7 +41,7 @@ build: ## Build bdp, one static binary: target/bdp
 .PHONY: demo
 demo: build ## Build bdp and run its demonstration, about two minutes
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
-		echo "some cases are INVALID: this machine stalled each time, and their figures are not told; try once more when it is quieter" >&2; }
+		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter" >&2; }
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
@@ -128,8 +128,10 @@ smoke: build ## Try the built binary
 INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test live \
-		-- $(addsuffix ::,$(INTEROP))
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace \
+		--test cli -- $(addsuffix ::,$(INTEROP))
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace \
+		--test live -- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all

@@ -6,20 +6,20 @@ use std::process::ExitCode;
 use bdp_model::scenario;
 use bdp_store::{Page, Store};
 use bdp_sys::sysctl;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use crate::store::StoreArgs;
-use crate::{Cli, output, topics};
+use crate::{output, topics};
 
 /// The first argument that asks for it.
 pub const NAME: &str = "__complete";
 /// Runs that are offered, the newest.
 const RUNS: usize = 100;
 
-/// Prints the candidates, one a line. Whoever completes has no use for an error.
-pub fn run(words: impl Iterator<Item = String>) -> ExitCode {
+/// Prints the candidates for the words of a command, one a line. Completion has no use for an error.
+pub fn run(root: Command, words: impl Iterator<Item = String>) -> ExitCode {
     let words: Vec<String> = words.collect();
-    let candidates = candidates(&words).unwrap_or_default();
+    let candidates = candidates(root, &words).unwrap_or_default();
     let lines: String = candidates
         .into_iter()
         // A shell would take another word for it.
@@ -39,9 +39,9 @@ enum Kind {
     Topic,
 }
 
-fn candidates(words: &[String]) -> Option<Vec<String>> {
+fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
     let (current, before) = words.split_last()?;
-    match kind(before, current)? {
+    match kind(root, before, current)? {
         Kind::Run => runs(store(before)),
         Kind::Scenario => Some(scenario::shipped().map(|(name, _)| name.to_owned()).collect()),
         Kind::Topic => Some(topics::names().map(str::to_owned).collect()),
@@ -53,8 +53,7 @@ fn candidates(words: &[String]) -> Option<Vec<String>> {
 }
 
 /// What the word after these is to be.
-fn kind(before: &[String], current: &str) -> Option<Kind> {
-    let mut root = Cli::command();
+fn kind(mut root: Command, before: &[String], current: &str) -> Option<Kind> {
     root.build();
     let mut command = &root;
     let mut positionals = 0;
@@ -139,12 +138,15 @@ fn runs(store: StoreArgs) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::Cli;
 
     fn of(line: &str) -> Option<Kind> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (current, before) = words.split_last().unwrap();
-        kind(before, current)
+        kind(Cli::command(), before, current)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `bdp completions`: what a shell needs to complete bdp's command line. Options and subcommands stand in the scripts; runs,
 //! labels, scenarios and congestion controls are asked for as they are needed (`complete.rs`).
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::exit::Outcome;
-use crate::{Cli, output};
+use crate::output;
 
 /// Arguments of `bdp completions`.
 #[derive(clap::Args)]
@@ -47,10 +47,10 @@ const FISH: &str =
     "complete -c bdp -a '(bdp __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'\n";
 
 impl CompletionsArgs {
-    /// Prints the script.
-    pub fn run(self) -> Outcome {
+    /// Prints the script for a command.
+    pub fn run(self, mut root: Command) -> Outcome {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "bdp", &mut script);
+        clap_complete::generate(self.shell, &mut root, "bdp", &mut script);
         let script = String::from_utf8_lossy(&script);
         output::print(&match self.shell {
             Shell::Bash => wrapped(&script, BASH, "\nif [[ "),

@@ -299,7 +299,7 @@ fn count(info: &mut RunInfo, kept: &Kept) {
 }
 
 fn keyed(records: Vec<Record>) -> Vec<(String, Record)> {
-    records.into_iter().map(|record| (bdp_run::schedule::key(&record.case), record)).collect()
+    records.into_iter().map(|record| (bdp_run::case_key::key(&record.case), record)).collect()
 }
 
 /// A measurement of which nothing was varied.

@@ -1,9 +1,9 @@
 //! Help: `-h` with the options that are usual, `--help` and `bdp help` with all of them, in groups.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
 use crate::exit::{self, Outcome};
-use crate::{Cli, output, topics};
+use crate::{output, topics};
 
 /// Groups of options, in this order.
 pub const TEST: &str = "Test";
@@ -29,9 +29,8 @@ pub struct HelpArgs {
 }
 
 impl HelpArgs {
-    /// Prints it.
-    pub fn run(self) -> Outcome {
-        let mut root = Cli::command();
+    /// Prints it, of a command or one below it.
+    pub fn run(self, mut root: Command) -> Outcome {
         root.build();
         let mut command = &root;
         if let [name] = &self.path[..]
@@ -94,7 +93,10 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::Cli;
 
     fn help(path: &str, extent: Extent, columns: u16) -> String {
         let mut root = Cli::command();

@@ -4,11 +4,13 @@
 mod agent;
 mod arguments;
 mod calc;
+mod command_line;
 mod compare;
 mod complete;
 mod completions;
 mod demo;
 mod exit;
+mod failure;
 mod far;
 mod found;
 mod help;
@@ -39,7 +41,7 @@ compile_error!(
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
@@ -86,7 +88,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| exit::report_bug(&panic.to_string())));
+    std::panic::set_hook(Box::new(|panic| failure::report_bug(&panic.to_string())));
     let mut arguments = std::env::args_os().skip(1);
     let name = arguments.next();
     if name.as_deref().is_some_and(|name| name == agent::NAME) {
@@ -96,7 +98,7 @@ fn main() -> ExitCode {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
     if name.as_deref().is_some_and(|name| name == complete::NAME) {
-        return complete::run(arguments.map(|word| word.to_string_lossy().into_owned()));
+        return complete::run(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()));
     }
     bdp_sys::signal::survive_file_size_limit();
     // What a panic has to say was said by the hook.
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     let cli: Cli = match arguments::parse() {
         Ok(cli) => cli,
-        Err(outcome) => return outcome.unwrap_or_else(|error| exit::report(&error)),
+        Err(outcome) => return outcome.unwrap_or_else(|error| failure::report(&error)),
     };
     let outcome = match cli.command {
         None => overview::print(),
@@ -121,10 +123,10 @@ fn run() -> Exit {
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
-        Some(Command::Help(args)) => args.run(),
-        Some(Command::Man(args)) => args.run(),
-        Some(Command::Completions(args)) => args.run(),
+        Some(Command::Help(args)) => args.run(Cli::command()),
+        Some(Command::Man(args)) => args.run(Cli::command()),
+        Some(Command::Completions(args)) => args.run(Cli::command()),
         Some(Command::Compare(args)) => args.run(),
     };
-    outcome.unwrap_or_else(|error| exit::report(&error))
+    outcome.unwrap_or_else(|error| failure::report(&error))
 }

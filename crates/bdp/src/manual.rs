@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::exit::Exit;
 use crate::exit::{self, Outcome};
-use crate::{Cli, output};
+use crate::output;
 
 /// Arguments of `bdp man`.
 #[derive(clap::Args)]
@@ -27,9 +27,8 @@ pub struct ManArgs {
 }
 
 impl ManArgs {
-    /// Does what was asked.
-    pub fn run(self) -> Outcome {
-        let root = Cli::command();
+    /// Does what was asked, for a command and those below it.
+    pub fn run(self, root: Command) -> Outcome {
         let Some(folder) = self.dir else { return output::print(&page(find(root, &self.path)?)) };
         let refused = |what: &str, error: std::io::Error| {
             exit::environment(format!("{what}: {error}; name another folder by --dir"))

@@ -4,8 +4,8 @@ use bdp_model::path::{cubic, mathis, pftk, tfrc};
 use bdp_model::{Nanos, Probability, Rate};
 use serde_json::{Value, json};
 
+use super::answer::{Answer, mss, positive};
 use super::table::{columns, digits};
-use super::{Answer, mss, positive};
 
 pub const AFTER_HELP: &str = "\
 Formulas, with p the loss probability of data segments, for one stream:

@@ -5,8 +5,8 @@ use bdp_model::path::overhead::{Medium, Transport, header_bytes, payload_bytes, 
 use bdp_model::scenario::Family;
 use serde_json::json;
 
+use super::answer::{Answer, positive};
 use super::table::{columns, digits};
-use super::{Answer, positive};
 
 pub const AFTER_HELP: &str = "\
 Formula: goodput = rate x payload / (MTU + bytes that the medium adds), every packet full.

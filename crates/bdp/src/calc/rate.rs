@@ -9,8 +9,8 @@ use bdp_model::units::format_bps;
 use bdp_model::{ByteCount, Nanos, Rate};
 use serde_json::json;
 
+use super::answer::{Answer, MSS_BYTES, mss, positive};
 use super::table::columns;
-use super::{Answer, MSS_BYTES, mss, positive};
 use crate::exit;
 
 pub const AFTER_HELP: &str = "\

@@ -240,7 +240,7 @@ pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
 fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
     let mut text = if ending.as_json { String::new() } else { ending.next.to_owned() };
     if let Some(page) = &ending.page {
-        let command = work::command_line();
+        let command = crate::command_line::typed();
         let started = records.iter().map(|r| r.environment.started_unix_ms).min().map(crate::output::utc);
         let about = About {
             run: ending.run.as_deref(),

@@ -8,18 +8,18 @@ use std::time::Duration;
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::units::format_bps;
+use bdp_run::case_key::key;
 use bdp_run::job::Ending;
 use bdp_run::lab::{LabPlan, LabRun, RefinedSweep, Resumed, StoreAt};
-use bdp_run::schedule::key;
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{self, Exit};
-use crate::interrupt;
 use crate::lab::{list::short_time, source};
 use crate::output;
 use crate::store::refuse;
+use crate::{command_line, interrupt};
 
 /// Cases to run, and the run that they belong to.
 pub struct Work {
@@ -46,7 +46,11 @@ impl Work {
             cases.extend(source::plan(scenario, options)?);
         }
         let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
-        Ok(Self { plan: LabPlan::new(&scenarios, cases, seed, command_line()), resumed: None, run: None })
+        Ok(Self {
+            plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()),
+            resumed: None,
+            run: None,
+        })
     }
 
     /// Takes up the newest unfinished run of the same cases.
@@ -119,7 +123,10 @@ impl Work {
             Event::Entered { run } => {
                 interrupt::set_last_words(Some(match run {
                     Some(_) => {
-                        format!("what was measured is stored, and '{} --resume' goes on", command_line())
+                        format!(
+                            "what was measured is stored, and '{} --resume' goes on",
+                            command_line::typed()
+                        )
                     }
                     None => "this run is not stored".to_owned(),
                 }));
@@ -137,13 +144,6 @@ impl Work {
             Err(error) => Err((records, refusal(error))),
         }
     }
-}
-
-/// The command that was typed; `--resume` is left out, as it is added again.
-pub fn command_line() -> String {
-    let rest = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
-    let rest = rest.filter(|a| a != "--resume").map(|a| output::quote(&a));
-    std::iter::once("bdp".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
 /// Prints the records as they were asked for; a table ends with the command that prints it again.
@@ -179,7 +179,7 @@ fn refusal(error: RunError) -> anyhow::Error {
     match error {
         // What was measured before and could be stored is not measured again.
         RunError::Store(error @ (bdp_store::Error::Full { .. } | bdp_store::Error::Sqlite { .. })) => {
-            exit::environment(format!("{error}; '{} --resume' then goes on", command_line()))
+            exit::environment(format!("{error}; '{} --resume' then goes on", command_line::typed()))
         }
         RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),

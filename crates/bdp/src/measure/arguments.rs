@@ -17,11 +17,13 @@ use clap::ArgAction;
 use super::lines::Layout;
 use super::login::LoginArgs;
 use super::payload::PayloadArgs;
+use super::socket::SocketArgs;
 use super::ssh::SshArgs;
-use super::{SocketArgs, UdpArgs, target};
+use super::target;
+use super::udp::UdpArgs;
 use crate::arguments::seconds;
 use crate::store::StoreArgs;
-use crate::{exit, help, output, token};
+use crate::{command_line, exit, help, output, token};
 
 /// Where `-n` alone or Ctrl-C ends a direction, it ends here at the latest.
 const LONGEST: Nanos = Nanos::secs(3600);
@@ -285,7 +287,7 @@ impl MeasureArgs {
             },
             label: self.label.clone(),
             runs: self.runs,
-            command: super::command_line(),
+            command: command_line::typed(),
         })
     }
 

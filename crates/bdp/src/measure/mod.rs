@@ -32,7 +32,6 @@ use lines::ScrollingLines;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
-pub use udp::UdpArgs;
 
 use crate::exit::Outcome;
 use crate::exit::{self, Exit};
@@ -208,20 +207,6 @@ impl Watchers<'_> {
             lines.fail(&error.to_string());
         }
     }
-}
-
-/// The command that was typed, without the token, which is nobody else's.
-pub fn command_line() -> String {
-    let mut words = vec!["bdp".to_owned()];
-    let mut arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
-    while let Some(argument) = arguments.next() {
-        if argument == "--token" {
-            arguments.next();
-        } else if !argument.starts_with("--token=") {
-            words.push(output::quote(&argument));
-        }
-    }
-    words.join(" ")
 }
 
 /// A measurement's error with its exit code.

@@ -11,11 +11,12 @@ use bdp_run::sweep::{SweepPlan, Swept, Varied};
 use bdp_store::{Store, StoredMeasurement};
 use bdp_sys::clock;
 
-use super::SweepArgs;
+use super::arguments::SweepArgs;
+use super::next::next;
 use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 use crate::measure::{self, target};
-use crate::{interrupt, output, token};
+use crate::{command_line, interrupt, output, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);
@@ -62,7 +63,7 @@ pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, ag
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, &[], &measurements));
     }
     let mut text = bdp_report::sweep(&curves, &output::style());
-    text.push_str(&super::next(run, again));
+    text.push_str(&next(run, again));
     text
 }
 
@@ -89,7 +90,7 @@ fn goodputs(measurement: &Measurement) -> String {
 fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<SweepPlan> {
     let request = request(args, host)?;
     let seed = args.seed.unwrap_or_else(|| clock::unix_ms() % SEEDS);
-    let typed = measure::command_line();
+    let typed = command_line::typed();
     Ok(SweepPlan {
         request,
         credentials: Credentials {

@@ -6,7 +6,8 @@ use bdp_report::About;
 use bdp_run::lab::RefinedSweep;
 use bdp_run::sweep::{Parameter, Varied};
 
-use super::SweepArgs;
+use super::arguments::SweepArgs;
+use super::next::next;
 use super::varied::{path, texts};
 use crate::exit::Outcome;
 use crate::lab::{Work, finish_with, kept, source};
@@ -70,7 +71,7 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
     let style = output::style();
     let mut text = bdp_report::sweep_heading(records, &style);
     text.push_str(&bdp_report::sweep(&curves, &style));
-    text.push_str(&super::next(run, again));
+    text.push_str(&next(run, again));
     text
 }
 

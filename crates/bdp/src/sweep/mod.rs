@@ -1,153 +1,16 @@
 //! `bdp sweep`: a curve over what is varied, its knee, and what to choose.
 
+mod arguments;
 mod host;
 mod lab;
+mod next;
 mod varied;
 
-use std::path::PathBuf;
-
-use bdp_model::units::Nanos;
-
-use crate::arguments::seconds;
-use crate::exit::{self, Outcome};
-use crate::help;
-use crate::measure::SocketArgs;
-use crate::store::StoreArgs;
-use bdp_run::sweep::{Parameter, Varied};
+pub use arguments::SweepArgs;
 pub use host::document as measured_document;
 pub use lab::document;
 
-/// Arguments of `bdp sweep`.
-#[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  bdp sweep ams1 --window 4K..64M\n  bdp sweep --in s0-window-i --window 4K..4M\n  bdp sweep --in s1-64k --window 64K,128K --streams 1..16\n  \
-    bdp sweep --in s3-loss --congestion reno,cubic,bbr\n\nExit codes: 0 done; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
-    5 every repetition of a case was INVALID."
-)]
-pub struct SweepArgs {
-    /// Host that runs 'bdp serve', [::1]:5201 for IPv6 with a port
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "scenario", conflicts_with = "scenario")]
-    target: Option<String>,
-
-    #[command(flatten)]
-    varied: VariedArgs,
-
-    /// Scenario to sweep in: a name from 'bdp lab list', or a TOML file ('bdp help scenario')
-    #[arg(long = "in", help_heading = help::TEST, value_name = "SCENARIO", conflicts_with = "SocketArgs")]
-    scenario: Option<String>,
-
-    /// Points of a range, spaced by factors [default: one for each doubling, 5 to 17]
-    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
-    points: Option<u32>,
-
-    /// Time of each point, after the omit
-    #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", default_value = "3s", value_parser = seconds)]
-    time: Nanos,
-
-    /// Skip the first TIME of each point [default: the scenario's; of a host 1s]
-    #[arg(short = 'O', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", value_parser = seconds)]
-    omit: Option<Nanos>,
-
-    /// Runs of each point
-    #[arg(long, help_heading = help::TEST, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10000))]
-    runs: u32,
-
-    /// Only from far to near
-    #[arg(short = 'R', long, conflicts_with = "forward", help_heading = help::TEST)]
-    reverse: bool,
-
-    /// Only from near to far
-    #[arg(long, help_heading = help::TEST)]
-    forward: bool,
-
-    /// Both directions at once
-    #[arg(long, conflicts_with_all = ["forward", "reverse", "scenario"], help_heading = help::TEST)]
-    bidir: bool,
-
-    /// Port of the server [default: 5201]
-    #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", conflicts_with = "scenario", value_parser = clap::value_parser!(u16).range(1..))]
-    port: Option<u16>,
-
-    /// Only IPv4
-    #[arg(short = '4', long = "version4", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with_all = ["version6", "scenario"])]
-    version4: bool,
-
-    /// Only IPv6
-    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with = "scenario")]
-    version6: bool,
-
-    #[command(flatten)]
-    socket: SocketArgs,
-
-    /// Time of the idle round trips to a host before each point
-    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "0.5s", value_parser = seconds)]
-    idle: Nanos,
-
-    /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
-    #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "scenario"])]
-    token: Option<String>,
-
-    /// File whose first line is the token
-    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH", conflicts_with = "scenario")]
-    token_file: Option<PathBuf>,
-
-    /// Add no points where the curve bends
-    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
-    no_refine: bool,
-
-    /// Set a parameter of the scenario by its path, as link.delay=20ms; repeatable
-    #[arg(long = "set", help_heading = help::TEST, hide_short_help = true, value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
-    settings: Vec<(String, String)>,
-
-    /// Seed of the order and of a scenario's random streams [default: the scenario's; of a host a new one]
-    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Name of the run
-    #[arg(long, help_heading = help::OUTPUT, hide_short_help = true, value_name = "NAME")]
-    label: Option<String>,
-
-    /// Resume the newest unfinished sweep of the same points
-    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
-    resume: bool,
-
-    /// Print JSON ('bdp help sweeps')
-    #[arg(long, help_heading = help::OUTPUT)]
-    json: bool,
-
-    /// Write an HTML page to this file, too
-    #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
-    report: Option<std::path::PathBuf>,
-
-    #[command(flatten)]
-    store: StoreArgs,
-}
-
-const VARIED: &str = "Varied (one or two, each a list A,B,C or a range A..B)";
-
-/// What is varied: one of these or two, each a list A,B,C or a range A..B.
-#[derive(clap::Args)]
-struct VariedArgs {
-    /// Window on the wire: 4K..64M, or 64K,128K,319kB
-    #[arg(short = 'w', long, help_heading = VARIED, value_name = "SIZES", conflicts_with = "sockbuf")]
-    window: Option<String>,
-
-    /// Parallel streams: 1..64, or 1,2,10
-    #[arg(short = 'P', long, value_name = "NUMBERS", help_heading = VARIED)]
-    streams: Option<String>,
-
-    /// Bytes of one write: 4K..1M
-    #[arg(short = 'l', long, value_name = "SIZES", help_heading = VARIED)]
-    length: Option<String>,
-
-    /// Maximum segment size: 536..8960
-    #[arg(short = 'M', long, value_name = "NUMBERS", help_heading = VARIED)]
-    mss: Option<String>,
-
-    /// Congestion control: reno,cubic,bbr
-    #[arg(short = 'C', long, value_name = "NAMES", help_heading = VARIED)]
-    congestion: Option<String>,
-}
+use crate::exit::{self, Outcome};
 
 impl SweepArgs {
     /// Sweeps.
@@ -158,46 +21,5 @@ impl SweepArgs {
             (None, Some(host)) => host::run(&self, host, varied),
             (None, None) => Err(exit::usage("bdp sweep needs a host, or a scenario by --in")),
         }
-    }
-}
-
-impl VariedArgs {
-    /// One or two parameters with more than one value; others hold theirs at one.
-    fn read(&self, points: Option<u32>) -> anyhow::Result<Vec<Varied>> {
-        let given = [
-            (Parameter::Window, &self.window),
-            (Parameter::Streams, &self.streams),
-            (Parameter::Length, &self.length),
-            (Parameter::Mss, &self.mss),
-            (Parameter::Congestion, &self.congestion),
-        ];
-        let mut all = Vec::new();
-        for (parameter, text) in given {
-            if let Some(text) = text {
-                all.push(varied::read(parameter, text, points.map(|n| n as usize)).map_err(exit::usage)?);
-            }
-        }
-        match all.iter().filter(|v| v.values.len() > 1).count() {
-            1 | 2 => Ok(all),
-            0 => Err(exit::usage(
-                "nothing is varied: give a range or a list to one of --window, --streams, --length, --mss, --congestion, \
-                 such as --window 4K..64M",
-            )),
-            n => Err(exit::usage(format!(
-                "{n} parameters are varied and a sweep draws one or two; give the others one value each"
-            ))),
-        }
-    }
-}
-
-/// The line that ends a sweep: what can be done with it.
-fn next(run: Option<&str>, again: Option<&str>) -> String {
-    match (run, again) {
-        (Some(run), Some(again)) => {
-            // The store's option, where it was given.
-            let store = again.strip_prefix(&format!("bdp show {run}")).unwrap_or_default();
-            format!("next  {again}\n      bdp report {run}{store}\n      bdp show {run} --json{store}\n")
-        }
-        _ => String::new(),
     }
 }

@@ -23,19 +23,11 @@ const RUNTIMES: [&str; 4] = ["tokio", "async-std", "async-io", "smol"];
 
 /// Where files need each other still, and why; the list only shrinks.
 const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
-    (
-        "bdp/",
-        32,
-        "completions and the manual are made of the whole command in main.rs, whose subcommands name them",
-    ),
-    ("bdp/calc", 6, "each calculation prints by what mod.rs has, which calls it"),
-    ("bdp/exit", 2, "an error is printed by output.rs, whose failure is an error"),
     ("bdp-agent/agent", 14, "the agent holds flows of the server, whose sessions are agents"),
     ("bdp-interop/iperf2/server", 7, "what the streams of a client share is in mod.rs, which starts them"),
     ("bdp-interop/iperf3/flow", 3, "what a flow came to is beside the choice between its two kinds"),
     ("bdp-interop/iperf3/server", 4, "why a test ends is in mod.rs, which runs it"),
     ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
-    ("bdp-run/capture", 7, "a case is run by what is captured and observed of it"),
 ];
 
 #[test]

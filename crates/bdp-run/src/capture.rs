@@ -6,7 +6,7 @@ use bdp_lab::{CaptureFiles, Captures, Driver, LabError};
 use bdp_model::scenario::{CaseSpec, LinkSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{digest, key};
+use crate::case_key::{digest, key};
 
 /// What is captured, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

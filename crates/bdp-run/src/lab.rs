@@ -13,10 +13,12 @@ use bdp_store::{NewRun, RunKind, Store};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
 
+use crate::case_key::digest;
+use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
-use crate::refine::{Refinement, run_on};
-use crate::schedule::{Keep, RunOptions, digest};
-use crate::{CaptureOrder, CaseRunner, Event, RunError};
+use crate::refine::{Refinement, Rounds};
+use crate::schedule::{Keep, RunOptions};
+use crate::{CaptureOrder, Event, RunError};
 
 /// Cases to run on the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -152,27 +154,31 @@ impl LabPlan {
             }
             None => Default::default(),
         };
-        let (mut keep, _claim) = match at.map(|at| self.enter(known, at)).transpose() {
+        let (keep, _claim) = match at.map(|at| self.enter(known, at)).transpose() {
             Ok(entered) => entered.unzip(),
             Err(error) => return LabRun { run: None, records: Vec::new(), result: Err(error) },
         };
         let run = keep.as_ref().map(|keep: &Keep<'_>| keep.run.clone());
         watch(Event::Entered { run: run.as_deref() });
-        let runner = Arc::new(CaseRunner::new(agent).capturing(self.capture.clone()));
-        let options = RunOptions { jobs: self.jobs, attempts: self.attempts, made };
+        let mut rounds = Rounds {
+            runner: Arc::new(CaseRunner::new(agent).capturing(self.capture.clone())),
+            settled,
+            options: RunOptions { jobs: self.jobs, attempts: self.attempts, made },
+            keep,
+            before,
+        };
         let mut refinement =
             self.refine.as_ref().map(|sweep| (Refinement::of(sweep.asked.iter().copied()), sweep));
         let mut next = |records: &[Record]| match &mut refinement {
             Some((refinement, sweep)) => sweep.next(refinement, records),
             None => Ok(Vec::new()),
         };
-        let (new, mut result) =
-            run_on(&runner, &self.cases, &settled, &options, keep.as_mut(), &before, &mut next, watch);
-        if let (Ok(()), Some(keep)) = (&result, &mut keep) {
+        let (new, mut result) = rounds.run(&self.cases, &mut next, watch);
+        if let (Ok(()), Some(keep)) = (&result, &mut rounds.keep) {
             // Every record is stored; what can fail is to write down that the run is over.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);
         }
-        let mut records = before;
+        let mut records = rounds.before;
         records.extend(new);
         // In the order in which they were named, whatever order they ran in.
         records.sort_by_key(|r| self.scenarios.iter().position(|name| *name == r.scenario));

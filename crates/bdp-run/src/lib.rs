@@ -5,9 +5,12 @@
 //! [`mod@measure`] does the like between two machines.
 #![forbid(unsafe_code)]
 
-pub mod calibrate;
+mod calibrate;
 mod capture;
-pub mod case_runner;
+pub mod case_key;
+mod case_record;
+mod case_runner;
+mod case_session;
 mod claim;
 mod event;
 pub mod job;
@@ -16,20 +19,20 @@ pub mod measure;
 mod observe;
 mod pair;
 mod passage;
-pub mod refine;
+mod probing;
+mod refine;
 pub mod schedule;
 pub mod session;
 mod share;
 pub mod ssh;
 mod stage;
 pub mod sweep;
+mod turn;
 mod verdict;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
-pub use case_runner::CaseRunner;
 pub use event::Event;
-pub use schedule::{RunOptions, run};
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]

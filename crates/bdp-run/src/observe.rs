@@ -8,11 +8,9 @@ use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Probed, Received, Sent};
 
-use crate::case_runner::{
-    Ends, IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval,
-};
-use crate::pair::Pair;
+use crate::pair::{Ends, Pair};
 use crate::passage::Crossed;
+use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval};
 
 /// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
 fn segments_per_round_trip(received: &Received, sent: &Sent, route: &Route<'_>) -> f64 {

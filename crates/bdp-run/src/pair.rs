@@ -3,6 +3,7 @@
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
+use bdp_wire::control::{Received, Sent};
 
 /// Two hosts that flows run between, in either direction: what one probe flow measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,3 +36,6 @@ impl Pair {
 pub(crate) fn smallest(summary: Option<RttSummary>) -> Option<Nanos> {
     summary.map(|s| Nanos(s.min))
 }
+
+/// What a flow's two ends saw of it.
+pub(crate) type Ends = (Received, Sent);

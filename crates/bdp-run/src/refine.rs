@@ -7,8 +7,10 @@ use bdp_model::curve::Curve;
 use bdp_model::record::Record;
 use bdp_model::scenario::CaseSpec;
 
-use crate::schedule::{Keep, RunOptions, key, run};
-use crate::{CaseRunner, Event, RunError};
+use crate::case_key::key;
+use crate::case_runner::CaseRunner;
+use crate::schedule::{Keep, RunOptions, run};
+use crate::{Event, RunError};
 
 /// Rounds of one point for each curve.
 const ROUNDS: usize = 3;
@@ -23,7 +25,7 @@ pub struct Refinement {
 }
 
 /// Asked for more cases, given what came out so far; none ends the run.
-pub type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError> + 'a;
+pub(crate) type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError> + 'a;
 
 impl Refinement {
     /// Of a sweep that has these points.
@@ -45,43 +47,57 @@ impl Refinement {
     }
 }
 
-/// As [`run`], and then, as long as `next` asks for more given every record so far (those of `before` first), these
-/// cases too. Before each further round `more` is told how many cases came to the plan.
-#[allow(clippy::too_many_arguments)]
-pub fn run_on(
-    runner: &Arc<CaseRunner>,
-    cases: &[CaseSpec],
-    settled: &HashSet<String>,
-    options: &RunOptions,
-    mut keep: Option<&mut Keep<'_>>,
-    before: &[Record],
-    next: &mut Next<'_>,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> (Vec<Record>, Result<(), RunError>) {
-    let mut planned = cases.len();
-    let (mut new, mut outcome) = run(runner, cases, settled, options, keep.as_deref_mut(), tell);
-    let mut keys: HashSet<String> = cases.iter().map(key).collect();
-    while outcome.is_ok() {
-        let so_far: Vec<Record> = before.iter().chain(&new).cloned().collect();
-        let mut further = match next(&so_far) {
-            Ok(further) => further,
-            Err(error) => return (new, Err(error)),
-        };
-        further.retain(|case| keys.insert(key(case)));
-        if further.is_empty() {
-            break;
-        }
-        planned += further.len();
-        if let Some(keep) = keep.as_deref_mut()
-            && let Err(error) = keep.store.replan(&keep.run, u32::try_from(planned).unwrap_or(u32::MAX))
-        {
-            return (new, Err(error.into()));
-        }
-        let (made, result) = run(runner, &further, settled, options, keep.as_deref_mut(), tell);
-        new.extend(made);
-        outcome = result;
+/// The cases of one run, a round after the other.
+pub(crate) struct Rounds<'a> {
+    pub(crate) runner: Arc<CaseRunner>,
+    /// Keys of cases that an earlier start settled.
+    pub(crate) settled: HashSet<String>,
+    pub(crate) options: RunOptions,
+    pub(crate) keep: Option<Keep<'a>>,
+    /// Records of an earlier start.
+    pub(crate) before: Vec<Record>,
+}
+
+impl Rounds<'_> {
+    /// Runs these cases, and then, as long as `next` asks for more given every record so far, those too. On an error what
+    /// was measured is handed back beside it.
+    pub(crate) fn run(
+        &mut self,
+        cases: &[CaseSpec],
+        next: &mut Next<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> (Vec<Record>, Result<(), RunError>) {
+        let mut new = Vec::new();
+        let result = self.run_into(&mut new, cases.to_vec(), next, tell);
+        (new, result)
     }
-    (new, outcome)
+
+    fn run_into(
+        &mut self,
+        new: &mut Vec<Record>,
+        mut round: Vec<CaseSpec>,
+        next: &mut Next<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), RunError> {
+        let mut keys: HashSet<String> = round.iter().map(key).collect();
+        let mut planned = round.len();
+        loop {
+            let Self { runner, settled, options, keep, .. } = self;
+            let (made, result) = run(runner, &round, settled, options, keep.as_mut(), tell);
+            new.extend(made);
+            result?;
+            let so_far: Vec<Record> = self.before.iter().chain(new.iter()).cloned().collect();
+            round = next(&so_far)?;
+            round.retain(|case| keys.insert(key(case)));
+            if round.is_empty() {
+                return Ok(());
+            }
+            planned += round.len();
+            if let Some(keep) = &mut self.keep {
+                keep.store.replan(&keep.run, u32::try_from(planned).unwrap_or(u32::MAX))?;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

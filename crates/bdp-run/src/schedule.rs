@@ -7,24 +7,16 @@ use std::time::Duration;
 use bdp_model::record::Record;
 use bdp_model::route::Route;
 use bdp_model::scenario::CaseSpec;
-use bdp_model::segment;
-use bdp_model::units::Nanos;
 use bdp_store::Store;
 
+use crate::case_key::key;
+use crate::case_runner::CaseRunner;
 use crate::stage::{LabStage, Stage};
-use crate::window::{self, Means};
-use crate::{CaseRunner, Event, RunError};
+use crate::turn::{Demand, SHARED_SEGMENTS_PER_SECOND, Turn, again};
+use crate::{Event, RunError};
 
 /// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
 pub const ATTEMPTS: u32 = 4;
-/// From the end of the first INVALID attempt to the next; each later pause is twice as long.
-const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
-/// No pause is longer.
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
-/// Below this round trip a case runs alone: a wake-up late by 100 us would be felt.
-const SHORTEST_SHARED_RTT: Nanos = Nanos::millis(20);
-/// Segments a second, both directions, that one sharing driver carries beside the hosts it serves.
-const SHARED_SEGMENTS_PER_SECOND: f64 = 32_000.0;
 /// More cases than these side by side bring nothing on any machine.
 const MOST_JOBS: usize = 256;
 
@@ -65,103 +57,9 @@ pub fn run(
     }
 }
 
-/// Names a case among those of all scenarios of a run.
-pub fn key(case: &CaseSpec) -> String {
-    format!("{} {}", case.scenario, case.key())
-}
-
-/// Tells plans apart: FNV-1a, 64 bits, over the cases as JSON, in natural order.
-pub fn digest(cases: &[CaseSpec]) -> String {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for case in cases {
-        // A case is plain data, which JSON can always hold.
-        for byte in serde_json::to_vec(case).unwrap_or_default() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    format!("{hash:016x}")
-}
-
 /// How long these cases take when nothing goes wrong.
 pub fn usual_time(cases: &[CaseSpec]) -> Duration {
     Schedule::new(cases, &HashSet::new(), &RunOptions::default()).time_left()
-}
-
-/// A case that waits or runs, with its attempt and what it needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Turn {
-    pub(crate) case: CaseSpec,
-    /// From 1.
-    pub(crate) attempt: u32,
-    pub(crate) demand: Demand,
-    /// Not before this moment of the stage's clock.
-    not_before: Duration,
-}
-
-impl Turn {
-    /// Its block, and whether it needs the machine for itself.
-    fn place(&self) -> (u32, bool) {
-        (self.case.repetition, self.demand == Demand::Alone)
-    }
-}
-
-/// What a case needs of the machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Demand {
-    /// All of it, with a driver that spins.
-    Alone,
-    /// So many segments a second of the shared driver.
-    Shared(f64),
-}
-
-impl Demand {
-    /// By the path's round trip and by the most that the window lets through.
-    fn of(case: &CaseSpec) -> Self {
-        let ways: Vec<Option<Route<'_>>> = case.flows.iter().map(|flow| Route::of(case, flow)).collect();
-        let rtt = ways.iter().flatten().map(Route::delay).min().unwrap_or_default();
-        if rtt < SHORTEST_SHARED_RTT {
-            return Self::Alone;
-        }
-        let mut segments = 0.0;
-        for (flow, route) in case.flows.iter().zip(&ways) {
-            let mss = segment::planned_mss(case, flow) as f64;
-            let slowest = route.as_ref().and_then(|route| route.slowest(mss as u64));
-            let by_rate = slowest.map(|(_, rate)| rate.as_bps() as f64 / 8.0 / mss);
-            let unscaled = case.hosts.iter().any(|h| {
-                h.name == flow.to && h.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
-            });
-            let window = match window::choose(case, flow) {
-                Ok(Means::Receiver { target_bytes }) => Some(target_bytes as f64),
-                Ok(Means::Path { clamp_bytes }) => Some(f64::from(clamp_bytes)),
-                _ => unscaled.then_some(65_535.0),
-            };
-            let by_window = window.map(|w| w * f64::from(flow.streams) / rtt.as_secs_f64() / mss);
-            // Each link that a segment crosses is work.
-            let links = route.as_ref().map_or(1, Route::length) as f64;
-            if let Some(udp) = flow.udp {
-                // What is offered is work, also where the link drops it.
-                segments += links * udp.rate.as_bps() as f64 * f64::from(flow.streams) / 8.0 / mss;
-                continue;
-            }
-            segments += links * by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));
-        }
-        // An acknowledgement for every other segment.
-        let demand = segments * 1.5;
-        if demand <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(demand) } else { Self::Alone }
-    }
-
-    /// What a later attempt is given: each sixteen times the room of the one before, since what disturbed that may have
-    /// been its neighbours. The machine to itself is the end of it; a hundred cases that a busy moment spoiled at once
-    /// do not take a hundred times as long.
-    fn at_attempt(self, attempt: u32) -> Self {
-        match self {
-            Self::Shared(part) => {
-                let wider = part * 16f64.powi(attempt.saturating_sub(1).min(64) as i32);
-                if wider <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(wider) } else { Self::Alone }
-            }
-            Self::Alone => Self::Alone,
-        }
-    }
 }
 
 struct Schedule {
@@ -315,13 +213,6 @@ impl Schedule {
             .min()
             .map(|moment| moment - now)
     }
-}
-
-/// Another attempt, later and with more room.
-fn again(turn: Turn, now: Duration) -> Turn {
-    let doublings = turn.attempt.saturating_sub(1).min(16);
-    let back_off = (FIRST_BACK_OFF * 2u32.pow(doublings)).min(LONGEST_BACK_OFF);
-    Turn { attempt: turn.attempt + 1, demand: turn.demand.at_attempt(2), not_before: now + back_off, ..turn }
 }
 
 /// Seconds that a case takes when nothing goes wrong.

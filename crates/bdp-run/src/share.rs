@@ -9,8 +9,6 @@ use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::units::Nanos;
 
-use crate::verdict::datagram_hops;
-
 /// One flow: what it would reach alone, when, and what each link on its way could carry of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Load {
@@ -124,6 +122,17 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     }
     let counted = |group: &&Group| group.flows.iter().all(|&flow| loads[flow].counted);
     Some((groups.iter().filter(counted).map(|g| g.bps).sum(), bounds))
+}
+
+/// What the hops of a flow of datagrams do to them.
+pub(crate) fn datagram_hops(
+    flow: &FlowSpec,
+    route: &Route<'_>,
+    (payload, headers): (u64, u64),
+) -> Vec<udp::Hop> {
+    let offered_bps = flow.udp.map_or(0.0, |udp| udp.rate.as_bps() as f64) * f64::from(flow.streams);
+    let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.duration.as_secs_f64();
+    route.datagram_hops(payload, headers, offered as u64)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use bdp_lab::{Driver, Pace};
 use bdp_model::record::Record;
 
-use crate::schedule::{Demand, Turn};
-use crate::{CaseRunner, RunError};
+use crate::RunError;
+use crate::case_runner::CaseRunner;
+use crate::turn::{Demand, Turn};
 
 /// What an attempt came to, under the ticket that it was begun with.
 pub(crate) type Ended = (u64, Result<Record, RunError>);

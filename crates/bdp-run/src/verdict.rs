@@ -11,9 +11,9 @@ use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
 use bdp_model::segment::{header_bytes, planned_mss};
 use bdp_model::units::format_bps;
 
-use crate::case_runner::probe_bytes;
 use crate::pair::smallest;
-use crate::share::{self, Load};
+use crate::probing::probe_bytes;
+use crate::share::{self, Load, datagram_hops};
 use crate::window::Means;
 
 /// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
@@ -100,17 +100,6 @@ fn of_flow(
         .into_iter()
         .chain(rooms)
         .min_by(|a, b| a.0.total_cmp(&b.0))
-}
-
-/// What the hops of a flow of datagrams do to them.
-pub(crate) fn datagram_hops(
-    flow: &FlowSpec,
-    route: &Route<'_>,
-    (payload, headers): (u64, u64),
-) -> Vec<udp::Hop> {
-    let offered_bps = flow.udp.map_or(0.0, |udp| udp.rate.as_bps() as f64) * f64::from(flow.streams);
-    let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.duration.as_secs_f64();
-    route.datagram_hops(payload, headers, offered as u64)
 }
 
 /// Payload and headers of a full segment.

@@ -5,12 +5,12 @@ use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};
 use bdp_model::record::Environment;
 use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WHOLE_PACKETS, WindowMethod};
-use bdp_model::units::{ByteCount, Rate};
+use bdp_model::units::{ByteCount, Nanos, Rate};
 
 use bdp_store::{Error as StoreError, NewRun, Page, RunInfo, StoredMeasurement, StoredRecord};
 
 use super::*;
-use crate::case_runner::blank;
+use crate::case_record::blank;
 use crate::stage::Ended;
 
 fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {

@@ -1,0 +1,140 @@
+//! The parts of a case's record.
+
+use bdp_model::caveat::WindowShortfall;
+use bdp_model::method::WindowMechanism;
+use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
+use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::segment;
+use bdp_model::stats::median;
+use bdp_wire::control::{Received, Sent};
+
+use crate::calibrate::{Calibration, fits};
+use crate::window::Means;
+use crate::{RunError, verdict};
+
+/// What one flow did; its round trips are still to come.
+pub(crate) fn flow_record(
+    case: &CaseSpec,
+    spec: &FlowSpec,
+    means: Means,
+    calibration: Option<Calibration>,
+    received: Received,
+    sent: Sent,
+) -> FlowRecord {
+    let window = match spec.udp {
+        // Datagrams have no window.
+        Some(_) => WindowReport { method: WindowMechanism::None, ..Default::default() },
+        None => window_report(case, spec, means, calibration, &received, &sent),
+    };
+    let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
+    // All hosts of the lab have one clock.
+    let udp = bdp_flow::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
+    FlowRecord {
+        from: spec.from.clone(),
+        to: spec.to.clone(),
+        start_ns: spec.start.as_ns(),
+        rtt_ns: RttReport::default(),
+        goodput_bps: received.goodput_bps(),
+        received_bytes: received.bytes,
+        duration_ns: received.duration_ns,
+        omit_ns: received.counted_from.at_ns,
+        stream_goodput_bps: received.stream_goodput_bps(),
+        retransmits: sent.retransmits,
+        congestion_control: sent.congestion,
+        mss_bytes: sent.mss,
+        window,
+        sender_cpu: sent.cpu,
+        receiver_cpu: received.cpu,
+        received: received.samples,
+        sent: sent.samples,
+        udp,
+        needless_retransmits: sent.needless_retransmits,
+        send_buffer_bytes: sent.send_buffer_bytes,
+        sender_thread_cpu: sent.thread_cpu,
+        receiver_thread_cpu: received.thread_cpu,
+        sender_window_scaling: sent.window_scaling,
+        receiver_window_scaling: received.window_scaling,
+        findings: Vec::new(),
+    }
+}
+
+fn window_report(
+    case: &CaseSpec,
+    spec: &FlowSpec,
+    means: Means,
+    calibration: Option<Calibration>,
+    received: &Received,
+    sent: &Sent,
+) -> WindowReport {
+    let mut seen = sent.windows_seen(spec.omit);
+    let on_the_wire = median(&mut seen).map(|w| w as u64);
+    // Of a full segment: below one, senders shrink theirs.
+    let mss = segment::planned_mss(case, spec);
+    let target = match means {
+        Means::Autotuned => None,
+        Means::Receiver { target_bytes } => Some(target_bytes),
+        Means::Path { clamp_bytes } => Some(u64::from(clamp_bytes)),
+    };
+    let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
+    let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
+        (None, _) => WindowShortfall::NoneSeen,
+        (Some(seen_bytes), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => {
+            let (best_bytes, buffer_bytes) = (c.window_bytes, c.buffer_bytes);
+            WindowShortfall::NotCalibrated { seen_bytes, best_bytes, buffer_bytes }
+        }
+        (Some(seen_bytes), Some(c)) => WindowShortfall::BelowTwin { seen_bytes, twin_bytes: c.window_bytes },
+        (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
+    });
+    WindowReport {
+        asked_bytes: spec.window.map(|w| w.as_bytes()),
+        socket_buffer_bytes: received.receive_buffer_bytes,
+        on_the_wire_bytes: on_the_wire,
+        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
+        method: match means {
+            Means::Autotuned => WindowMechanism::Autotuned,
+            Means::Receiver { .. } => WindowMechanism::TcpRmem,
+            Means::Path { .. } => WindowMechanism::PathClamp,
+        },
+        reached,
+        note,
+    }
+}
+
+/// Of a case that could not run.
+pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environment) -> Record {
+    let expectation = verdict::judge(&case.expect, None, None).map(|mut e| {
+        e.met = None;
+        e
+    });
+    Record { error: Some(error.to_string()), expectation, ..blank(case, attempt, environment) }
+}
+
+pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {
+    Record {
+        schema: RECORD_SCHEMA.to_owned(),
+        scenario: case.scenario.clone(),
+        title: case.title.clone(),
+        params: case.params.clone(),
+        repetition: case.repetition,
+        attempt,
+        seed: case.seed,
+        valid: false,
+        fidelity: Fidelity::default(),
+        goodput_bps: None,
+        expected_bps: None,
+        expected_by: None,
+        published_bps: case.published_bps,
+        expectation: None,
+        rtt_idle_ns: None,
+        rtt_ns: RttReport::default(),
+        window: WindowReport {
+            asked_bytes: case.flows.first().and_then(|f| f.window).map(|w| w.as_bytes()),
+            ..Default::default()
+        },
+        flows: Vec::new(),
+        captures: Vec::new(),
+        error: None,
+        environment,
+        case: case.clone(),
+    }
+}

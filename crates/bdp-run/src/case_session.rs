@@ -1,0 +1,260 @@
+//! What the agents of a case are asked in turn: echoes, probes of idle links, the flows with probes beside them, readings.
+
+use std::collections::BTreeMap;
+
+use bdp_agent::expect_answer;
+use bdp_agent::remote::{Agents, Pending};
+use bdp_lab::Testbed;
+use bdp_lab::testbed::DeviceReading;
+use bdp_model::flow::LAB_SAMPLE_INTERVAL;
+use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::units::{ByteCount, Nanos};
+use bdp_sys::sysctl;
+use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, StreamSource};
+use bdp_wire::datagram::DatagramOrder;
+
+use crate::calibrate::Calibration;
+use crate::pair::{Ends, Pair};
+use crate::probing::{IDLE_PROBE_INTERVAL, loaded_probe_interval, probe_patience};
+use crate::{RunError, observe};
+
+/// How often idle links are probed until the round trip is what it should be.
+const IDLE_TRIES: u32 = 3;
+/// How long connections and first bytes are waited for, beside what the path itself needs.
+const PATIENCE: Nanos = Nanos::secs(20);
+/// Sysctls that are read back into the record.
+const RECORDED_SYSCTLS: [&str; 8] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_adv_win_scale",
+];
+
+/// Both ends of each flow, and each probe flow under load.
+pub(crate) type Outcomes = (Vec<Ends>, Vec<Probed>);
+
+/// The agents of a case and what they are asked in turn.
+pub(crate) struct Session<'a> {
+    pub(crate) case: &'a CaseSpec,
+    pub(crate) agents: Agents,
+}
+
+/// A pair of hosts and where its probes are answered.
+pub(crate) struct Echo {
+    pub(crate) pair: Pair,
+    to: std::net::SocketAddr,
+}
+
+impl Session<'_> {
+    /// Of the probes between a pair of hosts: behind those of the flows.
+    fn probe_number(&self, pair: u32) -> u32 {
+        self.case.flows.len() as u32 + pair
+    }
+
+    pub(crate) fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
+        let mut echoes = Vec::new();
+        for pair in Pair::all(self.case) {
+            let address = route(testbed, &pair.from, &pair.to)?.1;
+            let request = Request::Echo { address: (address, 0).into(), kind: self.case.probe };
+            let answer = self.agents.call(&pair.to, request, PATIENCE.to_duration())?;
+            let port = expect_answer!(answer, Answer::Listening { port } => port)?;
+            echoes.push(Echo { pair, to: (address, port).into() });
+        }
+        Ok(echoes)
+    }
+
+    /// Starts a probe flow for each pair, evenly spread over the interval, so that none waits behind another's probe.
+    fn start_probes(
+        &mut self,
+        echoes: &[Echo],
+        interval: Nanos,
+        duration: Nanos,
+    ) -> Result<Vec<Pending>, RunError> {
+        let mut probing = Vec::new();
+        for (echo, i) in echoes.iter().zip(0u32..) {
+            let order = Request::Probe(ProbeOrder {
+                flow: self.probe_number(i),
+                kind: self.case.probe,
+                to: echo.to,
+                offset: Nanos(interval.as_ns() * u64::from(i) / echoes.len() as u64),
+                interval,
+                duration,
+                patience: probe_patience(self.case),
+            });
+            probing.push(self.agents.ask(&echo.pair.from, order)?);
+        }
+        Ok(probing)
+    }
+
+    fn fetch_probes(
+        &mut self,
+        probing: Vec<Pending>,
+        deadline: std::time::Duration,
+    ) -> Result<Vec<Probed>, RunError> {
+        let mut probed = Vec::new();
+        for pending in probing {
+            let answer = self.agents.fetch(pending, deadline)?;
+            probed.push(expect_answer!(answer, Answer::Probed(p) => p)?);
+        }
+        Ok(probed)
+    }
+
+    /// Probes the idle links, once more where the machine was disturbed meanwhile: that costs less than the case would.
+    pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
+        let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
+        for _ in 1..IDLE_TRIES {
+            let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+            let probed = self.fetch_probes(probing, deadline)?;
+            if echoes
+                .iter()
+                .zip(&probed)
+                .all(|(echo, probed)| observe::idle_is_plausible(self.case, &echo.pair, probed))
+            {
+                return Ok(probed);
+            }
+        }
+        let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+        self.fetch_probes(probing, deadline)
+    }
+
+    pub(crate) fn run_flows(
+        &mut self,
+        testbed: &Testbed,
+        calibrations: &[Option<Calibration>],
+        echoes: &[Echo],
+    ) -> Result<Outcomes, RunError> {
+        let flows = &self.case.flows;
+        let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
+        // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
+        let deadline = (last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
+        let mut listening = Vec::new();
+        for ((flow, calibration), number) in flows.iter().zip(calibrations).zip(0..) {
+            let address = route(testbed, &flow.from, &flow.to)?.1;
+            let source = StreamSource::Listen {
+                address: (address, 0).into(),
+                patience: flow.start + PATIENCE,
+                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
+            };
+            let order = Request::Prepare(Box::new(order(flow, number, Role::Receive, source)));
+            let answer = self.agents.call(&flow.to, order, deadline)?;
+            listening.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
+        }
+        let mut collecting: Vec<Pending> = Vec::new();
+        let mut sending: Vec<Pending> = Vec::new();
+        for ((flow, &to), number) in flows.iter().zip(&listening).zip(0..) {
+            collecting.push(self.agents.ask(&flow.to, Request::Collect { flow: number })?);
+            let source = StreamSource::Connect { to: to.into(), start: flow.start, patience: PATIENCE };
+            let order = Request::Prepare(Box::new(order(flow, number, Role::Send, source)));
+            let _prepared = self.agents.ask(&flow.from, order)?;
+            let _begun = self.agents.ask(&flow.from, Request::Begin { flow: number })?;
+            sending.push(self.agents.ask(&flow.from, Request::Collect { flow: number })?);
+        }
+        // Until they are stopped: a flow's time begins with its first byte, however late that comes.
+        let probing = self.start_probes(echoes, loaded_probe_interval(self.case), last_end + PATIENCE)?;
+        let mut received = Vec::new();
+        for pending in collecting {
+            let answer = self.agents.fetch(pending, deadline)?;
+            received.push(expect_answer!(answer, Answer::Received(r) => r)?);
+        }
+        let mut stopping = Vec::new();
+        for (flow, number) in flows.iter().zip(0..) {
+            stopping.push(self.agents.ask(&flow.from, Request::Stop { flow: number })?);
+        }
+        for (echo, i) in echoes.iter().zip(0..) {
+            let stop = Request::Stop { flow: self.probe_number(i) };
+            stopping.push(self.agents.ask(&echo.pair.from, stop)?);
+        }
+        for pending in stopping {
+            self.agents.fetch(pending, deadline)?;
+        }
+        let mut outcome = Vec::new();
+        for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
+            check_counted(flow, &received)?;
+            let answer = self.agents.fetch(pending, deadline)?;
+            outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
+        }
+        Ok((outcome, self.fetch_probes(probing, deadline)?))
+    }
+
+    pub(crate) fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>, RunError> {
+        let names: Vec<String> = RECORDED_SYSCTLS.iter().map(|&n| n.to_owned()).collect();
+        let mut all = BTreeMap::new();
+        for host in &self.case.hosts {
+            let mut names = names.clone();
+            names.extend(host.sysctls.keys().cloned());
+            let answer =
+                self.agents.call(&host.name, Request::ReadSysctls { names }, PATIENCE.to_duration())?;
+            all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
+        }
+        let own = ["net.core.rmem_max", "net.core.wmem_max"];
+        let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
+        all.insert("machine".to_owned(), own);
+        Ok(all)
+    }
+
+    pub(crate) fn read_device(&mut self, host: &str, device: &str) -> Result<DeviceReading, RunError> {
+        let request = Request::ReadCounters { device: device.to_owned() };
+        let answer = self.agents.call(host, request, PATIENCE.to_duration())?;
+        Ok(expect_answer!(
+            answer,
+            Answer::Counters { rx_packets, tx_packets, tx_dropped, .. } =>
+                DeviceReading { rx_packets, tx_packets, tx_dropped }
+        )?)
+    }
+}
+
+/// What the agent at one end of a flow is to do.
+fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> FlowOrder {
+    let sends = role == Role::Send;
+    let datagrams = spec.udp.map(|udp| DatagramOrder {
+        payload_bytes: Some(udp.datagram_bytes),
+        rate_bps: Some(udp.rate.as_bps()),
+        dont_fragment: false,
+        path_mtu: None,
+    });
+    FlowOrder {
+        streams: spec.streams,
+        // Only the receiver knows when the first byte came.
+        omit: if sends { Nanos::ZERO } else { spec.omit },
+        interval: LAB_SAMPLE_INTERVAL,
+        bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
+        length_bytes: spec.length.as_bytes(),
+        mss: spec.mss,
+        congestion: Some(spec.congestion.clone()).filter(|_| sends),
+        nodelay: spec.nodelay,
+        datagrams,
+        // Bytes are copied: that keeps what a case costs the same on every kernel.
+        ..FlowOrder::plain(number, role, source, spec.duration)
+    }
+}
+
+/// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
+fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
+    if received.counted_ns() > 0 {
+        if flow.bytes.is_some() && received.counted_bytes() == 0 {
+            return Err(RunError::Case(format!(
+                "the {} from '{}' to '{}' came in one piece, and no time is left to tell a rate by; set more bytes",
+                ByteCount::bytes(received.bytes),
+                flow.from,
+                flow.to
+            )));
+        }
+        return Ok(());
+    }
+    Err(RunError::Case(format!(
+        "the flow from '{}' to '{}' ended after {}, within the omit of {}, and nothing is left to count; set a \
+         smaller omit, or more bytes",
+        flow.from,
+        flow.to,
+        Nanos(received.duration_ns),
+        flow.omit
+    )))
+}
+
+fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr), RunError> {
+    testbed.route(from, to).ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))
+}

@@ -1,0 +1,96 @@
+//! How the round trips of a case are probed: how often, for how long, by packets of which size, and what idle links make of one.
+
+use std::ops::Range;
+
+use bdp_model::link::Loss;
+use bdp_model::record::RttReport;
+use bdp_model::route::Route;
+use bdp_model::scenario::{CaseSpec, FlowSpec, ProbeKind};
+use bdp_model::segment;
+use bdp_model::units::{Nanos, Rate};
+use bdp_wire::control::Probed;
+
+use crate::pair::Pair;
+
+/// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
+/// elsewhere.
+const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
+/// Links with this rate or more carry a hundred probes a second, 82 bytes each on Ethernet, in 0.2 % of their time.
+const EASY_RATE: Rate = Rate::mbps(33);
+/// From one probe to the next before the flows start.
+pub(crate) const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
+/// UDP header and payload of a probe.
+const PROBE_UDP_BYTES: u64 = 8 + bdp_wire::probe::PROBE_BYTES as u64;
+/// Of a probe flow all probes.
+const ALWAYS: Range<u64> = 0..u64::MAX;
+
+/// What was probed between two hosts.
+pub(crate) struct PairProbed {
+    pub(crate) pair: Pair,
+    /// Each probe before the flows started.
+    pub(crate) idle: Probed,
+    /// Each probe beside them.
+    pub(crate) loaded: Probed,
+}
+
+impl PairProbed {
+    /// Before the flows, and while one of them counted: under load are the probes that were sent then.
+    pub(crate) fn rtt_ns(&self, case: &CaseSpec, counted: &Range<u64>) -> RttReport {
+        let patience = probe_patience(case);
+        RttReport::of_probes(self.idle.outcomes(&ALWAYS, patience), self.loaded.outcomes(counted, patience))
+    }
+}
+
+/// How long after a probe its answer may come. One that the link lost is waited for all that time. A connection is
+/// given time for two more SYNs, which Linux sends after one second and after three.
+pub(crate) fn probe_patience(case: &CaseSpec) -> Nanos {
+    let longest = Pair::all(case).iter().filter_map(|pair| configured_rtt(case, pair)).max();
+    let rtt = longest.unwrap_or_default();
+    let more = match case.probe {
+        ProbeKind::Udp => Nanos::secs(2),
+        ProbeKind::TcpConnect => Nanos::secs(5),
+    };
+    rtt + rtt + more
+}
+
+/// From one probe to the next while the flows of a case run.
+pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
+    let mut directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
+    // Losses that count packets would hit probes in place of segments.
+    let easy =
+        directions.all(|d| d.rate.is_none_or(|rate| rate >= EASY_RATE) && matches!(d.loss, Loss::None));
+    // A connection costs both hosts more than a datagram.
+    LOADED_PROBE_INTERVALS[usize::from(!easy || case.probe != ProbeKind::Udp)]
+}
+
+/// The round trip that a probe finds on idle links: both delays and every serialisation.
+pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+    let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
+    let (there, back) = probe_bytes(case, flow);
+    Some(Route::between(case, &pair.from, &pair.to)?.round_trip(there, back))
+}
+
+/// The least that jitter can make of it.
+pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
+    let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
+    let (there, back) = probe_bytes(case, flow);
+    Some(Route::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
+}
+
+/// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
+pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
+    let ip = segment::ip_header_bytes(case.family);
+    if case.probe == ProbeKind::Udp {
+        return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
+    }
+    // A SYN has what the host that sends it leaves on, its answer what both do. Linux puts the permission for SACK into the
+    // padding of timestamps, where there are any; the segment size takes 4 bytes, timestamps 12, the scale and SACK 4 each.
+    let options = |on: &dyn Fn(&str) -> bool| {
+        let sack = on("tcp_sack") && !on("tcp_timestamps");
+        4 + if on("tcp_timestamps") { 12 } else { 0 }
+            + if on("tcp_window_scaling") { 4 } else { 0 }
+            + if sack { 4 } else { 0 }
+    };
+    let both = ip + 20 + options(&|extension| segment::both_use(case, flow, extension));
+    (both, both)
+}

@@ -28,7 +28,7 @@ fn slowest<'a>(near: &'a HostFacts, far: &'a HostFacts) -> Option<(&'static str,
 fn payload_share(measurement: &Measurement) -> Option<f64> {
     let family = family(&measurement.near.address);
     let mtu = smallest_mtu(measurement);
-    if measurement.request.udp.is_some() {
+    if measurement.request.spec.udp.is_some() {
         let datagram = measurement.directions.iter().find_map(|d| d.udp.as_ref())?.datagram_bytes;
         return datagram_share(datagram, family, mtu);
     }

@@ -12,7 +12,7 @@ use bdp_model::units::Nanos;
 fn measurement(sent_mbps: f64, lost: u64, dropped: Option<u64>) -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
-    m.request.udp = Some(UdpRequest {
+    m.request.spec.udp = Some(UdpRequest {
         rate_bps: Some(100_000_000),
         search: None,
         datagram_bytes: None,
@@ -144,7 +144,8 @@ fn trial(mbps: f64, lost: u64, held: bool) -> Trial {
 #[test]
 fn what_was_allowed_to_be_lost_is_not_called_whole() {
     let mut m = measurement(100.0, 2_760, Some(0));
-    m.request.udp.as_mut().unwrap().search = Some(RateSearch { loss_ratio: 0.05, trial: Nanos::secs(1) });
+    m.request.spec.udp.as_mut().unwrap().search =
+        Some(RateSearch { loss_ratio: 0.05, trial: Nanos::secs(1) });
     let said = finding(m.clone());
     assert!(said.evidence[0].contains("3.3 %, where 5.0 % was allowed"), "{:?}", said.evidence);
     udp(&mut m).trials = vec![trial(200.0, 4_000, false), trial(100.0, 0, true)];
@@ -175,7 +176,7 @@ fn a_search_is_explained_by_what_the_next_rate_lost() {
     let searched = |dropped: u64| {
         let mut m = measurement(100.0, 0, Some(0));
         let search = RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) };
-        m.request.udp.as_mut().unwrap().search = Some(search);
+        m.request.spec.udp.as_mut().unwrap().search = Some(search);
         let trial = |mbps, lost, held| Trial {
             dropped_by_receiver: Some(dropped.min(lost)),
             ..trial(mbps, lost, held)

@@ -255,8 +255,8 @@ fn what_the_user_set_is_what_the_user_changes() {
         explain(Way::To, &m).remove(0).remedy.unwrap()
     };
     let bytes = bdp_model::units::ByteCount::kib(1024);
-    assert!(remedy(&|m| m.request.window = Some(bytes)).contains("-w, 2.72 MiB or more"));
-    assert!(remedy(&|m| m.request.socket_buffer = Some(bytes)).contains("--sockbuf"));
+    assert!(remedy(&|m| m.request.spec.window = Some(bytes)).contains("-w, 2.72 MiB or more"));
+    assert!(remedy(&|m| m.request.spec.socket_buffer = Some(bytes)).contains("--sockbuf"));
     let unscaled = remedy(&|m| {
         m.far.sysctls.insert("net.ipv4.tcp_window_scaling".into(), "0".into());
         let d = &mut m.directions[0];
@@ -273,7 +273,7 @@ fn what_the_user_set_is_what_the_user_changes() {
 #[test]
 fn of_several_streams_the_one_that_was_sampled_is_judged() {
     let mut m = Shape { goodput_mbps: 676.0, ..WINDOW_BOUND }.measurement();
-    m.request.streams = 2;
+    m.request.spec.streams = 2;
     m.directions[0].stream_goodput_bps = vec![338e6; 2];
     let finding = explain(Way::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow);
@@ -319,7 +319,7 @@ fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
 fn what_was_asked_for_is_not_laid_to_the_system() {
     let mut m = WINDOW_BOUND.measurement();
     assert!(explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
-    m.request.window = Some(bdp_model::units::ByteCount::kib(1024));
+    m.request.spec.window = Some(bdp_model::units::ByteCount::kib(1024));
     assert!(!explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
 }
 
@@ -492,7 +492,7 @@ fn each_direction_is_judged_by_the_queue_of_its_own_way() {
 fn asked_rate_that_is_reached_is_the_limit() {
     let paced = |goodput_mbps| {
         let mut m = Shape { goodput_mbps, share: 0.0, ..WINDOW_BOUND }.measurement();
-        m.request.pacing_bps = Some(200_000_000);
+        m.request.spec.pacing_bps = Some(200_000_000);
         m
     };
     let finding = explain(Way::To, &paced(198.0)).remove(0);
@@ -502,7 +502,7 @@ fn asked_rate_that_is_reached_is_the_limit() {
     assert_eq!(explain(Way::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
     // Each of two streams has the rate.
     let mut two = paced(396.0);
-    two.request.streams = 2;
+    two.request.spec.streams = 2;
     assert_eq!(explain(Way::To, &two).remove(0).limit, Limit::AskedRate);
     two.directions[0].goodput_bps = 198e6;
     two.directions[0].spread = None;
@@ -514,7 +514,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
     let queued = |goodput_mbps| {
         let shape = Shape { goodput_mbps, share: 0.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
         let mut m = shape.measurement();
-        m.request.pacing_bps = Some(200_000_000);
+        m.request.spec.pacing_bps = Some(200_000_000);
         explain(Way::To, &m).remove(0)
     };
     let full = queued(196.0);
@@ -527,7 +527,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
 #[test]
 fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
-    m.request.window = Some(bdp_model::units::ByteCount::kib(1024));
+    m.request.spec.window = Some(bdp_model::units::ByteCount::kib(1024));
     let finding = explain(Way::To, &m).remove(0);
     assert_eq!(
         finding.summary,
@@ -551,7 +551,7 @@ fn four_threads_at_a_quarter_are_not_busy() {
     m.directions[0].sender_thread_cpu = None;
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
     m.directions[0].sender_threads = None;
-    m.request.streams = 4;
+    m.request.spec.streams = 4;
     m.directions[0].stream_goodput_bps = vec![95e6 / 4.0; 4];
     assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
     // One that is full among three that are not.

@@ -2,24 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measurement::MeasureRequest;
 use crate::payload::Zerocopy;
 use crate::scenario;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
 
-/// One workload between two hosts: bulk TCP, or datagrams at a rate.
+/// Bytes of a write where no length is asked for, which is what iperf3 has too.
+pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
+
+/// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own form in JSON is that of a measurement's request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpec {
     /// Parallel connections, or senders of datagrams.
     pub streams: u32,
     /// How long to send, omit included.
+    #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     pub duration: Nanos,
     /// Stop after so many bytes in total, if sooner.
     pub bytes: Option<ByteCount>,
     /// Beginning that does not count.
+    #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
     pub omit: Nanos,
     /// From one sample to the next.
+    #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
     pub interval: Nanos,
     /// Bytes of one write.
     pub length: ByteCount,
@@ -36,37 +41,42 @@ pub struct FlowSpec {
     /// Differentiated services code point, 0..=63.
     pub dscp: Option<u8>,
     /// How the sender gives its bytes to the kernel.
+    #[serde(default)]
     pub zerocopy: Zerocopy,
     /// Whether a known pattern is sent, and every byte of it checked by the receiver.
+    #[serde(default)]
     pub check_payload: bool,
     /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
+    #[serde(default)]
     pub pacing_bps: Option<u64>,
     /// Datagrams instead of connections.
+    #[serde(default)]
     pub udp: Option<UdpRequest>,
 }
 
 /// From one sample of a flow of the lab to the next.
 pub const LAB_SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
 
-impl From<&MeasureRequest> for FlowSpec {
-    fn from(request: &MeasureRequest) -> Self {
+/// One connection for ten seconds, read every 100 ms; all else is left to the kernel.
+impl Default for FlowSpec {
+    fn default() -> Self {
         Self {
-            streams: request.streams,
-            duration: request.duration,
-            bytes: request.bytes,
-            omit: request.omit,
-            interval: request.interval,
-            length: request.length,
-            window: request.window,
-            socket_buffer: request.socket_buffer,
-            mss: request.mss,
-            congestion: request.congestion.clone(),
-            nodelay: request.nodelay,
-            dscp: request.dscp,
-            zerocopy: request.zerocopy,
-            check_payload: request.check_payload,
-            pacing_bps: request.pacing_bps,
-            udp: request.udp.clone(),
+            streams: 1,
+            duration: Nanos::secs(10),
+            bytes: None,
+            omit: Nanos::ZERO,
+            interval: Nanos::millis(100),
+            length: USUAL_LENGTH,
+            window: None,
+            socket_buffer: None,
+            mss: None,
+            congestion: None,
+            nodelay: false,
+            dscp: None,
+            zerocopy: Zerocopy::Auto,
+            check_payload: false,
+            pacing_bps: None,
+            udp: None,
         }
     }
 }

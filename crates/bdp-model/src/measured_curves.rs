@@ -43,7 +43,7 @@ pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
 /// they hold at a value of their own.
 pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value>> {
     let asked = |m: &Measurement| -> [Option<Value>; 5] {
-        let r = &m.request;
+        let r = &m.request.spec;
         [
             r.window.map(|w| Value::from(typed_size(w))),
             Some(Value::from(r.streams.to_string())),
@@ -126,7 +126,7 @@ fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measuremen
     let (first, direction) = whole.first()?;
     let rtt_idle_ns = whole.iter().filter_map(|(m, d)| smallest(m, d)).min();
     let on_the_wire_bytes = middle(&|_, d| d.window.on_the_wire_bytes);
-    let streams = first.request.streams;
+    let streams = first.request.spec.streams;
     // Window / RTT, which can't pass the ceiling; without a known ceiling there is no model of what lies above the knee.
     let expected_bps =
         first.ceiling.as_ref().zip(on_the_wire_bytes).zip(rtt_idle_ns).map(|((ceiling, window), rtt)| {

@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
 use crate::finding::Finding;
+use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
-use crate::payload::{CpuList, PayloadCheck, Zerocopy};
+use crate::payload::{CpuList, PayloadCheck};
 use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
-use crate::udp::{UdpReport, UdpRequest};
-use crate::units::{ByteCount, Nanos};
+use crate::udp::UdpReport;
+use crate::units::Nanos;
 
 pub use crate::ends::{PeerProtocol, Way};
 
@@ -20,8 +21,6 @@ pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
 
 /// The port of `bdp serve`, TCP and UDP, where no other is given.
 pub const PORT: u16 = 5201;
-/// Bytes of a write where no length is asked for, which is what iperf3 has too.
-pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
 
 /// One measurement of a path, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,60 +98,24 @@ pub struct MeasureRequest {
     pub directions: Vec<Way>,
     /// Whether both directions run at the same time.
     pub bidirectional: bool,
-    /// Connections of each direction.
-    pub streams: u32,
-    /// How long each direction sends, omit included.
-    #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
-    pub duration: Nanos,
-    /// Stop a direction after so many bytes, if sooner.
-    pub bytes: Option<ByteCount>,
-    /// Beginning that does not count.
-    #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
-    pub omit: Nanos,
-    /// From one sample to the next.
-    #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
-    pub interval: Nanos,
+    /// What each direction is to do.
+    #[serde(flatten)]
+    pub spec: FlowSpec,
     /// How long the idle round trip is measured.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     pub idle: Nanos,
-    /// Bytes of one write.
-    pub length: ByteCount,
-    /// Window asked for, on the wire, each stream; `None` leaves autotuning alone.
-    pub window: Option<ByteCount>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (what iperf3 calls `-w`).
-    pub socket_buffer: Option<ByteCount>,
-    /// `TCP_MAXSEG`.
-    pub mss: Option<u32>,
-    /// Congestion control of whichever end sends; `None` is that end's default.
-    pub congestion: Option<String>,
-    /// `TCP_NODELAY`.
-    pub nodelay: bool,
-    /// Differentiated services code point, 0..=63.
-    pub dscp: Option<u8>,
     /// Address that the near end sends from.
     pub bind_address: Option<String>,
     /// Device that the near end sends through.
     pub bind_device: Option<String>,
     /// First local port of the data connections.
     pub client_port: Option<u16>,
-    /// How senders give their bytes to the kernel.
-    #[serde(default)]
-    pub zerocopy: Zerocopy,
-    /// Whether a known pattern is sent, and every byte of it checked by the receiver.
-    #[serde(default)]
-    pub check_payload: bool,
     /// Processors that the near end's threads are kept to.
     #[serde(default)]
     pub near_cpus: Option<CpuList>,
     /// The same of the far end.
     #[serde(default)]
     pub far_cpus: Option<CpuList>,
-    /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
-    #[serde(default)]
-    pub pacing_bps: Option<u64>,
-    /// Datagrams instead of connections.
-    #[serde(default)]
-    pub udp: Option<UdpRequest>,
     /// What was downloaded, where a server of the web was measured.
     #[serde(default)]
     pub url: Option<String>,
@@ -174,28 +137,13 @@ impl MeasureRequest {
             family: None,
             directions: vec![Way::To, Way::From],
             bidirectional: false,
-            streams: 1,
-            duration: Nanos::secs(10),
-            bytes: None,
-            omit: Nanos::ZERO,
-            interval: Nanos::millis(100),
+            spec: FlowSpec::default(),
             idle: Nanos::secs(2),
-            length: ByteCount::kib(128),
-            window: None,
-            socket_buffer: None,
-            mss: None,
-            congestion: None,
-            nodelay: false,
-            dscp: None,
             bind_address: None,
             bind_device: None,
             client_port: None,
-            zerocopy: Zerocopy::Auto,
-            check_payload: false,
             near_cpus: None,
             far_cpus: None,
-            pacing_bps: None,
-            udp: None,
             url: None,
             ssh: None,
             server_output: false,
@@ -434,5 +382,34 @@ impl Spread {
     pub fn range(&self) -> Option<(f64, f64, &'static str)> {
         let percentiles = self.p5.zip(self.p95).map(|(low, high)| (low, high, "p5..p95"));
         percentiles.or_else(|| self.min.zip(self.max).map(|(low, high)| (low, high, "smallest..largest")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_object_and_that_of_an_older_run_is_read() {
+        let mut request = MeasureRequest::to("ams1");
+        (request.spec.streams, request.spec.dscp) = (4, Some(46));
+        let mut json = serde_json::to_value(&request).unwrap();
+        assert_eq!(serde_json::from_value::<MeasureRequest>(json.clone()).unwrap(), request);
+        let members = json.as_object_mut().unwrap();
+        assert_eq!((&members["streams"], &members["duration_ns"]), (&4.into(), &10_000_000_000u64.into()));
+        for (member, older, text) in [
+            ("duration_ns", "duration", "10s"),
+            ("omit_ns", "omit", "0ns"),
+            ("interval_ns", "interval", "100ms"),
+            ("idle_ns", "idle", "2000000000ns"),
+        ] {
+            assert!(members.remove(member).is_some(), "{member}");
+            members.insert(older.to_owned(), text.into());
+        }
+        for later in ["zerocopy", "check_payload", "pacing_bps", "udp", "near_cpus", "far_cpus", "url", "ssh"]
+        {
+            assert!(members.remove(later).is_some(), "{later}");
+        }
+        assert_eq!(serde_json::from_value::<MeasureRequest>(json).unwrap(), request);
     }
 }

@@ -175,7 +175,7 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
         m.repetition.to_string(),
         d.map(|d| d.direction.name().to_owned()).unwrap_or_default(),
         word(m.error.as_deref().unwrap_or_default()),
-        m.request.streams.to_string(),
+        m.request.spec.streams.to_string(),
         number(d.map(|d| d.goodput_bps)),
         number(spread.and_then(|s| s.p5)),
         number(spread.map(|s| s.p50)),

@@ -24,7 +24,8 @@ fn searched() -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
     let search = Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() });
-    m.request.udp = Some(UdpRequest { rate_bps: None, search, datagram_bytes: None, dont_fragment: false });
+    m.request.spec.udp =
+        Some(UdpRequest { rate_bps: None, search, datagram_bytes: None, dont_fragment: false });
     let trial = |asked: Option<f64>, sent_bps: f64, lost: u64, held: bool| Trial {
         rate_bps: asked,
         sent_bps,

@@ -306,7 +306,7 @@ fn measured(window: u64, repetition: u32, goodput_bps: f64) -> Measurement {
         serde_json::from_str(include_str!("../../bdp-store/tests/it/measurement.json")).unwrap();
     let sampled = sampled(record(&Recipe { here_bps: goodput_bps, ..Recipe::default() }), 10);
     m.repetition = repetition;
-    m.request.window = Some(ByteCount::bytes(window));
+    m.request.spec.window = Some(ByteCount::bytes(window));
     let d = &mut m.directions[0];
     d.goodput_bps = goodput_bps;
     d.window.on_the_wire_bytes = Some(window);

@@ -13,10 +13,10 @@ fn measured(way: Way, ms: u64, omit_ms: u64, bytes: u64, stream_goodput_bps: Vec
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
     m.request.directions = vec![way];
-    m.request.streams = stream_goodput_bps.len() as u32;
-    m.request.duration = Nanos(ms * MS);
-    m.request.omit = Nanos(omit_ms * MS);
-    m.request.interval = Nanos::millis(100);
+    m.request.spec.streams = stream_goodput_bps.len() as u32;
+    m.request.spec.duration = Nanos(ms * MS);
+    m.request.spec.omit = Nanos(omit_ms * MS);
+    m.request.spec.interval = Nanos::millis(100);
     m.directions.truncate(1);
     let d = &mut m.directions[0];
     (d.direction, d.duration_ns, d.omit_ns, d.bytes) = (way, ms * MS, omit_ms * MS, bytes);
@@ -79,7 +79,7 @@ fn the_first_reads_are_part_of_a_volume() {
     let each = vec![bps(counted / 2), bps(counted / 4), bps(counted - counted / 2 - counted / 4)];
     for way in [Way::From, Way::To] {
         let mut m = measured(way, 250, 0, all, each.clone());
-        m.request.bytes = Some(ByteCount::bytes(all));
+        m.request.spec.bytes = Some(ByteCount::bytes(all));
         let seen: &[&[f64]] = &[&[4_000_001.0, 2_000_000.0, 2_300_000.0], &[4e6, 2e6, 2e6]];
         let document = iperf3_json(&m, looks(way, 1000, 0, seen));
         agree(&document);
@@ -97,7 +97,7 @@ fn datagrams_of_the_omit_are_not_counted() {
         let came = 3000 - lost;
         let goodput = came as f64 / 3000.0 * 8e6;
         let mut m = measured(way, 3000, 1000, came * 1000, vec![goodput]);
-        m.request.udp = Some(UdpRequest {
+        m.request.spec.udp = Some(UdpRequest {
             rate_bps: Some(8_000_000),
             search: None,
             datagram_bytes: Some(1000),

@@ -3,6 +3,7 @@
 use bdp_explain::explain;
 use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{
     DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
 };
@@ -73,7 +74,7 @@ fn troubled() -> Measurement {
     m.path.mtu_from = None;
     m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     m.path.mtu_to = Some(1400);
-    m.request.window = Some("64K".parse().unwrap());
+    m.request.spec.window = Some("64K".parse().unwrap());
     m.caveats = vec![Caveat::Text("the far end ran another measurement meanwhile".into())];
     let d = &mut m.directions[0];
     d.sent.clear();
@@ -208,14 +209,17 @@ fn commands_repeat_the_request_and_name_the_store() {
     m.request = MeasureRequest {
         port: 5999,
         directions: vec![Way::To],
-        streams: 4,
-        duration: Nanos::millis(3_500),
-        omit: Nanos::secs(1),
-        window: Some(ByteCount::kib(64)),
-        length: ByteCount::bytes(319_000),
-        congestion: Some("bbr".into()),
         family: Some(Family::Ipv4),
-        nodelay: true,
+        spec: FlowSpec {
+            streams: 4,
+            duration: Nanos::millis(3_500),
+            omit: Nanos::secs(1),
+            window: Some(ByteCount::kib(64)),
+            length: ByteCount::bytes(319_000),
+            congestion: Some("bbr".into()),
+            nodelay: true,
+            ..FlowSpec::default()
+        },
         ..plain.clone()
     };
     assert_eq!(
@@ -226,8 +230,11 @@ fn commands_repeat_the_request_and_name_the_store() {
     );
     m.request = MeasureRequest {
         bidirectional: true,
-        bytes: Some(ByteCount::kib(2048)),
-        duration: Nanos::secs(3600),
+        spec: FlowSpec {
+            bytes: Some(ByteCount::kib(2048)),
+            duration: Nanos::secs(3600),
+            ..FlowSpec::default()
+        },
         bind_device: Some("a;b".into()),
         ..plain.clone()
     };
@@ -238,7 +245,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     );
     m.request = MeasureRequest {
         peer: Some(PeerProtocol::Iperf3),
-        pacing_bps: Some(20_000_000),
+        spec: FlowSpec { pacing_bps: Some(20_000_000), ..FlowSpec::default() },
         server_output: true,
         ..plain.clone()
     };

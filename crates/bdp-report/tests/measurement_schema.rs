@@ -46,7 +46,7 @@ fn full() -> Measurement {
     back.direction = Way::From;
     m.directions.push(back);
     m.directions[1].findings = explain(&Facts::measured(&m, Way::From).unwrap());
-    m.request.udp = Some(UdpRequest {
+    m.request.spec.udp = Some(UdpRequest {
         rate_bps: Some(100_000_000),
         search: Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() }),
         datagram_bytes: Some(1400),
@@ -90,7 +90,7 @@ fn bare() -> Measurement {
     let mut m = full();
     m.label = None;
     m.request.family = None;
-    m.request.udp = None;
+    m.request.spec.udp = None;
     m.directions[0].udp = None;
     m.request.ssh = None;
     m.near.device = None;

@@ -105,11 +105,11 @@ impl Parameter {
     /// Puts a value of it into a request.
     fn apply(self, value: &Setting, request: &mut MeasureRequest) {
         match self {
-            Self::Window => request.window = Some(ByteCount::bytes(value.number)),
-            Self::Streams => request.streams = value.number as u32,
-            Self::Length => request.length = ByteCount::bytes(value.number),
-            Self::Mss => request.mss = Some(value.number as u32),
-            Self::Congestion => request.congestion = Some(value.text.clone()),
+            Self::Window => request.spec.window = Some(ByteCount::bytes(value.number)),
+            Self::Streams => request.spec.streams = value.number as u32,
+            Self::Length => request.spec.length = ByteCount::bytes(value.number),
+            Self::Mss => request.spec.mss = Some(value.number as u32),
+            Self::Congestion => request.spec.congestion = Some(value.text.clone()),
         }
     }
 }

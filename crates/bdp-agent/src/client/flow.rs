@@ -44,31 +44,32 @@ pub(super) enum End {
 
 /// What the server is to do in a direction.
 pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder {
+    let spec = &request.spec;
     let (role, window, congestion, bytes) = match way {
-        Way::To => (Role::Receive, request.window, None, None),
-        Way::From => (Role::Send, None, request.congestion.clone(), request.bytes),
+        Way::To => (Role::Receive, spec.window, None, None),
+        Way::From => (Role::Send, None, spec.congestion.clone(), spec.bytes),
     };
     FlowOrder {
         flow,
         role,
         source: StreamSource::Session,
-        streams: request.streams,
-        duration: request.duration,
-        omit: request.omit,
-        interval: request.interval,
+        streams: spec.streams,
+        duration: spec.duration,
+        omit: spec.omit,
+        interval: spec.interval,
         bytes: bytes.map(|b| b.as_bytes()),
-        length_bytes: request.length.as_bytes(),
+        length_bytes: spec.length.as_bytes(),
         window_bytes: window.map(|w| w.as_bytes()),
-        socket_buffer_bytes: request.socket_buffer.map(|b| b.as_bytes()),
+        socket_buffer_bytes: spec.socket_buffer.map(|b| b.as_bytes()),
         // The client makes the connections, and has set it.
         mss: None,
         congestion,
-        nodelay: request.nodelay,
-        dscp: request.dscp,
-        zerocopy: request.zerocopy,
-        check_payload: request.check_payload,
+        nodelay: spec.nodelay,
+        dscp: spec.dscp,
+        zerocopy: spec.zerocopy,
+        check_payload: spec.check_payload,
         cpus: request.far_cpus.clone(),
-        pacing_bps: request.pacing_bps,
+        pacing_bps: spec.pacing_bps,
         datagrams: datagrams::order(request),
     }
 }
@@ -115,10 +116,11 @@ impl Flow {
 
     /// Begins to read, if the near end receives.
     pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+        let spec = &request.spec;
         if self.way != Way::From {
             return Ok(());
         }
-        if request.udp.is_some() {
+        if spec.udp.is_some() {
             let (streams, plan) = (std::mem::take(&mut self.datagrams), datagrams::receive_plan(request));
             let (patience, cpus) = (datagrams::patience(request), request.near_cpus.clone());
             return self.start(move |_, stop, meter| {
@@ -129,17 +131,17 @@ impl Flow {
             });
         }
         let plan = ReceivePlan {
-            duration: request.duration,
-            omit: request.omit,
-            interval: request.interval,
+            duration: spec.duration,
+            omit: spec.omit,
+            interval: spec.interval,
             // The server may wait for streams, and then the first byte has its way.
             patience: Nanos::from(3 * PATIENCE),
             window_bytes: window(request),
-            coalesce: request.window.is_none() && request.socket_buffer.is_none(),
-            check: request.check_payload,
+            coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
+            check: spec.check_payload,
             crew: self.crew(request),
         };
-        let patience = stall::patience(plan.interval, request.pacing_bps);
+        let patience = stall::patience(plan.interval, spec.pacing_bps);
         self.start(move |streams, stop, meter| {
             stall::guard(meter, stop, patience, |stop| {
                 receive::over(streams, &plan, stop, meter).map(End::Received)
@@ -153,11 +155,12 @@ impl Flow {
         request: &MeasureRequest,
         path_mtu: Option<u32>,
     ) -> Result<(), EngineError> {
+        let spec = &request.spec;
         if self.way != Way::To {
             return Ok(());
         }
         self.sending_since_ns = Some(clock::monotonic_ns());
-        if request.udp.is_some() {
+        if spec.udp.is_some() {
             let streams = std::mem::take(&mut self.datagrams);
             let plan = datagrams::send_plan(request);
             let payload_bytes = plan.payload_bytes.or_else(|| payload_by_found(&streams, path_mtu));
@@ -169,17 +172,17 @@ impl Flow {
             });
         }
         let plan = SendPlan {
-            length_bytes: request.length.as_bytes(),
-            longest: request.duration + Nanos::from(PATIENCE),
-            bytes: request.bytes.map(|b| b.as_bytes()),
-            rate_bps: request.pacing_bps,
+            length_bytes: spec.length.as_bytes(),
+            longest: spec.duration + Nanos::from(PATIENCE),
+            bytes: spec.bytes.map(|b| b.as_bytes()),
+            rate_bps: spec.pacing_bps,
             whole_writes: false,
-            interval: request.interval,
-            zerocopy: request.zerocopy,
-            patterned: request.check_payload,
+            interval: spec.interval,
+            zerocopy: spec.zerocopy,
+            patterned: spec.check_payload,
             crew: self.crew(request),
         };
-        let pacing_bps = request.pacing_bps;
+        let pacing_bps = spec.pacing_bps;
         self.start(move |streams, stop, meter| {
             let patience = stall::patience(plan.interval, pacing_bps);
             let sent = stall::guard(meter, stop, patience, |stop| send::over(streams, &plan, stop, meter))?;

@@ -67,7 +67,7 @@ impl Found {
     ) -> SessionError {
         let by_length =
             matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
-        let asked = request.udp.as_ref().and_then(|udp| udp.datagram_bytes);
+        let asked = request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes);
         match (self.hole, asked) {
             (Some(MtuBlackHole { mtu, .. }), Some(asked)) if by_length => {
                 let fits = mtu.saturating_sub(header_bytes(address.is_ipv4()));
@@ -89,7 +89,7 @@ impl Found {
             exact,
             ipv6: address.is_ipv6(),
             fits_bytes: mtu.saturating_sub(header_bytes(address.is_ipv4())),
-            asked_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
+            asked_bytes: request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes),
         })
     }
 }

@@ -84,7 +84,7 @@ impl Peer for Session {
     ) -> Result<Option<u64>, SessionError> {
         let from = SocketAddr::from((self.local_ip(), 0));
         let device = request.bind_device.as_deref();
-        let socket = socket::connect_udp(Some(from), self.control.address, device, request.dscp)?;
+        let socket = socket::connect_udp(Some(from), self.control.address, device, request.spec.dscp)?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Udp(socket))?);
         // Far longer than the path takes, however long that is.
         let patience = self.udp_patience();
@@ -107,7 +107,7 @@ impl Peer for Session {
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         self.await_answers(until_ns, self.udp_patience(), &context.reporter)?;
-        if request.udp.is_some() { self.discover_path_mtu(request, context) } else { Ok(()) }
+        if request.spec.udp.is_some() { self.discover_path_mtu(request, context) } else { Ok(()) }
     }
 
     fn begin(
@@ -162,11 +162,11 @@ impl Peer for Session {
             // Its own words are better than what the server makes of its silence.
             flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
         }
-        let datagrams = request.udp.is_some();
+        let datagrams = request.spec.udp.is_some();
         round.interruption.poll(&mut self.control, &round.flows, datagrams, self.round_trip)?;
         // Its end of a flow that is over here can't be far.
         let over = over_here.then(|| *round.ended.get_or_insert_with(Instant::now));
-        let deadline = request.duration.to_duration() + 3 * PATIENCE;
+        let deadline = request.spec.duration.to_duration() + 3 * PATIENCE;
         if round.since.is_some_and(|since| since.elapsed() > deadline)
             || over.is_some_and(|ended| ended.elapsed() > PATIENCE)
         {
@@ -272,7 +272,7 @@ impl Session {
         let address = self.control.address;
         let options = TcpOptions {
             nodelay: true,
-            dscp: request.dscp,
+            dscp: request.spec.dscp,
             device: request.bind_device.clone(),
             ..Default::default()
         };
@@ -327,15 +327,16 @@ impl Session {
         }
         let address = self.control.address;
         // Each flow has ports of its own: those of the one before may linger.
-        let first_port = request.client_port.map(|port| u32::from(port) + (number - 1) * request.streams);
+        let first_port =
+            request.client_port.map(|port| u32::from(port) + (number - 1) * request.spec.streams);
         let key = self.control.key;
-        if request.udp.is_some() {
+        if request.spec.udp.is_some() {
             let (streams, clocks) = datagrams::connect(request, address, (key, number), first_port, cancel)?;
             return Ok(Flow::of_datagrams(way, number, streams, clocks));
         }
         let streams = dial::connect_all(
             address,
-            request.streams,
+            request.spec.streams,
             request,
             first_port,
             &options::options(request, way),
@@ -363,25 +364,27 @@ impl Session {
 
 /// The request as far as the server grants it. Where bytes end a direction its duration is only a bound, and gives way.
 fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, SessionError> {
+    let spec = &request.spec;
     let (address, limits) = (control.address, control.limits);
-    if request.duration > limits.duration && request.bytes.is_none() {
+    if spec.duration > limits.duration && spec.bytes.is_none() {
         return Err(SessionError::Request(format!(
             "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
              larger --max-duration",
-            limits.duration, request.duration
+            limits.duration, spec.duration
         )));
     }
-    if request.streams > limits.streams {
+    if spec.streams > limits.streams {
         return Err(SessionError::Request(format!(
             "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
              larger --max-streams",
-            limits.streams, request.streams
+            limits.streams, spec.streams
         )));
     }
-    let mut granted = MeasureRequest { duration: request.duration.min(limits.duration), ..request.clone() };
-    if let Some(udp) = &mut granted.udp {
+    let mut granted = request.clone();
+    granted.spec.duration = spec.duration.min(limits.duration);
+    if let Some(udp) = &mut granted.spec.udp {
         let most = limits.rate.map_or(u64::MAX, |rate| rate.as_bps());
-        let asked = u128::from(udp.rate_bps.unwrap_or(0)) * u128::from(request.streams);
+        let asked = u128::from(udp.rate_bps.unwrap_or(0)) * u128::from(spec.streams);
         if asked > u128::from(most) {
             return Err(SessionError::Request(format!(
                 "{address} grants {} of UDP and {} were asked for; ask for less, or start 'bdp serve' there with a \
@@ -391,7 +394,7 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, 
             )));
         }
         if most < u64::MAX {
-            udp.rate_bps.get_or_insert(most / u64::from(request.streams));
+            udp.rate_bps.get_or_insert(most / u64::from(spec.streams));
         }
     }
     Ok(granted)

@@ -20,7 +20,7 @@ fn udp(rate_bps: Option<u64>) -> Option<UdpRequest> {
 fn every_datagram_is_accounted_for_both_ways() {
     let server = Serving::start();
     let mut request = server.request();
-    (request.udp, request.directions) = (udp(Some(8_000_000)), vec![Way::To, Way::From]);
+    (request.spec.udp, request.directions) = (udp(Some(8_000_000)), vec![Way::To, Way::From]);
     let measurement = run(&request).unwrap();
     assert_eq!(measurement.directions.len(), 2);
     for direction in &measurement.directions {
@@ -48,7 +48,7 @@ fn every_datagram_is_accounted_for_both_ways() {
 fn streams_share_nothing_and_both_directions_run_at_once() {
     let server = Serving::start();
     let mut request = server.request();
-    (request.udp, request.bidirectional, request.streams) = (udp(Some(4_000_000)), true, 3);
+    (request.spec.udp, request.bidirectional, request.spec.streams) = (udp(Some(4_000_000)), true, 3);
     let measurement = run(&request).unwrap();
     for direction in &measurement.directions {
         let udp = direction.udp.as_ref().unwrap();
@@ -62,7 +62,7 @@ fn streams_share_nothing_and_both_directions_run_at_once() {
 fn datagrams_over_ipv6_and_bytes_that_end_them() {
     let server = Serving::start();
     let mut request = crate::support::request("::1", server.address.port());
-    (request.udp, request.bytes) = (udp(Some(80_000_000)), Some("50kB".parse().unwrap()));
+    (request.spec.udp, request.spec.bytes) = (udp(Some(80_000_000)), Some("50kB".parse().unwrap()));
     let measurement = run(&request).unwrap();
     let direction = &measurement.directions[0];
     assert_eq!(direction.udp.as_ref().unwrap().sent, 50);
@@ -74,10 +74,10 @@ fn a_rate_beyond_what_is_granted_is_refused_and_none_is_held_to_it() {
     let limits = Limits { rate: Some(Rate::mbps(8)), ..options().limits };
     let server = Serving::with(ServerOptions { limits, ..options() });
     let mut request = server.request();
-    (request.udp, request.streams) = (udp(Some(5_000_000)), 2);
+    (request.spec.udp, request.spec.streams) = (udp(Some(5_000_000)), 2);
     let error = run(&request).unwrap_err().to_string();
     assert!(error.contains("10 Mbit/s") && error.contains("--max-rate"), "{error}");
-    (request.udp, request.directions) = (udp(None), vec![Way::From]);
+    (request.spec.udp, request.directions) = (udp(None), vec![Way::From]);
     let measurement = run(&request).unwrap();
     let sent = measurement.directions[0].udp.as_ref().unwrap().sent_bps;
     assert!(sent < 9e6, "{sent}");
@@ -89,8 +89,8 @@ fn the_highest_rate_is_searched_up_to_what_is_granted() {
     let server = Serving::with(ServerOptions { limits, ..options() });
     let mut request = server.request();
     let search = RateSearch { loss_ratio: 0.01, trial: Nanos::millis(100) };
-    request.udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
-    (request.streams, request.directions) = (2, vec![Way::To, Way::From]);
+    request.spec.udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
+    (request.spec.streams, request.directions) = (2, vec![Way::To, Way::From]);
     let measurement = run(&request).unwrap();
     assert_eq!(measurement.directions.len(), 2);
     for direction in &measurement.directions {
@@ -114,11 +114,13 @@ fn what_can_not_be_searched_is_refused() {
     let server = Serving::start();
     let search = RateSearch { loss_ratio: 0.0, trial: Nanos::secs(1) };
     let asked = |search| {
-        let udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
-        bdp_model::measurement::MeasureRequest { udp, ..server.request() }
+        let mut request = server.request();
+        request.spec.udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
+        request
     };
     let both = bdp_model::measurement::MeasureRequest { bidirectional: true, ..asked(search) };
-    let bytes = bdp_model::measurement::MeasureRequest { bytes: "1M".parse().ok(), ..asked(search) };
+    let mut bytes = asked(search);
+    bytes.spec.bytes = "1M".parse().ok();
     let all = asked(RateSearch { loss_ratio: 1.0, ..search });
     let brief = asked(RateSearch { trial: Nanos::millis(1), ..search });
     for (request, word) in [(both, "--bidir"), (bytes, "-t instead"), (all, "loss ratio"), (brief, "50 ms")] {
@@ -147,7 +149,7 @@ fn nothing_is_sent_to_who_does_not_know_a_session() {
 fn omit_leaves_the_beginning_of_datagrams_out() {
     let server = Serving::start();
     let mut request = server.request();
-    (request.udp, request.omit) = (udp(Some(8_000_000)), Nanos::millis(100));
+    (request.spec.udp, request.spec.omit) = (udp(Some(8_000_000)), Nanos::millis(100));
     let measurement = run(&request).unwrap();
     let direction = &measurement.directions[0];
     assert!(direction.omit_ns >= 100_000_000, "{}", direction.omit_ns);

@@ -128,7 +128,7 @@ fn what_a_server_does_not_grant_is_refused_with_its_limit() {
     let error = run(&server.request()).unwrap_err().to_string();
     assert!(error.contains("100 ms") && error.contains("--max-duration"), "{error}");
     let mut wide = server.request();
-    (wide.streams, wide.duration) = (3, Nanos::millis(100));
+    (wide.spec.streams, wide.spec.duration) = (3, Nanos::millis(100));
     let error = run(&wide).unwrap_err().to_string();
     assert!(error.contains("grants 2 streams") && error.contains("--max-streams"), "{error}");
 }
@@ -138,9 +138,9 @@ fn bytes_give_way_to_the_longest_flow_and_say_so() {
     let limits = Limits { duration: Nanos::millis(200), streams: 2, rate: None };
     let server = Serving::with(ServerOptions { limits, ..options() });
     let mut request = server.request();
-    (request.bytes, request.duration) = (Some("1T".parse().unwrap()), Nanos::secs(3600));
+    (request.spec.bytes, request.spec.duration) = (Some("1T".parse().unwrap()), Nanos::secs(3600));
     let measurement = run(&request).unwrap();
-    assert_eq!(measurement.request.duration, Nanos::secs(3600));
+    assert_eq!(measurement.request.spec.duration, Nanos::secs(3600));
     let ran_out = |caveat: &Caveat| match caveat {
         Caveat::TimeRanOut { asked_bytes, after_ns, .. } => {
             *asked_bytes == 1 << 40 && (200_000_000..300_000_000).contains(after_ns)
@@ -155,7 +155,7 @@ fn a_congestion_control_that_an_end_lacks_is_named_at_once() {
     let server = Serving::start();
     for way in [Way::To, Way::From] {
         let mut request = server.request();
-        (request.directions, request.congestion) = (vec![way], Some("no_such_cc".to_owned()));
+        (request.directions, request.spec.congestion) = (vec![way], Some("no_such_cc".to_owned()));
         let started = Instant::now();
         let error = run(&request).unwrap_err().to_string();
         assert!(error.contains("no_such_cc") && error.contains("modprobe"), "{error}");
@@ -199,7 +199,7 @@ fn a_server_with_as_many_sessions_as_it_serves_says_so() {
     let server =
         Serving::with(ServerOptions { places: PlaceLimits { sessions: 1, ..options().places }, ..options() });
     let mut long = server.request();
-    long.duration = Nanos::secs(3);
+    long.spec.duration = Nanos::secs(3);
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let first = std::thread::spawn(move || measure(&long, None, &mut |_| {}, &flag));
@@ -316,7 +316,7 @@ fn a_thousand_idle_connections_keep_nobody_out() {
 fn a_server_that_ends_in_mid_test_is_an_error_at_once() {
     let server = Serving::start();
     let mut long = server.request();
-    long.duration = Nanos::secs(9);
+    long.spec.duration = Nanos::secs(9);
     let client = std::thread::spawn(move || run(&long));
     wait_for(&server, |e| matches!(e, Event::Began { .. }));
     std::thread::sleep(Duration::from_millis(600));

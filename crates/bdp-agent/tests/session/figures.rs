@@ -59,7 +59,7 @@ fn only_probes_sent_after_the_omit_are_under_load() {
     let server = Serving::start();
     let mut request = server.request();
     request.directions = vec![Way::To, Way::From];
-    (request.omit, request.duration) = (Nanos::millis(1500), Nanos::millis(2000));
+    (request.spec.omit, request.spec.duration) = (Nanos::millis(1500), Nanos::millis(2000));
     for result in run(&request).unwrap().directions {
         let loaded = result.rtt_ns.loaded.unwrap();
         // Twenty a second: ten in the half second that counts, and some that a busy machine made late; forty in both seconds.
@@ -73,7 +73,7 @@ fn only_probes_sent_after_the_omit_are_under_load() {
 fn both_directions_at_once() {
     let server = Serving::start();
     let mut request = server.request();
-    (request.bidirectional, request.streams) = (true, 3);
+    (request.bidirectional, request.spec.streams) = (true, 3);
     let measurement = run(&request).unwrap();
     let ways: Vec<Way> = measurement.directions.iter().map(|d| d.direction).collect();
     assert_eq!(ways, [Way::To, Way::From]);
@@ -99,7 +99,7 @@ fn a_number_of_bytes_ends_a_direction_and_all_of_them_arrive() {
     let server = Serving::start();
     let mut request = server.request();
     request.directions = vec![Way::To, Way::From];
-    (request.bytes, request.duration) = (Some(ByteCount::bytes(3_000_001)), Nanos::secs(8));
+    (request.spec.bytes, request.spec.duration) = (Some(ByteCount::bytes(3_000_001)), Nanos::secs(8));
     let measurement = run(&request).unwrap();
     for result in &measurement.directions {
         assert_eq!((result.bytes, &result.ended), (3_000_001, &EndReason::Bytes));
@@ -115,10 +115,10 @@ fn a_window_is_on_the_wire_in_both_roles() {
     let server = Serving::start();
     for window in [2896, 30_000, 262_144] {
         let mut request = server.request();
-        (request.directions, request.mss) = (vec![Way::To, Way::From], Some(1460));
-        (request.window, request.omit) = (Some(ByteCount::bytes(window)), Nanos::millis(100));
+        (request.directions, request.spec.mss) = (vec![Way::To, Way::From], Some(1460));
+        (request.spec.window, request.spec.omit) = (Some(ByteCount::bytes(window)), Nanos::millis(100));
         // Samples enough for one at which the reader had read all.
-        (request.duration, request.interval) = (Nanos::millis(600), Nanos::millis(10));
+        (request.spec.duration, request.spec.interval) = (Nanos::millis(600), Nanos::millis(10));
         for result in run(&request).unwrap().directions {
             // Of the second half: the first windows are those of the handshake, until the receiver has been heard.
             let later = result.sent.iter().skip(result.sent.len() / 2);
@@ -145,8 +145,9 @@ fn socket_buffers_segment_size_and_congestion_control_are_set() {
     let server = Serving::start();
     let mut request = server.request();
     request.directions = vec![Way::To, Way::From];
-    request.socket_buffer = Some(ByteCount::bytes(40_000));
-    (request.mss, request.congestion, request.dscp) = (Some(1000), Some("reno".to_owned()), Some(10));
+    request.spec.socket_buffer = Some(ByteCount::bytes(40_000));
+    (request.spec.mss, request.spec.congestion, request.spec.dscp) =
+        (Some(1000), Some("reno".to_owned()), Some(10));
     for result in run(&request).unwrap().directions {
         assert_eq!(result.send_buffer_bytes, Some(80_000));
         assert_eq!(result.window.socket_buffer_bytes, Some(80_000));
@@ -159,8 +160,8 @@ fn socket_buffers_segment_size_and_congestion_control_are_set() {
 fn a_thousand_streams_work_and_so_do_clients_side_by_side() {
     let server = Serving::start();
     let mut many = server.request();
-    (many.streams, many.directions) = (1000, vec![Way::To, Way::From]);
-    many.duration = Nanos::secs(1);
+    (many.spec.streams, many.directions) = (1000, vec![Way::To, Way::From]);
+    many.spec.duration = Nanos::secs(1);
     let measurement = run(&many).unwrap();
     for result in &measurement.directions {
         assert_eq!(result.stream_goodput_bps.len(), 1000);

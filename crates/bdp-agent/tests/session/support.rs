@@ -14,6 +14,7 @@ use bdp_flow::session::progress::{Progress, Stage};
 use bdp_flow::session::reporter::{Goodput, Reporter};
 use bdp_flow::session::request;
 use bdp_flow::session::timing::Started;
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_wire::session::Limits;
@@ -88,10 +89,13 @@ pub fn request(host: &str, port: u16) -> MeasureRequest {
     MeasureRequest {
         port,
         directions: vec![Way::To],
-        duration: Nanos::millis(300),
-        interval: Nanos::millis(50),
         idle: Nanos::millis(200),
-        length: ByteCount::kib(64),
+        spec: FlowSpec {
+            duration: Nanos::millis(300),
+            interval: Nanos::millis(50),
+            length: ByteCount::kib(64),
+            ..FlowSpec::default()
+        },
         ..MeasureRequest::to(host)
     }
 }

@@ -25,7 +25,7 @@ use crate::stall::STALL;
 
 /// What makes the server's order one of datagrams; nothing where connections are asked for.
 pub fn order(request: &MeasureRequest) -> Option<DatagramOrder> {
-    request.udp.as_ref().map(|udp| DatagramOrder {
+    request.spec.udp.as_ref().map(|udp| DatagramOrder {
         payload_bytes: udp.datagram_bytes,
         rate_bps: udp.rate_bps,
         dont_fragment: udp.dont_fragment,
@@ -41,7 +41,7 @@ pub fn connect(
     first_port: Option<u32>,
     cancel: &AtomicBool,
 ) -> Result<(Vec<Stream>, Option<ClockOffset>), SessionError> {
-    opening::open(address, (key, flow), sockets(request, address, request.streams, first_port)?, cancel)
+    opening::open(address, (key, flow), sockets(request, address, request.spec.streams, first_port)?, cancel)
 }
 
 /// So many sockets, each connected to the server.
@@ -51,13 +51,13 @@ pub fn sockets(
     count: u32,
     first_port: Option<u32>,
 ) -> Result<Vec<UdpSocket>, SessionError> {
-    let buffer = request.socket_buffer.map(|b| usize::try_from(b.as_bytes()).unwrap_or(usize::MAX));
+    let buffer = request.spec.socket_buffer.map(|b| usize::try_from(b.as_bytes()).unwrap_or(usize::MAX));
     let options = UdpOptions {
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
-        dscp: request.dscp,
+        dscp: request.spec.dscp,
         device: request.bind_device.clone(),
-        dont_fragment: request.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
+        dont_fragment: request.spec.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
         share_port: false,
     };
     let local: Option<IpAddr> = dial::local_address(request)?;
@@ -72,7 +72,7 @@ pub fn sockets(
 /// A socket whose datagrams nobody may fragment.
 pub fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket, SessionError> {
     let options = UdpOptions {
-        dscp: request.dscp,
+        dscp: request.spec.dscp,
         device: request.bind_device.clone(),
         dont_fragment: true,
         ..Default::default()
@@ -84,16 +84,16 @@ pub fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket,
 /// What the near end does where it receives.
 pub fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
     DatagramReceivePlan {
-        duration: request.duration,
-        omit: request.omit,
-        interval: request.interval,
+        duration: request.spec.duration,
+        omit: request.spec.omit,
+        interval: request.spec.interval,
         patience: Nanos::from(3 * PATIENCE),
     }
 }
 
 /// How long nothing may come of a flow that has begun: of a slow one datagrams are far between.
 pub fn patience(request: &MeasureRequest) -> Nanos {
-    let udp = request.udp.as_ref();
+    let udp = request.spec.udp.as_ref();
     let rate_bps = udp.and_then(|udp| udp.rate_bps).unwrap_or(u64::MAX).max(1);
     let bits = 8 * u64::from(udp.and_then(|udp| udp.datagram_bytes).unwrap_or(LONGEST_DATAGRAM));
     STALL.max(Nanos(bits.saturating_mul(4_000_000_000) / rate_bps))
@@ -101,12 +101,13 @@ pub fn patience(request: &MeasureRequest) -> Nanos {
 
 /// What it does where it sends.
 pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
+    let spec = &request.spec;
     DatagramSendPlan {
-        payload_bytes: request.udp.as_ref().and_then(|udp| udp.datagram_bytes),
-        rate_bps: request.udp.as_ref().and_then(|udp| udp.rate_bps),
-        duration: request.duration,
-        omit: request.omit,
-        bytes: request.bytes.map(|b| b.as_bytes()),
+        payload_bytes: spec.udp.as_ref().and_then(|udp| udp.datagram_bytes),
+        rate_bps: spec.udp.as_ref().and_then(|udp| udp.rate_bps),
+        duration: spec.duration,
+        omit: spec.omit,
+        bytes: spec.bytes.map(|b| b.as_bytes()),
     }
 }
 
@@ -127,14 +128,14 @@ pub fn report(
     sent: &Sent,
     clocks: Option<(ClockOffset, Range<u64>)>,
 ) -> Option<UdpReport> {
-    let asked = request.udp.as_ref().and_then(|udp| udp.rate_bps);
+    let asked = request.spec.udp.as_ref().and_then(|udp| udp.rate_bps);
     // A transit is the receiver's clock less the sender's.
     let ahead = clocks.map(|(clocks, carried)| {
         let far_ahead_ns = clocks.far_ahead_ns;
         let ahead_ns = if way == Way::To { far_ahead_ns } else { far_ahead_ns.wrapping_neg() };
         (ahead_ns, clocks.error_within(&carried))
     });
-    let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.streams));
+    let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.spec.streams));
     let report = outcome::report(asked_bps, received, sent, ahead)?;
     Some(match request.peer.filter(|_| way == Way::To) {
         None => report,
@@ -152,7 +153,7 @@ pub fn caveats(request: &MeasureRequest, direction: Way, udp: &UdpReport) -> Vec
     let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
     // Where the user asked for no rate it is only what the server grants.
-    let asked = udp.asked_bps.filter(|_| request.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
+    let asked = udp.asked_bps.filter(|_| request.spec.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
     if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
         caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });
     }

@@ -55,7 +55,7 @@ impl Rounds<'_, '_> {
     fn run_all(&mut self, request: &MeasureRequest) -> Result<Vec<DirectionResult>, SessionError> {
         let mut directions = Vec::new();
         for ways in self.peer.rounds(request) {
-            let results = match (request.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
+            let results = match (request.spec.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
                 (Some(wanted), &[way]) => search::search(self, request, &wanted, way),
                 _ => self.run(request, &ways),
             };

@@ -10,20 +10,21 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Options of the near end's connections.
 pub fn options(request: &MeasureRequest, way: Way) -> TcpOptions {
-    let buffer = request.socket_buffer.map(|b| b.as_bytes() as usize);
+    let spec = &request.spec;
+    let buffer = spec.socket_buffer.map(|b| b.as_bytes() as usize);
     TcpOptions {
-        congestion: request.congestion.clone().filter(|_| way == Way::To),
-        mss: request.mss,
-        nodelay: request.nodelay,
+        congestion: spec.congestion.clone().filter(|_| way == Way::To),
+        mss: spec.mss,
+        nodelay: spec.nodelay,
         receive_buffer: buffer,
         send_buffer: buffer,
         window_bytes: window(request).filter(|_| way == Way::From),
-        dscp: request.dscp,
+        dscp: spec.dscp,
         device: request.bind_device.clone(),
     }
 }
 
 /// The window that is asked for.
 pub fn window(request: &MeasureRequest) -> Option<u32> {
-    request.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX))
+    request.spec.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX))
 }

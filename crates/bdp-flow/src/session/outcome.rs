@@ -21,18 +21,19 @@ pub fn result(
     sent: Sent,
     rtt_ns: RttReport,
 ) -> Result<DirectionResult, EngineError> {
+    let spec = &request.spec;
     if received.counted_ns() == 0 {
         return Err(EngineError::Refused(format!(
             "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
              or more bytes",
             way.name(),
             Nanos(received.duration_ns),
-            request.omit
+            spec.omit
         )));
     }
     // Counting begins with the first read, which has nothing to be counted by.
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    if request.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
+    if spec.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
         return Err(EngineError::Refused(format!(
             "direction '{}': its {} came in one piece, and no time is left to tell a rate by; give more bytes, or a time \
              in place of them",
@@ -40,14 +41,14 @@ pub fn result(
             ByteCount::bytes(received.bytes),
         )));
     }
-    if request.check_payload && !(sent.patterned && received.check.is_some()) {
+    if spec.check_payload && !(sent.patterned && received.check.is_some()) {
         return Err(EngineError::Refused(
             "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
              --check-payload out"
                 .to_owned(),
         ));
     }
-    if request.pacing_bps.is_some() && sent.pacing_bps.is_none() {
+    if spec.pacing_bps.is_some() && sent.pacing_bps.is_none() {
         return Err(EngineError::Refused(
             "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
                 .to_owned(),
@@ -55,7 +56,7 @@ pub fn result(
     }
     // Of datagrams some may be lost: that does not end it sooner or later.
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
-    let all_sent = request.bytes.is_some_and(|b| moved >= b.as_bytes());
+    let all_sent = spec.bytes.is_some_and(|b| moved >= b.as_bytes());
     let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
     Ok(DirectionResult {
         direction: way,
@@ -65,7 +66,7 @@ pub fn result(
         omit_ns: received.counted_from.at_ns,
         spread: spread(&received),
         stream_goodput_bps: received.stream_goodput_bps(),
-        window: match request.udp {
+        window: match spec.udp {
             // Datagrams have no window.
             Some(_) => WindowReport::default(),
             None => window(request, &received, &sent),
@@ -126,18 +127,18 @@ fn spread(received: &Received) -> Option<Spread> {
 }
 
 fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
-    let mut seen = sent.windows_seen(request.omit);
+    let mut seen = sent.windows_seen(request.spec.omit);
     // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
     let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
-    let asked = request.window.map(|w| w.as_bytes());
+    let asked = request.spec.window.map(|w| w.as_bytes());
     let reached =
         asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
     let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
         None => WindowShortfall::Unreported,
         Some(seen) => why_not(seen, asked, unit, received.receive_buffer_bytes),
     });
-    let method = match (request.window, request.socket_buffer) {
+    let method = match (request.spec.window, request.spec.socket_buffer) {
         (Some(_), _) => WindowMechanism::SocketClamp,
         (None, Some(_)) => WindowMechanism::ReceiveBuffer,
         (None, None) => WindowMechanism::Autotuned,
@@ -198,7 +199,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
     for result in directions {
         let direction = result.direction;
         // An end that reports its process alone has, as far as is known, a thread for each stream.
-        let each = |process: f64| process / f64::from(request.streams.max(1));
+        let each = |process: f64| process / f64::from(request.spec.streams.max(1));
         let ends = [
             (Task::Sending, result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
             (Task::Receiving, result.receiver_thread_cpu.unwrap_or_else(|| each(result.receiver_cpu))),
@@ -208,7 +209,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
                 caveats.push(Caveat::BusyThread { direction, task, share: to_percent(cpu) });
             }
         }
-        if let (EndReason::Duration, Some(asked)) = (&result.ended, request.bytes) {
+        if let (EndReason::Duration, Some(asked)) = (&result.ended, request.spec.bytes) {
             caveats.push(Caveat::TimeRanOut {
                 direction,
                 bytes: result.bytes,

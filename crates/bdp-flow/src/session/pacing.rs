@@ -11,10 +11,11 @@ pub fn note(request: &MeasureRequest, direction: &mut DirectionResult, near: &Ho
     let of_datagrams = direction.udp.as_ref().and_then(|udp| udp.asked_bps);
     direction.pacing = match of_datagrams {
         Some(all_bps) => Some(Pacing {
-            rate_bps: (all_bps / f64::from(request.streams.max(1))).round() as u64,
+            rate_bps: (all_bps / f64::from(request.spec.streams.max(1))).round() as u64,
             by: if has_fq { Pacer::BdpAndFq } else { Pacer::Bdp },
         }),
         None => request
+            .spec
             .pacing_bps
             .map(|rate_bps| Pacing { rate_bps, by: if has_fq { Pacer::Fq } else { Pacer::Tcp } }),
     };

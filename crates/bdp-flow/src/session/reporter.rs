@@ -94,7 +94,7 @@ impl<'a> Reporter<'a> {
     ) -> Self {
         // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
         let _ = bdp_sys::process::raise_descriptor_limit();
-        let tick = request.interval.to_duration().max(SHORTEST_TICK);
+        let tick = request.spec.interval.to_duration().max(SHORTEST_TICK);
         Self { progress, cancel, tick, concludes: false }
     }
 

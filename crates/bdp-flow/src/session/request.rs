@@ -11,38 +11,39 @@ const SHORTEST_TRIAL: Nanos = Nanos::millis(50);
 
 /// Refuses what no server can do.
 pub fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+    let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.directions.is_empty() {
         return wrong("no direction was asked for");
     }
-    if request.streams == 0 {
+    if spec.streams == 0 {
         return wrong("at least one stream is needed");
     }
-    if request.duration <= request.omit && request.bytes.is_none() {
+    if spec.duration <= spec.omit && spec.bytes.is_none() {
         return wrong("the omit is as long as the whole duration, and nothing is left to count");
     }
-    if request.length.as_bytes() == 0 || request.length.as_bytes() > 64 << 20 {
+    if spec.length.as_bytes() == 0 || spec.length.as_bytes() > 64 << 20 {
         return wrong("the length of a write is 1 byte to 64 MiB");
     }
-    if request.interval < Nanos::millis(1) {
+    if spec.interval < Nanos::millis(1) {
         return wrong("the interval is 1 ms at least");
     }
-    if request.window.is_some_and(|w| w.as_bytes() == 0 || w.as_bytes() > 1 << 30) {
+    if spec.window.is_some_and(|w| w.as_bytes() == 0 || w.as_bytes() > 1 << 30) {
         return wrong("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323)");
     }
-    if request.duration.as_ns() / request.interval.as_ns() > MOST_SAMPLES {
+    if spec.duration.as_ns() / spec.interval.as_ns() > MOST_SAMPLES {
         return Err(SessionError::Request(format!(
             "one sample each {} for {} are more than the {MOST_SAMPLES} that are kept; set a longer interval",
-            request.interval, request.duration
+            spec.interval, spec.duration
         )));
     }
-    if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
+    if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         check_search(request)?;
     }
     if request.server_output && request.peer != Some(PeerProtocol::Iperf3) {
         return wrong("what the server prints is asked of servers of iperf3 alone");
     }
-    if request.dscp.is_some_and(|dscp| dscp > 63) {
+    if spec.dscp.is_some_and(|dscp| dscp > 63) {
         return wrong("a differentiated services code point is 0 to 63");
     }
     Ok(())
@@ -51,11 +52,11 @@ pub fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 /// Refuses what can't be searched.
 fn check_search(request: &MeasureRequest) -> Result<(), SessionError> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    let Some(search) = request.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };
+    let Some(search) = request.spec.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };
     if request.bidirectional {
         return wrong("-b auto searches one direction after the other; leave out --bidir");
     }
-    if request.bytes.is_some() {
+    if request.spec.bytes.is_some() {
         return wrong("-b auto holds the rate that it finds for a time; give -t instead of -n");
     }
     if request.peer.is_some() {

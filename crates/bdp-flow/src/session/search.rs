@@ -4,7 +4,7 @@
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
 use bdp_model::method::EndReason;
 use bdp_model::rate_search::{RateSearcher, Step};
-use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
 use super::datagrams;
@@ -28,8 +28,8 @@ pub(super) fn search(
     search: &RateSearch,
     way: Way,
 ) -> Result<Vec<DirectionResult>, SessionError> {
-    let streams = f64::from(request.streams);
-    let granted = request.udp.as_ref().and_then(|udp| udp.rate_bps).map(|each| each as f64 * streams);
+    let streams = f64::from(request.spec.streams);
+    let granted = request.spec.udp.as_ref().and_then(|udp| udp.rate_bps).map(|each| each as f64 * streams);
     let mut searcher = RateSearcher::new(search, granted);
     let mut trials = Vec::new();
     let mut held = Vec::new();
@@ -81,8 +81,9 @@ fn try_rate(
     way: Way,
     rate: Option<f64>,
 ) -> Result<Tried, SessionError> {
-    let duration = search.trial.min(request.duration);
-    let asked = MeasureRequest { duration, omit: Nanos::ZERO, ..at_rate(request, rate) };
+    let duration = search.trial.min(request.spec.duration);
+    let mut asked = at_rate(request, rate);
+    (asked.spec.duration, asked.spec.omit) = (duration, Nanos::ZERO);
     let outcomes = rounds.carry_out(&asked, &[way], Stage::Trial(way))?;
     if rounds.context.reporter.concludes {
         return Err(SessionError::Cancelled);
@@ -106,9 +107,12 @@ impl Tried {
 
 /// The request for one rate of all streams; nothing is as fast as it goes.
 fn at_rate(request: &MeasureRequest, rate: Option<f64>) -> MeasureRequest {
-    let each = |rate: f64| ((rate / f64::from(request.streams)).round() as u64).max(1);
-    let udp = request.udp.as_ref().map(|udp| UdpRequest { rate_bps: rate.map(each), ..udp.clone() });
-    MeasureRequest { udp, ..request.clone() }
+    let each = |rate: f64| ((rate / f64::from(request.spec.streams)).round() as u64).max(1);
+    let mut request = request.clone();
+    if let Some(udp) = &mut request.spec.udp {
+        udp.rate_bps = rate.map(each);
+    }
+    request
 }
 
 fn tried(asked: &MeasureRequest, search: &RateSearch, outcome: &Outcome) -> Option<Trial> {

@@ -114,25 +114,26 @@ impl Flow {
 
     /// Takes samples when it is time; over when the time is, so many bytes have come, or nothing more comes.
     pub(super) fn poll(&mut self, request: &MeasureRequest, url: &Url) -> Result<Polled, SessionError> {
+        let spec = &request.spec;
         if self.over.is_some() {
             return Ok(Polled::Over);
         }
         let Some(first_ns) = self.first_ns else { return self.await_first_byte(url) };
         let (at_ns, streams) = (clock::monotonic_ns() - first_ns, self.read());
         let mark = Mark { at_ns, bytes: streams.iter().sum() };
-        if self.counted.is_none() && at_ns >= request.omit.as_ns() {
+        if self.counted.is_none() && at_ns >= spec.omit.as_ns() {
             // Without omit it is the first byte that counting begins with.
-            self.counted = Some(match request.omit {
+            self.counted = Some(match spec.omit {
                 Nanos::ZERO => (Mark::default(), vec![0; streams.len()]),
                 _ => (mark, streams.clone()),
             });
         }
-        let all = request.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
+        let all = spec.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
         let silent = self.open.load(Ordering::Acquire) == 0;
-        let over = at_ns >= request.duration.as_ns();
+        let over = at_ns >= spec.duration.as_ns();
         if at_ns >= self.next_sample_ns || over || all || silent {
             self.samples.push(self.sample(mark));
-            let interval = request.interval.as_ns().max(1_000_000);
+            let interval = spec.interval.as_ns().max(1_000_000);
             self.next_sample_ns = at_ns - at_ns % interval + interval;
         }
         if over || all || silent {

@@ -69,16 +69,16 @@ impl Peer for Download {
         }
         let options = TcpOptions {
             window_bytes: window(request),
-            receive_buffer: request.socket_buffer.map(|b| b.as_bytes() as usize),
-            mss: request.mss,
-            dscp: request.dscp,
+            receive_buffer: request.spec.socket_buffer.map(|b| b.as_bytes() as usize),
+            mss: request.spec.mss,
+            dscp: request.spec.dscp,
             device: request.bind_device.clone(),
             ..TcpOptions::default()
         };
         let cancel = context.reporter.cancel;
         let (url, address) = settle(self.url.clone(), request, &options, &tls, cancel)?;
         let connecting = Connecting { url: &url, address, request, options: &options, tls: &tls, cancel };
-        self.connections = connecting.open(request.streams)?;
+        self.connections = connecting.open(request.spec.streams)?;
         let local = self.connections.first().and_then(|c| c.socket().local_addr().ok());
         context.note_local(local.map_or(address.ip(), |local| local.ip()));
         let handshake_interval_ns = prober::INTERVAL.as_ns();

@@ -121,7 +121,7 @@ impl Facts {
         let request = &measurement.request;
         Some(Self {
             source: Source::Measured,
-            asked: FlowSpec::from(request),
+            asked: request.spec.clone(),
             sender: sending_end(sender, d),
             receiver: receiving_end(receiver, d),
             goodput_bps: d.goodput_bps,
@@ -144,7 +144,7 @@ impl Facts {
             congestion_control: d.congestion_control.clone(),
             mss_bytes: d.mss_bytes,
             send_buffer_bytes: d.send_buffer_bytes,
-            paced_bps: d.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.pacing_bps),
+            paced_bps: d.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.spec.pacing_bps),
             received: d.received.clone(),
             sent: d.sent.clone(),
             udp: d.udp.clone(),

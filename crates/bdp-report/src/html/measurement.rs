@@ -430,14 +430,14 @@ fn conditions(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
 }
 
 fn request(m: &Measurement) -> Vec<(String, String)> {
-    let r = &m.request;
-    let mut flow = vec![format!("{} of which the first {} do not count", r.duration, r.omit)];
-    flow.push(match r.streams {
+    let (r, spec) = (&m.request, &m.request.spec);
+    let mut flow = vec![format!("{} of which the first {} do not count", spec.duration, spec.omit)];
+    flow.push(match spec.streams {
         1 => "one stream".to_owned(),
         n => format!("{n} streams"),
     });
-    flow.push(match &r.udp {
-        None => format!("writes of {}", r.length),
+    flow.push(match &spec.udp {
+        None => format!("writes of {}", spec.length),
         Some(udp) => {
             let size = udp
                 .datagram_bytes
@@ -454,14 +454,14 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         flow.push("both directions at once".to_owned());
     }
     let options = [
-        r.bytes.map(|b| format!("ends after {b}")),
-        r.window.map(|w| format!("window {} on the wire", asked_size(w.as_bytes()))),
-        r.socket_buffer.map(|b| format!("socket buffers of {b}")),
-        r.mss.map(|m| format!("MSS {m}")),
-        r.congestion.as_ref().map(|c| format!("congestion control {c}")),
-        r.nodelay.then(|| "no Nagle".to_owned()),
-        r.pacing_bps.map(|bps| format!("each held to {}", format_bps(bps as f64))),
-        r.dscp.map(|d| format!("DSCP {d}")),
+        spec.bytes.map(|b| format!("ends after {b}")),
+        spec.window.map(|w| format!("window {} on the wire", asked_size(w.as_bytes()))),
+        spec.socket_buffer.map(|b| format!("socket buffers of {b}")),
+        spec.mss.map(|m| format!("MSS {m}")),
+        spec.congestion.as_ref().map(|c| format!("congestion control {c}")),
+        spec.nodelay.then(|| "no Nagle".to_owned()),
+        spec.pacing_bps.map(|bps| format!("each held to {}", format_bps(bps as f64))),
+        spec.dscp.map(|d| format!("DSCP {d}")),
         r.bind_address.as_ref().map(|a| format!("from {a}")),
         r.bind_device.as_ref().map(|d| format!("through {d}")),
     ];
@@ -481,11 +481,11 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         ("flow".to_owned(), flow.join(", ")),
         (
             "congestion control in use".to_owned(),
-            if r.udp.is_some() { String::new() } else { used.join(", ") },
+            if spec.udp.is_some() { String::new() } else { used.join(", ") },
         ),
         ("rate kept to".to_owned(), paced.join("; ")),
         ("idle before it".to_owned(), r.idle.to_string()),
-        ("samples".to_owned(), format!("every {}", r.interval)),
+        ("samples".to_owned(), format!("every {}", spec.interval)),
     ]
 }
 

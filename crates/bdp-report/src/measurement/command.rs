@@ -64,61 +64,61 @@ fn cpus(r: &MeasureRequest) -> Option<String> {
 
 /// The flags of `bdp measure` that made this request, but for those that stand for the default.
 fn flags(m: &Measurement) -> Vec<String> {
-    let r = &m.request;
+    let (r, spec) = (&m.request, &m.request.spec);
     let usual = MeasureRequest::to("");
     let size = |flag: &str, size: ByteCount| format!("{flag} {}", typed_size(size));
     let time = |flag: &str, time: Nanos| format!("{flag} {}", time.as_secs_f64());
     let text = |flag: &str, text: &str| format!("{flag} {}", quote(&tame(text)));
-    let counted = Nanos(r.duration.0.saturating_sub(r.omit.0));
+    let counted = Nanos(spec.duration.0.saturating_sub(spec.omit.0));
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
         r.ssh.as_ref().filter(|ssh| ssh.through).map(|_| "--through-ssh".to_owned()),
         (r.port != usual.port && r.ssh.is_none() && r.url.is_none()).then(|| format!("--port {}", r.port)),
         r.peer.map(|peer| format!("--{}", peer.name())),
-        r.bytes.map(|b| size("-n", b)),
-        (r.bytes.is_none() && counted != usual.duration).then(|| time("-t", counted)),
-        (r.omit != usual.omit).then(|| time("-O", r.omit)),
-        (r.streams != usual.streams).then(|| format!("-P {}", r.streams)),
-        r.window.map(|w| size("-w", w)),
-        r.pacing_bps.map(|bps| format!("-b {bps}")),
-        (r.zerocopy != usual.zerocopy).then(|| format!("--zerocopy {}", r.zerocopy.name())),
-        r.check_payload.then(|| "--check-payload".to_owned()),
+        spec.bytes.map(|b| size("-n", b)),
+        (spec.bytes.is_none() && counted != usual.spec.duration).then(|| time("-t", counted)),
+        (spec.omit != usual.spec.omit).then(|| time("-O", spec.omit)),
+        (spec.streams != usual.spec.streams).then(|| format!("-P {}", spec.streams)),
+        spec.window.map(|w| size("-w", w)),
+        spec.pacing_bps.map(|bps| format!("-b {bps}")),
+        (spec.zerocopy != usual.spec.zerocopy).then(|| format!("--zerocopy {}", spec.zerocopy.name())),
+        spec.check_payload.then(|| "--check-payload".to_owned()),
         cpus(r).map(|places| format!("--cpu {places}")),
-        r.udp.as_ref().map(|_| "-u".to_owned()),
-        r.udp.as_ref().map(|udp| match (&udp.search, udp.rate_bps) {
+        spec.udp.as_ref().map(|_| "-u".to_owned()),
+        spec.udp.as_ref().map(|udp| match (&udp.search, udp.rate_bps) {
             (Some(_), _) => "-b auto".to_owned(),
             (None, Some(bps)) => format!("-b {bps}"),
             (None, None) => "-b 0".to_owned(),
         }),
         // A fixed rate may be known to fit by now; the others never are.
-        r.udp
+        spec.udp
             .as_ref()
             .filter(|udp| (udp.search.is_some() || udp.rate_bps.is_none()) && leaves_machine(m))
             .map(|_| "--flood".to_owned()),
-        r.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
+        spec.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
             (search.loss_ratio > 0.0).then(|| format!("--loss-ratio {}", search.loss_ratio))
         }),
-        r.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
+        spec.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
             (search.trial != RateSearch::usual_trial()).then(|| time("--trial-time", search.trial))
         }),
-        r.udp.as_ref().and_then(|udp| udp.datagram_bytes).map(|bytes| format!("-l {bytes}")),
-        r.udp.as_ref().filter(|udp| udp.dont_fragment).map(|_| "--dont-fragment".to_owned()),
+        spec.udp.as_ref().and_then(|udp| udp.datagram_bytes).map(|bytes| format!("-l {bytes}")),
+        spec.udp.as_ref().filter(|udp| udp.dont_fragment).map(|_| "--dont-fragment".to_owned()),
         r.server_output.then(|| "--get-server-output".to_owned()),
-        (r.length != usual.length).then(|| size("-l", r.length)),
-        r.mss.map(|mss| format!("-M {mss}")),
-        r.congestion.as_deref().map(|name| text("-C", name)),
+        (spec.length != usual.spec.length).then(|| size("-l", spec.length)),
+        spec.mss.map(|mss| format!("-M {mss}")),
+        spec.congestion.as_deref().map(|name| text("-C", name)),
         (one_way == Some(&[Way::To])).then(|| "--forward".to_owned()),
         (one_way == Some(&[Way::From]) && r.url.is_none()).then(|| "-R".to_owned()),
         r.bidirectional.then(|| "--bidir".to_owned()),
-        (r.interval != usual.interval).then(|| time("-i", r.interval)),
+        (spec.interval != usual.spec.interval).then(|| time("-i", spec.interval)),
         (r.idle != usual.idle).then(|| time("--idle", r.idle)),
         r.bind_address.as_deref().map(|address| text("-B", address)),
         r.bind_device.as_deref().map(|device| text("--bind-dev", device)),
         r.family.map(|family| if family == Family::Ipv4 { "-4" } else { "-6" }.to_owned()),
-        r.dscp.map(|dscp| format!("--dscp {dscp}")),
+        spec.dscp.map(|dscp| format!("--dscp {dscp}")),
         r.client_port.map(|port| format!("--cport {port}")),
-        r.socket_buffer.map(|b| size("--sockbuf", b)),
-        r.nodelay.then(|| "-N".to_owned()),
+        spec.socket_buffer.map(|b| size("--sockbuf", b)),
+        spec.nodelay.then(|| "-N".to_owned()),
     ];
     all.into_iter().flatten().collect()
 }

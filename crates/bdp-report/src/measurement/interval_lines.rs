@@ -30,10 +30,10 @@ pub struct IntervalLines {
 impl IntervalLines {
     /// Intervals of this length, bitrates in `unit` or in what fits; `every_stream` sets no bound to the rows.
     pub fn new(request: &MeasureRequest, length: Nanos, unit: Option<RateUnit>, every_stream: bool) -> Self {
-        let udp = request.udp.as_ref();
+        let udp = request.spec.udp.as_ref();
         Self {
-            intervals: Intervals::new(length.as_ns(), request.omit.as_ns()),
-            omit_ns: request.omit.as_ns(),
+            intervals: Intervals::new(length.as_ns(), request.spec.omit.as_ns()),
+            omit_ns: request.spec.omit.as_ns(),
             datagram_bytes: udp.and_then(|udp| udp.datagram_bytes).map(u64::from),
             is_udp: udp.is_some(),
             unit,
@@ -288,12 +288,20 @@ struct TableRow {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::flow::FlowSpec;
     use bdp_model::udp::UdpRequest;
 
     use super::*;
 
     fn request(omit_ms: u64) -> MeasureRequest {
-        MeasureRequest { omit: Nanos::millis(omit_ms), ..MeasureRequest::to("ams1") }
+        let spec = FlowSpec { omit: Nanos::millis(omit_ms), ..FlowSpec::default() };
+        MeasureRequest { spec, ..MeasureRequest::to("ams1") }
+    }
+
+    fn asking(udp: UdpRequest) -> MeasureRequest {
+        let mut request = request(0);
+        request.spec.udp = Some(udp);
+        request
     }
 
     fn lines(request: &MeasureRequest) -> IntervalLines {
@@ -370,7 +378,7 @@ mod tests {
     fn datagrams_are_counted_and_the_unit_is_kept() {
         let udp =
             UdpRequest { rate_bps: None, search: None, datagram_bytes: Some(1000), dont_fragment: false };
-        let request = MeasureRequest { udp: Some(udp), ..request(0) };
+        let request = asking(udp);
         let mut lines = IntervalLines::new(&request, Nanos::secs(1), RateUnit::of_letter('K'), false);
         let text = lines.add(piece(0, 1000, vec![part(Way::To, &[1_024_000.0], &[])]), None);
         assert!(text.contains("  Datagrams"), "{text}");
@@ -380,7 +388,7 @@ mod tests {
     #[test]
     fn received_datagrams_have_their_loss_and_jitter() {
         let udp = UdpRequest { rate_bps: None, search: None, datagram_bytes: None, dont_fragment: false };
-        let mut lines = lines(&MeasureRequest { udp: Some(udp), ..request(0) });
+        let mut lines = lines(&asking(udp));
         let part = |sent, received| Part {
             receivers: vec![ReceiverReading { sent, received, jitter_ns: 14_000 }],
             ..part(Way::From, &[1e6], &[])

@@ -14,7 +14,7 @@ pub(crate) fn words(m: &Measurement, direction: &DirectionResult, pacing: &Pacin
         Some(qdisc) => format!("{name} has {}, not fq", tame(qdisc)),
         None => format!("{name} does not tell that it has fq"),
     };
-    let each = if m.request.streams > 1 { " each stream" } else { "" };
+    let each = if m.request.spec.streams > 1 { " each stream" } else { "" };
     let rate = format_bps(pacing.rate_bps as f64);
     match pacing.by {
         Pacer::Fq => format!("{rate}{each}, kept to by fq of {name}"),

@@ -12,8 +12,9 @@ const NEARLY_ALL: f64 = 0.9;
 /// What was found, and what is above it; nothing where nothing was searched.
 pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
     let last = udp.trials.last()?;
-    let held_for = Nanos(m.request.duration.0.saturating_sub(m.request.omit.0));
-    let allowed = m.request.udp.as_ref().and_then(|udp| udp.search).map_or(0.0, |search| search.loss_ratio);
+    let held_for = Nanos(m.request.spec.duration.0.saturating_sub(m.request.spec.omit.0));
+    let allowed =
+        m.request.spec.udp.as_ref().and_then(|udp| udp.search).map_or(0.0, |search| search.loss_ratio);
     let measure = match allowed {
         0.0 => "without loss".to_owned(),
         allowed => format!("with {} lost at most", loss(allowed)),

@@ -12,7 +12,7 @@ const CEILING_BPS: f64 = 941.48e6;
 
 /// What the scripted path gives a window.
 fn scripted(request: &MeasureRequest, repetition: u32) -> Measurement {
-    let window = request.window.map_or(0, ByteCount::as_bytes);
+    let window = request.spec.window.map_or(0, ByteCount::as_bytes);
     let mut measurement = Measurement { repetition, ..Measurement::of(request) };
     for &way in &request.directions {
         let mut direction = DirectionResult { direction: way, ..stored_direction() };
@@ -59,7 +59,7 @@ fn run(plan: &SweepPlan) -> (Swept, Vec<u64>) {
     let mut order = Vec::new();
     let swept = plan.run_with(
         &mut |request, repetition| {
-            order.push(request.window.map_or(0, ByteCount::as_bytes));
+            order.push(request.spec.window.map_or(0, ByteCount::as_bytes));
             Ok(scripted(request, repetition))
         },
         None,
@@ -76,8 +76,11 @@ fn points_are_added_where_the_curve_bends() {
     swept.result.unwrap();
     // 95 % of the ceiling needs 285 kB, between 256 KiB and 512 KiB; each round halves the way.
     assert_eq!(order[asked.len()..], [370_728, 311_744, 285_870]);
-    let in_order: Vec<u64> =
-        swept.measurements.iter().map(|kept| kept.measurement.request.window.unwrap().as_bytes()).collect();
+    let in_order: Vec<u64> = swept
+        .measurements
+        .iter()
+        .map(|kept| kept.measurement.request.spec.window.unwrap().as_bytes())
+        .collect();
     assert!(in_order.is_sorted(), "{in_order:?}");
     assert_eq!(swept.measurements[0].case_key, "window=4096 #1");
     let unrefined = SweepPlan { refine: false, ..plan(vec![windows(asked.clone())], 1) };

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
-use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, USUAL_LENGTH, Way};
+use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
+use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_report::{RateUnit, Style};
@@ -387,28 +388,31 @@ impl MeasureArgs {
                 _ => vec![Way::To, Way::From],
             },
             bidirectional: self.bidir,
-            streams: self.parallel,
-            duration: time + self.omit,
-            bytes,
-            omit: self.omit,
-            // Its intervals are made of whole samples.
-            interval: match interval.as_ns() / SAMPLING.as_ns() {
-                pieces if pieces > 0 && self.samples_are_pieces(time) => Nanos(interval.as_ns() / pieces),
-                _ => interval,
-            },
             idle: self.idle,
-            length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
-            udp: self.udp.request(self.length, self.least_datagram_bytes(), &self.of_tcp())?,
-            pacing_bps: self.udp.pacing_bps(),
-            window: self.window,
-            mss: self.mss,
-            congestion: self.congestion.clone(),
+            spec: FlowSpec {
+                streams: self.parallel,
+                duration: time + self.omit,
+                bytes,
+                omit: self.omit,
+                // Its intervals are made of whole samples.
+                interval: match interval.as_ns() / SAMPLING.as_ns() {
+                    pieces if pieces > 0 && self.samples_are_pieces(time) => Nanos(interval.as_ns() / pieces),
+                    _ => interval,
+                },
+                length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
+                udp: self.udp.request(self.length, self.least_datagram_bytes(), &self.of_tcp())?,
+                pacing_bps: self.udp.pacing_bps(),
+                window: self.window,
+                mss: self.mss,
+                congestion: self.congestion.clone(),
+                ..FlowSpec::default()
+            },
             ssh: self.ssh.request(),
             url: url.as_ref().map(ToString::to_string),
             server_output: self.get_server_output,
             ..MeasureRequest::to(host)
         };
-        if self.is_iperf3_json() && request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
+        if self.is_iperf3_json() && request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
             return Err(exit::usage(
                 "-b auto is a search of many trials, which iperf3's JSON cannot hold; use --json",
             ));

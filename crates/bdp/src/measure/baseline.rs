@@ -83,6 +83,7 @@ fn differing(before: &MeasureRequest, now: &MeasureRequest) -> Option<(String, S
 
 /// What decides over figures, as options.
 fn options(request: &MeasureRequest) -> Vec<String> {
+    let spec = &request.spec;
     let given = |option: &str, value: Option<String>| match value {
         Some(value) => format!("{option} {}", tame(&value)),
         None => format!("no {option}"),
@@ -90,14 +91,14 @@ fn options(request: &MeasureRequest) -> Vec<String> {
     let size = |size: Option<ByteCount>| size.map(bdp_report::typed_size);
     let set = |option: &str, on: bool| if on { option.to_owned() } else { format!("no {option}") };
     vec![
-        given("-w", size(request.window)),
-        given("-P", Some(request.streams.to_string())),
-        given("-l", size(Some(request.length))),
-        given("-M", request.mss.map(|mss| mss.to_string())),
-        given("-C", request.congestion.clone()),
-        given("--sockbuf", size(request.socket_buffer)),
-        given("--dscp", request.dscp.map(|dscp| dscp.to_string())),
-        set("-N", request.nodelay),
+        given("-w", size(spec.window)),
+        given("-P", Some(spec.streams.to_string())),
+        given("-l", size(Some(spec.length))),
+        given("-M", spec.mss.map(|mss| mss.to_string())),
+        given("-C", spec.congestion.clone()),
+        given("--sockbuf", size(spec.socket_buffer)),
+        given("--dscp", spec.dscp.map(|dscp| dscp.to_string())),
+        set("-N", spec.nodelay),
         set("--bidir", request.bidirectional),
     ]
 }
@@ -128,13 +129,14 @@ fn line(run: &str, figure: Figure, comparison: &Comparison, regressed: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::flow::FlowSpec;
     use bdp_model::measurement::Way;
     use bdp_model::units::Nanos;
 
     fn request() -> MeasureRequest {
         MeasureRequest {
             directions: vec![Way::To],
-            window: Some(ByteCount::kib(64)),
+            spec: FlowSpec { window: Some(ByteCount::kib(64)), ..FlowSpec::default() },
             ..MeasureRequest::to("ams1")
         }
     }
@@ -142,20 +144,20 @@ mod tests {
     #[test]
     fn only_what_differs_is_told_and_the_time_is_not() {
         let (before, mut now) = (request(), request());
-        now.duration = Nanos::secs(1);
+        now.spec.duration = Nanos::secs(1);
         assert_eq!(differing(&before, &now), None);
-        now.window = Some(ByteCount::bytes(8200));
-        now.streams = 4;
-        now.length = ByteCount::kib(2048);
-        now.congestion = Some("bbr".to_owned());
+        now.spec.window = Some(ByteCount::bytes(8200));
+        now.spec.streams = 4;
+        now.spec.length = ByteCount::kib(2048);
+        now.spec.congestion = Some("bbr".to_owned());
         now.bidirectional = true;
         let told = differing(&before, &now).unwrap();
         assert_eq!(told.0, "-w 64K, -P 1, -l 128K, no -C, no --bidir");
         assert_eq!(told.1, "-w 8200, -P 4, -l 2M, -C bbr, --bidir");
         now = request();
-        now.mss = Some(1000);
-        now.window = None;
-        now.socket_buffer = Some(ByteCount::kib(64));
+        now.spec.mss = Some(1000);
+        now.spec.window = None;
+        now.spec.socket_buffer = Some(ByteCount::kib(64));
         let told = differing(&before, &now).unwrap();
         assert_eq!(told.1, "no -w, -M 1000, --sockbuf 64K");
     }

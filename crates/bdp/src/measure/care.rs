@@ -28,7 +28,7 @@ pub(super) fn check(
     store: Option<&SqliteStore>,
     cancel: &AtomicBool,
 ) -> anyhow::Result<()> {
-    let Some(udp) = &request.udp else { return Ok(()) };
+    let Some(udp) = &request.spec.udp else { return Ok(()) };
     // What has no address is for the session to tell.
     let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(()) };
     if addresses.iter().all(|address| is_here(address.ip())) {
@@ -41,12 +41,12 @@ pub(super) fn check(
              is yours to do"
         )));
     }
-    let streams = f64::from(request.streams);
+    let streams = f64::from(request.spec.streams);
     let (asked, word) = match udp.rate_bps {
         Some(each) => {
             let total = each as f64 * streams;
-            let word = if request.streams > 1 {
-                format!("-b {} x {} streams", format_bps(each as f64), request.streams)
+            let word = if request.spec.streams > 1 {
+                format!("-b {} x {} streams", format_bps(each as f64), request.spec.streams)
             } else {
                 format!("-b {}", format_bps(total))
             };

@@ -19,7 +19,7 @@ pub struct Log {
 impl Log {
     /// Of a plan with one run, with intervals of this length.
     pub fn new(plan: &MeasurePlan, interval: Nanos) -> Self {
-        let intervals = Intervals::new(interval.as_ns(), plan.request.omit.as_ns());
+        let intervals = Intervals::new(interval.as_ns(), plan.request.spec.omit.as_ns());
         Self { intervals, pieces: Pieces::default() }
     }
 

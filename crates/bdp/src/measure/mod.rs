@@ -62,7 +62,7 @@ impl MeasureArgs {
             care::check(&plan.request, store.as_ref(), cancel).inspect_err(ended)?;
         }
         let lines = self.json_stream.then(|| Lines::new(&plan, !self.prints_no_intervals()));
-        let is_search = plan.request.udp.as_ref().is_some_and(|udp| udp.search.is_some());
+        let is_search = plan.request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some());
         let scrolling =
             self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
         let log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));

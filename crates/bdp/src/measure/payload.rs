@@ -1,5 +1,6 @@
 //! The flags that say how bytes get to the kernel and back, and whether each is checked.
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::payload::{CpuList, Zerocopy};
 
@@ -72,15 +73,15 @@ impl PayloadArgs {
             ));
         }
         let places = self.cpu.clone().unwrap_or_default();
+        let zerocopy = match self.how() {
+            How::Off => Zerocopy::Off,
+            How::Auto => Zerocopy::Auto,
+            How::Sendfile => Zerocopy::Sendfile,
+            How::Splice => Zerocopy::Splice,
+            How::Msg => Zerocopy::Msg,
+        };
         Ok(MeasureRequest {
-            zerocopy: match self.how() {
-                How::Off => Zerocopy::Off,
-                How::Auto => Zerocopy::Auto,
-                How::Sendfile => Zerocopy::Sendfile,
-                How::Splice => Zerocopy::Splice,
-                How::Msg => Zerocopy::Msg,
-            },
-            check_payload: self.check_payload,
+            spec: FlowSpec { zerocopy, check_payload: self.check_payload, ..request.spec },
             near_cpus: places.near,
             far_cpus: places.far,
             ..request

@@ -1,5 +1,6 @@
 //! The flags that a measurement's sockets are opened by, of `bdp measure` and of each point of `bdp sweep HOST`.
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::ByteCount;
 
@@ -51,9 +52,12 @@ impl SocketArgs {
             ));
         }
         Ok(MeasureRequest {
-            socket_buffer: self.sockbuf,
-            nodelay: self.nodelay,
-            dscp: self.dscp.or(self.tos),
+            spec: FlowSpec {
+                socket_buffer: self.sockbuf,
+                nodelay: self.nodelay,
+                dscp: self.dscp.or(self.tos),
+                ..request.spec
+            },
             bind_address: self.bind.clone(),
             bind_device: self.bind_dev.clone(),
             client_port: self.cport,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Measurement, PORT, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{Nanos, format_bps};
@@ -130,9 +131,8 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
             _ => vec![Way::To, Way::From],
         },
         bidirectional: args.bidir,
-        duration: args.time + omit,
-        omit,
         idle: args.idle,
+        spec: FlowSpec { duration: args.time + omit, omit, ..FlowSpec::default() },
         ..MeasureRequest::to(host)
     };
     args.socket.apply(request)

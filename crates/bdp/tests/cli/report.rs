@@ -122,7 +122,7 @@ fn every_document_gives_the_page_of_its_run() {
             let mut measurement = Measurement { repetition, ..measurement.clone() };
             let mut params = BTreeMap::new();
             if kind == RunKind::Sweep {
-                measurement.request.window = Some(ByteCount::kib(window));
+                measurement.request.spec.window = Some(ByteCount::kib(window));
                 measurement.directions.iter_mut().for_each(|d| d.goodput_bps *= window as f64);
                 params.insert("window".to_owned(), Value::from(format!("{window}K")));
             }

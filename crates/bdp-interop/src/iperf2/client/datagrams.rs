@@ -55,12 +55,12 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), Se
     if udp.search.is_some() {
         return wrong("a rate is searched with bdp's own server alone; give one, -b 100M");
     }
-    if to && request.omit > Nanos::ZERO {
+    if to && request.spec.omit > Nanos::ZERO {
         return wrong(
             "iperf2's server counts every datagram that it receives; leave out -O, or measure -R alone",
         );
     }
-    if from && request.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
+    if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
         return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
     }
     if from && udp.datagram_bytes.is_some_and(|bytes| bytes > PAYLOAD_V4) {
@@ -90,11 +90,12 @@ impl Flow {
         way: Way,
         request: &MeasureRequest,
     ) -> Result<Self, SessionError> {
-        let udp = request.udp.as_ref();
+        let spec = &request.spec;
+        let udp = spec.udp.as_ref();
         // Directions have ports of their own, so that nothing late is taken for what is next.
-        let behind = if way == Way::From { request.streams } else { 0 };
+        let behind = if way == Way::From { spec.streams } else { 0 };
         let first_port = request.client_port.map(|port| u32::from(port) + behind);
-        let sockets = datagrams::sockets(request, address, request.streams, first_port)?;
+        let sockets = datagrams::sockets(request, address, spec.streams, first_port)?;
         let bare =
             Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
         let usual = if address.is_ipv4() { PAYLOAD_V4 } else { PAYLOAD_V6 } as usize;
@@ -105,15 +106,15 @@ impl Flow {
         };
         let header = TestHeader {
             reverse: way == Way::From,
-            streams: request.streams,
+            streams: spec.streams,
             port: request.port,
             length: u32::try_from(payload_bytes).ok(),
-            amount: match request.bytes {
-                Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
-                None => Amount::Time(request.duration),
+            amount: match spec.bytes {
+                Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(spec.streams.max(1))),
+                None => Amount::Time(spec.duration),
             },
             rate_bps: udp.and_then(|udp| udp.rate_bps),
-            type_of_service: request.dscp.unwrap_or(0) << 2,
+            type_of_service: spec.dscp.unwrap_or(0) << 2,
             version: Some([2, 1, 8]),
             ..Default::default()
         }
@@ -359,7 +360,7 @@ fn told(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) 
         reordered: reports.iter().map(|r| r.out_of_order).sum(),
         ..Default::default()
     };
-    let all = request.bytes.is_some_and(|asked| bytes >= asked.as_bytes());
+    let all = request.spec.bytes.is_some_and(|asked| bytes >= asked.as_bytes());
     Received {
         bytes,
         duration_ns: at_ns,

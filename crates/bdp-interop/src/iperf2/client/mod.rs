@@ -79,14 +79,14 @@ impl Peer for Iperf2Peer {
     ) -> Result<MeasureRequest, SessionError> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
-        let datagrams = request.udp.is_some();
+        let datagrams = request.spec.udp.is_some();
         context.caveats.push(Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams });
         Ok(request.clone())
     }
 
     fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Way>> {
         let mut rounds = rounds(request);
-        if request.udp.is_some() {
+        if request.spec.udp.is_some() {
             // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
             rounds.sort_by_key(|round| round.contains(&Way::To));
         }
@@ -104,7 +104,7 @@ impl Peer for Iperf2Peer {
             Some(address) => vec![address],
             None => self.addresses.clone(),
         };
-        if request.udp.is_some() {
+        if request.spec.udp.is_some() {
             return self.begin_datagrams(request, ways, context);
         }
         let (address, streams) = streams::open(&self.untried, ways, request, context.reporter.cancel)?;
@@ -253,20 +253,20 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     if request.far_cpus.is_some() {
         return wrong("an iperf2 server is told no processors; name those of this end alone, --cpu 0,2-3");
     }
-    if request.check_payload {
+    if request.spec.check_payload {
         return wrong(
             "an iperf2 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
         );
     }
-    if let Some(udp) = &request.udp {
+    if let Some(udp) = &request.spec.udp {
         return datagrams::check(request, udp);
     }
-    if from && request.congestion.is_some() {
+    if from && request.spec.congestion.is_some() {
         return wrong(
             "iperf2 takes no congestion control for its end; --forward measures what this one sends alone",
         );
     }
-    if from && request.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
+    if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
         return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
     }
     Ok(())
@@ -274,7 +274,7 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 
 /// A server that ended its sending when its time was over did as it was asked.
 fn close_in_order(request: &MeasureRequest, way: Way, received: Received) -> Received {
-    let is_whole = request.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
+    let is_whole = request.spec.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
     if way == Way::From && received.ended == EndReason::Closed && !is_whole {
         return Received { ended: EndReason::Duration, ..received };
     }

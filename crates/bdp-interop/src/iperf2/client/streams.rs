@@ -39,12 +39,13 @@ pub(super) fn open(
     request: &MeasureRequest,
     cancel: &AtomicBool,
 ) -> Result<(SocketAddr, Vec<TcpStream>), SessionError> {
+    let spec = &request.spec;
     let (reverse, both) = (ways == [Way::From], ways.len() == 2);
     let options = options(request, if reverse { Way::From } else { Way::To });
     let mut opened = Err(SessionError::no_address(&request.host));
     for &address in addresses {
         let port = None;
-        opened = dial::connect_all(address, request.streams, request, port, &options, |_, _| Ok(()), cancel)
+        opened = dial::connect_all(address, spec.streams, request, port, &options, |_, _| Ok(()), cancel)
             .map(|streams| (address, streams));
         if opened.is_ok() {
             break;
@@ -55,15 +56,15 @@ pub(super) fn open(
         reverse,
         full_duplex: both,
         acknowledge: true,
-        streams: request.streams,
+        streams: spec.streams,
         port: request.port,
-        length: u32::try_from(request.length.as_bytes()).ok(),
-        amount: match request.bytes {
-            Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(request.streams.max(1))),
-            None => Amount::Time(request.duration),
+        length: u32::try_from(spec.length.as_bytes()).ok(),
+        amount: match spec.bytes {
+            Some(bytes) => Amount::Bytes(bytes.as_bytes() / u64::from(spec.streams.max(1))),
+            None => Amount::Time(spec.duration),
         },
-        rate_bps: request.pacing_bps,
-        type_of_service: request.dscp.unwrap_or(0) << 2,
+        rate_bps: spec.pacing_bps,
+        type_of_service: spec.dscp.unwrap_or(0) << 2,
         version: Some([2, 1, 8]),
         ..Default::default()
     }
@@ -83,7 +84,7 @@ pub(super) fn carry_out(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<(Received, Sent), SessionError> {
-    let patience = stall::patience(request.interval, request.pacing_bps);
+    let patience = stall::patience(request.spec.interval, request.spec.pacing_bps);
     let done = stall::guard(meter, stop, patience, |stop| match way {
         Way::To => send_all(streams, request, stop, meter),
         Way::From => receive_all(streams, request, stop, meter),
@@ -127,26 +128,27 @@ fn send_all(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<(Received, Sent), EngineError> {
+    let spec = &request.spec;
     let count = streams.len();
     let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
     let kept = kept.map_err(EngineError::io("send"))?;
     let plan = SendPlan {
-        length_bytes: request.length.as_bytes(),
-        longest: request.duration,
-        bytes: request.bytes.map(|b| b.as_bytes()),
-        rate_bps: request.pacing_bps,
+        length_bytes: spec.length.as_bytes(),
+        longest: spec.duration,
+        bytes: spec.bytes.map(|b| b.as_bytes()),
+        rate_bps: spec.pacing_bps,
         whole_writes: false,
-        interval: request.interval,
-        zerocopy: request.zerocopy,
+        interval: spec.interval,
+        zerocopy: spec.zerocopy,
         patterned: false,
         crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
     let began = Instant::now();
     let mut sent = send::over(streams, &plan, stop, meter)?;
-    sent.pacing_bps = request.pacing_bps;
+    sent.pacing_bps = spec.pacing_bps;
     let until = Instant::now() + STRAGGLERS;
     let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
-    if request.bytes.is_some() {
+    if spec.bytes.is_some() {
         let all = acked_at_first(&sent) + sent.bytes;
         while acked() < all && Instant::now() < until && !stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
@@ -183,7 +185,7 @@ fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Receiv
         })
         .collect();
     let last = samples.last().copied().unwrap_or_default();
-    let from = samples.iter().find(|s| s.at_ns >= request.omit.as_ns()).copied().unwrap_or_default();
+    let from = samples.iter().find(|s| s.at_ns >= request.spec.omit.as_ns()).copied().unwrap_or_default();
     Received {
         bytes: last.bytes,
         duration_ns: last.at_ns,
@@ -191,7 +193,7 @@ fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Receiv
         stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
         samples,
         method: ReceiveMethod::Acknowledged,
-        ended: if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
+        ended: if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
         ..Default::default()
     }
 }
@@ -202,21 +204,22 @@ fn receive_all(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<(Received, Sent), EngineError> {
+    let spec = &request.spec;
     let count = streams.len();
     let plan = ReceivePlan {
         // The server ends it.
-        duration: request.duration + SLACK,
-        omit: request.omit,
-        interval: request.interval,
+        duration: spec.duration + SLACK,
+        omit: spec.omit,
+        interval: spec.interval,
         patience: SLACK,
         window_bytes: None,
-        coalesce: request.window.is_none() && request.socket_buffer.is_none(),
+        coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
         check: false,
         crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
     let received = receive::over(streams, &plan, stop, meter)?;
     // The server was told the rate with the header.
-    Ok((received, Sent { pacing_bps: request.pacing_bps, ..Default::default() }))
+    Ok((received, Sent { pacing_bps: spec.pacing_bps, ..Default::default() }))
 }
 
 #[cfg(test)]

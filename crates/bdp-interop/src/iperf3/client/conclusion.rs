@@ -44,11 +44,11 @@ pub(super) fn conclude(
                 (Received { ended: ended(request), ..received }, sent)
             }
         };
-        let omit_ns = request.omit.as_ns();
+        let omit_ns = request.spec.omit.as_ns();
         let counted = sent.samples.iter().filter(|s| s.at_ns >= omit_ns);
         let loaded_rtts_ns = counted.filter_map(|s| s.srtt_ns).collect();
         // It was held to the rate here, or the server told to hold it.
-        let sent = Sent { pacing_bps: request.pacing_bps, ..sent };
+        let sent = Sent { pacing_bps: request.spec.pacing_bps, ..sent };
         concluded.push(peer::Outcome { loaded_rtts_ns, caveats, ..peer::Outcome::of(way, received, sent) });
     }
     concluded
@@ -74,7 +74,7 @@ fn received_there(
     theirs: &[StreamResults],
     far: &Results,
 ) -> Received {
-    let omit_ns = request.omit.as_ns();
+    let omit_ns = request.spec.omit.as_ns();
     let samples: Vec<ReceiverSample> = sent
         .samples
         .iter()
@@ -97,7 +97,7 @@ fn received_there(
 
 /// How connections end that end as asked.
 fn ended(request: &MeasureRequest) -> EndReason {
-    if request.bytes.is_some() { EndReason::Closed } else { EndReason::Duration }
+    if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration }
 }
 
 /// What the server sent, as far as it tells.
@@ -120,7 +120,7 @@ fn datagrams_received_there(
     theirs: &[StreamResults],
     far: &Results,
 ) -> Received {
-    let omit_ns = request.omit.as_ns();
+    let omit_ns = request.spec.omit.as_ns();
     let highest: u64 = theirs.iter().map(|s| s.packets).sum();
     let received = theirs.iter().map(|s| s.packets.saturating_sub(s.errors)).sum::<u64>();
     // Its bytes count copies too, its packets do not. What it left out of the bytes, for -O, is in the packets.
@@ -131,7 +131,7 @@ fn datagrams_received_there(
     let before = if omit_ns == 0 { 0 } else { all - counted };
     let jitter_s = theirs.iter().map(|s| s.jitter_s).fold(0.0, f64::max);
     // Of what was sent some may be lost: that does not end it sooner.
-    let all_sent = request.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
+    let all_sent = request.spec.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
     Received {
         bytes: before + counted,
         // It goes on to count for a while after the last one.
@@ -174,7 +174,7 @@ fn datagrams_sent_there(
         datagrams: Some(DatagramsSent {
             payload_bytes,
             sent,
-            duration_ns: request.omit.as_ns() + (seconds * 1e9) as u64,
+            duration_ns: request.spec.omit.as_ns() + (seconds * 1e9) as u64,
             ..Default::default()
         }),
         ..Default::default()

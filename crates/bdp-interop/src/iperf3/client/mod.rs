@@ -104,7 +104,7 @@ impl Peer for Iperf3Peer<'_> {
     ) -> Result<MeasureRequest, SessionError> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
-        let datagrams = request.udp.is_some();
+        let datagrams = request.spec.udp.is_some();
         context.caveats.push(Caveat::ForeignServer { protocol: PeerProtocol::Iperf3, datagrams });
         if request.server_output {
             // The server's output would have its own copy of the cookie in it, which is no text.
@@ -125,7 +125,7 @@ impl Peer for Iperf3Peer<'_> {
         self.handshakes.extend(handshakes);
         let cpu_before_ns = process::cpu_time_ns();
         let flows = streams::start(request, ways, streams, test.length_bytes)?;
-        let omit = Some(request.omit.to_duration()).filter(|omit| !omit.is_zero());
+        let omit = Some(request.spec.omit.to_duration()).filter(|omit| !omit.is_zero());
         let began = Instant::now();
         self.round = Some(Round { test, flows, began, cpu_before_ns, omit, is_cut_short: false });
         Ok(())
@@ -292,7 +292,7 @@ impl Round {
         if self.is_cut_short {
             return Ok(Polled::Over);
         }
-        let look = if request.bytes.is_some() { next_look(self.began) } else { LOOK };
+        let look = if request.spec.bytes.is_some() { next_look(self.began) } else { LOOK };
         let heard = self.test.control.hear(look).map_err(|e| self.test.lost(&e, "a measurement runs"))?;
         if let Some(byte) = heard {
             return Err(self.test.unexpected(byte));
@@ -301,12 +301,12 @@ impl Round {
             self.flows.iter_mut().for_each(Flow::begin_counting);
             self.omit = None;
         }
-        let volume = request.bytes.map(|b| b.as_bytes()).filter(|_| self.omit.is_none());
+        let volume = request.spec.bytes.map(|b| b.as_bytes()).filter(|_| self.omit.is_none());
         // A sender has ended where all is written, a receiver where all has come.
         let through =
             |flow: &Flow| flow.is_finished() || volume.is_some_and(|v| !flow.sends() && flow.bytes() >= v);
-        let over = request.bytes.is_some() && self.flows.iter().any(through);
-        let is_over = over || self.began.elapsed() >= request.duration.to_duration();
+        let over = request.spec.bytes.is_some() && self.flows.iter().any(through);
+        let is_over = over || self.began.elapsed() >= request.spec.duration.to_duration();
         Ok(if is_over { Polled::Over } else { Polled::Running })
     }
 
@@ -316,17 +316,17 @@ impl Round {
         request: &MeasureRequest,
         reporter: &Reporter<'_>,
     ) -> Result<(Vec<Outcome>, Vec<Value>), SessionError> {
-        if request.bytes.is_some() && !self.is_cut_short {
+        if request.spec.bytes.is_some() && !self.is_cut_short {
             self.await_stragglers(reporter)?;
         }
         self.flows.iter_mut().for_each(Flow::wind_down);
-        if request.udp.is_some() && self.flows.iter().any(Flow::sends) {
+        if request.spec.udp.is_some() && self.flows.iter().any(Flow::sends) {
             // That server counts what it has read when it hears of the end, and no more.
             std::thread::sleep(for_last_datagrams(self.test.control.rtt(), self.began.elapsed()));
         }
         let told = |e: std::io::Error| self.test.lost(&e.into(), "the test ends");
         self.test.control.say(State::TestEnd).map_err(told)?;
-        if request.udp.is_some() && request.bytes.is_none() {
+        if request.spec.udp.is_some() && request.spec.bytes.is_none() {
             self.flows.iter_mut().for_each(Flow::note_end);
         }
         let cpu_ns = process::cpu_time_ns() - self.cpu_before_ns;
@@ -359,7 +359,7 @@ impl Round {
         reporter: &Reporter<'_>,
     ) -> Result<Vec<flow::Outcome>, SessionError> {
         let finish = |flows: &mut [Flow]| flows.iter_mut().map(Flow::finish).collect::<Result<Vec<_>, _>>();
-        if request.udp.is_none() {
+        if request.spec.udp.is_none() {
             let outcomes = finish(&mut self.flows)?;
             self.await_results(reporter)?;
             return Ok(outcomes);

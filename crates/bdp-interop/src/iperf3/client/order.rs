@@ -1,6 +1,7 @@
 //! What a server of iperf3 is asked for, and what it can't be asked for.
 
-use bdp_model::measurement::{MeasureRequest, USUAL_LENGTH, Way};
+use bdp_model::flow::USUAL_LENGTH;
+use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_wire::iperf3::datagram::header_bytes;
 use bdp_wire::iperf3::{Direction, Parameters, Protocol};
 
@@ -13,8 +14,9 @@ const LEAST_BLOCK_BYTES: u64 = 512;
 
 /// Refuses what can't be asked of that server.
 pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+    let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if request.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
+    if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         return wrong("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M");
     }
     if request.far_cpus.is_some() {
@@ -22,23 +24,23 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
             "an iperf3 server is told no processors (-A of its own options is); name those of this end alone, --cpu 0,2-3",
         );
     }
-    if request.check_payload {
+    if spec.check_payload {
         return wrong(
             "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
         );
     }
-    if request.window.is_some() {
+    if spec.window.is_some() {
         return wrong(
             "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",
         );
     }
-    if request.streams > bdp_wire::iperf3::MOST_STREAMS {
+    if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
         return wrong("an iperf3 server takes 128 streams at most");
     }
-    if !request.omit.as_ns().is_multiple_of(1_000_000_000) {
+    if !spec.omit.as_ns().is_multiple_of(1_000_000_000) {
         return wrong("an iperf3 server leaves out whole seconds: give -O 1, -O 2");
     }
-    if request.udp.is_none() && request.length.as_bytes() > 1 << 20 {
+    if spec.udp.is_none() && spec.length.as_bytes() > 1 << 20 {
         return wrong("an iperf3 server takes writes of 1 MiB at most");
     }
     Ok(())
@@ -46,15 +48,15 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 
 /// Whether datagrams count by 64 bits: wherever they have room for it.
 pub(super) fn wide_counters(request: &MeasureRequest) -> bool {
-    let bytes = request.udp.as_ref().map(|udp| udp.datagram_bytes);
+    let bytes = request.spec.udp.as_ref().map(|udp| udp.datagram_bytes);
     bytes.is_some_and(|bytes| bytes.is_none_or(|bytes| bytes as usize >= header_bytes(true)))
 }
 
 /// Bytes of one write. A server that is held to a low rate writes a whole block when one is due, at 1 Mbit/s every second:
 /// where no length was asked for, it is asked for shorter ones.
 pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
-    let length = request.length.as_bytes();
-    match request.pacing_bps.filter(|_| request.length == USUAL_LENGTH) {
+    let length = request.spec.length.as_bytes();
+    match request.spec.pacing_bps.filter(|_| request.spec.length == USUAL_LENGTH) {
         Some(bps) => (bps / 8 / BLOCKS_A_SECOND).clamp(LEAST_BLOCK_BYTES, length),
         None => length,
     }
@@ -62,29 +64,30 @@ pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
 
 /// The test in iperf3's words; `length_bytes` is that of a write, or of a datagram's payload.
 pub(super) fn parameters(request: &MeasureRequest, ways: &[Way], length_bytes: u64) -> Parameters {
-    let whole_seconds = request.duration.saturating_sub(request.omit).as_ns().div_ceil(1_000_000_000);
+    let spec = &request.spec;
+    let whole_seconds = spec.duration.saturating_sub(spec.omit).as_ns().div_ceil(1_000_000_000);
     Parameters {
         direction: match ways {
             [Way::To] => Direction::Forward,
             [Way::From] => Direction::Reverse,
             _ => Direction::Both,
         },
-        parallel: request.streams,
-        seconds: if request.bytes.is_some() { 0 } else { whole_seconds },
-        omit_seconds: request.omit.as_ns() / 1_000_000_000,
-        bytes: request.bytes.map_or(0, |b| b.as_bytes()),
+        parallel: spec.streams,
+        seconds: if spec.bytes.is_some() { 0 } else { whole_seconds },
+        omit_seconds: spec.omit.as_ns() / 1_000_000_000,
+        bytes: spec.bytes.map_or(0, |b| b.as_bytes()),
         length_bytes,
-        rate_bps: request.udp.as_ref().map_or(request.pacing_bps, |udp| udp.rate_bps).unwrap_or(0),
+        rate_bps: spec.udp.as_ref().map_or(spec.pacing_bps, |udp| udp.rate_bps).unwrap_or(0),
         server_output: request.server_output,
         wide_counters: wide_counters(request),
-        dont_fragment: request.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
-        window_bytes: request.socket_buffer.map(|b| b.as_bytes()),
-        mss: request.mss,
-        tos: request.dscp.map_or(0, |dscp| dscp << 2),
-        nodelay: request.nodelay,
-        congestion: request.congestion.clone(),
+        dont_fragment: spec.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
+        window_bytes: spec.socket_buffer.map(|b| b.as_bytes()),
+        mss: spec.mss,
+        tos: spec.dscp.map_or(0, |dscp| dscp << 2),
+        nodelay: spec.nodelay,
+        congestion: spec.congestion.clone(),
         // The release whose numbers of errors this client knows.
         client_version: Some("3.22".to_owned()),
-        ..Parameters::over(if request.udp.is_some() { Protocol::Udp } else { Protocol::Tcp })
+        ..Parameters::over(if spec.udp.is_some() { Protocol::Udp } else { Protocol::Tcp })
     }
 }

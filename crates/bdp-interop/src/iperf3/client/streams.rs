@@ -38,7 +38,7 @@ pub(super) enum Streams {
 
 /// Bytes of one write; of a datagram what was asked for, or what the path holds.
 pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64, SessionError> {
-    let Some(udp) = &request.udp else { return Ok(write_bytes(request)) };
+    let Some(udp) = &request.spec.udp else { return Ok(write_bytes(request)) };
     let layout = Layout::Iperf3 { wide: wide_counters(request) };
     let sockets = datagrams::sockets(request, address, 1, None)?;
     Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
@@ -53,10 +53,10 @@ pub(super) fn open(
     reporter: &Reporter<'_>,
 ) -> Result<(Streams, Vec<u64>), SessionError> {
     test.expect(Step::OpenStreams, reporter, TOLD)?;
-    let count = request.streams * ways.len() as u32;
+    let count = request.spec.streams * ways.len() as u32;
     let mut handshakes = Vec::new();
     let mut prepared = false;
-    let streams = match request.udp {
+    let streams = match request.spec.udp {
         None => {
             let streams = connect(request, ways, count, test, reporter)?;
             handshakes.extend(streams.iter().filter_map(|s| tcp_info::read(s).ok()?.rtt_ns));
@@ -87,7 +87,7 @@ fn connect(
 ) -> Result<Vec<TcpStream>, SessionError> {
     let mut streams = Vec::new();
     for index in 0..count {
-        let way = if index < request.streams { ways[0] } else { Way::From };
+        let way = if index < request.spec.streams { ways[0] } else { Way::From };
         let first_port = request.client_port.map(|port| u32::from(port) + index);
         let options = options::options(request, way);
         let cookie = test.cookie;
@@ -159,16 +159,17 @@ fn start_connections(
     ways: &[Way],
     streams: Vec<TcpStream>,
 ) -> Result<Vec<Flow>, SessionError> {
+    let spec = &request.spec;
     let plan = tcp::Plan {
-        length_bytes: request.length.as_bytes(),
-        longest: request.duration,
-        omit: request.omit,
-        volume_bytes: request.bytes.map(|b| b.as_bytes()).filter(|_| request.omit == Nanos::ZERO),
+        length_bytes: spec.length.as_bytes(),
+        longest: spec.duration,
+        omit: spec.omit,
+        volume_bytes: spec.bytes.map(|b| b.as_bytes()).filter(|_| spec.omit == Nanos::ZERO),
         // What the server sends it paces itself.
-        rate_bps: request.pacing_bps,
-        interval: request.interval,
-        autotuned: request.socket_buffer.is_none() && request.window.is_none(),
-        zerocopy: request.zerocopy,
+        rate_bps: spec.pacing_bps,
+        interval: spec.interval,
+        autotuned: spec.socket_buffer.is_none() && spec.window.is_none(),
+        zerocopy: spec.zerocopy,
         cpus: request.near_cpus.clone(),
     };
     by_way(
@@ -187,7 +188,7 @@ fn start_datagrams(
 ) -> Result<Vec<Flow>, SessionError> {
     let mut sending = datagrams::send_plan(request);
     sending.payload_bytes = u32::try_from(length_bytes).ok();
-    sending.bytes = sending.bytes.filter(|_| request.omit == Nanos::ZERO);
+    sending.bytes = sending.bytes.filter(|_| request.spec.omit == Nanos::ZERO);
     let (receiving, cpus) = (datagrams::receive_plan(request), request.near_cpus.clone());
     by_way(
         ways,

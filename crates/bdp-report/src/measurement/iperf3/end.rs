@@ -44,7 +44,7 @@ pub(super) fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value
         }
     }
     all.insert("cpu_utilization_percent".to_owned(), processors(m));
-    if m.request.udp.is_none() {
+    if m.request.spec.udp.is_none() {
         let name = m.directions.first().map_or("", |d| d.congestion_control.as_str());
         all.insert("sender_tcp_congestion".to_owned(), json!(name));
         // Of a receiver it decides nothing, and nobody asks it.
@@ -87,7 +87,7 @@ impl<'a> Ends<'a> {
         }
         let told = received(m, d);
         // Of the first reads the receiver doesn't tell to which streams they belong: where all has come, this end knows.
-        let streams = match (m.request.omit.as_ns(), seen.bytes == told.bytes) {
+        let streams = match (m.request.spec.omit.as_ns(), seen.bytes == told.bytes) {
             (0, true) => seen.streams.clone(),
             _ => told.streams,
         };
@@ -206,7 +206,7 @@ fn seen(m: &Measurement, streams: &Streams, pieces: &[Piece], d: &DirectionResul
 fn received(m: &Measurement, d: &DirectionResult) -> Moved {
     let ns = d.duration_ns.saturating_sub(d.omit_ns);
     let each = counted_streams(d);
-    if m.request.omit.as_ns() > 0 {
+    if m.request.spec.omit.as_ns() > 0 {
         return Moved { ns, bytes: each.iter().sum(), streams: each };
     }
     Moved { ns, bytes: d.bytes, streams: share(d.bytes, &d.stream_goodput_bps) }

@@ -14,7 +14,7 @@ pub(super) struct Streams {
 
 impl Streams {
     pub(super) fn of(m: &Measurement) -> Self {
-        Self { per_direction: m.request.streams as usize }
+        Self { per_direction: m.request.spec.streams as usize }
     }
 
     pub(super) fn socket(&self, m: &Measurement, way: Way, stream: usize) -> usize {

@@ -272,7 +272,7 @@ pub(super) fn before(pieces: &[Piece], at: usize, way: Way, stream: usize) -> Se
 
 /// Whether more of a piece lies before the end of the omit than behind it.
 pub(super) fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
-    piece.from_ns + piece.to_ns < 2 * m.request.omit.as_ns()
+    piece.from_ns + piece.to_ns < 2 * m.request.spec.omit.as_ns()
 }
 
 /// Bytes of each stream since the receiver began to count, which without omit is when it had read for the first time.

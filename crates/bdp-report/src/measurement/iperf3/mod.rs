@@ -81,14 +81,14 @@ fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
     put("connecting_to", json!({ "host": r.host, "port": r.port }));
     // Whoever knows it can join a test that goes on; this one is over, and it was another's.
     put("cookie", json!(""));
-    if r.udp.is_none() {
+    if r.spec.udp.is_none() {
         let mss = m.path.mss_bytes.or(first.and_then(|d| d.mss_bytes));
         put("tcp_mss_default", json!(mss.unwrap_or(0)));
     }
     put("target_bitrate", json!(rate(r)));
     // That of `--fq-rate`, which is another one.
     put("fq_rate", json!(0));
-    put("sock_bufsize", json!(r.socket_buffer.map_or(0, |b| b.as_bytes())));
+    put("sock_bufsize", json!(r.spec.socket_buffer.map_or(0, |b| b.as_bytes())));
     let of = |way| m.directions.iter().find(|d| d.direction == way);
     put("sndbuf_actual", json!(of(Way::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
     put("rcvbuf_actual", json!(of(Way::From).and_then(receive_buffer).unwrap_or(0)));
@@ -101,23 +101,23 @@ fn receive_buffer(d: &DirectionResult) -> Option<u64> {
 }
 
 fn rate(r: &MeasureRequest) -> u64 {
-    r.udp.as_ref().and_then(|udp| udp.rate_bps).or(r.pacing_bps).unwrap_or(0)
+    r.spec.udp.as_ref().and_then(|udp| udp.rate_bps).or(r.spec.pacing_bps).unwrap_or(0)
 }
 
 fn test_start(m: &Measurement, interval_ns: u64) -> Value {
-    let r = &m.request;
+    let (r, spec) = (&m.request, &m.request.spec);
     let datagram = m.directions.first().and_then(|d| d.udp.as_ref()).map(|udp| udp.datagram_bytes);
-    let counted = r.duration.saturating_sub(r.omit).as_ns();
+    let counted = spec.duration.saturating_sub(spec.omit).as_ns();
     json!({
-        "protocol": if r.udp.is_some() { "UDP" } else { "TCP" },
-        "num_streams": r.streams,
-        "blksize": datagram.unwrap_or(r.length.as_bytes()),
-        "omit": seconds(r.omit.as_ns()),
-        "duration": if r.bytes.is_some() { json!(0) } else { seconds(counted) },
-        "bytes": r.bytes.map_or(0, |b| b.as_bytes()),
+        "protocol": if spec.udp.is_some() { "UDP" } else { "TCP" },
+        "num_streams": spec.streams,
+        "blksize": datagram.unwrap_or(spec.length.as_bytes()),
+        "omit": seconds(spec.omit.as_ns()),
+        "duration": if spec.bytes.is_some() { json!(0) } else { seconds(counted) },
+        "bytes": spec.bytes.map_or(0, |b| b.as_bytes()),
         "blocks": 0,
         "reverse": u8::from(!r.bidirectional && r.directions == [Way::From]),
-        "tos": r.dscp.map_or(0, |dscp| dscp << 2),
+        "tos": spec.dscp.map_or(0, |dscp| dscp << 2),
         "target_bitrate": rate(r),
         "bidir": u8::from(r.bidirectional),
         "fqrate": 0,

@@ -3,6 +3,7 @@
 pub mod client;
 mod control;
 mod flow;
+mod outcome;
 pub mod login;
 pub mod server;
 mod tcp;

@@ -10,7 +10,7 @@ use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::Received;
 use bdp_wire::iperf3::Parameters;
 
-use super::flow::{End, INTERVAL, Outcome, StreamCount};
+use super::outcome::{End, INTERVAL, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew::Crew;
 use bdp_flow::error::EngineError;

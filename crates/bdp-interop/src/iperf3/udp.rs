@@ -10,7 +10,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_wire::control::Received;
 
-use super::flow::{End, Outcome, StreamCount};
+use super::outcome::{End, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew;
 use bdp_flow::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, Stream, StreamTally};

@@ -8,7 +8,7 @@ use bdp_model::record::ReceiverSample;
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 
-use crate::iperf3::flow::{self, End, Outcome};
+use crate::iperf3::outcome::{self, End, Outcome};
 use bdp_flow::session::peer;
 
 /// Puts together what both ends tell of each direction.
@@ -63,7 +63,7 @@ pub(super) fn near_results(outcomes: &[Outcome], cpu: f64) -> Results {
         has_retransmits: sends.then_some(outcomes.iter().any(|outcome| outcome.congestion.is_some())),
         congestion: outcomes.iter().find_map(|outcome| outcome.congestion.clone()),
         server_output: None,
-        streams: flow::results(outcomes),
+        streams: outcome::results(outcomes),
     }
 }
 

@@ -31,7 +31,8 @@ use bdp_wire::iperf3::{Cookie, Parameters, ServerOutput, State};
 use serde_json::Value;
 
 use super::control::Control;
-use super::flow::{self, Flow};
+use super::flow::Flow;
+use super::outcome;
 use super::login::ClientLogin;
 use order::{check, parameters};
 use test::{GREETING, LOOK, STEP, TOLD, Test};
@@ -357,7 +358,7 @@ impl Round {
         &mut self,
         request: &MeasureRequest,
         reporter: &Reporter<'_>,
-    ) -> Result<Vec<flow::Outcome>, SessionError> {
+    ) -> Result<Vec<outcome::Outcome>, SessionError> {
         let finish = |flows: &mut [Flow]| flows.iter_mut().map(Flow::finish).collect::<Result<Vec<_>, _>>();
         if request.spec.udp.is_none() {
             let outcomes = finish(&mut self.flows)?;
@@ -368,7 +369,7 @@ impl Round {
         self.await_results(reporter)?;
         self.flows.iter().for_each(Flow::settle);
         let outcomes = finish(&mut self.flows)?;
-        if outcomes.iter().any(flow::Outcome::is_empty_handed) {
+        if outcomes.iter().any(outcome::Outcome::is_empty_handed) {
             let waited = self.began.elapsed().into();
             return Err(SessionError::NoDatagrams { address: self.test.address, waited });
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bdp_model::units::{ByteCount, format_bps};
 
-use crate::iperf3::flow::{End, Outcome};
+use crate::iperf3::outcome::{End, Outcome};
 
 /// From one line to the next.
 const LINE_NS: u64 = 1_000_000_000;
@@ -94,7 +94,7 @@ mod tests {
     use bdp_wire::control::Received;
 
     use super::*;
-    use crate::iperf3::flow::StreamCount;
+    use crate::iperf3::outcome::StreamCount;
     use bdp_flow::datagram::StreamTally;
 
     #[test]

@@ -12,7 +12,8 @@ use super::Shared;
 use super::silence::Silence;
 use super::{Ending, output};
 use crate::iperf3::control::Control;
-use crate::iperf3::flow::{self, End, Flow, INTERVAL, Outcome};
+use crate::iperf3::flow::Flow;
+use crate::iperf3::outcome::{self, End, INTERVAL, Outcome};
 use crate::iperf3::{tcp, udp};
 use bdp_agent::server::counters::Counters;
 use bdp_agent::server::places::Activity;
@@ -208,7 +209,7 @@ impl Running {
                 .then_some(parameters.protocol == Protocol::Tcp),
             congestion: outcomes.iter().find_map(|outcome: &Outcome| outcome.congestion.clone()),
             server_output: parameters.server_output.then(|| ServerOutput::Text(output::text(outcomes))),
-            streams: flow::results(outcomes),
+            streams: outcome::results(outcomes),
         }
     }
 }

@@ -10,8 +10,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 
-use super::Shared;
-use super::{Membership, join, turn_away};
+use super::shared::{Membership, Shared, join, turn_away};
 use bdp_agent::server::Event;
 use bdp_flow::error::EngineError;
 use bdp_flow::pause::wait_until;

@@ -8,7 +8,7 @@ use bdp_model::units::{Nanos, Rate};
 use bdp_sys::clock;
 use bdp_wire::iperf2::{BURST_BYTES, Burst, TestHeader, opening};
 
-use super::VERSION;
+use super::shared::VERSION;
 use bdp_flow::error::EngineError;
 use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;

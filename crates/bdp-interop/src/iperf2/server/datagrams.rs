@@ -16,9 +16,8 @@ use bdp_sys::udp::{self, UdpOptions};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 
-use super::Shared;
 use super::flow::{Arrivals, Flow};
-use super::{check_rate, join, turn_away, turn_away_unserved};
+use super::shared::{Shared, check_rate, join, turn_away, turn_away_unserved};
 use bdp_agent::server::access::origin;
 use bdp_agent::server::{Event, Reason};
 use bdp_flow::error::EngineError;

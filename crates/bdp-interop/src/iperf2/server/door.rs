@@ -9,8 +9,8 @@ use bdp_wire::iperf2::{Bounceback, TestHeader};
 use bdp_wire::iperf3::{COOKIE_BYTES, Cookie};
 use bdp_wire::stranger::Stranger;
 
-use super::Shared;
-use super::{bounceback, stream, turn_away_unserved};
+use super::shared::{Shared, turn_away_unserved};
+use super::{bounceback, stream};
 use bdp_agent::server::strangers::Port;
 use bdp_agent::server::waiting::{self, Arrived, Classifier};
 

@@ -11,8 +11,7 @@ use bdp_sys::udp::{Train, TrainReceiver};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader, datagram_header};
 
-use super::Shared;
-use super::{Membership, VERSION};
+use super::shared::{Membership, Shared, VERSION};
 use bdp_flow::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
 use bdp_flow::error::EngineError;
 use bdp_flow::meter::Meter;

@@ -10,8 +10,8 @@ use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
-use super::Shared;
-use super::{Membership, VERSION, bursts, check_rate, join, turn_away};
+use super::bursts;
+use super::shared::{Membership, Shared, VERSION, check_rate, join, turn_away};
 use bdp_agent::server::Event;
 use bdp_flow::crew::Crew;
 use bdp_flow::error::EngineError;

@@ -46,10 +46,8 @@ impl Control {
 
     /// Says why a test does not go on, and closes this end's half in order, so that it arrives.
     pub(crate) fn refuse(&self, failure: Failure) {
-        let mut bytes = vec![State::ServerError.byte()];
-        bytes.extend(failure.encode());
         // Whether or not it can be told, the test is over.
-        let _ = self.send(&bytes);
+        let _ = self.send(&refusal(failure));
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
@@ -102,4 +100,11 @@ impl Control {
     pub(crate) fn send_json(&self, body: &Value) -> Result<(), FrameError> {
         frame::write(&mut &self.0, body)
     }
+}
+
+/// What a client that is not served is sent.
+pub(crate) fn refusal(failure: Failure) -> Vec<u8> {
+    let mut bytes = vec![State::ServerError.byte()];
+    bytes.extend(failure.encode());
+    bytes
 }

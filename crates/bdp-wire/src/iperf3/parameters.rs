@@ -121,6 +121,11 @@ impl Parameters {
         }
     }
 
+    /// The rate that each stream is to have, whether its program or its kernel holds it.
+    pub fn asked_rate_bps(&self) -> Option<u64> {
+        [self.rate_bps, self.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min()
+    }
+
     /// What a client sent; each member is of its type and within its range.
     pub fn parse(value: &Value) -> Result<Self, Iperf3Error> {
         let members = Members::of(value, "parameters")?;

@@ -15,8 +15,7 @@ use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::iperf3::datagram;
 use bdp_wire::iperf3::{Failure, Parameters, State};
 
-use super::Shared;
-use super::{Ending, GAVE_UP, STEP, busy};
+use super::ending::{Ending, GAVE_UP, STEP, busy};
 use crate::iperf3::control::Control;
 use crate::iperf3::udp::streams;
 use bdp_agent::server::{Event, ServerState};
@@ -100,7 +99,8 @@ impl Drop for Turn<'_> {
 
 /// Has a client open its streams, and waits for all of them.
 pub(super) fn gather(
-    shared: &Shared,
+    server: &ServerState,
+    waiting: &Waiting,
     control: &Control,
     peer: SocketAddr,
     parameters: &Parameters,
@@ -118,7 +118,7 @@ pub(super) fn gather(
         ..Default::default()
     };
     let arrivals = Arrivals { wanted, options, came: Mutex::default(), changed: Condvar::new() };
-    let turn = shared.tests.waiting.take_turn(peer.ip(), arrivals, STEP, || control.has_left());
+    let turn = waiting.take_turn(peer.ip(), arrivals, STEP, || control.has_left());
     let turn = turn.map_err(|missed| match missed {
         Missed::Left => Ending::silent(GAVE_UP),
         Missed::Busy => {
@@ -130,7 +130,7 @@ pub(super) fn gather(
     let until = Instant::now() + STEP;
     let mut came = turn.arrivals.came();
     while came.len() < wanted {
-        if shared.server.is_ending() {
+        if server.is_ending() {
             return Err(Ending::silent("the server ends"));
         }
         if Instant::now() >= until {

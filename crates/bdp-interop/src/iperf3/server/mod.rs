@@ -4,6 +4,7 @@
 //! `iperf3/datagrams.rs`.
 
 mod datagrams;
+mod ending;
 pub mod logins;
 mod output;
 mod running;
@@ -22,7 +23,7 @@ use bdp_wire::iperf3::{
     COOKIE_BYTES, Cookie, Failure, LONGEST_PARAMETERS, Parameters, Protocol as Carrier, Results, State,
 };
 
-use crate::iperf3::control::Control;
+use crate::iperf3::control::{Control, refusal};
 use bdp_agent::server::access::{Proof, Protocol};
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
 use bdp_agent::server::pending_handshakes::PendingHandshake;
@@ -31,11 +32,10 @@ use bdp_agent::server::waiting::Arrived;
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_sys::echo::Way;
 use datagrams::take_hello;
+use ending::{Ending, GAVE_UP, STEP, busy};
 use logins::{LoginRules, Logins};
 use running::{Running, Streams, granted};
 
-/// How long a client may take over each step but the test itself.
-const STEP: Duration = Duration::from_secs(10);
 /// How often it is looked whether a client is still there that opens its streams.
 const LOOK: Duration = Duration::from_millis(50);
 /// The same of who has yet to log in.
@@ -128,11 +128,9 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         let _ = (&mut &stream).write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
     };
-    let mut not_authorised = vec![State::ServerError.byte()];
-    not_authorised.extend(Failure::AUTHORISATION.encode());
     let proof = shared.server.options.access.check(peer.ip(), Protocol::Iperf3).map_err(|denied| {
         shared.server.counters.give_reason(Reason::of_denied(&denied));
-        deny(&not_authorised);
+        deny(&refusal(Failure::AUTHORISATION));
         denied.to_string()
     })?;
     let busy = |why: String| {
@@ -205,56 +203,6 @@ struct Arrivals {
     ended: bool,
 }
 
-/// Why a test came to nothing: what the client is told, and what the log says.
-struct Ending {
-    failure: Option<Failure>,
-    why: String,
-}
-
-/// How long the streams of a test that the server ends go on, so that its client reads the reason before they close.
-const LEAVE: Duration = Duration::from_millis(500);
-
-/// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
-const GAVE_UP: &str = "the client left while its streams were awaited";
-
-/// Tells a client that there is no place for it now.
-fn busy(control: &Control, why: String) -> Ending {
-    // Whether or not it hears it, there is none.
-    let _ = control.say(State::AccessDenied);
-    Ending::silent(why)
-}
-
-impl Ending {
-    fn refused(failure: Failure, why: impl Into<String>) -> Self {
-        Self { failure: Some(failure), why: why.into() }
-    }
-
-    /// There is nobody to tell.
-    fn silent(why: impl Into<String>) -> Self {
-        Self { failure: None, why: why.into() }
-    }
-
-    /// Sends the reason while the streams still run, and waits a moment for the client to leave: a client whose stream closes
-    /// first reports a broken pipe in its place.
-    fn announce(self, control: &Control, client_version: Option<&str>) -> Self {
-        let Some(failure) = self.failure else { return self };
-        control.refuse(failure.known_to(client_version));
-        let until = Instant::now() + LEAVE;
-        while let Some(left) = until.checked_duration_since(Instant::now())
-            && matches!(control.hear(left), Ok(Some(_)))
-        {}
-        Self::silent(self.why)
-    }
-
-    fn of(error: &FrameError, doing: &str) -> Self {
-        Self::silent(match error {
-            FrameError::Closed => format!("the client left while {doing}"),
-            FrameError::Silent => format!("the client said nothing while {doing}"),
-            other => format!("while {doing}: {other}"),
-        })
-    }
-}
-
 impl Test {
     /// From the cookie to the farewell; whether it came to a session.
     fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
@@ -266,17 +214,12 @@ impl Test {
             Ok(control) => control,
             Err(e) => return turn_away(e.to_string()),
         };
-        let refuse = |ending: &Ending, version: Option<&str>| {
-            if let Some(failure) = ending.failure {
-                control.refuse(failure.known_to(version));
-            }
-        };
         let standing = match &entry {
             Entry::Place(place) => Some(Arc::clone(place.standing())),
             Entry::PendingHandshake(_) => None,
         };
         let Admitted { parameters, place, program } =
-            match self.admit(shared, &control, entry).inspect_err(|ending| refuse(ending, None)) {
+            match self.admit(shared, &control, entry).map_err(|ending| ending.tell(&control, None)) {
                 Ok(admitted) => admitted,
                 Err(_) if standing.is_some_and(|s| s.gave_way()) => return turn_away(GAVE_WAY.to_owned()),
                 Err(ending) => return turn_away(ending.why),
@@ -286,8 +229,8 @@ impl Test {
         shared.server.tell(&Event::Began { session: number, peer: self.peer, program });
         let mut flows = 0;
         let ended = self
-            .attend(shared, &control, &parameters, &place, &mut flows)
-            .inspect_err(|ending| refuse(ending, parameters.client_version.as_deref()));
+            .run(shared, &control, &parameters, &place, &mut flows)
+            .map_err(|ending| ending.tell(&control, parameters.client_version.as_deref()));
         self.arrivals().ended = true;
         let gave_way = place.standing().gave_way();
         drop(place);
@@ -324,7 +267,8 @@ impl Test {
         Ok(Admitted { parameters, place, program })
     }
 
-    fn attend(
+    /// Gathers the streams, runs the test over them, and exchanges its results.
+    fn run(
         &self,
         shared: &Shared,
         control: &Control,
@@ -332,19 +276,26 @@ impl Test {
         place: &Place,
         flows: &mut u32,
     ) -> Result<(), Ending> {
-        let longest = granted(shared, parameters)?;
+        let limits = &shared.server.options.limits;
+        let longest = granted(limits, parameters)?;
         let _streams =
             place.take_streams(parameters.streams()).map_err(|denied| busy(control, denied.to_string()))?;
         let streams = match parameters.protocol {
             Carrier::Tcp => Streams::Connections(self.gather(control, parameters)?),
-            Carrier::Udp => Streams::Datagrams(datagrams::gather(shared, control, self.peer, parameters)?),
+            Carrier::Udp => Streams::Datagrams(datagrams::gather(
+                &shared.server,
+                &shared.tests.waiting,
+                control,
+                self.peer,
+                parameters,
+            )?),
         };
-        let mut running = Running::start(streams, parameters, longest, shared.server.options.limits.rate)?;
+        let mut running = Running::start(streams, parameters, longest, limits.rate)?;
         *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
         let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
         let went =
-            begun.and_then(|()| running.attend(control, parameters, longest, place.standing().as_ref()));
+            begun.and_then(|()| running.wait(control, parameters, longest, place.standing().as_ref()));
         let went = went.map_err(|ending| ending.announce(control, parameters.client_version.as_deref()));
         let outcomes = running.finish(went.is_ok(), &shared.server.counters);
         went?;

@@ -7,10 +7,11 @@ use bdp_model::units::{Nanos, Rate, format_bps};
 use bdp_sys::socket;
 use bdp_wire::iperf3::exchange::{Word, hear};
 use bdp_wire::iperf3::{CpuUse, Direction, Failure, Parameters, Protocol, Results, ServerOutput};
+use bdp_wire::session::Limits;
 
-use super::Shared;
+use super::ending::Ending;
+use super::output;
 use super::silence::Silence;
-use super::{Ending, output};
 use crate::iperf3::control::Control;
 use crate::iperf3::flow::Flow;
 use crate::iperf3::outcome::{self, End, INTERVAL, Outcome};
@@ -37,8 +38,7 @@ pub(super) enum Streams {
 }
 
 /// Holds a test against what the server grants; the longest that it may take.
-pub(super) fn granted(shared: &Shared, parameters: &Parameters) -> Result<Nanos, Ending> {
-    let limits = shared.server.options.limits;
+pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos, Ending> {
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if asked > limits.duration {
         let why = format!("{asked} were asked for, and {} are granted (--max-duration)", limits.duration);
@@ -65,7 +65,7 @@ fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Endi
     let client_sends = parameters.direction != Direction::Reverse;
     let (asked, is_held) = match parameters.protocol {
         Protocol::Udp => (Some(parameters.rate_bps).filter(|&rate| rate > 0), true),
-        Protocol::Tcp => (asked_rate(parameters), client_sends),
+        Protocol::Tcp => (parameters.asked_rate_bps(), client_sends),
     };
     let asked = asked.map(|rate| rate.saturating_mul(u64::from(parameters.parallel)));
     let unbounded = parameters.protocol == Protocol::Udp && asked.is_none() && client_sends;
@@ -109,7 +109,7 @@ impl Running {
     }
 
     /// Lets the test run until the client says that it is over, as long as anything moves.
-    pub(super) fn attend(
+    pub(super) fn wait(
         &mut self,
         control: &Control,
         parameters: &Parameters,
@@ -276,10 +276,5 @@ fn datagrams(
 /// The rate of each stream: what was asked for, and no more than its share of what is granted.
 fn stream_rate(parameters: &Parameters, most: Option<Rate>) -> Option<u64> {
     let share = most.map(|most| (most.as_bps() / u64::from(parameters.parallel)).max(1));
-    asked_rate(parameters).into_iter().chain(share).min()
-}
-
-/// The rate that each stream is to have, by whomever it is held.
-pub(super) fn asked_rate(parameters: &Parameters) -> Option<u64> {
-    [parameters.rate_bps, parameters.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min()
+    parameters.asked_rate_bps().into_iter().chain(share).min()
 }

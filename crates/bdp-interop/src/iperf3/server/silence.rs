@@ -5,8 +5,7 @@ use std::time::Instant;
 use bdp_model::units::Nanos;
 use bdp_wire::iperf3::{Failure, Parameters, Protocol};
 
-use super::Ending;
-use super::running::asked_rate;
+use super::ending::Ending;
 use crate::iperf3::flow::Flow;
 use bdp_agent::server::places::Activity;
 use bdp_flow::error::EngineError;
@@ -60,7 +59,7 @@ fn moved(flows: &[Flow]) -> Option<u64> {
 fn patience(parameters: &Parameters) -> Nanos {
     let together = parameters.length_bytes.saturating_mul(parameters.burst.max(1));
     let least = if parameters.protocol == Protocol::Tcp { LARGEST_SEGMENT } else { 0 };
-    let between = stall::patience_between(together.max(least), asked_rate(parameters));
+    let between = stall::patience_between(together.max(least), parameters.asked_rate_bps());
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if parameters.seconds > 0 && asked <= STALL { between.max(asked + SLACK) } else { between }
 }

@@ -8,12 +8,15 @@ use std::time::Duration;
 use bdp_sys::{random, socket};
 use bdp_wire::frame;
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
-use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
+use bdp_wire::session::{Admission, Greeting, Hello, Key, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
 
 use super::access::{Proof, Protocol};
+use super::counters::Reason;
+use super::event::Event;
 use super::pending_handshakes::PendingHandshake;
 use super::session::Session;
-use super::{Event, Reason, ServerState};
+use super::sessions::Sessions;
+use super::state::ServerState;
 use bdp_flow::error::EngineError;
 use bdp_flow::session::deadline::Until;
 
@@ -25,58 +28,60 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 const PEER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Greets a client on a thread of its own, which goes on to serve its session.
-pub(super) fn greet(shared: &Arc<ServerState>, stream: TcpStream, peer: SocketAddr, version: u8) {
-    let guest = match PendingHandshake::enter(shared, &stream, peer) {
-        Ok(guest) => guest,
-        Err(error) => return shared.tell(&Event::TurnedAway { peer, why: error.to_string() }),
+pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAddr, version: u8) {
+    let server = &sessions.server;
+    let pending = match server.pending.enter(&stream, peer) {
+        Ok(pending) => pending,
+        Err(error) => return server.tell(&Event::TurnedAway { peer, why: error.to_string() }),
     };
-    let on_thread = Arc::clone(shared);
+    let on_thread = Arc::clone(sessions);
     // Without a thread the connection closes, which the client sees.
-    if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, stream, peer, version, guest)) {
-        shared.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, &stream, peer, version, pending)) {
+        server.tell(&Event::TurnedAway { peer, why: error.to_string() });
     }
 }
 
 fn receive(
-    shared: &Arc<ServerState>,
-    stream: TcpStream,
+    sessions: &Sessions,
+    stream: &TcpStream,
     peer: SocketAddr,
     version: u8,
-    guest: PendingHandshake,
+    pending: PendingHandshake,
 ) {
-    match admit(shared, &stream, peer, version) {
-        Ok(session) => {
-            drop(guest);
-            session.serve(shared, stream);
+    match admit(sessions, stream, peer, version) {
+        Ok((key, session)) => {
+            drop(pending);
+            sessions.serve(&key, &session, stream);
         }
-        Err(why) => shared.tell(&Event::TurnedAway { peer, why }),
+        Err(why) => sessions.server.tell(&Event::TurnedAway { peer, why }),
     }
 }
 
 /// The session, or why there is none; the client has been told.
 fn admit(
-    shared: &Arc<ServerState>,
+    sessions: &Sessions,
     stream: &TcpStream,
     peer: SocketAddr,
     version: u8,
-) -> Result<Arc<Session>, String> {
+) -> Result<(Key, Arc<Session>), String> {
+    let server = &sessions.server;
     prepare(stream).map_err(|e| e.to_string())?;
     (&mut &*stream).write_all(&Preamble::new(Kind::Control).encode()).map_err(|e| e.to_string())?;
-    let access = shared.options.access.check(peer.ip(), Protocol::Bdp);
+    let access = server.options.access.check(peer.ip(), Protocol::Bdp);
     let early = if version != VERSION {
         Some(Refusal::Version { speaks: VERSION })
-    } else if shared.is_ending() {
+    } else if server.is_ending() {
         Some(Refusal::Ending)
     } else if let Err(denied) = &access {
         Some(denied.clone().into())
-    } else if shared.places.is_full() {
-        Some(Refusal::Busy { sessions: shared.places.sessions() })
+    } else if server.places.is_full() {
+        Some(Refusal::Busy { sessions: server.places.sessions() })
     } else {
         None
     };
     if let Some(refusal) = early {
         let reason = access.as_ref().err().map_or(Reason::of(&refusal), Reason::of_denied);
-        return refuse(shared, stream, Greeting::Refused(refusal.clone()), &refusal, reason);
+        return refuse(server, stream, Greeting::Refused(refusal.clone()), &refusal, reason);
     }
     let token_needed = access == Ok(Proof::Token);
     let server_nonce = random::bytes().map_err(|e| e.to_string())?;
@@ -92,7 +97,7 @@ fn admit(
         return Err("its nonce is not 32 bytes in hexadecimal".to_owned());
     };
     let exchange = Exchange { server_nonce, client_nonce };
-    let refusal = match (&shared.options.token, &hello.proof) {
+    let refusal = match (&server.options.token, &hello.proof) {
         (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
             Some(Refusal::TokenWrong)
         }
@@ -100,24 +105,24 @@ fn admit(
         _ => None,
     };
     if let Some(refusal) = refusal {
-        return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, Reason::of(&refusal));
+        return refuse(server, stream, Admission::Refused(refusal.clone()), &refusal, Reason::of(&refusal));
     }
     let key = random::bytes().map_err(|e| e.to_string())?;
-    let session = match Session::begin(shared, key, stream, peer, &hello.bdp) {
+    let session = match sessions.begin(key, stream, peer, &hello.bdp) {
         Ok(session) => session,
         Err(refusal) => {
             let reason = Reason::of(&refusal);
-            return refuse(shared, stream, Admission::Refused(refusal.clone()), &refusal, reason);
+            return refuse(server, stream, Admission::Refused(refusal.clone()), &refusal, reason);
         }
     };
     let welcome = Admission::Welcome {
         key: hex(&key),
-        proof: shared.options.token.as_ref().map(|token| exchange.prove(token, Prover::Server)),
-        limits: shared.options.limits,
+        proof: server.options.token.as_ref().map(|token| exchange.prove(token, Prover::Server)),
+        limits: server.options.limits,
     };
     // A client that has gone is noticed by the first read of the session.
     let _ = frame::write(&mut &*stream, &welcome);
-    Ok(session)
+    Ok((key, session))
 }
 
 fn prepare(stream: &TcpStream) -> Result<(), EngineError> {
@@ -129,13 +134,13 @@ fn prepare(stream: &TcpStream) -> Result<(), EngineError> {
 }
 
 fn refuse<T>(
-    shared: &ServerState,
+    server: &ServerState,
     stream: &TcpStream,
     message: impl serde::Serialize,
     refusal: &Refusal,
     reason: Reason,
 ) -> Result<T, String> {
-    shared.counters.give_reason(reason);
+    server.counters.give_reason(reason);
     // Whether or not it can be told, the client is not let in.
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bdp_wire::session::Refusal;
 use bdp_wire::stranger::Stranger;
 
-use super::Event;
 use super::access::Denied;
+use super::event::Event;
 
 /// Why somebody was turned away, in kinds that can be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,44 +1,15 @@
-//! How streams of datagrams get to their flows: by the cookie that a client gets only at its own address.
+//! Flows of datagrams: their streams, and what is done with them.
 
 use std::net::SocketAddr;
 
 use bdp_model::units::Rate;
-use bdp_sys::clock;
-use bdp_sys::echo::{EchoSocket, Way};
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{FlowOrder, Role};
-use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening, Step};
+use bdp_wire::datagram::{LONGEST_DATAGRAM, Opening};
 
-use super::{Event, ServerState};
 use bdp_flow::datagram::{
     DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_found,
 };
-
-/// Answers a datagram that opens a stream of a session; false where it is none.
-pub(super) fn answer_opening(bytes: &[u8], way: &Way, echo: &EchoSocket, shared: &ServerState) -> bool {
-    let Some(asked) = Opening::decode(bytes) else { return false };
-    let (Some(session), Some(peer)) = (shared.session(&asked.key), way.peer()) else { return true };
-    let cookie = asked.cookie_for(&shared.cookie_secret, &peer.to_string());
-    let step = match asked.step {
-        Step::Ask => Step::Tell,
-        Step::Prove if asked.cookie == cookie => {
-            let opened = match way.local(shared.port) {
-                Some(local) => session.take_datagrams(&asked, local, peer),
-                None => Err("its kernel does not tell which address a datagram was sent to".to_owned()),
-            };
-            if let Err(why) = opened {
-                shared.tell(&Event::TurnedAway { peer, why });
-                return true;
-            }
-            Step::Open
-        }
-        _ => return true,
-    };
-    let answer = Opening { step, cookie, server_ns: clock::monotonic_ns(), ..asked };
-    // Lost as any datagram may be; the client asks again.
-    let _ = echo.answer(&answer.encode(), way);
-    true
-}
 
 /// The server's end of a stream: on the same port, and hearing only this client.
 pub(super) fn connect(

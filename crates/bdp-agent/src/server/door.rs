@@ -8,18 +8,27 @@ use bdp_sys::socket;
 use bdp_wire::session::{Kind, PREAMBLE_BYTES, Preamble, TICKET_BYTES, Ticket};
 use bdp_wire::stranger::Stranger;
 
-use super::foreign::Claim;
-use super::strangers::Port;
+use super::admission;
+use super::counters::Reason;
+use super::event::Event;
+use super::foreign::{Claim, ForeignProtocol};
+use super::sessions::Sessions;
 use super::waiting::{self, Arrived, Classifier};
-use super::{Event, Reason, ServerState, admission};
 use bdp_flow::error::EngineError;
 
 /// Keeps the door until the server ends.
-pub(super) fn keep(listener: &TcpListener, shared: &Arc<ServerState>) -> Result<(), EngineError> {
-    waiting::keep(listener, &Door(shared), shared)
+pub(super) fn keep(
+    listener: &TcpListener,
+    sessions: &Arc<Sessions>,
+    foreign: &[Box<dyn ForeignProtocol>],
+) -> Result<(), EngineError> {
+    waiting::keep(listener, &Door { sessions, foreign }, &sessions.server)
 }
 
-struct Door<'a>(&'a Arc<ServerState>);
+struct Door<'a> {
+    sessions: &'a Arc<Sessions>,
+    foreign: &'a [Box<dyn ForeignProtocol>],
+}
 
 impl Classifier for Door<'_> {
     const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,7 +39,7 @@ impl Classifier for Door<'_> {
             Ok(None) => Some(PREAMBLE_BYTES),
             Ok(Some(Preamble { kind: Kind::Control, .. })) => None,
             Ok(Some(_)) => Some(TICKET_BYTES).filter(|_| Ticket::decode(arrived).is_none()),
-            Err(_) => match self.0.claims(arrived) {
+            Err(_) => match self.claims(arrived) {
                 Some((_, Claim::Unfinished { wanted })) => Some(wanted),
                 Some((_, Claim::Whole)) => None,
                 // So many name another protocol.
@@ -41,10 +50,11 @@ impl Classifier for Door<'_> {
 
     fn take(&self, connection: Arrived, order: u64) {
         if Preamble::decode(&connection.bytes).is_err() {
-            return match self.0.claims(&connection.bytes) {
-                Some((protocol, Claim::Whole)) => protocol.take(self.0, connection, order),
+            return match self.claims(&connection.bytes) {
+                Some((protocol, Claim::Whole)) => protocol.take(&self.sessions.server, connection, order),
                 _ => {
-                    self.0.refuse_stranger(Port::Own, connection.peer, &connection.bytes);
+                    let way_in = |stranger| self.foreign.iter().find_map(|protocol| protocol.way_in(stranger));
+                    self.sessions.server.refuse_stranger(connection.peer, &connection.bytes, way_in);
                     socket::close_hard(connection.stream);
                 }
             };
@@ -52,7 +62,7 @@ impl Classifier for Door<'_> {
         let Arrived { stream, peer, bytes } = connection;
         match (Preamble::decode(&bytes), Ticket::decode(&bytes)) {
             (Ok(Some(Preamble { kind: Kind::Control, version, .. })), _) => {
-                admission::greet(self.0, stream, peer, version);
+                admission::greet(self.sessions, stream, peer, version);
             }
             (Ok(Some(Preamble { kind, .. })), Some(ticket)) => self.hand_over(kind, &ticket, stream, peer),
             _ => {}
@@ -60,30 +70,35 @@ impl Classifier for Door<'_> {
     }
 
     fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]) {
-        self.0.drop_stranger(peer, arrived);
+        self.sessions.server.drop_stranger(peer, arrived);
     }
 
     fn note_end(&self, peer: SocketAddr, arrived: &[u8]) {
-        self.0.note_stranger_left(peer, arrived);
+        self.sessions.server.note_stranger_left(peer, arrived);
     }
 
     fn note_waiting(&self, connections: usize) {
-        self.0.counters.set_waiting(connections);
-        self.0.tell_rest();
+        self.sessions.server.counters.set_waiting(connections);
+        self.sessions.server.tell_rest();
     }
 }
 
 impl Door<'_> {
+    /// Who claims a connection that began so.
+    fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
+        self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))
+    }
+
     fn hand_over(&self, kind: Kind, ticket: &Ticket, stream: TcpStream, peer: SocketAddr) {
-        let refused = match self.0.session(&ticket.key) {
+        let refused = match self.sessions.get(&ticket.key) {
             None => Err("its key is of no session".to_owned()),
             Some(session) if kind == Kind::Probe => session.answer_probes_on(stream),
             Some(session) if kind == Kind::Echo => session.answer_echoes_on(stream, ticket.stream),
             Some(session) => session.take_stream(ticket, stream),
         };
         if let Err(why) = refused {
-            self.0.counters.give_reason(Reason::Key);
-            self.0.tell(&Event::TurnedAway { peer, why });
+            self.sessions.server.counters.give_reason(Reason::Key);
+            self.sessions.server.tell(&Event::TurnedAway { peer, why });
         }
     }
 }

@@ -1,87 +1,29 @@
-//! Messages sent back with the times of their arrival and return: datagrams, and connections of kind echo.
-//!
-//! Whoever has just answered keeps the processor for a moment in wait for the next message: a client that asks as fast as
-//! answers come then meets a thread that is awake.
+//! Connections on which messages are sent back, with the times of their arrival and return or as they came.
 
-use std::io::{self, ErrorKind, Read};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 
-use bdp_sys::echo::{EchoSocket, Way};
 use bdp_sys::{clock, poll, process};
 use bdp_wire::echo::{Echo, FarStamps};
-use bdp_wire::session::Key;
+use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
-use super::ServerState;
 use super::places::Activity;
 use bdp_flow::spin::Spin;
 
-/// How long the processor is kept after an answer.
-const SPIN_NS: u64 = 50_000;
+/// How long a thread that has just answered keeps the processor, in wait for the next message: a client that asks as fast as
+/// answers come then meets one that is awake.
+pub(super) const SPIN_NS: u64 = 50_000;
 /// How long a client may take to receive what it sent.
 const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
 /// Longest wait before the connection is looked at again.
 const CHECK_NS: u64 = 500_000_000;
 
-/// The datagrams' side.
-pub(super) struct Echoes {
-    spin: Spin,
-    asked_for_stamps: bool,
-}
-
-impl Echoes {
-    pub(super) fn new() -> Self {
-        Self { spin: Spin::new(SPIN_NS), asked_for_stamps: false }
-    }
-
-    /// The next datagram, of whatever kind.
-    pub(super) fn receive(&mut self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, Way)> {
-        while self.spin.goes_on(clock::monotonic_ns()) {
-            match socket.receive_now(room) {
-                Err(e) if e.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
-                other => {
-                    self.spin.end();
-                    return other;
-                }
-            }
-        }
-        socket.receive(room)
-    }
-
-    /// Answers a message of a session; false where the datagram is none.
-    pub(super) fn answer(
-        &mut self,
-        message: &mut [u8],
-        way: &Way,
-        socket: &EchoSocket,
-        shared: &ServerState,
-    ) -> bool {
-        let Some(mut echo) = Echo::read(message) else { return false };
-        if !shared.hears(&echo.key) {
-            return true;
-        }
-        if !self.asked_for_stamps {
-            // Where the kernel stamps nothing, its arrival is when this thread got to it.
-            let _ = socket.stamp_arrivals();
-            self.asked_for_stamps = true;
-        }
-        let now = clock::unix_ns();
-        let stamped = way.arrived_unix_ns();
-        let arrived_ns = stamped.unwrap_or(now);
-        echo.far = Some(FarStamps { arrived_ns, by_kernel: stamped.is_some(), returned_ns: now });
-        echo.put(message);
-        // A full queue or an unreachable client shows there as a message without answer.
-        let _ = socket.answer(message, way);
-        self.spin.begin(clock::monotonic_ns());
-        true
-    }
-}
-
 /// Sends each message of so many bytes back, until the connection ends.
 pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, standing: &Activity) {
     // However it ends, the client sees that it has.
     let _ = answer_until_end(stream, key, length, standing);
-    let _ = stream.shutdown(std::net::Shutdown::Both);
+    let _ = stream.shutdown(Shutdown::Both);
 }
 
 fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &Activity) -> io::Result<()> {
@@ -117,4 +59,16 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &
         standing.note_heard();
         spin.begin(clock::monotonic_ns());
     }
+}
+
+/// Sends each probe of this session back, until the connection ends.
+pub(super) fn answer_probes_on(mut stream: &TcpStream, key: Key, standing: &Activity) {
+    let mut room = [0; PROBE_BYTES];
+    while stream.read_exact(&mut room).is_ok() {
+        standing.note_heard();
+        if Probe::decode(&room).is_none_or(|probe| probe.key != key) || stream.write_all(&room).is_err() {
+            break;
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Both);
 }

@@ -9,7 +9,7 @@ use bdp_flow::error::EngineError;
 use bdp_sys::echo::Way;
 use bdp_wire::stranger::Stranger;
 
-use super::ServerState;
+use super::state::ServerState;
 use super::waiting::Arrived;
 
 /// What a protocol says of the first bytes of a connection that are none of bdp's.
@@ -64,11 +64,4 @@ pub trait ForeignProtocol: Send + Sync {
 
     /// Has its sessions end with the server.
     fn hang_up(&self) {}
-}
-
-impl ServerState {
-    /// Who claims a connection that began so.
-    pub(super) fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
-        self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))
-    }
 }

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::ServerState;
-use super::waiting::oldest_of_most;
+use super::eviction::oldest_of_most;
 
 /// Clients that are greeted at once.
 const MOST: usize = 32;
 
 /// Those of a server.
 #[derive(Default)]
-pub struct PendingHandshakes(Mutex<List>);
+pub struct PendingHandshakes(Arc<Mutex<List>>);
 
 #[derive(Default)]
 struct List {
@@ -24,15 +23,15 @@ struct List {
 
 /// A place among them, given back when this is dropped.
 pub struct PendingHandshake {
-    shared: Arc<ServerState>,
+    all: PendingHandshakes,
     number: u64,
 }
 
-impl PendingHandshake {
+impl PendingHandshakes {
     /// Takes a place for this connection, somebody else's where there is none left.
-    pub fn enter(shared: &Arc<ServerState>, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<Self> {
+    pub fn enter(&self, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<PendingHandshake> {
         let stream = stream.try_clone()?;
-        let mut list = shared.guests.list();
+        let mut list = self.list();
         while list.held.len() >= MOST
             && let Some(number) = oldest_of_most(list.held.iter().map(|(&n, (address, _))| (n, *address)))
             && let Some((_, silent)) = list.held.remove(&number)
@@ -44,18 +43,16 @@ impl PendingHandshake {
         list.next += 1;
         list.held.insert(number, (peer.ip(), stream));
         drop(list);
-        Ok(Self { shared: Arc::clone(shared), number })
+        Ok(PendingHandshake { all: Self(Arc::clone(&self.0)), number })
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for PendingHandshake {
     fn drop(&mut self) {
-        self.shared.guests.list().held.remove(&self.number);
-    }
-}
-
-impl PendingHandshakes {
-    fn list(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.list().held.remove(&self.number);
     }
 }

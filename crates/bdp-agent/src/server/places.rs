@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bdp_sys::clock;
 
 use super::access::{Denied, Occupancy, PlaceLimits, origin};
-use super::waiting::oldest_of_most;
+use super::eviction::oldest_of_most;
 
 /// How long the only one of an address that has not begun its work may keep its place from others.
 const TO_BEGIN_NS: u64 = 1_000_000_000;

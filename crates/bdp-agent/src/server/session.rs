@@ -1,6 +1,5 @@
 //! One client's session: reads its requests until it leaves.
 
-use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +11,15 @@ use bdp_wire::control::{Answer, FlowOrder, Numbered, Request, Role};
 use bdp_wire::datagram::Opening;
 use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
 use bdp_wire::frame::{self, FrameError};
-use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, PROBE_BYTES, Probe, Refusal, Ticket};
+use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, Refusal, Ticket};
 
 use super::access::Denied;
 use super::counters::Counters;
+use super::event::Event;
 use super::flow::Terms;
 use super::places::{Activity, GAVE_WAY, Place};
-use super::{Event, ServerState, datagrams};
+use super::state::ServerState;
+use super::{datagrams, echo};
 use crate::agent::{Agent, Rights};
 use crate::answers::Answers;
 use bdp_flow::error::EngineError;
@@ -54,52 +55,46 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Registers a session, if there is room for it.
-    pub(super) fn begin(
-        shared: &ServerState,
+    /// One that has its place.
+    pub(super) fn new(
+        server: &ServerState,
         key: Key,
         control: &TcpStream,
         peer: SocketAddr,
-        bdp: &str,
-    ) -> Result<Arc<Self>, Refusal> {
+        place: Place,
+    ) -> Result<Self, Refusal> {
         let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
-        let place = shared.places.enter(peer.ip(), Some(control))?;
-        let mut sessions = shared.sessions();
-        if shared.is_ending() {
-            return Err(Refusal::Ending);
-        }
-        let session = Arc::new(Self {
+        Ok(Self {
             key,
-            number: shared.next_number(),
+            number: server.next_number(),
             peer,
-            limits: shared.options.limits,
-            counters: Arc::clone(&shared.counters),
+            limits: server.options.limits,
+            counters: Arc::clone(&server.counters),
             began: Instant::now(),
             control: control.try_clone().map_err(other)?,
             agent: Agent::new(
                 Rights::Session,
                 Answers::new(control.try_clone().map_err(other)?),
-                control.local_addr().map_or(shared.options.listen.ip(), |local| local.ip()),
+                control.local_addr().map_or(server.options.listen.ip(), |local| local.ip()),
             ),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
             standing: Arc::clone(place.standing()),
             place: Mutex::new(Some(place)),
-        });
-        sessions.insert(key, Arc::clone(&session));
-        drop(sessions);
-        // What a client says of itself is for people to read.
-        let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
-        shared.tell(&Event::Began { session: session.number, peer, program: format!("bdp {bdp}") });
-        Ok(session)
+        })
     }
 
-    /// Answers the client until it leaves, falls silent, or the server ends.
-    pub(super) fn serve(&self, shared: &ServerState, stream: TcpStream) {
+    /// Which, from 1.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Answers the client until it leaves, falls silent, or the server ends, and gives its place back; how that went.
+    pub(super) fn serve(&self, server: &ServerState, stream: &TcpStream) -> Event {
         let mut flows = 0;
         let why = loop {
             let patience = SILENCE + self.agent.longest_flow().to_duration();
-            let mut reader = Until::new(&stream, patience);
+            let mut reader = Until::new(stream, patience);
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
                 Ok(Numbered { id, body }) => {
                     self.standing.note_heard();
@@ -109,7 +104,7 @@ impl Session {
                 Err(_) if self.agent.answers().why_given_up().is_some() => {
                     break self.agent.answers().why_given_up();
                 }
-                Err(FrameError::Closed) if shared.is_ending() => break Some("the server ends".to_owned()),
+                Err(FrameError::Closed) if server.is_ending() => break Some("the server ends".to_owned()),
                 Err(FrameError::Closed) if self.agent.flows_under_way() > 0 => {
                     break Some("the client left while a flow ran".to_owned());
                 }
@@ -119,18 +114,9 @@ impl Session {
             }
         };
         self.close();
-        shared.sessions().remove(&self.key);
         drop(self.place().take());
-        shared.tell(&Event::Ended {
-            session: self.number,
-            peer: self.peer,
-            took: Nanos::from(self.began.elapsed()),
-            flows,
-            why,
-        });
-        if shared.options.once {
-            shared.end();
-        }
+        let took = Nanos::from(self.began.elapsed());
+        Event::Ended { session: self.number, peer: self.peer, took, flows, why }
     }
 
     fn carry_out(&self, id: u64, request: Request, flows: &mut u32) {
@@ -216,7 +202,7 @@ impl Session {
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
         let (key, standing) = (self.key, Arc::clone(&self.standing));
-        self.answer_on(stream, move |stream| echo(stream, key, &standing))
+        self.answer_on(stream, move |stream| echo::answer_probes_on(stream, key, &standing))
     }
 
     /// Sends messages of so many bytes back, each with the times of its arrival and return.
@@ -226,7 +212,7 @@ impl Session {
             return Err(format!("messages of {length} bytes are not sent back"));
         }
         let (key, standing) = (self.key, Arc::clone(&self.standing));
-        self.answer_on(stream, move |stream| super::echo::answer_on(stream, key, length, &standing))
+        self.answer_on(stream, move |stream| echo::answer_on(stream, key, length, &standing))
     }
 
     fn answer_on(
@@ -266,16 +252,4 @@ impl Session {
     fn place(&self) -> MutexGuard<'_, Option<Place>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Sends each probe of this session back, until the connection ends.
-fn echo(mut stream: &TcpStream, key: Key, standing: &Activity) {
-    let mut room = [0; PROBE_BYTES];
-    while stream.read_exact(&mut room).is_ok() {
-        standing.note_heard();
-        if Probe::decode(&room).is_none_or(|probe| probe.key != key) || stream.write_all(&room).is_err() {
-            break;
-        }
-    }
-    let _ = stream.shutdown(Shutdown::Both);
 }

@@ -4,23 +4,22 @@ use std::net::SocketAddr;
 
 use bdp_wire::stranger::Stranger;
 
-use super::{Event, Reason, ServerState};
-
-/// The ports that connections come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Port {
-    /// The server's own.
-    Own,
-    /// One of another protocol.
-    Foreign,
-}
+use super::counters::Reason;
+use super::event::Event;
+use super::state::ServerState;
 
 impl ServerState {
-    /// Counts and logs somebody whose first bytes are of no protocol that this port serves.
-    pub fn refuse_stranger(&self, port: Port, peer: SocketAddr, arrived: &[u8]) {
+    /// Counts and logs somebody whose first bytes are of no protocol that this port serves. `way_in` says where such a client
+    /// would be served.
+    pub fn refuse_stranger(
+        &self,
+        peer: SocketAddr,
+        arrived: &[u8],
+        way_in: impl FnOnce(Stranger) -> Option<String>,
+    ) {
         let stranger = Stranger::of(arrived);
         let seen = legible(arrived);
-        let why = match (stranger.protocol(), self.port_of(stranger, port)) {
+        let why = match (stranger.protocol(), way_in(stranger)) {
             (Some(protocol), Some(way)) => format!("it speaks {protocol} ({seen}); {way}"),
             (Some(protocol), None) => {
                 format!("it speaks {protocol} ({seen}), which this server does not serve")
@@ -55,13 +54,10 @@ impl ServerState {
         self.tell(&Event::TurnedAway { peer, why });
     }
 
-    /// Where somebody would be served who came to this port.
-    fn port_of(&self, stranger: Stranger, port: Port) -> Option<String> {
-        match port {
-            Port::Own => self.foreign.iter().find_map(|protocol| protocol.way_in(stranger)),
-            Port::Foreign => matches!(stranger, Stranger::Bdp | Stranger::Iperf3)
-                .then(|| format!("it is served on port {}", self.port)),
-        }
+    /// Where a client would be served that came to the port of another protocol.
+    pub fn way_to_own_port(&self, stranger: Stranger) -> Option<String> {
+        matches!(stranger, Stranger::Bdp | Stranger::Iperf3)
+            .then(|| format!("it is served on port {}", self.port))
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket;
 
-use super::ServerState;
-use super::access::origin;
+use super::eviction::oldest_of_most;
+use super::state::ServerState;
 use bdp_flow::error::EngineError;
 
 /// Longest wait before deadlines and the server's end are looked at.
@@ -57,20 +57,21 @@ pub struct Arrived {
 pub fn keep(
     listener: &TcpListener,
     keeper: &impl Classifier,
-    shared: &ServerState,
+    server: &ServerState,
 ) -> Result<(), EngineError> {
     let poll = Poll::new()?;
     poll.add(listener, LISTENER, Interest::Read)?;
-    poll.add(&shared.waker, WAKER, Interest::Read)?;
+    poll.add(server.waker(), WAKER, Interest::Read)?;
     let mut list =
         List { poll, keeper, waiting: HashMap::new(), deadlines: BTreeMap::new(), next: WAKER + 1 };
     let mut ready = Vec::new();
-    while !shared.is_ending() {
+    while !server.is_ending() {
         list.poll.wait(&mut ready, Some(CHECK_NS))?;
         for &token in &ready {
             match token {
                 LISTENER => list.accept(listener),
-                WAKER => shared.waker.clear(),
+                // Raised once, when the server ends, and for all its ports.
+                WAKER => {}
                 token => list.read(token),
             }
         }
@@ -181,36 +182,5 @@ impl<K: Classifier> List<'_, K> {
         while let Some((&token, _)) = self.deadlines.first_key_value().filter(|&(_, &until)| now >= until) {
             self.drop_silent(token);
         }
-    }
-}
-
-/// Of places that are held, each by its number, which grows, and its address: the oldest one of the address that has
-/// most of them.
-pub fn oldest_of_most(held: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> {
-    let mut of: HashMap<IpAddr, (usize, u64)> = HashMap::new();
-    for (number, address) in held {
-        let (count, oldest) = of.entry(origin(address)).or_insert((0, number));
-        *count += 1;
-        *oldest = number.min(*oldest);
-    }
-    // Of two that have as many, the one that has held one for longer.
-    let most = of.into_values().max_by_key(|&(count, oldest)| (count, std::cmp::Reverse(oldest)));
-    most.map(|(_, oldest)| oldest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_of_whoever_holds_most_goes() {
-        let held = |list: &[(u64, &str)]| {
-            oldest_of_most(list.iter().map(|&(number, address)| (number, address.parse().unwrap())))
-        };
-        assert_eq!(held(&[]), None);
-        assert_eq!(held(&[(5, "192.0.2.1"), (3, "192.0.2.2")]), Some(3));
-        assert_eq!(held(&[(1, "192.0.2.1"), (3, "192.0.2.2"), (2, "192.0.2.2")]), Some(2));
-        // A network's worth of addresses is one host's to choose from.
-        assert_eq!(held(&[(1, "192.0.2.1"), (3, "2001:db8::1"), (4, "2001:db8::ffff:2")]), Some(3));
     }
 }

@@ -11,7 +11,6 @@ use bdp_wire::stranger::Stranger;
 
 use super::shared::{Shared, turn_away_unserved};
 use super::{bounceback, stream};
-use bdp_agent::server::strangers::Port;
 use bdp_agent::server::waiting::{self, Arrived, Classifier};
 
 /// Keeps the door until the server ends.
@@ -49,7 +48,8 @@ impl Classifier for Door<'_> {
             matches!(Stranger::of(&bytes), Stranger::Http | Stranger::Tls | Stranger::Ssh | Stranger::Bdp);
         let header = TestHeader::decode(&bytes).filter(|_| !is_stranger);
         if header.is_none() && !is_payload(&bytes) {
-            self.0.server.refuse_stranger(Port::Foreign, peer, &bytes);
+            let server = &self.0.server;
+            server.refuse_stranger(peer, &bytes, |stranger| server.way_to_own_port(stranger));
             return socket::close_hard(stream);
         }
         if let Some(option) = header.and_then(|header| header.unserved) {

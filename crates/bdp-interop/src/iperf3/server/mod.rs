@@ -155,7 +155,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
             return busy("busy".to_owned());
         }
         Entry::PendingHandshake(
-            PendingHandshake::enter(&shared.server, &stream, peer).map_err(|e| e.to_string())?,
+            shared.server.pending.enter(&stream, peer).map_err(|e| e.to_string())?,
         )
     };
     let test = Arc::new(Test {

@@ -1,0 +1,46 @@
+//! What happens on a server.
+
+use std::net::SocketAddr;
+
+use bdp_model::units::Nanos;
+
+/// What a server has to tell while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A session began.
+    Began {
+        /// Which, from 1.
+        session: u32,
+        /// The client.
+        peer: SocketAddr,
+        /// What the client is, with its version: `bdp 0.1.0`.
+        program: String,
+    },
+    /// A session ended.
+    Ended {
+        /// Which.
+        session: u32,
+        /// The client.
+        peer: SocketAddr,
+        /// How long it took.
+        took: Nanos,
+        /// Flows that it ran.
+        flows: u32,
+        /// Why, where the client did not just leave after its work.
+        why: Option<String>,
+    },
+    /// Somebody was not let in.
+    TurnedAway {
+        /// Who.
+        peer: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// More were not let in than are told of one by one.
+    TurnedAwayMore {
+        /// How many.
+        count: u64,
+        /// Within how long.
+        within: Nanos,
+    },
+}

@@ -1,0 +1,84 @@
+//! The sessions of a server, by their keys.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bdp_sys::random;
+use bdp_wire::session::{Key, Refusal};
+
+use super::event::Event;
+use super::session::Session;
+use super::state::ServerState;
+use bdp_flow::error::EngineError;
+
+/// Those that go on.
+pub(super) struct Sessions {
+    pub(super) server: Arc<ServerState>,
+    /// What cookies of datagrams are made with.
+    pub(super) cookie_secret: [u8; 32],
+    open: Mutex<HashMap<Key, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// None yet.
+    pub(super) fn new(server: Arc<ServerState>) -> Result<Self, EngineError> {
+        Ok(Self { server, cookie_secret: random::bytes()?, open: Mutex::default() })
+    }
+
+    /// Begins a session, if there is room for it.
+    pub(super) fn begin(
+        &self,
+        key: Key,
+        control: &TcpStream,
+        peer: SocketAddr,
+        bdp: &str,
+    ) -> Result<Arc<Session>, Refusal> {
+        let place = self.server.places.enter(peer.ip(), Some(control))?;
+        let mut open = self.open();
+        if self.server.is_ending() {
+            return Err(Refusal::Ending);
+        }
+        let session = Arc::new(Session::new(&self.server, key, control, peer, place)?);
+        open.insert(key, Arc::clone(&session));
+        drop(open);
+        // What a client says of itself is for people to read.
+        let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
+        self.server.tell(&Event::Began { session: session.number(), peer, program: format!("bdp {bdp}") });
+        Ok(session)
+    }
+
+    /// Serves a session until it is over.
+    pub(super) fn serve(&self, key: &Key, session: &Session, stream: &TcpStream) {
+        let ended = session.serve(&self.server, stream);
+        self.open().remove(key);
+        self.server.tell(&ended);
+        if self.server.options.once {
+            self.server.end();
+        }
+    }
+
+    /// The session of this key.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Session>> {
+        self.open().get(key).cloned()
+    }
+
+    /// Notes that the client of this session does something; false where there is no such session.
+    pub(super) fn hears(&self, key: &Key) -> bool {
+        self.open().get(key).inspect(|session| session.note_heard()).is_some()
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open().is_empty()
+    }
+
+    /// Makes the thread of each notice that the server ends.
+    pub(super) fn hang_up(&self) {
+        self.open().values().for_each(|session| session.hang_up());
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

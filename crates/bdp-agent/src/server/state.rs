@@ -1,0 +1,125 @@
+//! What the threads of a server have in common, whatever protocol they speak.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bdp_model::units::Nanos;
+use bdp_sys::poll::Waker;
+use bdp_wire::session::Limits;
+
+use super::access::{AccessRules, PlaceLimits};
+use super::counters::Counters;
+use super::event::Event;
+use super::log_limiter::{self, LogLimiter};
+use super::pending_handshakes::PendingHandshakes;
+use super::places::Places;
+use bdp_flow::error::EngineError;
+
+/// How to serve.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// Where; `[::]` is every address of both IP versions, and `0.0.0.0` where the machine has no IPv6.
+    pub listen: SocketAddr,
+    /// What clients have to prove that they know, where [`AccessRules::check`] asks for it; none where the server is open.
+    pub token: Option<String>,
+    /// What one session is granted.
+    pub limits: Limits,
+    /// Which addresses may come in.
+    pub access: AccessRules,
+    /// How many may, at once.
+    pub places: PlaceLimits,
+    /// End after one session.
+    pub once: bool,
+}
+
+/// The state of a server.
+pub struct ServerState {
+    /// As it was started.
+    pub options: ServerOptions,
+    /// Taken by the sessions of every protocol.
+    pub places: Arc<Places>,
+    /// Clients that are being greeted.
+    pub pending: PendingHandshakes,
+    /// Sessions so far.
+    begun: AtomicU32,
+    ending: AtomicBool,
+    /// Its own port, TCP and UDP.
+    pub port: u16,
+    waker: Waker,
+    /// What it has done so far.
+    pub counters: Arc<Counters>,
+    limiter: Mutex<LogLimiter>,
+    log: Box<dyn Fn(&Event) + Send + Sync>,
+}
+
+impl ServerState {
+    /// Of a server at this port. `log` is called from any thread.
+    pub(super) fn new(
+        options: ServerOptions,
+        port: u16,
+        log: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> Result<Self, EngineError> {
+        let sessions = if options.once { 1 } else { options.places.sessions };
+        Ok(Self {
+            places: Places::new(PlaceLimits { sessions, ..options.places }),
+            options,
+            pending: PendingHandshakes::default(),
+            begun: AtomicU32::new(0),
+            ending: AtomicBool::new(false),
+            port,
+            waker: Waker::new()?,
+            counters: Arc::default(),
+            limiter: Mutex::default(),
+            log: Box::new(log),
+        })
+    }
+
+    /// Whether it is about to end.
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Raised when it ends.
+    pub fn ending(&self) -> &AtomicBool {
+        &self.ending
+    }
+
+    /// The number of the next session, whatever it speaks.
+    pub fn next_number(&self) -> u32 {
+        self.begun.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Has it end, and its sessions.
+    pub fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    /// What wakes a thread that waits at a port, when the server ends.
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Counts and logs what has happened.
+    pub fn tell(&self, event: &Event) {
+        self.counters.note(event);
+        let told = !matches!(event, Event::TurnedAway { .. }) || self.limiter().admits(Instant::now());
+        if told {
+            (self.log)(event);
+        }
+    }
+
+    /// Tells how many were turned away beyond those that were told of.
+    pub(super) fn tell_rest(&self) {
+        let untold = self.limiter().take_untold(Instant::now());
+        if let Some(count) = untold {
+            (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(log_limiter::WHILE) });
+        }
+    }
+
+    fn limiter(&self) -> MutexGuard<'_, LogLimiter> {
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

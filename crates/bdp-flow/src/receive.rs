@@ -273,7 +273,10 @@ struct Leading<'a> {
     flow: &'a Flow<'a>,
     share: Share<'a>,
     counted_from: Option<Mark>,
-    /// Bytes of each stream when counting began, and at the last look.
+    /// The last reading, and when the next sample is due.
+    last: Mark,
+    next_sample: u64,
+    /// Bytes of each stream when counting began, and at the last reading.
     read_before: Vec<u64>,
     read: Vec<u64>,
     samples: Vec<ReceiverSample>,
@@ -287,6 +290,8 @@ impl<'a> Leading<'a> {
         Self {
             share,
             counted_from: None,
+            last: Mark::default(),
+            next_sample: 0,
             read_before: vec![0; flow.streams.len()],
             read: Vec::new(),
             samples: Vec::new(),
@@ -301,40 +306,12 @@ impl<'a> Leading<'a> {
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
         let cpu_before = process::cpu_time_ns();
-        let mut next_sample = 0;
-        let mut last = Mark::default();
         while flow.open.load(Ordering::Acquire) > 0 {
             let now = clock::monotonic_ns();
             self.share.poll_windows(now);
             let stopped = stop.load(Ordering::Relaxed) || flow.over.load(Ordering::Relaxed);
             if let Some(first) = flow.first_byte() {
-                let at_ns = now.saturating_sub(first);
-                let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
-                let over = at_ns >= plan.duration.as_ns();
-                let sampled = at_ns >= next_sample || over;
-                let before = begins.then(|| (last, self.read.clone()));
-                if begins && over && plan.omit > Nanos::ZERO {
-                    // This thread did not run until the end: what waits in its sockets is what there is to count.
-                    self.share.turn(0)?;
-                }
-                // Of a thousand streams a look is not for nothing.
-                if begins || sampled || stopped || at_ns - last.at_ns >= LOOK_NS {
-                    last = self.mark(at_ns);
-                }
-                match before {
-                    // Without omit it is the first read that counting begins with.
-                    Some(_) if plan.omit == Nanos::ZERO => {
-                        self.count_from(Mark { at_ns: 0, ..last }, self.read.clone());
-                    }
-                    Some((mark, read)) if over => self.count_from(mark, read),
-                    Some(_) => self.count_from(last, self.read.clone()),
-                    None => {}
-                }
-                if sampled {
-                    self.sample(last);
-                    next_sample = at_ns - at_ns % self.interval() + self.interval();
-                }
-                if over {
+                if self.look(now.saturating_sub(first), stopped)? {
                     break;
                 }
             } else if now - started >= plan.patience.as_ns() {
@@ -344,43 +321,90 @@ impl<'a> Leading<'a> {
                 self.ended = EndReason::Stopped;
                 break;
             }
-            let wait = flow.first_byte().map_or(STOP_CHECK_NS, |first| {
-                let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
-                let until = next_sample.min(mark).min(plan.duration.as_ns());
-                // Whoever looks at the meter waits for the last bytes of a volume.
-                let unmarked = self.share.last_byte_ns > first + last.at_ns;
-                (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
-            });
+            let wait = self.wait_ns(now);
             self.share.turn(wait)?;
         }
         if flow.open.load(Ordering::Acquire) == 0 {
-            let (at, ended) = flow.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            self.ended = ended;
-            if let Some(first) = flow.first_byte() {
-                let (mark, read) = (last, self.read.clone());
-                last = self.mark(at.saturating_sub(first).max(last.at_ns));
-                self.sample(last);
-                if self.counted_from.is_none() && plan.omit > Nanos::ZERO && last.at_ns > plan.omit.as_ns() {
-                    self.count_from(mark, read);
-                }
-            }
+            self.end_with_streams();
         }
         self.share.leave();
         let elapsed = (clock::monotonic_ns() - started).max(1);
-        let info = flow.streams.first().and_then(|s| tcp_info::read(s).ok());
-        Ok(Received {
+        Ok(self.received((process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64))
+    }
+
+    /// Takes the readings that are due; whether the time is over.
+    fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool, EngineError> {
+        let plan = self.flow.plan;
+        let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
+        let over = at_ns >= plan.duration.as_ns();
+        let sampled = at_ns >= self.next_sample || over;
+        let before = begins.then(|| (self.last, self.read.clone()));
+        if begins && over && plan.omit > Nanos::ZERO {
+            // This thread did not run until the end: what waits in its sockets is what there is to count.
+            self.share.turn(0)?;
+        }
+        // Reading 1,000 streams is not free.
+        if begins || sampled || stopped || at_ns - self.last.at_ns >= LOOK_NS {
+            self.mark(at_ns);
+        }
+        match before {
+            // Without omit it is the first read that counting begins with.
+            Some(_) if plan.omit == Nanos::ZERO => {
+                self.count_from(Mark { at_ns: 0, ..self.last }, self.read.clone());
+            }
+            Some((mark, read)) if over => self.count_from(mark, read),
+            Some(_) => self.count_from(self.last, self.read.clone()),
+            None => {}
+        }
+        if sampled {
+            self.sample();
+            let interval = plan.interval.as_ns().max(1_000_000);
+            self.next_sample = at_ns - at_ns % interval + interval;
+        }
+        Ok(over)
+    }
+
+    /// How long to wait for bytes until the next reading is due.
+    fn wait_ns(&self, now: u64) -> u64 {
+        let plan = self.flow.plan;
+        self.flow.first_byte().map_or(STOP_CHECK_NS, |first| {
+            let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
+            let until = self.next_sample.min(mark).min(plan.duration.as_ns());
+            // Whoever looks at the meter waits for the last bytes of a volume.
+            let unmarked = self.share.last_byte_ns > first + self.last.at_ns;
+            (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
+        })
+    }
+
+    /// All streams have ended: so has the flow, with the last of them.
+    fn end_with_streams(&mut self) {
+        let (at, ended) = self.flow.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.ended = ended;
+        if let Some(first) = self.flow.first_byte() {
+            let (mark, read) = (self.last, self.read.clone());
+            self.mark(at.saturating_sub(first).max(self.last.at_ns));
+            self.sample();
+            let omit = self.flow.plan.omit;
+            if self.counted_from.is_none() && omit > Nanos::ZERO && self.last.at_ns > omit.as_ns() {
+                self.count_from(mark, read);
+            }
+        }
+    }
+
+    /// What the flow came to, with its share of the processor.
+    fn received(self, cpu: f64) -> Received {
+        let (flow, plan) = (self.flow, self.flow.plan);
+        let first = flow.streams.first();
+        let info = first.and_then(|s| tcp_info::read(s).ok());
+        Received {
             first_byte_at_ns: flow.first_byte(),
-            bytes: last.bytes,
-            duration_ns: last.at_ns,
-            counted_from: self.counted_from.unwrap_or(last),
+            bytes: self.last.bytes,
+            duration_ns: self.last.at_ns,
+            counted_from: self.counted_from.unwrap_or(self.last),
             stream_bytes: self.stream_bytes(),
             samples: self.samples,
-            receive_buffer_bytes: flow
-                .streams
-                .first()
-                .and_then(|s| socket::receive_buffer(s).ok())
-                .map(|b| b as u64),
-            cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+            receive_buffer_bytes: first.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
+            cpu,
             thread_cpu: None,
             window_scaling: self.window_scaling.or(info.and_then(|info| info.window_scaling)),
             method: if plan.check { ReceiveMethod::Read } else { ReceiveMethod::Truncate },
@@ -389,16 +413,16 @@ impl<'a> Leading<'a> {
             ended: self.ended,
             path_mtu: info.and_then(|info| info.pmtu),
             datagrams: None,
-        })
+        }
     }
 
-    /// Looks how far all streams are.
-    fn mark(&mut self, at_ns: u64) -> Mark {
+    /// Reads how far all streams are.
+    fn mark(&mut self, at_ns: u64) {
         self.read = self.flow.bytes();
         let bytes = self.read.iter().sum();
         self.flow.meter.set(bytes);
         self.flow.meter.set_streams(self.read.iter().copied());
-        Mark { at_ns, bytes }
+        self.last = Mark { at_ns, bytes };
     }
 
     /// Has counting begin at this moment, until when so much had come of each stream: the first reading past omit, or, on a machine
@@ -417,13 +441,10 @@ impl<'a> Leading<'a> {
         self.read.iter().zip(&self.read_before).map(|(now, before)| now - before).collect()
     }
 
-    fn interval(&self) -> u64 {
-        self.flow.plan.interval.as_ns().max(1_000_000)
-    }
-
-    /// Notes a moment with what `TCP_INFO` says at it.
-    fn sample(&mut self, at: Mark) {
-        let mut sample = ReceiverSample { at_ns: at.at_ns, bytes: at.bytes, ..Default::default() };
+    /// Notes the last reading with what `TCP_INFO` says at it.
+    fn sample(&mut self) {
+        let Mark { at_ns, bytes } = self.last;
+        let mut sample = ReceiverSample { at_ns, bytes, ..Default::default() };
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
             if let Some(count) = info.rcv_out_of_order {

@@ -148,41 +148,15 @@ impl Exchange<'_> {
             // Answers first: while only probes are sent they fill the socket.
             if due.is_none() || is_waiting && reads < MOST_READS {
                 reads += 1;
-                match carrier.receive() {
-                    Ok(Took::Answer(arrival)) => {
-                        let at_ns = self.came_at(&arrival);
-                        spin.end();
-                        self.take_stamps(carrier);
-                        self.settle(&arrival, at_ns);
-                        continue;
-                    }
-                    Ok(Took::Other) => continue,
-                    Ok(Took::Nothing) => self.is_away = false,
-                    Err(error) => {
-                        self.fail_oldest(&error)?;
-                        if closed {
-                            std::thread::sleep(PAUSE);
-                        }
-                        continue;
-                    }
+                if self.receive(carrier, &mut spin, closed)? {
+                    continue;
                 }
             }
             reads = 0;
             let is_held = due.is_some_and(|due| self.is_held(now - due, schedule.interval_ns, now));
             if let Some(due) = due.filter(|_| !is_held) {
-                let (latest_ns, is_short) = latest(schedule.interval_ns);
-                if !closed && (was_held || now - due > latest_ns) {
-                    // Who had come at a turn at which this machine was not as fast would have waited until now.
-                    let (keep_ns, freed_ns) =
-                        if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
-                    while let Some(passed) =
-                        schedule.due(turn, self.next, now).filter(|&passed| now - passed.min(now) > keep_ns)
-                    {
-                        if self.next > self.warm_up {
-                            self.ledger.leave_out(passed, freed_ns);
-                        }
-                        turn += 1;
-                    }
+                if !closed && (was_held || now - due > latest(schedule.interval_ns).0) {
+                    turn = self.leave_out(schedule, turn, now);
                     was_held = false;
                     continue;
                 }
@@ -206,12 +180,56 @@ impl Exchange<'_> {
                 carrier.wait(wake);
             }
         }
+        self.take_back();
+        Ok(())
+    }
+
+    /// Takes one packet that has come; false where there was none.
+    fn receive(&mut self, carrier: &mut dyn Carrier, spin: &mut Spin, closed: bool) -> io::Result<bool> {
+        match carrier.receive() {
+            Ok(Took::Answer(arrival)) => {
+                let at_ns = self.came_at(&arrival);
+                spin.end();
+                self.take_stamps(carrier);
+                self.settle(&arrival, at_ns);
+            }
+            Ok(Took::Other) => {}
+            Ok(Took::Nothing) => {
+                self.is_away = false;
+                return Ok(false);
+            }
+            Err(error) => {
+                self.fail_oldest(&error)?;
+                if closed {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves out the turns that passed too long ago, and gives the one that follows them.
+    fn leave_out(&mut self, schedule: &Schedule, mut turn: u64, now: u64) -> u64 {
+        let (latest_ns, is_short) = latest(schedule.interval_ns);
+        // Who had come at a turn at which this machine was not as fast would have waited until now.
+        let (keep_ns, freed_ns) = if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
+        let due = |turn, next| schedule.due(turn, next, now).filter(|&due| now - due.min(now) > keep_ns);
+        while let Some(passed) = due(turn, self.next) {
+            if self.next > self.warm_up {
+                self.ledger.leave_out(passed, freed_ns);
+            }
+            turn += 1;
+        }
+        turn
+    }
+
+    /// What is under way when all is ended counts as never sent.
+    fn take_back(&mut self) {
         for number in self.oldest.max(self.warm_up)..self.next {
             if !self.slot(number).is_settled {
                 self.ledger.take_back();
             }
         }
-        Ok(())
     }
 
     /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.

@@ -87,50 +87,15 @@ pub fn each_over(
             workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
         (done, samples)
     });
-    let mut all = DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() };
-    let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
-    let (mut end, mut method, mut ended) = (0, ReceiveMethod::Unknown, EndReason::Duration);
-    let (mut tallies, mut end_of_all, mut any_open) = (Vec::new(), OpenEnd::default(), false);
-    for stream in done {
-        let stream = stream?;
-        tallies.push(stream.tally());
-        all.counts.merge(&stream.arrivals.counts());
-        all.dropped = all.dropped.zip(stream.dropped).map(|(a, b)| a + b);
-        end_of_all.numbered += stream.marked.unwrap_or(stream.arrivals.next());
-        end_of_all.dropped_at_most += stream.dropped_at_end.unwrap_or(0);
-        any_open |= stream.dropped_at_end.is_some();
-        all.stamped &= stream.stamped;
-        if stream.arrivals.received() > 1 {
-            jitter = Some(jitter.unwrap_or(0.0).max(stream.jitter.ns()));
-        }
-        transits.merge(stream.transits);
-        end = end.max(stream.ended_at_ns);
-        method = stream.method;
-        ended = if stream.ended == EndReason::Duration { ended } else { stream.ended };
-    }
+    let joined = Joined::of(done)?;
     let first = shared.first_at_ns.load(Ordering::Relaxed);
     if first == 0 {
         return Err(EngineError::Silence { within: plan.patience });
     }
-    all.open_end = any_open.then_some(end_of_all);
-    all.jitter_ns = jitter.map(|ns| ns as u64);
-    all.transits = transits.summary();
-    let last = Mark { at_ns: end.saturating_sub(first), bytes: shared.total() };
-    let Samples { mut taken, counted_from, mut bytes_before, before } = samples;
-    // A machine that halted until the end has the reading before omit counted from, so that there is something to count.
-    let counted_from = match counted_from.filter(|from| from.at_ns < last.at_ns) {
-        None if last.at_ns > plan.omit.as_ns() && plan.omit > Nanos::ZERO => {
-            bytes_before = before.1;
-            bytes_before.resize(shared.bytes.len(), 0);
-            Some(before.0)
-        }
-        _ => counted_from,
-    };
-    // Those that were taken while late datagrams were waited for tell of no time in which any was sent.
-    taken.retain(|sample| sample.at_ns < last.at_ns);
-    taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
+    let stream_bytes = shared.each();
+    let last = Mark { at_ns: joined.end_ns.saturating_sub(first), bytes: stream_bytes.iter().sum() };
+    let (counted_from, bytes_before, taken) = samples.up_to(last, plan.omit, stream_bytes.len());
     let elapsed = (clock::monotonic_ns() - started).max(1);
-    let stream_bytes: Vec<u64> = shared.bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect();
     let received = Received {
         first_byte_at_ns: Some(first),
         bytes: last.bytes,
@@ -144,13 +109,13 @@ pub fn each_over(
         receive_buffer_bytes: receive_buffer.map(|b| b as u64),
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
         thread_cpu: Some(busiest.share()),
-        method,
-        ended,
+        method: joined.method,
+        ended: joined.ended,
         path_mtu,
-        datagrams: Some(all),
+        datagrams: Some(joined.all),
         ..Default::default()
     };
-    Ok((received, tallies))
+    Ok((received, joined.tallies))
 }
 
 /// What the streams' threads show the one that takes samples.
@@ -187,8 +152,9 @@ impl LiveArrivals {
 }
 
 impl Shared {
-    fn total(&self) -> u64 {
-        self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).sum()
+    /// Bytes of each stream so far.
+    fn each(&self) -> Vec<u64> {
+        self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).collect()
     }
 }
 
@@ -205,6 +171,28 @@ struct Samples {
     bytes_before: Vec<u64>,
     /// The last reading before counting began, and the bytes of each stream at it.
     before: (Mark, Vec<u64>),
+}
+
+impl Samples {
+    /// Where counting began of a flow that ended with `last`, with the bytes of each stream then, and the samples of it.
+    fn up_to(
+        mut self,
+        last: Mark,
+        omit: Nanos,
+        streams: usize,
+    ) -> (Option<Mark>, Vec<u64>, Vec<ReceiverSample>) {
+        let is_counted = self.counted_from.is_some_and(|from| from.at_ns < last.at_ns);
+        // A machine that paused until the end has the reading before omit counted from, so that there is something to count.
+        if !is_counted && last.at_ns > omit.as_ns() && omit > Nanos::ZERO {
+            let (mark, mut bytes) = self.before;
+            bytes.resize(streams, 0);
+            (self.counted_from, self.bytes_before) = (Some(mark), bytes);
+        }
+        // Those that were taken while late datagrams were waited for say nothing of the time in which any was sent.
+        self.taken.retain(|sample| sample.at_ns < last.at_ns);
+        self.taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
+        (self.counted_from, self.bytes_before, self.taken)
+    }
 }
 
 impl<'a> Sampler<'a> {
@@ -224,20 +212,17 @@ impl<'a> Sampler<'a> {
                 continue;
             }
             let at_ns = clock::monotonic_ns().saturating_sub(first);
-            let mark = Mark { at_ns, bytes: self.shared.total() };
+            let each = self.shared.each();
+            let mark = Mark { at_ns, bytes: each.iter().sum() };
             self.meter.set(mark.bytes);
-            let each = || self.shared.bytes.iter().map(|b| b.load(Ordering::Relaxed));
-            self.meter.set_streams(each());
+            self.meter.set_streams(each.iter().copied());
             self.meter.set_arrivals(self.shared.arrivals.iter().map(LiveArrivals::read).collect());
             if at_ns < omit {
-                samples.before = (mark, each().collect());
+                samples.before = (mark, each);
             } else if samples.counted_from.is_none() {
                 // Without omit counting begins with the first datagram.
                 let from = if omit == 0 { Mark::default() } else { mark };
-                samples.bytes_before = match omit {
-                    0 => vec![0; self.shared.bytes.len()],
-                    _ => each().collect(),
-                };
+                samples.bytes_before = if omit == 0 { vec![0; each.len()] } else { each };
                 samples.counted_from = Some(from);
             }
             if at_ns >= next {
@@ -290,6 +275,53 @@ impl StreamReceived {
             omitted_missing: before.missing,
             jitter_ns: self.jitter.ns(),
         }
+    }
+}
+
+/// What the streams came to together.
+struct Joined {
+    all: DatagramsReceived,
+    tallies: Vec<StreamTally>,
+    end_ns: u64,
+    method: ReceiveMethod,
+    ended: EndReason,
+}
+
+impl Joined {
+    fn of(streams: Vec<Result<StreamReceived, EngineError>>) -> Result<Self, EngineError> {
+        let mut joined = Self {
+            all: DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() },
+            tallies: Vec::new(),
+            end_ns: 0,
+            method: ReceiveMethod::Unknown,
+            ended: EndReason::Duration,
+        };
+        let (mut transits, mut jitter) = (Transits::default(), None::<f64>);
+        let (mut open_end, mut any_open) = (OpenEnd::default(), false);
+        for stream in streams {
+            let stream = stream?;
+            let all = &mut joined.all;
+            joined.tallies.push(stream.tally());
+            all.counts.merge(&stream.arrivals.counts());
+            all.dropped = all.dropped.zip(stream.dropped).map(|(a, b)| a + b);
+            all.stamped &= stream.stamped;
+            open_end.numbered += stream.marked.unwrap_or(stream.arrivals.next());
+            open_end.dropped_at_most += stream.dropped_at_end.unwrap_or(0);
+            any_open |= stream.dropped_at_end.is_some();
+            if stream.arrivals.received() > 1 {
+                jitter = Some(jitter.unwrap_or(0.0).max(stream.jitter.ns()));
+            }
+            transits.merge(stream.transits);
+            joined.end_ns = joined.end_ns.max(stream.ended_at_ns);
+            joined.method = stream.method;
+            if stream.ended != EndReason::Duration {
+                joined.ended = stream.ended;
+            }
+        }
+        joined.all.open_end = any_open.then_some(open_end);
+        joined.all.jitter_ns = jitter.map(|ns| ns as u64);
+        joined.all.transits = transits.summary();
+        Ok(joined)
     }
 }
 

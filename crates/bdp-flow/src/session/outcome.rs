@@ -22,38 +22,7 @@ pub fn result(
     rtt_ns: RttReport,
 ) -> Result<DirectionResult, EngineError> {
     let spec = &request.spec;
-    if received.counted_ns() == 0 {
-        return Err(EngineError::Refused(format!(
-            "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
-             or more bytes",
-            way.name(),
-            Nanos(received.duration_ns),
-            spec.omit
-        )));
-    }
-    // Counting begins with the first read, which has nothing to be counted by.
-    let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    if spec.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
-        return Err(EngineError::Refused(format!(
-            "direction '{}': its {} came in one piece, and no time is left to tell a rate by; give more bytes, or a time \
-             in place of them",
-            way.name(),
-            ByteCount::bytes(received.bytes),
-        )));
-    }
-    if spec.check_payload && !(sent.patterned && received.check.is_some()) {
-        return Err(EngineError::Refused(
-            "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
-             --check-payload out"
-                .to_owned(),
-        ));
-    }
-    if spec.pacing_bps.is_some() && sent.pacing_bps.is_none() {
-        return Err(EngineError::Refused(
-            "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
-                .to_owned(),
-        ));
-    }
+    check(request, way, &received, &sent)?;
     // Of datagrams some may be lost: that does not end it sooner or later.
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
     let all_sent = spec.bytes.is_some_and(|b| moved >= b.as_bytes());
@@ -97,6 +66,43 @@ pub fn result(
         pacing: None,
         udp: None,
     })
+}
+
+/// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
+fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -> Result<(), EngineError> {
+    let spec = &request.spec;
+    if received.counted_ns() == 0 {
+        return Err(EngineError::Refused(format!(
+            "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
+             or more bytes",
+            way.name(),
+            Nanos(received.duration_ns),
+            spec.omit
+        )));
+    }
+    // Counting begins with the first read, which has nothing to be counted by.
+    let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
+    if spec.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
+        return Err(EngineError::Refused(format!(
+            "direction '{}': its {} arrived in one read, too short to compute a rate; give more bytes, or a time instead",
+            way.name(),
+            ByteCount::bytes(received.bytes),
+        )));
+    }
+    if spec.check_payload && !(sent.patterned && received.check.is_some()) {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
+             --check-payload out"
+                .to_owned(),
+        ));
+    }
+    if spec.pacing_bps.is_some() && sent.pacing_bps.is_none() {
+        return Err(EngineError::Refused(
+            "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late

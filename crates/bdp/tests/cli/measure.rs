@@ -524,7 +524,7 @@ fn what_comes_in_one_piece_has_no_rate() {
     {
         let line = format!("measure 127.0.0.1:{} {flow} --idle 0.1", server.port);
         let ended = bench.run(&line);
-        assert!(ended.refusal(3).contains("came in one piece"), "{flow}: {}", ended.err);
+        assert!(ended.refusal(3).contains("arrived in one read"), "{flow}: {}", ended.err);
     }
 }
 

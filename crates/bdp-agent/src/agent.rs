@@ -16,7 +16,7 @@ use bdp_wire::frame;
 use crate::answers::Answers;
 use crate::remote::ControlStream;
 use crate::server::flow::{Flow, Terms};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::host::Baseline;
 use bdp_flow::probe;
 use bdp_flow::worker::start;
@@ -29,7 +29,7 @@ pub fn serve(mut reader: impl Read, writer: impl ControlStream + 'static) {
     }
 }
 
-/// What whoever asks may ask for.
+/// What the other end may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// Flows of a session, and what this machine is.
@@ -100,14 +100,14 @@ impl Agent {
     }
 
     /// Prepares a flow, whose number no other that goes on may have.
-    pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer, EngineError> {
+    pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer, FlowError> {
         if !order.source.is_session() && self.rights != Rights::Owner {
             return Err(owner_alone());
         }
         let mut flows = self.flows();
         flows.retain(|_, flow| !flow.is_over());
         if flows.contains_key(&order.flow) {
-            return Err(EngineError::Refused(format!("there is a flow {} already", order.flow)));
+            return Err(FlowError::Refused(format!("there is a flow {} already", order.flow)));
         }
         let number = order.flow;
         let (flow, answer) = Flow::prepare(order, Arc::clone(&self.answers), terms)?;
@@ -140,7 +140,7 @@ impl Agent {
     fn with_flow(&self, id: u64, number: u32, work: impl FnOnce(&Flow)) {
         match self.flow(number) {
             Some(flow) => work(&flow),
-            None => self.answers.give(id, Err(EngineError::Refused(format!("there is no flow {number}")))),
+            None => self.answers.give(id, Err(FlowError::Refused(format!("there is no flow {number}")))),
         }
     }
 
@@ -174,23 +174,21 @@ impl Agent {
     }
 }
 
-fn owner_alone() -> EngineError {
-    EngineError::Refused(
-        "that is for the owner of the host alone, and not for clients of a session".to_owned(),
-    )
+fn owner_alone() -> FlowError {
+    FlowError::Refused("that is for the owner of the host alone, and not for clients of a session".to_owned())
 }
 
-fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, EngineError> {
+fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, FlowError> {
     let port = match kind {
         ProbeKind::Udp => {
-            let socket = UdpSocket::bind(address).map_err(EngineError::io("bind echo"))?;
-            let port = socket.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            let socket = UdpSocket::bind(address).map_err(FlowError::io("bind echo"))?;
+            let port = socket.local_addr().map_err(FlowError::io("bind echo"))?.port();
             start(move || probe::echo(&socket))?;
             port
         }
         ProbeKind::TcpConnect => {
             let listener = probe::listen(address)?;
-            let port = listener.local_addr().map_err(EngineError::io("bind echo"))?.port();
+            let port = listener.local_addr().map_err(FlowError::io("bind echo"))?.port();
             start(move || probe::take(&listener))?;
             port
         }
@@ -198,7 +196,7 @@ fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, EngineErro
     Ok(Answer::Listening { port })
 }
 
-fn read_counters(device: &str) -> Result<Answer, EngineError> {
+fn read_counters(device: &str) -> Result<Answer, FlowError> {
     let c = netlink::Netlink::open()?.counters(device)?;
     Ok(Answer::Counters {
         rx_packets: c.rx_packets,

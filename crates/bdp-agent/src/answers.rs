@@ -6,7 +6,7 @@ use bdp_wire::control::{Answer, Numbered};
 use bdp_wire::frame;
 
 use crate::remote::ControlStream;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// ServerState by the threads of one agent.
 pub(crate) struct Answers {
@@ -20,7 +20,7 @@ impl Answers {
     }
 
     /// Answers request `id`. Nobody to answer means that the other end has gone, which the reading side notices by itself.
-    pub(crate) fn give(&self, id: u64, answer: Result<Answer, EngineError>) {
+    pub(crate) fn give(&self, id: u64, answer: Result<Answer, FlowError>) {
         let body = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
         let mut stream = self.stream();
         if frame::write(&mut *stream, &Numbered { id, body }).is_err() {

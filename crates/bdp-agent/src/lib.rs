@@ -13,4 +13,4 @@ mod requester;
 pub mod server;
 mod streams;
 
-pub use bdp_flow::error::EngineError;
+pub use bdp_flow::error::FlowError;

@@ -11,7 +11,7 @@ use bdp_wire::control::{Answer, Request};
 use bdp_wire::frame::FrameError;
 
 use crate::requester::Requester;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// How long an agent may leave a request unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(20);
@@ -74,21 +74,21 @@ impl Agents {
     /// The agents behind these streams, each under the name of its host.
     pub fn new<S: ControlStream + 'static>(
         agents: impl IntoIterator<Item = (String, S)>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         let poll = Poll::new()?;
         let mut remotes = Vec::new();
         for (token, (name, stream)) in (0..).zip(agents) {
             poll.add(&stream, token, Interest::Read)?;
-            stream.set_write_deadline(WRITE_DEADLINE).map_err(EngineError::io("set deadline"))?;
+            stream.set_write_deadline(WRITE_DEADLINE).map_err(FlowError::io("set deadline"))?;
             remotes.push(Remote { name, requests: Requester::new(Box::new(stream)) });
         }
         Ok(Self { poll, remotes })
     }
 
     /// Sends a request to the agent of `host`.
-    pub fn ask(&mut self, host: &str, request: Request) -> Result<Pending, EngineError> {
+    pub fn ask(&mut self, host: &str, request: Request) -> Result<Pending, FlowError> {
         let Some(remote) = self.remotes.iter().position(|r| r.name == host) else {
-            return Err(EngineError::Refused(format!("there is no host '{host}'")));
+            return Err(FlowError::Refused(format!("there is no host '{host}'")));
         };
         let agent = &mut self.remotes[remote];
         let id = agent.requests.ask(request).map_err(|e| agent.lost(e))?;
@@ -96,7 +96,7 @@ impl Agents {
     }
 
     /// Waits for the answer until `deadline` has passed.
-    pub fn fetch(&mut self, pending: Pending, deadline: Duration) -> Result<Answer, EngineError> {
+    pub fn fetch(&mut self, pending: Pending, deadline: Duration) -> Result<Answer, FlowError> {
         let Pending { remote, id } = pending;
         let until = Instant::now() + deadline;
         let mut ready = Vec::new();
@@ -118,7 +118,7 @@ impl Agents {
     }
 
     /// Sends a request and waits for its answer.
-    pub fn call(&mut self, host: &str, request: Request, deadline: Duration) -> Result<Answer, EngineError> {
+    pub fn call(&mut self, host: &str, request: Request, deadline: Duration) -> Result<Answer, FlowError> {
         let pending = self.ask(host, request)?;
         self.fetch(pending, deadline)
     }
@@ -126,24 +126,24 @@ impl Agents {
 
 impl Remote {
     /// Reads once from a stream that is ready.
-    fn read_ready(&mut self) -> Result<(), EngineError> {
+    fn read_ready(&mut self) -> Result<(), FlowError> {
         self.requests.read_ready().map_err(|e| self.lost(e))?;
         match self.requests.take_refusal() {
-            Some(error) => Err(EngineError::Refused(format!("{}: {error}", self.name))),
+            Some(error) => Err(FlowError::Refused(format!("{}: {error}", self.name))),
             None => Ok(()),
         }
     }
 
-    fn lost(&self, error: FrameError) -> EngineError {
+    fn lost(&self, error: FrameError) -> FlowError {
         let name = &self.name;
         match error {
-            FrameError::Closed => EngineError::Ended(format!(
+            FrameError::Closed => FlowError::Ended(format!(
                 "the agent of host '{name}' ended before its work was done (was it killed, by hand or for lack of memory?); run the case again"
             )),
             FrameError::Silent => {
-                EngineError::Deadline(format!("the agent of host '{name}' did not answer in time"))
+                FlowError::Deadline(format!("the agent of host '{name}' did not answer in time"))
             }
-            other => EngineError::Refused(format!("host '{name}': {other}")),
+            other => FlowError::Refused(format!("host '{name}': {other}")),
         }
     }
 }
@@ -156,7 +156,7 @@ macro_rules! expect_answer {
             $pattern => Ok($value),
             other => {
                 let text: String = format!("{other:?}").chars().take(80).collect();
-                Err($crate::EngineError::OutOfTurn(text))
+                Err($crate::FlowError::OutOfTurn(text))
             }
         }
     };
@@ -207,7 +207,7 @@ mod tests {
         drop(near);
         let started = Instant::now();
         let error = agents.fetch(pending, LONG).unwrap_err();
-        assert!(matches!(&error, EngineError::Ended(text) if text.contains("'near'")), "{error}");
+        assert!(matches!(&error, FlowError::Ended(text) if text.contains("'near'")), "{error}");
         assert!(started.elapsed() < LONG / 2);
         drop(far);
     }
@@ -231,7 +231,7 @@ mod tests {
         assert!(error.to_string().contains("did not answer in time"), "{error}");
         let pending = agents.ask("near", Request::Facts).unwrap();
         (&near).write_all(&[0, 0, 0, 2, b'{', b'}']).unwrap();
-        assert!(matches!(agents.fetch(pending, LONG), Err(EngineError::Refused(_))));
-        assert!(matches!(agents.ask("mid", Request::Facts), Err(EngineError::Refused(_))));
+        assert!(matches!(agents.fetch(pending, LONG), Err(FlowError::Refused(_))));
+        assert!(matches!(agents.ask("mid", Request::Facts), Err(FlowError::Refused(_))));
     }
 }

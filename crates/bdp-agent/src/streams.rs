@@ -14,7 +14,7 @@ use bdp_sys::{clock, sysctl};
 use bdp_wire::control::FlowOrder;
 
 use bdp_flow::datagram::{Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::pause::STOP_CHECK_NS;
 
 /// Tries to find as many free ports in a row as there are streams.
@@ -47,7 +47,7 @@ impl Listening {
         address: SocketAddr,
         patience: Nanos,
         tcp_rmem_bytes: Option<u64>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         if let Some(bytes) = tcp_rmem_bytes {
             sysctl::write("net.ipv4.tcp_moderate_rcvbuf", "0")?;
             sysctl::write("net.ipv4.tcp_rmem", &format!("{} {bytes} {bytes}", bytes.min(4096)))?;
@@ -61,7 +61,7 @@ impl Listening {
                 let options = TcpOptions { mss: order.mss, ..Default::default() };
                 let backlog = i32::try_from(order.streams).unwrap_or(i32::MAX).clamp(16, 4096);
                 let listener = socket::listen(address, &options, backlog)?;
-                let port = listener.local_addr().map_err(EngineError::io("listen"))?.port();
+                let port = listener.local_addr().map_err(FlowError::io("listen"))?.port();
                 (Sockets::Listener(listener), port)
             }
         };
@@ -74,7 +74,7 @@ impl Listening {
     }
 
     /// Waits for as many streams as the order has, or until `stop`. Datagrams have nothing to wait for.
-    pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams, EngineError> {
+    pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams, FlowError> {
         match self.sockets {
             Sockets::Listener(listener) => {
                 accept(&listener, order.streams, self.patience, stop).map(Streams::Connections)
@@ -93,8 +93,8 @@ fn accept(
     count: u32,
     patience: Nanos,
     stop: &AtomicBool,
-) -> Result<Vec<TcpStream>, EngineError> {
-    listener.set_nonblocking(true).map_err(EngineError::io("accept"))?;
+) -> Result<Vec<TcpStream>, FlowError> {
+    listener.set_nonblocking(true).map_err(FlowError::io("accept"))?;
     let poll = Poll::new()?;
     poll.add(listener, 0, Interest::Read)?;
     let deadline = clock::monotonic_ns() + patience.as_ns();
@@ -107,20 +107,20 @@ fn accept(
                 let now = clock::monotonic_ns();
                 if now >= deadline || stop.load(Ordering::Relaxed) {
                     let came = streams.len();
-                    return Err(EngineError::Deadline(format!(
+                    return Err(FlowError::Deadline(format!(
                         "{came} of {count} connections came within {patience}"
                     )));
                 }
                 poll.wait(&mut ready, Some((deadline - now).min(STOP_CHECK_NS)))?;
             }
-            Err(e) => return Err(EngineError::io("accept")(e)),
+            Err(e) => return Err(FlowError::io("accept")(e)),
         }
     }
     Ok(streams)
 }
 
 /// Connects the streams of an order to where another agent listens; each may take so long.
-pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Result<Streams, EngineError> {
+pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Result<Streams, FlowError> {
     if order.datagrams.is_some() {
         let options = UdpOptions { send_buffer: Some(SEND_BUFFER), ..Default::default() };
         let mut streams = Vec::new();
@@ -142,7 +142,7 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
     Ok(Streams::Connections(connections.collect::<Result<_, _>>()?))
 }
 
-fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), EngineError> {
+fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), FlowError> {
     let mut tried = 1;
     loop {
         match bind_in_a_row(address, streams) {
@@ -152,10 +152,10 @@ fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), Engi
     }
 }
 
-fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), EngineError> {
+fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), FlowError> {
     let options = UdpOptions { receive_buffer: Some(RECEIVE_BUFFER), ..Default::default() };
     let mut sockets = vec![udp::bind(address, &options)?];
-    let port = sockets[0].local_addr().map_err(EngineError::io("bind a UDP socket"))?.port();
+    let port = sockets[0].local_addr().map_err(FlowError::io("bind a UDP socket"))?.port();
     for stream in 1..streams {
         let next = SocketAddr::new(address.ip(), port_of(port, stream)?);
         sockets.push(udp::bind(next, &options)?);
@@ -163,9 +163,9 @@ fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u
     Ok((sockets, port))
 }
 
-fn port_of(first: u16, stream: u32) -> Result<u16, EngineError> {
+fn port_of(first: u16, stream: u32) -> Result<u16, FlowError> {
     let port = u16::try_from(u32::from(first).saturating_add(stream));
-    port.map_err(|_| EngineError::Refused(format!("ports from {first} on do not suffice for all streams")))
+    port.map_err(|_| FlowError::Refused(format!("ports from {first} on do not suffice for all streams")))
 }
 
 fn layout(first: u16, stream: u32) -> Layout {

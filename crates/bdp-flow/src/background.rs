@@ -1,4 +1,4 @@
-//! Work on a flow that goes on behind whoever leads the test: on a thread of its own, with what it has moved to look at.
+//! Work on a flow that goes on behind the leader of the test: on a thread of its own, with what it has moved to look at.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +6,15 @@ use std::thread::JoinHandle;
 
 use bdp_sys::tcp_info::TcpInfo;
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::{ArrivalReading, Meter};
 
-/// The work, before it starts, while it goes on and until it is asked what it came to. Dropped, it is ended and waited for.
+/// The work, before it starts, while it goes on and until it is asked for its outcome. Dropped, it is ended and waited for.
 pub struct Background<T> {
     stop: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     meter: Arc<Meter>,
-    work: Option<JoinHandle<Result<T, EngineError>>>,
+    work: Option<JoinHandle<Result<T, FlowError>>>,
     shown: u64,
     shown_streams: Vec<u64>,
 }
@@ -24,9 +24,9 @@ pub struct Background<T> {
 pub struct Passed {
     /// All its streams together.
     pub bytes: u64,
-    /// Each of them, in order; empty where that is not told.
+    /// Each of them, in order; empty where that is unknown.
     pub streams: Vec<u64>,
-    /// Of received datagrams, what each stream came to so far.
+    /// Of received datagrams, the count of each stream so far.
     pub arrivals: Vec<ArrivalReading>,
 }
 
@@ -47,8 +47,8 @@ impl<T: Send + 'static> Background<T> {
     /// Starts it. It sees when it is to end, and shows what it has moved.
     pub fn start(
         &mut self,
-        work: impl FnOnce(&AtomicBool, &Meter) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<(), EngineError> {
+        work: impl FnOnce(&AtomicBool, &Meter) -> Result<T, FlowError> + Send + 'static,
+    ) -> Result<(), FlowError> {
         let (stop, failed) = (Arc::clone(&self.stop), Arc::clone(&self.failed));
         let meter = Arc::clone(&self.meter);
         self.work = Some(crate::worker::start(move || {
@@ -71,7 +71,7 @@ impl<T> Background<T> {
         self.meter.last_byte_ns()
     }
 
-    /// Bytes since this was asked last. Where those of the streams are told they are their sum, both being of one instant.
+    /// Bytes since this was asked last. Where those of the streams are known they are their sum, both being of one instant.
     pub fn moved_since(&mut self) -> Passed {
         let now = self.meter.streams();
         if now.is_empty() {
@@ -82,7 +82,7 @@ impl<T> Background<T> {
         }
         self.shown_streams.resize(now.len(), 0);
         let moved = |(now, shown): (u64, &mut u64)| {
-            // Of a connection that was reset the kernel tells zeros.
+            // Of a connection that was reset the kernel reports zeros.
             let since = now.saturating_sub(*shown);
             *shown += since;
             since
@@ -93,7 +93,7 @@ impl<T> Background<T> {
         Passed { bytes, streams, arrivals: self.meter.arrivals() }
     }
 
-    /// What the kernel tells of each stream that is sent from here.
+    /// What the kernel reports of each stream that is sent from here.
     pub fn sender_infos(&self) -> Vec<TcpInfo> {
         self.meter.infos()
     }
@@ -103,7 +103,7 @@ impl<T> Background<T> {
         self.work.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether it could not be carried out; [`Background::finish`] tells why.
+    /// Whether it could not be carried out; [`Background::finish`] gives the reason.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -114,9 +114,9 @@ impl<T> Background<T> {
     }
 
     /// Waits for its end.
-    pub fn finish(&mut self) -> Result<T, EngineError> {
-        let work = self.work.take().ok_or_else(|| EngineError::Refused("a flow ended twice".to_owned()))?;
-        work.join().unwrap_or_else(|_| Err(EngineError::Refused("the thread of a flow panicked".to_owned())))
+    pub fn finish(&mut self) -> Result<T, FlowError> {
+        let work = self.work.take().ok_or_else(|| FlowError::Refused("a flow ended twice".to_owned()))?;
+        work.join().unwrap_or_else(|_| Err(FlowError::Refused("the thread of a flow panicked".to_owned())))
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use bdp_model::payload::CpuList;
 use bdp_sys::process;
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::worker::Worker;
 
 /// How many threads, and where they run.
@@ -46,9 +46,9 @@ impl Crew {
         &self,
         streams: usize,
         over: &AtomicBool,
-        lead: impl FnOnce(Range<usize>) -> Result<T, EngineError>,
-        follow: impl Fn(Range<usize>) -> Result<(), EngineError> + Sync,
-    ) -> Result<T, EngineError> {
+        lead: impl FnOnce(Range<usize>) -> Result<T, FlowError>,
+        follow: impl Fn(Range<usize>) -> Result<(), FlowError> + Sync,
+    ) -> Result<T, FlowError> {
         let shares = shares(streams, self.threads);
         thread::scope(|scope| {
             // Also where a thread can't be started: the scope waits for those that were.
@@ -76,7 +76,7 @@ impl Crew {
         })
     }
 
-    fn keep_place(&self, thread: usize) -> Result<(), EngineError> {
+    fn keep_place(&self, thread: usize) -> Result<(), FlowError> {
         process::sharpen_timers();
         if self.cpus.is_empty() {
             return Ok(());
@@ -86,17 +86,17 @@ impl Crew {
 }
 
 /// Keeps the calling thread, and those that it starts from now on, to these processors, where any are given.
-pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<(), EngineError> {
+pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<(), FlowError> {
     let Some(cpus) = cpus else { return Ok(()) };
     keep_to(&cpus.numbers().iter().map(|&cpu| cpu as usize).collect::<Vec<_>>())
 }
 
-fn keep_to(cpus: &[usize]) -> Result<(), EngineError> {
+fn keep_to(cpus: &[usize]) -> Result<(), FlowError> {
     // The kernel takes a list of which one processor is there.
     let allowed = process::allowed_cpus();
     let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));
     let refused = |cpu: usize, why: &str| {
-        EngineError::Refused(format!(
+        FlowError::Refused(format!(
             "no thread can be kept to processor {cpu} ({why}); those that it may use are {allowed:?}"
         ))
     };
@@ -165,7 +165,7 @@ mod tests {
                 wait();
                 Ok(())
             },
-            |share| if share.start == 2 { Err(EngineError::Refused("so".to_owned())) } else { Ok(()) },
+            |share| if share.start == 2 { Err(FlowError::Refused("so".to_owned())) } else { Ok(()) },
         );
         assert_eq!(failed.unwrap_err().to_string(), "so");
     }

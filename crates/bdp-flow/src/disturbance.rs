@@ -1,4 +1,4 @@
-//! What disturbed a measurement at either end: counters told apart by whose traffic they counted, and a caveat for each that
+//! What disturbed a measurement at either end: counters separated by whose traffic they counted, and a caveat for each that
 //! matters.
 
 use bdp_model::caveat::{Caveat, to_percent};

@@ -2,7 +2,7 @@
 
 /// Why a workload could not be carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum EngineError {
+pub enum FlowError {
     /// The operating system refused.
     #[error(transparent)]
     Sys(#[from] bdp_sys::SysError),
@@ -43,7 +43,7 @@ pub enum EngineError {
     },
 }
 
-impl EngineError {
+impl FlowError {
     /// For `map_err` on a socket operation.
     pub fn io(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { operation, source }

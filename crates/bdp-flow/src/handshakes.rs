@@ -12,7 +12,7 @@ use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::ProbeSample;
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::pause::STOP_CHECK_NS;
 
 /// Most handshakes under way: more than the lab's shortest interval starts within its longest patience on most paths. A turn
@@ -44,11 +44,7 @@ impl Handshakes {
     /// Starts each at its turn, and waits for the last answer or the end of its patience. Once `stop` is raised none is started
     /// any more, and those under way have as long as the longest round trip so far. `note` is given each handshake by its number when it
     /// is started and again when something has become of it.
-    pub fn run(
-        &self,
-        stop: &AtomicBool,
-        note: &mut dyn FnMut(usize, ProbeSample),
-    ) -> Result<(), EngineError> {
+    pub fn run(&self, stop: &AtomicBool, note: &mut dyn FnMut(usize, ProbeSample)) -> Result<(), FlowError> {
         let (interval_ns, patience_ns) = (self.interval.as_ns().max(10_000), self.patience.as_ns());
         let poll = Poll::new()?;
         let mut under_way: BTreeMap<u64, (ProbeSample, UnderWay)> = BTreeMap::new();

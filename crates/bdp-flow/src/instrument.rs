@@ -12,7 +12,7 @@ use bdp_model::instrument::{ClockFacts, Floor, INSTRUMENT_SCHEMA, Instrument, St
 use bdp_model::ping::Distribution;
 use bdp_sys::{clock, poll, process};
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::worker::start;
 
 /// How long each trial takes.
@@ -29,7 +29,7 @@ const MOST_WATCHED: usize = 16;
 const MESSAGE_BYTES: usize = 48;
 
 /// Tries everything; takes about five seconds.
-pub fn examine() -> Result<Instrument, EngineError> {
+pub fn examine() -> Result<Instrument, FlowError> {
     let cpus = process::allowed_cpus();
     let may_spin = cpus.len() > 1;
     let mut caveats = Vec::new();
@@ -40,8 +40,8 @@ pub fn examine() -> Result<Instrument, EngineError> {
     let sleep_overshoot_ns = Distribution::of(&start(overshoot)?.join().unwrap_or_default());
     let stalls = watch(&cpus)?;
     let udp =
-        UdpPair::open(may_spin).and_then(UdpPair::time).map_err(EngineError::io("time UDP over loopback"))?;
-    let tcp = time_tcp(may_spin).map_err(EngineError::io("time TCP over loopback"))?;
+        UdpPair::open(may_spin).and_then(UdpPair::time).map_err(FlowError::io("time UDP over loopback"))?;
+    let tcp = time_tcp(may_spin).map_err(FlowError::io("time TCP over loopback"))?;
     let floor = |protocol: &str, rtt: &Histogram| Floor {
         protocol: protocol.to_owned(),
         rtt_ns: Distribution::of(rtt),
@@ -66,7 +66,7 @@ pub fn examine() -> Result<Instrument, EngineError> {
     })
 }
 
-fn examine_clock(cpus: &[usize]) -> Result<ClockFacts, EngineError> {
+fn examine_clock(cpus: &[usize]) -> Result<ClockFacts, FlowError> {
     let mut step_ns = u64::MAX;
     let began = clock::monotonic_ns();
     let mut last = began;
@@ -88,7 +88,7 @@ fn examine_clock(cpus: &[usize]) -> Result<ClockFacts, EngineError> {
 }
 
 /// Two processors that show each other what they read: how often, how often it went back, and by how much at most.
-fn compare(one: usize, other: usize) -> Result<[u64; 3], EngineError> {
+fn compare(one: usize, other: usize) -> Result<[u64; 3], FlowError> {
     let latest = Arc::new(AtomicU64::new(0));
     let until = clock::monotonic_ns() + TRIAL_NS / 2;
     let mut threads = Vec::new();
@@ -134,7 +134,7 @@ fn overshoot() -> Histogram {
 }
 
 /// What threads that only read the clock miss, one on each processor at the same time.
-fn watch(cpus: &[usize]) -> Result<StallFacts, EngineError> {
+fn watch(cpus: &[usize]) -> Result<StallFacts, FlowError> {
     let mut threads = Vec::new();
     for &cpu in cpus.iter().take(MOST_WATCHED) {
         threads.push(start(move || {

@@ -47,14 +47,14 @@ impl Meter {
         self.last_byte_ns.load(Ordering::Relaxed)
     }
 
-    /// Shows the bytes of each stream from now on, in order: whoever sets these sets them as often as their sum.
+    /// Shows the bytes of each stream from now on, in order: they are set as often as their sum.
     pub fn set_streams(&self, bytes: impl IntoIterator<Item = u64>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.clear();
         streams.extend(bytes);
     }
 
-    /// Shows from now on what the kernel tells of each stream that is sent, in order.
+    /// Shows from now on what the kernel reports of each stream that is sent, in order.
     pub fn set_infos(&self, infos: Vec<TcpInfo>) {
         *self.infos.lock().unwrap_or_else(PoisonError::into_inner) = infos;
     }
@@ -74,7 +74,7 @@ impl Meter {
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was shown last of each stream; empty where that is not told.
+    /// What was shown last of each stream; empty where that is unknown.
     pub fn streams(&self) -> Vec<u64> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -15,7 +15,7 @@ use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
 use bdp_wire::probe::{PROBE_BYTES, Probe};
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::handshakes::{self, Handshakes};
 use crate::pause::{STOP_CHECK_NS, wait_until};
 
@@ -28,7 +28,7 @@ pub fn echo(socket: &UdpSocket) {
     let mut room = [0; PROBE_BYTES];
     loop {
         match socket.recv_from(&mut room) {
-            // Same size back: nothing to gain for whoever forges a source.
+            // Same size back: nothing to gain by a forged source.
             Ok((PROBE_BYTES, from)) => drop(socket.send_to(&room, from)),
             Ok(_) => {}
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -39,7 +39,7 @@ pub fn echo(socket: &UdpSocket) {
 }
 
 /// A listener for connections that are probes.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener, FlowError> {
     Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
 }
 
@@ -65,7 +65,7 @@ pub fn take(listener: &TcpListener) {
 }
 
 /// Sends probes and collects their round trips until the order's end or until `stop`.
-pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
     process::sharpen_timers();
     match order.kind {
         ProbeKind::Udp => send_datagrams(order, stop),
@@ -76,7 +76,7 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError>
 /// Connects at every interval, whatever became of the connections before. One that was refused, or not answered within the
 /// order's patience, counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the
 /// next, and as the three before another.
-fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
     let start = clock::monotonic_ns() + order.offset.as_ns();
     let mut probes = Vec::new();
     Handshakes::new(order.to, start, order.interval, order.duration, order.patience)
@@ -84,14 +84,14 @@ fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError>
     Ok(Probed { probes, awaited_until_ns: clock::monotonic_ns() })
 }
 
-fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, EngineError> {
+fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
     let any: SocketAddr = match order.to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let socket = UdpSocket::bind(any).map_err(EngineError::io("bind probe"))?;
-    socket.connect(order.to).map_err(EngineError::io("connect probe"))?;
-    socket.set_nonblocking(true).map_err(EngineError::io("prepare probe"))?;
+    let socket = UdpSocket::bind(any).map_err(FlowError::io("bind probe"))?;
+    socket.connect(order.to).map_err(FlowError::io("connect probe"))?;
+    socket.set_nonblocking(true).map_err(FlowError::io("prepare probe"))?;
     if !wait_until(clock::monotonic_ns() + order.offset.as_ns(), stop) {
         return Ok(Probed::default());
     }
@@ -126,7 +126,7 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, Engin
         // Bounded, so that a stop is seen.
         let wait = wake.saturating_sub(now).clamp(1_000, STOP_CHECK_NS);
         // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
-        let readable = wait_readable(socket.as_fd(), wait).map_err(EngineError::io("wait for a probe"))?;
+        let readable = wait_readable(socket.as_fd(), wait).map_err(FlowError::io("wait for a probe"))?;
         if readable && let Ok(PROBE_BYTES) = socket.recv(&mut room) {
             note(&mut outcome, &room[..PROBE_BYTES], clock::monotonic_ns());
         }
@@ -235,7 +235,7 @@ mod tests {
         let outcomes: Vec<ProbeOutcome> = outcome.outcomes(&(0..u64::MAX), order.patience).collect();
         assert!(!outcomes.is_empty(), "{outcome:?}");
         assert!(outcomes.iter().all(|&outcome| outcome == ProbeOutcome::InFlight), "{outcome:?}");
-        // Whoever waited as long as an answer can take knows that it was lost.
+        // After as long as an answer can take it is known to be lost.
         assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(|outcome| outcome == ProbeOutcome::Lost));
     }
 }

@@ -19,7 +19,7 @@ use bdp_wire::pattern::Checker;
 use crate::coalesce::Coalescing;
 use crate::crew::Crew;
 use crate::effort::Busiest;
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::Meter;
 use crate::pause::STOP_CHECK_NS;
 use crate::window_hold::WindowHold;
@@ -61,7 +61,7 @@ pub fn over(
     plan: &ReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Received, EngineError> {
+) -> Result<Received, FlowError> {
     let flow = Flow {
         plan,
         meter,
@@ -158,11 +158,11 @@ struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, FlowError> {
         let poll = Poll::new()?;
         let streams = &flow.streams[range.clone()];
         for (token, stream) in range.clone().zip(streams) {
-            stream.set_nonblocking(true).map_err(EngineError::io("receive"))?;
+            stream.set_nonblocking(true).map_err(FlowError::io("receive"))?;
             poll.add(stream, token as u64, Interest::Read)?;
         }
         let plan = flow.plan;
@@ -206,7 +206,7 @@ impl<'a> Share<'a> {
     }
 
     /// Waits for bytes, and takes them.
-    fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+    fn turn(&mut self, wait_ns: u64) -> Result<(), FlowError> {
         let mut ready = std::mem::take(&mut self.ready);
         self.poll.wait(&mut ready, Some(wait_ns))?;
         for &token in &ready {
@@ -221,7 +221,7 @@ impl<'a> Share<'a> {
     }
 
     /// Reads a stream once. Its end takes it out of the loop.
-    fn read_once(&mut self, index: usize) -> Result<(), EngineError> {
+    fn read_once(&mut self, index: usize) -> Result<(), FlowError> {
         let place = index - self.range.start;
         let Some(mut stream) = self.streams.get(place) else { return Ok(()) };
         let got = match self.checkers.get_mut(place) {
@@ -240,7 +240,7 @@ impl<'a> Share<'a> {
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
             Err(e) if e.kind() == ErrorKind::ConnectionReset => EndReason::Reset,
-            Err(e) => return Err(EngineError::io("read")(e)),
+            Err(e) => return Err(FlowError::io("read")(e)),
         };
         self.poll.remove(stream)?;
         self.open -= 1;
@@ -301,7 +301,7 @@ impl<'a> Leading<'a> {
         }
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<Received, EngineError> {
+    fn run(mut self, stop: &AtomicBool) -> Result<Received, FlowError> {
         let (flow, plan) = (self.flow, self.flow.plan);
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
@@ -315,7 +315,7 @@ impl<'a> Leading<'a> {
                     break;
                 }
             } else if now - started >= plan.patience.as_ns() {
-                return Err(EngineError::Silence { within: plan.patience });
+                return Err(FlowError::Silence { within: plan.patience });
             }
             if stopped {
                 self.ended = EndReason::Stopped;
@@ -333,7 +333,7 @@ impl<'a> Leading<'a> {
     }
 
     /// Takes the readings that are due; whether the time is over.
-    fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool, EngineError> {
+    fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool, FlowError> {
         let plan = self.flow.plan;
         let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
         let over = at_ns >= plan.duration.as_ns();
@@ -370,7 +370,7 @@ impl<'a> Leading<'a> {
         self.flow.first_byte().map_or(STOP_CHECK_NS, |first| {
             let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
             let until = self.next_sample.min(mark).min(plan.duration.as_ns());
-            // Whoever looks at the meter waits for the last bytes of a volume.
+            // A reader of the meter waits for the last bytes of a volume.
             let unmarked = self.share.last_byte_ns > first + self.last.at_ns;
             (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
         })
@@ -391,7 +391,7 @@ impl<'a> Leading<'a> {
         }
     }
 
-    /// What the flow came to, with its share of the processor.
+    /// The outcome of the flow, with its share of the processor.
     fn received(self, cpu: f64) -> Received {
         let (flow, plan) = (self.flow, self.flow.plan);
         let first = flow.streams.first();
@@ -426,7 +426,7 @@ impl<'a> Leading<'a> {
     }
 
     /// Has counting begin at this moment, until when so much had come of each stream: the first reading past omit, or, on a machine
-    /// that halted until the end, the one before, so that there is something to count. Where it began is told.
+    /// that paused until the end, the one before, so that there is something to count. The outcome says where it began.
     fn count_from(&mut self, mark: Mark, read: Vec<u64>) {
         self.counted_from = Some(mark);
         if !read.is_empty() {

@@ -18,7 +18,7 @@ use bdp_wire::control::Sent;
 
 use crate::crew::Crew;
 use crate::effort::Busiest;
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
@@ -62,7 +62,7 @@ pub fn over(
     plan: &SendPlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Sent, EngineError> {
+) -> Result<Sent, FlowError> {
     let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
     let pace = plan
         .rate_bps
@@ -131,7 +131,7 @@ struct Flow<'a> {
     written: AtomicU64,
     /// Streams that still send.
     open: AtomicUsize,
-    /// Sends by reference of which the kernel told that they are done, and those that it copied.
+    /// Sends by reference of which the kernel reported that they are done, and those that it copied.
     completed: AtomicU64,
     copied: AtomicU64,
     over: AtomicBool,
@@ -202,13 +202,13 @@ struct Paced {
 }
 
 impl<'a> Share<'a> {
-    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, EngineError> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, FlowError> {
         let poll = Poll::new()?;
         let first = range.start;
         let mut outlets = Vec::new();
         for index in range.clone() {
             let stream = &flow.streams[index];
-            stream.set_nonblocking(true).map_err(EngineError::io("send"))?;
+            stream.set_nonblocking(true).map_err(FlowError::io("send"))?;
             if flow.pace.is_none() {
                 poll.add(stream, index as u64, Interest::Write)?;
             }
@@ -224,7 +224,7 @@ impl<'a> Share<'a> {
     }
 
     /// Waits for streams that take more, and writes to them.
-    fn turn(&mut self, wait_ns: u64) -> Result<(), EngineError> {
+    fn turn(&mut self, wait_ns: u64) -> Result<(), FlowError> {
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
         self.poll.wait(&mut ready, Some(wait_ns))?;
@@ -243,7 +243,7 @@ impl<'a> Share<'a> {
     }
 
     /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
-    fn write_due(&mut self) -> Result<Option<u64>, EngineError> {
+    fn write_due(&mut self) -> Result<Option<u64>, FlowError> {
         let mut next_ns = None;
         for place in 0..self.paced.len() {
             let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;
@@ -261,7 +261,7 @@ impl<'a> Share<'a> {
     }
 
     /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
-    fn write_turn(&mut self, index: usize) -> Result<(), EngineError> {
+    fn write_turn(&mut self, index: usize) -> Result<(), FlowError> {
         let Some(stream) = self.flow.streams.get(index) else { return Ok(()) };
         let place = index - self.first;
         let Some(Some(outlet)) = self.outlets.get_mut(place) else { return Ok(()) };
@@ -301,7 +301,7 @@ impl<'a> Share<'a> {
                     end = Some(End::Ended);
                     break;
                 }
-                Err(e) => return Err(EngineError::io("write")(e)),
+                Err(e) => return Err(FlowError::io("write")(e)),
             }
         }
         self.flow.written.fetch_add(written, Ordering::Relaxed);
@@ -318,14 +318,14 @@ impl<'a> Share<'a> {
             Some(End::Through) => {
                 self.close(place)?;
                 match stream.shutdown(Shutdown::Write) {
-                    Err(e) if e.kind() != ErrorKind::NotConnected => Err(EngineError::io("shutdown")(e)),
+                    Err(e) if e.kind() != ErrorKind::NotConnected => Err(FlowError::io("shutdown")(e)),
                     _ => Ok(()),
                 }
             }
         }
     }
 
-    fn close(&mut self, place: usize) -> Result<(), EngineError> {
+    fn close(&mut self, place: usize) -> Result<(), FlowError> {
         let stream = &self.flow.streams[self.first + place];
         self.note_completed(place);
         self.outlets[place] = None;
@@ -362,7 +362,7 @@ struct Leading<'a> {
     retransmits: u64,
     needless: Option<u64>,
     acked: u64,
-    /// The first stream's last reading that told anything.
+    /// The first stream's last reading that held anything.
     first: TcpInfo,
 }
 
@@ -372,7 +372,7 @@ impl<'a> Leading<'a> {
         Self { flow, share, samples: Vec::new(), retransmits: 0, needless: None, acked: 0, first }
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<Sent, EngineError> {
+    fn run(&mut self, stop: &AtomicBool) -> Result<Sent, FlowError> {
         let flow = self.flow;
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
@@ -427,7 +427,7 @@ impl<'a> Leading<'a> {
     fn sample(&mut self, at_ns: u64) {
         let mut sample = SenderSample { at_ns, ..Default::default() };
         let mut acked = vec![0; self.flow.streams.len()];
-        // Of a connection that was reset the kernel tells zeros; what was read before stands.
+        // Of a connection that was reset the kernel reports zeros; what was read before stands.
         let mut infos = self.flow.meter.infos();
         infos.resize(self.flow.streams.len(), TcpInfo::default());
         let mut needless = None;

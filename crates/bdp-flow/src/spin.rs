@@ -1,7 +1,7 @@
 //! Waits that keep the processor as long as that pays.
 //!
 //! An answer that comes within microseconds is met sooner by a thread that is awake. Where none comes so soon, be it that
-//! the path is long or that whoever is to answer needs this very processor, keeping it only delays, and the wait sleeps
+//! the path is long or that the answering program needs this very processor, keeping it only delays, and the wait sleeps
 //! for the next times.
 
 use bdp_sys::process;

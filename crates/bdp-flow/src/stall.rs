@@ -1,12 +1,12 @@
 //! Flows of which nothing moves any more. A program that was stopped keeps its connections, since its kernel answers for it: only
-//! that no byte gets on tells of it.
+//! that no byte gets on shows it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::Meter;
 
 /// How long nothing may move of a flow that has begun.
@@ -40,8 +40,8 @@ pub fn guard<T>(
     meter: &Meter,
     stop: &AtomicBool,
     longest: Nanos,
-    work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
-) -> Result<T, EngineError> {
+    work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
+) -> Result<T, FlowError> {
     guard_by(LOOK, meter, stop, longest, work)
 }
 
@@ -51,8 +51,8 @@ pub fn guard_by<T>(
     meter: &Meter,
     stop: &AtomicBool,
     longest: Nanos,
-    work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
-) -> Result<T, EngineError> {
+    work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
+) -> Result<T, FlowError> {
     let (halt, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let watch = || {
@@ -72,12 +72,12 @@ pub fn guard_by<T>(
         };
         let watching = std::thread::Builder::new()
             .spawn_scoped(scope, watch)
-            .map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))?;
+            .map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))?;
         let done = work(&halt);
         over.store(true, Ordering::Relaxed);
         watching.thread().unpark();
         match watching.join() {
-            Ok(true) => Err(EngineError::Stalled { within: longest }),
+            Ok(true) => Err(FlowError::Stalled { within: longest }),
             _ => done,
         }
     })
@@ -163,9 +163,9 @@ mod tests {
             Ok(5)
         };
         let stalled = guard(&meter, &stop, Nanos::millis(200), wait);
-        assert!(matches!(stalled, Err(EngineError::Stalled { .. })), "{stalled:?}");
+        assert!(matches!(stalled, Err(FlowError::Stalled { .. })), "{stalled:?}");
         assert_eq!(guard(&meter, &stop, Nanos::secs(100), |_| Ok(7)).unwrap(), 7);
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(guard(&meter, &stop, Nanos::secs(100), wait).unwrap(), 5, "it was told to end");
+        assert_eq!(guard(&meter, &stop, Nanos::secs(100), wait).unwrap(), 5, "it was asked to end");
     }
 }

@@ -29,7 +29,7 @@ impl WindowHold {
         }
         self.next_ns = now_ns + (streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
         for stream in streams {
-            // Where the kernel refuses, the window that the sender saw tells.
+            // Where the kernel refuses, the window that the sender saw shows it.
             let _ = window::hold(stream, self.clamp);
         }
     }

@@ -2,26 +2,26 @@
 
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 
 /// Starts a thread, which a limit on processes may forbid.
 pub fn start<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, EngineError> {
-    Builder::new().spawn(work).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
+) -> Result<JoinHandle<T>, FlowError> {
+    Builder::new().spawn(work).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
 }
 
-/// One started in a scope, and joined with what it came to.
-pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T, EngineError>>);
+/// One started in a scope, and joined with its outcome.
+pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T, FlowError>>);
 
 impl<'scope, T: Send + 'scope> Worker<'scope, T> {
     /// Starts it.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
-        work: impl FnOnce() -> Result<T, EngineError> + Send + 'scope,
-    ) -> Result<Self, EngineError> {
+        work: impl FnOnce() -> Result<T, FlowError> + Send + 'scope,
+    ) -> Result<Self, FlowError> {
         let started = Builder::new().spawn_scoped(scope, work);
-        started.map(Self).map_err(EngineError::io("start a thread (a larger 'ulimit -u' helps)"))
+        started.map(Self).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
     }
 
     /// Whether it is over.
@@ -30,8 +30,8 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
     }
 
     /// Waits for its end.
-    pub fn join(self) -> Result<T, EngineError> {
-        let refused = |_| Err(EngineError::Refused("a thread of a flow panicked".to_owned()));
+    pub fn join(self) -> Result<T, FlowError> {
+        let refused = |_| Err(FlowError::Refused("a thread of a flow panicked".to_owned()));
         self.0.join().unwrap_or_else(refused)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use bdp_agent::expect_answer;
 use bdp_agent::remote::Agents;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
@@ -236,7 +236,7 @@ impl Twin {
         let sent = expect_answer!(sent, Answer::Sent(sent) => sent)?;
         self.agents.call("far", Request::Collect { flow: 0 }, deadline)?;
         settled_window(&sent).ok_or_else(|| {
-            RunError::Engine(EngineError::Refused(
+            RunError::Engine(FlowError::Refused(
                 "this kernel does not tell the sender's view of the window (Linux 5.4 does)".to_owned(),
             ))
         })

@@ -42,7 +42,7 @@ pub enum RunError {
     Lab(#[from] bdp_lab::LabError),
     /// A workload failed.
     #[error(transparent)]
-    Engine(#[from] bdp_flow::error::EngineError),
+    Engine(#[from] bdp_flow::error::FlowError),
     /// A measurement between two machines came to nothing.
     #[error(transparent)]
     Session(#[from] bdp_flow::session::error::SessionError),

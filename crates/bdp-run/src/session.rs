@@ -47,7 +47,7 @@ pub fn measure(
     request::check(request)?;
     let started = Started::now();
     let mut reporter = Reporter::new(request, progress, cancel);
-    reporter.tell(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
+    reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     let login = credentials.login.as_ref();
     let measurement = match request.peer {
         _ if request.url.is_some() => driver::measure(request, &mut Download::new(request)?, reporter),

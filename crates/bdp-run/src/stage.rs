@@ -61,7 +61,7 @@ impl Stage for LabStage {
         };
         if let Err(error) = thread::Builder::new().name("bdp-case".to_owned()).spawn(work) {
             let operation = "start a thread for a case (a smaller --jobs or a larger 'ulimit -u' helps)";
-            let refused = bdp_flow::error::EngineError::Io { operation, source: error };
+            let refused = bdp_flow::error::FlowError::Io { operation, source: error };
             let _ = self.done.send((ticket, Err(refused.into())));
         }
     }

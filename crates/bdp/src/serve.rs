@@ -8,7 +8,7 @@ use anyhow::Context;
 use bdp_agent::server::access::{AccessRules, Network, PlaceLimits};
 use bdp_agent::server::foreign::ForeignProtocol;
 use bdp_agent::server::{Event, Server, ServerOptions};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
 use bdp_interop::iperf3::server::Iperf3;
 use bdp_model::measurement::PORT;
@@ -224,16 +224,16 @@ fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
     })
 }
 
-fn refused(error: EngineError) -> anyhow::Error {
+fn refused(error: FlowError) -> anyhow::Error {
     let text = error.to_string();
     match &error {
-        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrInUse => exit::environment(
-            format!("{text}; another server has the port: end it, or listen elsewhere, --listen 5202"),
-        ),
-        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::PermissionDenied => {
+        FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrInUse => exit::environment(format!(
+            "{text}; another server has the port: end it, or listen elsewhere, --listen 5202"
+        )),
+        FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::PermissionDenied => {
             exit::environment(format!("{text}; ports below 1024 need root: listen on another, --listen 5201"))
         }
-        EngineError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
+        FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
             exit::usage(format!("{text}; give an address of this machine ('ip address' lists them)"))
         }
         _ => exit::environment(text),

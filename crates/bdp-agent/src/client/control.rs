@@ -47,7 +47,7 @@ impl Control {
         token: Option<&str>,
     ) -> Result<Self, SessionError> {
         let failed =
-            |e: std::io::Error| SessionError::Near(bdp_flow::error::EngineError::io("greet the server")(e));
+            |e: std::io::Error| SessionError::Near(bdp_flow::error::FlowError::io("greet the server")(e));
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed)?;
@@ -169,7 +169,7 @@ impl Greeter<'_> {
         match self.read::<Admission>()? {
             Admission::Refused(refusal) => Err(self.denied(refusal)),
             Admission::Welcome { key, proof, limits } => {
-                // A server that has a token knows it: whoever can't prove that is somebody else.
+                // A server that has a token knows it: an end that can't prove that is somebody else.
                 let genuine = match (token, &proof) {
                     (Some(token), Some(proof)) => exchange.verify(token, Prover::Server, proof),
                     _ => true,

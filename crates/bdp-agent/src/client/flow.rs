@@ -12,7 +12,7 @@ use bdp_wire::control::{Answer, FlowOrder, Received, Role, Sent, StreamSource};
 use bdp_flow::background::Background;
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, DatagramSendPlan, Stream, payload_by_found};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -36,7 +36,7 @@ pub(super) struct Flow {
     pub(super) work: Background<End>,
 }
 
-/// What one end tells of a flow.
+/// What one end reports of a flow.
 pub(super) enum End {
     Received(Received),
     Sent(Sent),
@@ -115,7 +115,7 @@ impl Flow {
     }
 
     /// Begins to read, if the near end receives.
-    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), EngineError> {
+    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), FlowError> {
         let spec = &request.spec;
         if self.way != Way::From {
             return Ok(());
@@ -154,7 +154,7 @@ impl Flow {
         &mut self,
         request: &MeasureRequest,
         path_mtu: Option<u32>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), FlowError> {
         let spec = &request.spec;
         if self.way != Way::To {
             return Ok(());
@@ -196,8 +196,8 @@ impl Flow {
 
     fn start(
         &mut self,
-        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
-    ) -> Result<(), EngineError> {
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, FlowError> + Send + 'static,
+    ) -> Result<(), FlowError> {
         let streams = std::mem::take(&mut self.streams);
         self.work.start(move |stop, meter| work(streams, stop, meter))
     }

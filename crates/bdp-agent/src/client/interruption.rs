@@ -22,7 +22,7 @@ pub(super) enum Interruption {
     None,
     /// It was asked for.
     Asked,
-    /// One end was told, then.
+    /// When one end was asked to stop.
     OneEnd(Instant),
     /// Both were, after that.
     BothEnds(Instant),
@@ -58,7 +58,7 @@ impl Interruption {
     }
 }
 
-/// Ends flows from the end from which nothing that is under way is told wrong: connections from the receiver, as always, and
+/// Ends flows from the end from which nothing that is under way is counted wrong: connections from the receiver, as always, and
 /// datagrams from the sender, so that those after it are not counted as lost.
 fn end(control: &mut Control, flows: &[Flow], datagrams: bool, both_ends: bool) -> Result<(), SessionError> {
     for flow in flows {

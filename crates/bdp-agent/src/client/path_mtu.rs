@@ -1,6 +1,6 @@
 //! The path's MTU before datagrams flow: echoes as long as the path is known to hold, which nobody may fragment
-//! (RFC 1191, RFC 8201). What a router refuses it tells the kernel of the end that sent it, and the next echo is shorter; what it
-//! refuses on the way back it tells the server's kernel, whose next answer goes as fragments. Where nobody tells, [`MtuSearcher`]
+//! (RFC 1191, RFC 8201). What a router refuses it reports to the kernel of the end that sent it, and the next echo is shorter; what it
+//! refuses on the way back it reports to the server's kernel, whose next answer goes as fragments. Where nobody reports it, [`MtuSearcher`]
 //! says which sizes to try (RFC 8899).
 
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};
 use bdp_wire::session::Key;
 
 use bdp_flow::datagram::{header_bytes, payload_by_path};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::datagrams;
 use bdp_flow::session::error::SessionError;
 
@@ -58,7 +58,7 @@ impl Found {
         }
     }
 
-    /// Why a flow came to nothing, where its datagrams are longer than what came back.
+    /// Why a flow failed, where its datagrams are longer than what came back.
     pub(super) fn explain(
         &self,
         error: SessionError,
@@ -104,7 +104,7 @@ pub(super) fn discover(
 ) -> Result<Found, SessionError> {
     let headers = header_bytes(address.is_ipv4());
     let socket = datagrams::whole(request, address)?;
-    socket.set_nonblocking(true).map_err(EngineError::io("have a socket not wait"))?;
+    socket.set_nonblocking(true).map_err(FlowError::io("have a socket not wait"))?;
     let mut echoes = Echoes { socket, key, number: 0, message: Vec::new(), headers, since: Instant::now() };
     loop {
         let known = udp::path_mtu(&echoes.socket);
@@ -116,7 +116,7 @@ pub(super) fn discover(
             patience: Nanos::from(UDP_PATIENCE.max(4 * round_trip)),
             until: Nanos::from(LONGEST_SEARCH.max(4 * round_trip)),
         });
-        // Nothing where a router has told of less: that is the largest then.
+        // Nothing where a router has reported less: that is the largest then.
         let Some(end) = echoes.search(searcher, known, cancel)? else { continue };
         let hole = match end {
             MtuEnd::Less { mtu, exact } => {
@@ -176,10 +176,10 @@ impl Echoes {
     }
 
     /// Takes all answers that have come, and for some time those that do; a process that has slept finds them too.
-    fn take_answers(&mut self, searcher: &mut MtuSearcher, until: Nanos) -> Result<(), EngineError> {
+    fn take_answers(&mut self, searcher: &mut MtuSearcher, until: Nanos) -> Result<(), FlowError> {
         let left = until.saturating_sub(self.now()).min(Nanos::from(CHECK));
         let waited = poll::wait_readable(self.socket.as_fd(), left.as_ns());
-        waited.map_err(EngineError::io("wait for an echo"))?;
+        waited.map_err(FlowError::io("wait for an echo"))?;
         self.message.resize(LONGEST_ECHO, 0);
         loop {
             match self.socket.recv(&mut self.message) {
@@ -191,7 +191,7 @@ impl Echoes {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // What a router told, or that nobody hears at the moment: it has been taken from the socket.
+                // What a router reported, or that nobody hears at the moment: it has been taken from the socket.
                 Err(_) => return Ok(()),
             }
         }

@@ -17,7 +17,7 @@ use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::peer::Probes;
 
 /// From one probe to the next: 20 a second.
@@ -73,7 +73,7 @@ impl Sent {
 
 impl Prober {
     /// Starts probing.
-    pub(super) fn start(key: Key, carrier: Carrier) -> Result<Self, EngineError> {
+    pub(super) fn start(key: Key, carrier: Carrier) -> Result<Self, FlowError> {
         let shared = Arc::new(Shared { key, stop: AtomicBool::new(false), probes: Mutex::default() });
         let on_thread = Arc::clone(&shared);
         let thread = Some(bdp_flow::worker::start(move || on_thread.run(carrier))?);

@@ -44,7 +44,7 @@ pub struct Session {
 #[derive(Default)]
 struct Round {
     flows: Vec<Flow>,
-    /// What the server tells of each, and the requests for it.
+    /// What the server reports of each, and the requests for it.
     pending: Vec<Pending>,
     far: Vec<Option<Answer>>,
     since: Option<Instant>,
@@ -222,7 +222,7 @@ impl Peer for Session {
     }
 
     fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts, SessionError> {
-        match self.control.call(Request::Facts, PATIENCE, "it tells what machine it is")? {
+        match self.control.call(Request::Facts, PATIENCE, "it describes its machine")? {
             Answer::Facts(facts) => Ok(*facts),
             _ => Err(self.control.out_of_turn()),
         }
@@ -282,7 +282,7 @@ impl Session {
             stream.set_write_timeout(Some(PATIENCE))?;
             std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Probe))
         });
-        sent.map_err(bdp_flow::error::EngineError::io("open a probe connection"))?;
+        sent.map_err(bdp_flow::error::FlowError::io("open a probe connection"))?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
         context.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
         Ok(())
@@ -294,7 +294,7 @@ impl Session {
         doing: &'static str,
         reporter: &Reporter<'_>,
     ) -> Result<(), SessionError> {
-        // The server itself waits for 30 s and then tells why.
+        // The server itself waits for 30 s and then says why.
         let since = Instant::now();
         loop {
             match self.control.poll(pending, SHORTEST_TICK)? {
@@ -353,7 +353,7 @@ impl Session {
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         let (address, key) = (self.control.address, self.control.key);
-        // Of the path at rest, where probes have told of it.
+        // Of the path at rest, where probes have shown it.
         let idle = self.prober.as_ref().and_then(Probes::smallest_ns).map(Duration::from_nanos);
         let round_trip = idle.map_or(self.round_trip, |idle| idle.min(self.round_trip));
         self.path_mtu = path_mtu::discover(request, address, key, round_trip, context.reporter.cancel)?;

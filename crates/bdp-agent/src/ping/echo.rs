@@ -17,7 +17,7 @@ use bdp_wire::session::{Key, Kind, Ticket};
 use super::exchange::{Arrival, Carrier, Took};
 use super::route::dialling;
 use crate::client::control::{Control, Pending};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 
@@ -97,7 +97,7 @@ impl EchoSession {
             dial::connect_any(&[self.control.address], &dialling(request), &options, cancel)?;
         // A connection of its kind says by its stream's number how long its messages are.
         let ticket = Ticket { key: self.control.key, flow: 0, stream: message.len() as u32 };
-        stream.write_all(&ticket.encode(Kind::Echo)).map_err(EngineError::io("open an echo connection"))?;
+        stream.write_all(&ticket.encode(Kind::Echo)).map_err(FlowError::io("open an echo connection"))?;
         Ok(Connection { stream, key: self.control.key, room: vec![0; message.len()], arrived: 0, message })
     }
 }

@@ -45,7 +45,7 @@ pub(super) trait Carrier {
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
         None
     }
-    /// How many packets this machine had no room for; where it tells.
+    /// How many packets this machine had no room for; where it is known.
     fn dropped(&self) -> Option<u64> {
         None
     }
@@ -212,7 +212,8 @@ impl Exchange<'_> {
     fn leave_out(&mut self, schedule: &Schedule, mut turn: u64, now: u64) -> u64 {
         let (latest_ns, is_short) = latest(schedule.interval_ns);
         // Who had come at a turn at which this machine was not as fast would have waited until now.
-        let (keep_ns, freed_ns) = if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
+        let (keep_ns, freed_ns) =
+            if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
         let due = |turn, next| schedule.due(turn, next, now).filter(|&due| now - due.min(now) > keep_ns);
         while let Some(passed) = due(turn, self.next) {
             if self.next > self.warm_up {
@@ -346,7 +347,7 @@ impl Exchange<'_> {
         self.oldest += 1;
     }
 
-    /// An error that a socket tells is of something that was sent before; by all that is known, the oldest.
+    /// An error that a socket reports is of something that was sent before; by all that is known, the oldest.
     fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
         refuse_end(error)?;
         self.expire(clock::monotonic_ns());
@@ -388,7 +389,7 @@ fn refuse_end(error: &io::Error) -> io::Result<()> {
 }
 
 /// Where a round trip's time went, by the stamps of its leaving and coming at this end and those of the far end. Stamps
-/// that contradict the round trip are of another probe, and tell nothing.
+/// that contradict the round trip are of another probe, and mean nothing.
 fn parts(rtt_ns: u64, near: Option<(u64, u64)>, far: Option<FarStamps>) -> Parts {
     let below = near.and_then(|(left, came)| came.checked_sub(left)).filter(|&below| below <= rtt_ns);
     let outer = below.unwrap_or(rtt_ns);

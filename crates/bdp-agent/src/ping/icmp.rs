@@ -8,12 +8,12 @@ use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, Stamp, StampedSocket};
 
 use super::exchange::{Arrival, Carrier, Took};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::error::SessionError;
 
 /// Bytes of type, code, checksum, identifier and sequence number.
 const HEADER_BYTES: usize = 8;
-/// What the payload begins with: what tells our answers from others', and the number of the probe.
+/// What the payload begins with: a mark of our own answers, and the number of the probe.
 const LEAST_PAYLOAD: usize = 16;
 /// As `ping` has it.
 const PAYLOAD: usize = 56;
@@ -46,7 +46,7 @@ impl Icmp {
         }
         let opened = StampedSocket::icmp(to, from, request.bind_device.as_deref(), request.dscp);
         let (socket, access) = opened.map_err(|error| match error.source.kind() {
-            ErrorKind::PermissionDenied => SessionError::Near(EngineError::Refused(format!(
+            ErrorKind::PermissionDenied => SessionError::Near(FlowError::Refused(format!(
                 "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; without --icmp \
                  TCP connections are made instead"
             ))),

@@ -74,7 +74,7 @@ pub(super) struct Ledger {
     samples: Vec<Sample>,
 }
 
-/// Where an answered probe's time went, as far as stamps tell.
+/// Where an answered probe's time went, as far as stamps show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) near_ns: Option<u64>,
@@ -173,7 +173,7 @@ impl Ledger {
         }
     }
 
-    /// A turn that passed because another probe was under way, until `freed_ns`: whoever had asked then would have waited
+    /// A turn that passed because another probe was under way, until `freed_ns`: a request made then would have waited
     /// for that one's end.
     pub(super) fn leave_out(&mut self, due_ns: u64, freed_ns: Option<u64>) {
         self.tally.left_out += 1;

@@ -1,7 +1,7 @@
 //! Round trips to one address: handshakes, ICMP, or messages that `bdp serve` sends back.
 //!
 //! Probes are sent on a thread of their own, by a schedule that it meets to the microsecond: it sleeps, and keeps the
-//! processor for the last of the wait. Nothing else is done there; the caller's thread tells how far it is.
+//! processor for the last of the wait. Nothing else is done there; the caller's thread reports progress.
 
 mod connect;
 mod echo;
@@ -99,7 +99,7 @@ pub fn ping(
         }
     };
     let mut keep_alive = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
-    let ledger = Run::start(run, ledger)?.attend(&live, progress, &mut keep_alive, cancel)?;
+    let ledger = Run::start(run, ledger)?.wait(&live, progress, &mut keep_alive, cancel)?;
     let mut ping = Ping {
         schema: PING_SCHEMA.to_owned(),
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -154,7 +154,7 @@ impl Run {
     }
 
     /// Waits for the end.
-    fn attend(
+    fn wait(
         mut self,
         live: &Live,
         progress: &mut dyn FnMut(&PingProgress),
@@ -162,7 +162,7 @@ impl Run {
         cancel: &AtomicBool,
     ) -> Result<Ledger, SessionError> {
         let began = Instant::now();
-        let mut told = began;
+        let mut reported = began;
         let report = || {
             let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
             PingProgress {
@@ -178,8 +178,8 @@ impl Run {
             if cancel.load(Ordering::Relaxed) {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            if told.elapsed() >= TICK {
-                told = Instant::now();
+            if reported.elapsed() >= TICK {
+                reported = Instant::now();
                 keep_alive()?;
                 progress(&report());
             }

@@ -51,7 +51,7 @@ impl Schedule {
     }
 }
 
-/// Whether a wait may keep the processor: where there is but one, whoever is to answer needs it.
+/// Whether a wait may keep the processor: where there is but one, the answering program needs it.
 pub(super) fn may_spin() -> bool {
     process::allowed_cpus().len() > 1
 }

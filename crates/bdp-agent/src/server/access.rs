@@ -126,7 +126,7 @@ impl AccessRules {
     }
 
     /// Whether an address was named as one that may come in, or is this machine's own: the server may send to it what it
-    /// could only be asked to by whoever claims that address.
+    /// could only be asked to by a client that claims that address.
     pub fn is_trusted(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         peer.is_loopback() || self.allow.iter().any(|network| network.contains(peer))
@@ -357,8 +357,8 @@ mod tests {
         ] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
-        let told = "192.0.2.1/24".parse::<Network>().unwrap_err();
-        assert!(told.contains("'192.0.2.0/24'"), "{told}");
+        let refused = "192.0.2.1/24".parse::<Network>().unwrap_err();
+        assert!(refused.contains("'192.0.2.0/24'"), "{refused}");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bdp_sys::{random, socket};
 use bdp_wire::frame;
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
-use bdp_wire::session::{Admission, Greeting, Hello, Key, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION};
+use bdp_wire::session::{
+    Admission, Greeting, Hello, Key, Kind, LONGEST_GREETING, Preamble, Refusal, VERSION,
+};
 
 use super::access::{Proof, Protocol};
 use super::counters::Reason;
@@ -17,7 +19,7 @@ use super::pending_handshakes::PendingHandshake;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::state::ServerState;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::deadline::Until;
 
 /// How long a client may take to answer the challenge.
@@ -32,12 +34,13 @@ pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAdd
     let server = &sessions.server;
     let pending = match server.pending.enter(&stream, peer) {
         Ok(pending) => pending,
-        Err(error) => return server.tell(&Event::TurnedAway { peer, why: error.to_string() }),
+        Err(error) => return server.report(&Event::TurnedAway { peer, why: error.to_string() }),
     };
     let on_thread = Arc::clone(sessions);
     // Without a thread the connection closes, which the client sees.
-    if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, &stream, peer, version, pending)) {
-        server.tell(&Event::TurnedAway { peer, why: error.to_string() });
+    if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, &stream, peer, version, pending))
+    {
+        server.report(&Event::TurnedAway { peer, why: error.to_string() });
     }
 }
 
@@ -53,11 +56,11 @@ fn receive(
             drop(pending);
             sessions.serve(&key, &session, stream);
         }
-        Err(why) => sessions.server.tell(&Event::TurnedAway { peer, why }),
+        Err(why) => sessions.server.report(&Event::TurnedAway { peer, why }),
     }
 }
 
-/// The session, or why there is none; the client has been told.
+/// The session, or why there is none; the client knows by then.
 fn admit(
     sessions: &Sessions,
     stream: &TcpStream,
@@ -125,8 +128,8 @@ fn admit(
     Ok((key, session))
 }
 
-fn prepare(stream: &TcpStream) -> Result<(), EngineError> {
-    let failed = EngineError::io;
+fn prepare(stream: &TcpStream) -> Result<(), FlowError> {
+    let failed = FlowError::io;
     stream.set_nonblocking(false).map_err(failed("greet"))?;
     stream.set_nodelay(true).map_err(failed("greet"))?;
     stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed("greet"))?;
@@ -141,7 +144,7 @@ fn refuse<T>(
     reason: Reason,
 ) -> Result<T, String> {
     server.counters.give_reason(reason);
-    // Whether or not it can be told, the client is not let in.
+    // Whether or not that arrives, the client is not let in.
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     Err(match refusal {

@@ -1,4 +1,4 @@
-//! What a server has done so far, counted for whoever watches over it.
+//! What a server has done so far, counted for those who operate it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +27,7 @@ pub enum Reason {
     Key,
     /// Its address may not come in.
     Address,
-    /// Something else that was told in words.
+    /// Something else, which the log says in words.
     Other,
 }
 
@@ -122,7 +122,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts what is told of.
+    /// Counts what has happened.
     pub fn note(&self, event: &Event) {
         match event {
             Event::Began { .. } => add(&self.sessions_begun, 1),
@@ -136,7 +136,7 @@ impl Counters {
         }
     }
 
-    /// Says why somebody is turned away, which is told of besides.
+    /// Counts why somebody is turned away, which is an event besides.
     pub fn give_reason(&self, reason: Reason) {
         if let Some(at) = Reason::ALL.iter().position(|&r| r == reason) {
             add(&self.reasons[at], 1);
@@ -169,7 +169,7 @@ impl Counters {
     pub fn counted(&self) -> Counted {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let mut turned_away = self.reasons.each_ref().map(read);
-        // Whoever was turned away without one of the reasons.
+        // Those that were turned away without one of the reasons.
         let given: u64 = turned_away.iter().sum();
         if let Some(other) = turned_away.last_mut() {
             *other += read(&self.turned_away).saturating_sub(given);

@@ -14,14 +14,14 @@ use super::event::Event;
 use super::foreign::{Claim, ForeignProtocol};
 use super::sessions::Sessions;
 use super::waiting::{self, Arrived, Classifier};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// Keeps the door until the server ends.
 pub(super) fn keep(
     listener: &TcpListener,
     sessions: &Arc<Sessions>,
     foreign: &[Box<dyn ForeignProtocol>],
-) -> Result<(), EngineError> {
+) -> Result<(), FlowError> {
     waiting::keep(listener, &Door { sessions, foreign }, &sessions.server)
 }
 
@@ -53,7 +53,8 @@ impl Classifier for Door<'_> {
             return match self.claims(&connection.bytes) {
                 Some((protocol, Claim::Whole)) => protocol.take(&self.sessions.server, connection, order),
                 _ => {
-                    let way_in = |stranger| self.foreign.iter().find_map(|protocol| protocol.way_in(stranger));
+                    let way_in =
+                        |stranger| self.foreign.iter().find_map(|protocol| protocol.way_in(stranger));
                     self.sessions.server.refuse_stranger(connection.peer, &connection.bytes, way_in);
                     socket::close_hard(connection.stream);
                 }
@@ -79,7 +80,7 @@ impl Classifier for Door<'_> {
 
     fn note_waiting(&self, connections: usize) {
         self.sessions.server.counters.set_waiting(connections);
-        self.sessions.server.tell_rest();
+        self.sessions.server.report_rest();
     }
 }
 
@@ -98,7 +99,7 @@ impl Door<'_> {
         };
         if let Err(why) = refused {
             self.sessions.server.counters.give_reason(Reason::Key);
-            self.sessions.server.tell(&Event::TurnedAway { peer, why });
+            self.sessions.server.report(&Event::TurnedAway { peer, why });
         }
     }
 }

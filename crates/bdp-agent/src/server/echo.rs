@@ -20,13 +20,13 @@ const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
 const CHECK_NS: u64 = 500_000_000;
 
 /// Sends each message of so many bytes back, until the connection ends.
-pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, standing: &Activity) {
+pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, activity: &Activity) {
     // However it ends, the client sees that it has.
-    let _ = answer_until_end(stream, key, length, standing);
+    let _ = answer_until_end(stream, key, length, activity);
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &Activity) -> io::Result<()> {
+fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, activity: &Activity) -> io::Result<()> {
     process::sharpen_timers();
     stream.set_nonblocking(true)?;
     let (mut room, mut arrived) = (vec![0; length], 0);
@@ -56,16 +56,16 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, standing: &
         echo.far = Some(FarStamps { arrived_ns, by_kernel: false, returned_ns: clock::unix_ns() });
         echo.put(&mut room);
         poll::write_whole(stream, &room, WRITE_PATIENCE_NS)?;
-        standing.note_heard();
+        activity.note_heard();
         spin.begin(clock::monotonic_ns());
     }
 }
 
 /// Sends each probe of this session back, until the connection ends.
-pub(super) fn answer_probes_on(mut stream: &TcpStream, key: Key, standing: &Activity) {
+pub(super) fn answer_probes_on(mut stream: &TcpStream, key: Key, activity: &Activity) {
     let mut room = [0; PROBE_BYTES];
     while stream.read_exact(&mut room).is_ok() {
-        standing.note_heard();
+        activity.note_heard();
         if Probe::decode(&room).is_none_or(|probe| probe.key != key) || stream.write_all(&room).is_err() {
             break;
         }

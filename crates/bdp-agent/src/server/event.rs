@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bdp_model::units::Nanos;
 
-/// What a server has to tell while it runs.
+/// What happens while a server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A session began.
@@ -36,7 +36,7 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// More were not let in than are told of one by one.
+    /// More were not let in than are logged one by one.
     TurnedAwayMore {
         /// How many.
         count: u64,

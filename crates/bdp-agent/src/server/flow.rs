@@ -20,7 +20,7 @@ use crate::answers::Answers;
 use crate::streams::{self, Listening, Streams};
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, Layout, Stream};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::receive::{self, ReceivePlan};
@@ -76,7 +76,7 @@ impl Flow {
         order: FlowOrder,
         answers: Arc<Answers>,
         terms: Terms,
-    ) -> Result<(Arc<Self>, Answer), EngineError> {
+    ) -> Result<(Arc<Self>, Answer), FlowError> {
         let Terms { rate, counters, places } = terms;
         let listening = match order.source {
             StreamSource::Listen { address, patience, tcp_rmem_bytes } => {
@@ -113,7 +113,7 @@ impl Flow {
             drop(places);
             on_thread.state().datagrams.clear();
             if let Some((id, outcome)) = outcome {
-                let stalled = outcome.as_ref().err().filter(|e| matches!(e, EngineError::Stalled { .. }));
+                let stalled = outcome.as_ref().err().filter(|e| matches!(e, FlowError::Stalled { .. }));
                 let why = stalled.map(ToString::to_string);
                 answers.give(id, outcome);
                 // Nobody is there to be served any longer.
@@ -223,7 +223,7 @@ impl Flow {
         &self,
         listening: Option<Listening>,
         answers: &Answers,
-    ) -> Option<(u64, Result<Answer, EngineError>)> {
+    ) -> Option<(u64, Result<Answer, FlowError>)> {
         let streams = match (listening, &self.order.source) {
             // It begins by itself when they have come.
             (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
@@ -258,7 +258,7 @@ impl Flow {
         let (begin, missing, failure) = (state.begin?, state.missing, state.failure.take());
         if missing > 0 {
             drop(state);
-            let why = failure.map_or_else(|| self.incomplete(missing), EngineError::Refused);
+            let why = failure.map_or_else(|| self.incomplete(missing), FlowError::Refused);
             answers.give(begin, Err(why));
             return None;
         }
@@ -272,7 +272,7 @@ impl Flow {
     }
 
     /// Those that connect when it is time; none where the flow was stopped before.
-    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>, EngineError> {
+    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>, FlowError> {
         process::sharpen_timers();
         match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
             true => streams::connect(&self.order, to, patience).map(Some),
@@ -280,16 +280,16 @@ impl Flow {
         }
     }
 
-    fn incomplete(&self, missing: usize) -> EngineError {
+    fn incomplete(&self, missing: usize) -> FlowError {
         let count = self.order.streams as usize;
-        EngineError::Deadline(format!(
+        FlowError::Deadline(format!(
             "{} of {count} connections came within {}; a NAT or firewall may hold so many back",
             count - missing,
             Nanos::from(ARRIVAL_DEADLINE)
         ))
     }
 
-    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer, EngineError> {
+    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer, FlowError> {
         match (streams, self.order.role) {
             (Streams::Connections(streams), Role::Receive) => {
                 let plan = self.receive_plan(streams.len());
@@ -297,7 +297,7 @@ impl Flow {
                 let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
                 match received {
                     // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
-                    Err(EngineError::Silence { within }) if !self.is_session() => {
+                    Err(FlowError::Silence { within }) if !self.is_session() => {
                         Ok(Answer::Received(nothing_within(within, &self.order)))
                     }
                     received => received.map(Answer::Received),
@@ -336,8 +336,8 @@ impl Flow {
         &self,
         meter: &Meter,
         longest: Nanos,
-        work: impl FnOnce(&AtomicBool) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
+        work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
+    ) -> Result<T, FlowError> {
         match self.is_session() {
             true => stall::guard(meter, &self.stop, longest, work),
             false => work(&self.stop),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_sys::echo::Way;
 use bdp_wire::stranger::Stranger;
 
@@ -27,12 +27,12 @@ pub enum Claim {
 /// One of them, with the sessions that it serves.
 pub trait ForeignProtocol: Send + Sync {
     /// Takes the ports of its own, at the server's address.
-    fn bind(&mut self, _address: IpAddr) -> Result<(), EngineError> {
+    fn bind(&mut self, _address: IpAddr) -> Result<(), FlowError> {
         Ok(())
     }
 
     /// Serves these on threads of its own until the server ends.
-    fn start(&self, _server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, EngineError> {
+    fn start(&self, _server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, FlowError> {
         Ok(Vec::new())
     }
 
@@ -49,7 +49,7 @@ pub trait ForeignProtocol: Send + Sync {
         false
     }
 
-    /// What to tell somebody of its clients who came to the server's port and is not served there.
+    /// What helps one of its clients that came to the server's port and is not served there.
     fn way_in(&self, _stranger: Stranger) -> Option<String> {
         None
     }

@@ -11,34 +11,34 @@ const MOST: u32 = 20;
 #[derive(Debug, Default)]
 pub(super) struct LogLimiter {
     since: Option<Instant>,
-    told: u32,
-    untold: u64,
+    logged: u32,
+    omitted: u64,
 }
 
 impl LogLimiter {
-    /// Whether one more is told of.
+    /// Whether one more is logged.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         if self.is_over(now) {
-            // What is untold still is taken by whoever asks next.
-            (self.since, self.told) = (Some(now), 0);
+            // What was omitted is still to be taken.
+            (self.since, self.logged) = (Some(now), 0);
         }
         self.since.get_or_insert(now);
-        let tells = self.told < MOST;
-        if tells {
-            self.told += 1;
+        let admitted = self.logged < MOST;
+        if admitted {
+            self.logged += 1;
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
-        tells
+        admitted
     }
 
-    /// How many were not told of, once the while is over; nothing where there was none.
-    pub(super) fn take_untold(&mut self, now: Instant) -> Option<u64> {
-        if self.untold == 0 || !self.is_over(now) {
+    /// How many were omitted, once the while is over; nothing where there was none.
+    pub(super) fn take_omitted(&mut self, now: Instant) -> Option<u64> {
+        if self.omitted == 0 || !self.is_over(now) {
             return None;
         }
-        (self.since, self.told) = (None, 0);
-        Some(std::mem::take(&mut self.untold))
+        (self.since, self.logged) = (None, 0);
+        Some(std::mem::take(&mut self.omitted))
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -55,11 +55,11 @@ mod tests {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut limiter = LogLimiter::default();
-        let told = (0..5000).filter(|&ms| limiter.admits(at(ms))).count();
-        assert_eq!(told, MOST as usize);
-        assert_eq!(limiter.take_untold(at(9_999)), None, "the while is not over");
-        assert_eq!(limiter.take_untold(at(10_000)), Some(5000 - u64::from(MOST)));
-        assert_eq!(limiter.take_untold(at(30_000)), None);
+        let logged = (0..5000).filter(|&ms| limiter.admits(at(ms))).count();
+        assert_eq!(logged, MOST as usize);
+        assert_eq!(limiter.take_omitted(at(9_999)), None, "the while is not over");
+        assert_eq!(limiter.take_omitted(at(10_000)), Some(5000 - u64::from(MOST)));
+        assert_eq!(limiter.take_omitted(at(30_000)), None);
         assert!(limiter.admits(at(30_001)));
     }
 
@@ -70,7 +70,7 @@ mod tests {
         for second in 0..100 {
             assert!(limiter.admits(start + Duration::from_secs(second)));
         }
-        assert_eq!(limiter.take_untold(start + Duration::from_secs(200)), None);
+        assert_eq!(limiter.take_omitted(start + Duration::from_secs(200)), None);
     }
 
     #[test]
@@ -79,6 +79,6 @@ mod tests {
         let mut limiter = LogLimiter::default();
         assert_eq!((0..30).filter(|_| limiter.admits(start)).count(), 20);
         assert!(limiter.admits(start + WHILE));
-        assert_eq!(limiter.take_untold(start + 2 * WHILE), Some(10));
+        assert_eq!(limiter.take_omitted(start + 2 * WHILE), Some(10));
     }
 }

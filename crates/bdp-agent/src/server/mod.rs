@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use bdp_sys::echo::EchoSocket;
 use bdp_sys::{process, socket};
 
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 pub use bdp_wire::stranger::Stranger;
 use counters::Counters;
 pub use counters::{Counted, Reason};
@@ -82,12 +82,12 @@ impl Server {
         options: ServerOptions,
         mut foreign: Vec<Box<dyn ForeignProtocol>>,
         log: impl Fn(&Event) + Send + Sync + 'static,
-    ) -> Result<Self, EngineError> {
-        // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
+    ) -> Result<Self, FlowError> {
+        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
         let _ = process::raise_descriptor_limit();
         let listener = listen(options.listen)?;
-        listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
-        let address = listener.local_addr().map_err(EngineError::io("listen"))?;
+        listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
+        let address = listener.local_addr().map_err(FlowError::io("listen"))?;
         let datagrams = EchoSocket::bind(address, ECHO_CHECK)?;
         // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
         let _ = datagrams.enlarge_receive_buffer(ECHO_BUFFER);
@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Serves until it is stopped, or one session has ended where only one is served.
-    pub fn run(self) -> Result<(), EngineError> {
+    pub fn run(self) -> Result<(), FlowError> {
         process::share_allocator();
         let Self { listener, datagrams, foreign, sessions, .. } = self;
         let server = &sessions.server;
@@ -133,13 +133,14 @@ impl Server {
             udp_port::serve(&datagrams, &of_datagrams, &foreign_too);
         })?;
         let outcome = door::keep(&listener, &sessions, &foreign);
-        server.tell_rest();
+        server.report_rest();
         drop(listener);
         server.end();
         sessions.hang_up();
         foreign.iter().for_each(|protocol| protocol.hang_up());
         let until = Instant::now() + FAREWELL;
-        while !(sessions.is_empty() && foreign.iter().all(|other| other.is_idle())) && Instant::now() < until {
+        while !(sessions.is_empty() && foreign.iter().all(|other| other.is_idle())) && Instant::now() < until
+        {
             thread::sleep(Duration::from_millis(5));
         }
         // It looks at the flag at least twice a second.
@@ -159,7 +160,7 @@ impl Stopper {
 }
 
 /// A listener; of the older IP version alone where any address was meant and there is no newer one.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener, FlowError> {
     match socket::listen_dual(address, BACKLOG) {
         Err(_) if address.ip().is_unspecified() && address.is_ipv6() && !has_ipv6() => {
             let v4 = SocketAddr::from(([0, 0, 0, 0], address.port()));

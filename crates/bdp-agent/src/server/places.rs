@@ -1,6 +1,6 @@
-//! The places of a server, shared by its threads: taken by whoever is served, given back when that ends.
+//! The places of a server, shared by its threads: one for each session, given back when that ends.
 //!
-//! Where none is left, whoever has one and does nothing with it goes for the next who comes, so that nobody keeps others
+//! Where none is left, a session that is idle is evicted for the next who comes, so that nobody keeps others
 //! out by saying nothing.
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +18,7 @@ const TO_BEGIN_NS: u64 = 1_000_000_000;
 /// How long one that has may be silent, with nothing that runs, and still keep it.
 const SILENCE_NS: u64 = 5_000_000_000;
 /// Why one lost its place, for the log.
-pub const GAVE_WAY: &str = "it did nothing, and another wanted its place";
+pub const EVICTED: &str = "evicted while idle to make room";
 
 /// How much of a server is taken.
 pub struct Places {
@@ -34,13 +34,13 @@ struct Taken {
     held: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
 }
 
-/// What whoever has a place does with it.
+/// What a session does with its place.
 pub struct Activity {
     since_ns: u64,
     heard_ns: AtomicU64,
     has_begun: AtomicBool,
     streams: AtomicU32,
-    gave_way: AtomicBool,
+    is_evicted: AtomicBool,
     /// Hung up where it gives way.
     connection: Option<TcpStream>,
 }
@@ -50,7 +50,7 @@ pub struct Place {
     places: Arc<Places>,
     peer: IpAddr,
     number: u64,
-    standing: Arc<Activity>,
+    activity: Arc<Activity>,
 }
 
 /// The places of some streams; given back when this is dropped.
@@ -58,7 +58,7 @@ pub struct StreamPlaces {
     places: Arc<Places>,
     peer: IpAddr,
     streams: u32,
-    standing: Arc<Activity>,
+    activity: Arc<Activity>,
 }
 
 impl Places {
@@ -71,18 +71,18 @@ impl Places {
     /// left. `connection` is what is hung up where this one has to give way in turn.
     pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
         let now_ns = clock::monotonic_ns();
-        let standing = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
+        let activity = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
         let mut taken = self.taken();
         if let Err(denied) = taken.occupancy.enter(peer, &self.limits) {
-            let (address, silent) = taken.give_way(&denied, peer, now_ns).ok_or(denied)?;
+            let (address, silent) = taken.evict(&denied, peer, now_ns).ok_or(denied)?;
             taken.occupancy.leave(address);
-            silent.give_way();
+            silent.evict();
             taken.occupancy.enter(peer, &self.limits)?;
         }
         let number = taken.next;
         taken.next += 1;
-        taken.held.insert(number, (peer, Arc::clone(&standing)));
-        Ok(Place { places: Arc::clone(self), peer, number, standing })
+        taken.held.insert(number, (peer, Arc::clone(&activity)));
+        Ok(Place { places: Arc::clone(self), peer, number, activity })
     }
 
     /// Whether no session more can be served.
@@ -104,7 +104,7 @@ impl Places {
 
 impl Taken {
     /// Who gives way to a session of this address that was denied for want of a place.
-    fn give_way(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Activity>)> {
+    fn evict(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Activity>)> {
         let number = match denied {
             Denied::Full { .. } => self.idle(now_ns, |_| true),
             Denied::AddressFull { .. } => self.idle(now_ns, |address| origin(address) == origin(peer)),
@@ -117,14 +117,14 @@ impl Taken {
     fn idle(&self, now_ns: u64, counts: impl Fn(IpAddr) -> bool) -> Option<u64> {
         let held = || self.held.iter().filter(|(_, (address, _))| counts(*address));
         let mut beginners: HashMap<IpAddr, u32> = HashMap::new();
-        for (_, (address, _)) in held().filter(|(_, (_, standing))| !standing.has_begun()) {
+        for (_, (address, _)) in held().filter(|(_, (_, activity))| !activity.has_begun()) {
             *beginners.entry(origin(*address)).or_default() += 1;
         }
-        let is_idle = |address: IpAddr, standing: &Activity| {
+        let is_idle = |address: IpAddr, activity: &Activity| {
             let others = beginners.get(&origin(address)).is_some_and(|&beginners| beginners > 1);
-            standing.is_silent(now_ns) || !standing.has_begun() && others
+            activity.is_silent(now_ns) || !activity.has_begun() && others
         };
-        let idle = held().filter(|(_, (address, standing))| is_idle(*address, standing));
+        let idle = held().filter(|(_, (address, activity))| is_idle(*address, activity));
         oldest_of_most(idle.map(|(&number, (address, _))| (number, *address)))
     }
 }
@@ -136,7 +136,7 @@ impl Activity {
             heard_ns: AtomicU64::new(now_ns),
             has_begun: AtomicBool::new(false),
             streams: AtomicU32::new(0),
-            gave_way: AtomicBool::new(false),
+            is_evicted: AtomicBool::new(false),
             connection,
         }
     }
@@ -148,8 +148,8 @@ impl Activity {
     }
 
     /// Whether its place is another's.
-    pub fn gave_way(&self) -> bool {
-        self.gave_way.load(Ordering::Relaxed)
+    pub fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Relaxed)
     }
 
     fn has_begun(&self) -> bool {
@@ -166,8 +166,8 @@ impl Activity {
     }
 
     /// Its own thread notices, and ends.
-    fn give_way(&self) {
-        self.gave_way.store(true, Ordering::Relaxed);
+    fn evict(&self) {
+        self.is_evicted.store(true, Ordering::Relaxed);
         if let Some(connection) = &self.connection {
             let _ = connection.shutdown(Shutdown::Both);
         }
@@ -176,23 +176,23 @@ impl Activity {
 
 impl Place {
     /// What is done with it.
-    pub fn standing(&self) -> &Arc<Activity> {
-        &self.standing
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// Takes places for streams of this session, all or none.
     pub fn take_streams(&self, streams: u32) -> Result<StreamPlaces, Denied> {
         self.places.taken().occupancy.take_streams(self.peer, streams, &self.places.limits)?;
-        self.standing.streams.fetch_add(streams, Ordering::Relaxed);
-        let standing = Arc::clone(&self.standing);
-        Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, standing })
+        self.activity.streams.fetch_add(streams, Ordering::Relaxed);
+        let activity = Arc::clone(&self.activity);
+        Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        // Whoever gave way has none any more.
+        // One that was evicted has none any more.
         if taken.held.remove(&self.number).is_some() {
             taken.occupancy.leave(self.peer);
         }
@@ -201,8 +201,8 @@ impl Drop for Place {
 
 impl Drop for StreamPlaces {
     fn drop(&mut self) {
-        self.standing.streams.fetch_sub(self.streams, Ordering::Relaxed);
-        self.standing.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        self.activity.streams.fetch_sub(self.streams, Ordering::Relaxed);
+        self.activity.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
         self.places.taken().occupancy.give_streams(self.peer, self.streams);
     }
 }
@@ -218,13 +218,13 @@ mod tests {
     fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
         let mut taken = Taken::default();
         for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
-            let standing = Activity::new(since_ns, None);
+            let activity = Activity::new(since_ns, None);
             if let Some(heard_ns) = heard_ns {
-                standing.has_begun.store(true, Ordering::Relaxed);
-                standing.heard_ns.store(heard_ns, Ordering::Relaxed);
+                activity.has_begun.store(true, Ordering::Relaxed);
+                activity.heard_ns.store(heard_ns, Ordering::Relaxed);
             }
-            standing.streams.store(u32::from(runs), Ordering::Relaxed);
-            taken.held.insert(number as u64, (address.parse().unwrap(), Arc::new(standing)));
+            activity.streams.store(u32::from(runs), Ordering::Relaxed);
+            taken.held.insert(number as u64, (address.parse().unwrap(), Arc::new(activity)));
         }
         taken.idle(now_ns, |_| true)
     }
@@ -259,10 +259,10 @@ mod tests {
         let second = places.enter(address, None).unwrap();
         assert!(!places.is_full());
         let third = places.enter(address, None).unwrap();
-        assert!(first.standing().gave_way() && !second.standing().gave_way());
+        assert!(first.activity().is_evicted() && !second.activity().is_evicted());
         drop(first);
-        second.standing().note_heard();
-        third.standing().note_heard();
+        second.activity().note_heard();
+        third.activity().note_heard();
         assert!(places.is_full());
         assert!(matches!(places.enter(address, None), Err(Denied::Full { sessions: 2 })));
         drop((second, third));

@@ -17,12 +17,12 @@ use super::access::Denied;
 use super::counters::Counters;
 use super::event::Event;
 use super::flow::Terms;
-use super::places::{Activity, GAVE_WAY, Place};
+use super::places::{Activity, EVICTED, Place};
 use super::state::ServerState;
 use super::{datagrams, echo};
 use crate::agent::{Agent, Rights};
 use crate::answers::Answers;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::deadline::Until;
 
 /// How long a client may ask nothing, beyond the time that its flows take.
@@ -51,7 +51,7 @@ pub(super) struct Session {
     over: AtomicBool,
     /// Given back when the session is over.
     place: Mutex<Option<Place>>,
-    standing: Arc<Activity>,
+    activity: Arc<Activity>,
 }
 
 impl Session {
@@ -79,7 +79,7 @@ impl Session {
             ),
             probes: Mutex::default(),
             over: AtomicBool::new(false),
-            standing: Arc::clone(place.standing()),
+            activity: Arc::clone(place.activity()),
             place: Mutex::new(Some(place)),
         })
     }
@@ -97,10 +97,10 @@ impl Session {
             let mut reader = Until::new(stream, patience);
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
                 Ok(Numbered { id, body }) => {
-                    self.standing.note_heard();
+                    self.activity.note_heard();
                     self.carry_out(id, body, &mut flows);
                 }
-                Err(_) if self.standing.gave_way() => break Some(GAVE_WAY.to_owned()),
+                Err(_) if self.activity.is_evicted() => break Some(EVICTED.to_owned()),
                 Err(_) if self.agent.answers().why_given_up().is_some() => {
                     break self.agent.answers().why_given_up();
                 }
@@ -126,16 +126,16 @@ impl Session {
         self.agent.answers().give(id, answer);
     }
 
-    fn prepare(&self, mut order: FlowOrder) -> Result<Answer, EngineError> {
-        self.check(&order).map_err(EngineError::Refused)?;
-        datagrams::grant(&mut order, self.limits.rate).map_err(EngineError::Refused)?;
+    fn prepare(&self, mut order: FlowOrder) -> Result<Answer, FlowError> {
+        self.check(&order).map_err(FlowError::Refused)?;
+        datagrams::grant(&mut order, self.limits.rate).map_err(FlowError::Refused)?;
         if self.agent.flows_under_way() >= MOST_FLOWS {
-            return Err(EngineError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
+            return Err(FlowError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
         }
-        let refused = |denied: Denied| EngineError::Refused(denied.to_string());
+        let refused = |denied: Denied| FlowError::Refused(denied.to_string());
         let places = match &*self.place() {
             Some(place) => place.take_streams(order.streams).map_err(refused)?,
-            None => return Err(EngineError::Refused("the session is over".to_owned())),
+            None => return Err(FlowError::Refused("the session is over".to_owned())),
         };
         let counters = Arc::clone(&self.counters);
         self.agent.prepare(order, Terms { rate: self.limits.rate, counters, places: Some(places) })
@@ -201,8 +201,8 @@ impl Session {
     /// Answers probes on a connection of their own, where datagrams do not come through.
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
-        let (key, standing) = (self.key, Arc::clone(&self.standing));
-        self.answer_on(stream, move |stream| echo::answer_probes_on(stream, key, &standing))
+        let (key, activity) = (self.key, Arc::clone(&self.activity));
+        self.answer_on(stream, move |stream| echo::answer_probes_on(stream, key, &activity))
     }
 
     /// Sends messages of so many bytes back, each with the times of its arrival and return.
@@ -211,8 +211,8 @@ impl Session {
         if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
             return Err(format!("messages of {length} bytes are not sent back"));
         }
-        let (key, standing) = (self.key, Arc::clone(&self.standing));
-        self.answer_on(stream, move |stream| echo::answer_on(stream, key, length, &standing))
+        let (key, activity) = (self.key, Arc::clone(&self.activity));
+        self.answer_on(stream, move |stream| echo::answer_on(stream, key, length, &activity))
     }
 
     fn answer_on(
@@ -220,19 +220,19 @@ impl Session {
         stream: TcpStream,
         answer: impl FnOnce(&TcpStream) + Send + 'static,
     ) -> Result<(), String> {
-        let told = |e: std::io::Error| e.to_string();
-        stream.set_nodelay(true).map_err(told)?;
+        let text = |e: std::io::Error| e.to_string();
+        stream.set_nodelay(true).map_err(text)?;
         let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
             return Err(format!("session {} has its probe connections", self.number));
         }
-        probes.push(stream.try_clone().map_err(told)?);
+        probes.push(stream.try_clone().map_err(text)?);
         bdp_flow::worker::start(move || answer(&stream)).map(drop).map_err(|e| e.to_string())
     }
 
     /// Notes that its client does something: its place is not for others.
     pub(super) fn note_heard(&self) {
-        self.standing.note_heard();
+        self.activity.note_heard();
     }
 
     /// Makes the session's thread notice that the server ends.

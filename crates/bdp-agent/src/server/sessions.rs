@@ -10,7 +10,7 @@ use bdp_wire::session::{Key, Refusal};
 use super::event::Event;
 use super::session::Session;
 use super::state::ServerState;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// Those that go on.
 pub(super) struct Sessions {
@@ -22,7 +22,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// None yet.
-    pub(super) fn new(server: Arc<ServerState>) -> Result<Self, EngineError> {
+    pub(super) fn new(server: Arc<ServerState>) -> Result<Self, FlowError> {
         Ok(Self { server, cookie_secret: random::bytes()?, open: Mutex::default() })
     }
 
@@ -44,7 +44,7 @@ impl Sessions {
         drop(open);
         // What a client says of itself is for people to read.
         let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
-        self.server.tell(&Event::Began { session: session.number(), peer, program: format!("bdp {bdp}") });
+        self.server.report(&Event::Began { session: session.number(), peer, program: format!("bdp {bdp}") });
         Ok(session)
     }
 
@@ -52,7 +52,7 @@ impl Sessions {
     pub(super) fn serve(&self, key: &Key, session: &Session, stream: &TcpStream) {
         let ended = session.serve(&self.server, stream);
         self.open().remove(key);
-        self.server.tell(&ended);
+        self.server.report(&ended);
         if self.server.options.once {
             self.server.end();
         }

@@ -15,7 +15,7 @@ use super::event::Event;
 use super::log_limiter::{self, LogLimiter};
 use super::pending_handshakes::PendingHandshakes;
 use super::places::Places;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// How to serve.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl ServerState {
         options: ServerOptions,
         port: u16,
         log: impl Fn(&Event) + Send + Sync + 'static,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         let sessions = if options.once { 1 } else { options.places.sessions };
         Ok(Self {
             places: Places::new(PlaceLimits { sessions, ..options.places }),
@@ -103,18 +103,18 @@ impl ServerState {
     }
 
     /// Counts and logs what has happened.
-    pub fn tell(&self, event: &Event) {
+    pub fn report(&self, event: &Event) {
         self.counters.note(event);
-        let told = !matches!(event, Event::TurnedAway { .. }) || self.limiter().admits(Instant::now());
-        if told {
+        let logged = !matches!(event, Event::TurnedAway { .. }) || self.limiter().admits(Instant::now());
+        if logged {
             (self.log)(event);
         }
     }
 
-    /// Tells how many were turned away beyond those that were told of.
-    pub(super) fn tell_rest(&self) {
-        let untold = self.limiter().take_untold(Instant::now());
-        if let Some(count) = untold {
+    /// Logs how many were turned away beyond those that were logged.
+    pub(super) fn report_rest(&self) {
+        let omitted = self.limiter().take_omitted(Instant::now());
+        if let Some(count) = omitted {
             (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(log_limiter::WHILE) });
         }
     }

@@ -1,4 +1,4 @@
-//! Whoever begins with nothing that is served at a port: counted by protocol, and logged with what to do about it.
+//! Clients that begin with nothing that is served at a port: counted by protocol, and logged with what to do about it.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ impl ServerState {
             }
             (None, _) => format!("it begins with no protocol that is served at this port ({seen})"),
         };
-        self.count_and_tell(stranger, peer, why);
+        self.count_and_report(stranger, peer, why);
     }
 
     /// Counts and logs somebody who did not say in time what the connection is for.
@@ -35,7 +35,7 @@ impl ServerState {
             [] => "it connected and said nothing".to_owned(),
             _ => format!("it sent {} and no more", begin(arrived)),
         };
-        self.count_and_tell(Stranger::of(arrived), peer, why);
+        self.count_and_report(Stranger::of(arrived), peer, why);
     }
 
     /// Counts a connection that ended before it was known what it is for, and logs it where any byte came: others are checks of
@@ -45,13 +45,13 @@ impl ServerState {
             return self.counters.note_stranger(Stranger::Closed);
         }
         let why = format!("it sent {} and left", begin(arrived));
-        self.count_and_tell(Stranger::of(arrived), peer, why);
+        self.count_and_report(Stranger::of(arrived), peer, why);
     }
 
-    fn count_and_tell(&self, stranger: Stranger, peer: SocketAddr, why: String) {
+    fn count_and_report(&self, stranger: Stranger, peer: SocketAddr, why: String) {
         self.counters.note_stranger(stranger);
         self.counters.give_reason(Reason::Protocol);
-        self.tell(&Event::TurnedAway { peer, why });
+        self.report(&Event::TurnedAway { peer, why });
     }
 
     /// Where a client would be served that came to the port of another protocol.

@@ -60,10 +60,10 @@ fn answer_opening(bytes: &[u8], way: &Way, socket: &EchoSocket, sessions: &Sessi
         Step::Prove if asked.cookie == cookie => {
             let opened = match way.local(sessions.server.port) {
                 Some(local) => session.take_datagrams(&asked, local, peer),
-                None => Err("its kernel does not tell which address a datagram was sent to".to_owned()),
+                None => Err("its kernel does not report which address a datagram was sent to".to_owned()),
             };
             if let Err(why) = opened {
-                sessions.server.tell(&Event::TurnedAway { peer, why });
+                sessions.server.report(&Event::TurnedAway { peer, why });
                 return true;
             }
             Step::Open
@@ -102,13 +102,7 @@ impl Echoes {
     }
 
     /// Answers a message of a session; false where the datagram is none.
-    fn answer(
-        &mut self,
-        message: &mut [u8],
-        way: &Way,
-        socket: &EchoSocket,
-        sessions: &Sessions,
-    ) -> bool {
+    fn answer(&mut self, message: &mut [u8], way: &Way, socket: &EchoSocket, sessions: &Sessions) -> bool {
         let Some(mut echo) = Echo::read(message) else { return false };
         if !sessions.hears(&echo.key) {
             return true;

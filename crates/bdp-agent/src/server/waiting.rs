@@ -11,7 +11,7 @@ use bdp_sys::socket;
 
 use super::eviction::oldest_of_most;
 use super::state::ServerState;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// Longest wait before deadlines and the server's end are looked at.
 const CHECK_NS: u64 = 250_000_000;
@@ -54,11 +54,7 @@ pub struct Arrived {
 }
 
 /// Keeps the door until the server ends.
-pub fn keep(
-    listener: &TcpListener,
-    keeper: &impl Classifier,
-    server: &ServerState,
-) -> Result<(), EngineError> {
+pub fn keep(listener: &TcpListener, keeper: &impl Classifier, server: &ServerState) -> Result<(), FlowError> {
     let poll = Poll::new()?;
     poll.add(listener, LISTENER, Interest::Read)?;
     poll.add(server.waker(), WAKER, Interest::Read)?;

@@ -119,7 +119,7 @@ pub fn measure(
     request::check(request)?;
     let started = Started::now();
     let mut reporter = Reporter::new(request, progress, cancel);
-    reporter.tell(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
+    reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     match client::greet(request, token, cancel)? {
         Greeted::Admitted(mut session) => {
             Ok(started.note(driver::measure(request, session.as_mut(), reporter)?))

@@ -60,7 +60,7 @@ impl PartialEq for ReportSlot {
 
 impl Eq for ReportSlot {}
 
-/// What a datagram tells of itself.
+/// What a datagram says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label {
     /// Whether there are no more; its number is then how many there were.
@@ -121,7 +121,7 @@ impl Layout {
         }
     }
 
-    /// What a datagram tells where `next` is the number after the highest so far; `None` of anything else.
+    /// What a datagram says where `next` is the number after the highest so far; `None` of anything else.
     pub(super) fn read(&self, datagram: &[u8], next: u64) -> Option<Label> {
         match self {
             Self::Bdp { tag } => {

@@ -1,6 +1,6 @@
 //! Flows of UDP datagrams: a thread for each stream at each end, over sockets that are connected to each other.
 //!
-//! [`send`] paces trains of datagrams, [`receive`] tells what became of them, `layout` is what they begin with, `opening` is
+//! [`send`] paces trains of datagrams, [`receive`] reports what became of them, `layout` is what they begin with, `opening` is
 //! how a client of a session gets the server to send to it, and to know its address.
 
 mod layout;

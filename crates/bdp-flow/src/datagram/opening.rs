@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// How long all streams may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stream that has shown its cookie is asked to be confirmed: the server's answer may have been lost, and then the
-/// word to begin tells.
+/// word to begin says.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 /// Round trips of the first stream by which the clocks are compared.
 const LOOKS: u32 = 8;
@@ -34,7 +34,7 @@ pub fn open(
     let poll = Poll::new()?;
     let mut waiting = Vec::new();
     for (socket, stream) in sockets.into_iter().zip(0..) {
-        socket.set_nonblocking(true).map_err(crate::error::EngineError::io("open a stream of datagrams"))?;
+        socket.set_nonblocking(true).map_err(crate::error::FlowError::io("open a stream of datagrams"))?;
         poll.add(&socket, u64::from(stream), Interest::Read)?;
         waiting.push(Waiting::new(
             socket,
@@ -64,14 +64,14 @@ pub fn open(
         Ok(Stream { layout: Layout::Bdp { tag: w.opening.tag() }, socket: w.socket })
     });
     let streams = streams.collect::<std::io::Result<_>>();
-    Ok((streams.map_err(crate::error::EngineError::io("open a stream of datagrams"))?, offset))
+    Ok((streams.map_err(crate::error::FlowError::io("open a stream of datagrams"))?, offset))
 }
 
 /// A stream that is being opened.
 struct Waiting {
     socket: UdpSocket,
     opening: Opening,
-    /// Answers that told the time.
+    /// Answers that gave the time.
     looks: u32,
     tried: Option<Instant>,
     proving_since: Option<Instant>,
@@ -133,9 +133,9 @@ fn compare(answer: &Opening, now: u64, offset: &mut Option<ClockOffset>) {
     // The server has one reading for both its times.
     let (arrived_ns, returned_ns) = (answer.server_ns, answer.server_ns);
     let exchange = Exchange { sent_ns: answer.client_ns, arrived_ns, returned_ns, received_ns: now };
-    let Some(told) = ClockOffset::of([&exchange]) else { return };
-    if offset.is_none_or(|known| told.error_ns < known.error_ns) {
-        *offset = Some(told);
+    let Some(measured) = ClockOffset::of([&exchange]) else { return };
+    if offset.is_none_or(|known| measured.error_ns < known.error_ns) {
+        *offset = Some(measured);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         compare(&answer(1_000, 50), 2_000, &mut offset);
         assert_eq!(offset, Some(ClockOffset { far_ahead_ns: 50 - 1_500, error_ns: 500, at_ns: 1_000 }));
         compare(&answer(3_000, 1_600), 9_000, &mut offset);
-        assert_eq!(offset.unwrap().error_ns, 500, "a longer one tells less");
+        assert_eq!(offset.unwrap().error_ns, 500, "a longer one says less");
         compare(&answer(10_000, 1_000_000), 10_100, &mut offset);
         assert_eq!(
             offset,

@@ -1,4 +1,4 @@
-//! The receiving end: each stream on a thread of its own, told apart by numbers; one more takes the samples.
+//! The receiving end: each stream on a thread of its own, datagrams known by their numbers; one more takes the samples.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::effort::Busiest;
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::{ArrivalReading, Meter};
 use crate::worker::Worker;
 
@@ -49,7 +49,7 @@ pub fn over(
     plan: &DatagramReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Received, EngineError> {
+) -> Result<Received, FlowError> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
@@ -59,7 +59,7 @@ pub fn each_over(
     plan: &DatagramReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Received, Vec<StreamTally>), EngineError> {
+) -> Result<(Received, Vec<StreamTally>), FlowError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let busiest = Busiest::default();
@@ -83,14 +83,14 @@ pub fn each_over(
             .collect();
         let sampler = Sampler::new(plan, &shared, meter);
         let samples = sampler.run(|| workers.iter().flatten().all(Worker::is_finished));
-        let done: Vec<Result<StreamReceived, EngineError>> =
+        let done: Vec<Result<StreamReceived, FlowError>> =
             workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
         (done, samples)
     });
     let joined = Joined::of(done)?;
     let first = shared.first_at_ns.load(Ordering::Relaxed);
     if first == 0 {
-        return Err(EngineError::Silence { within: plan.patience });
+        return Err(FlowError::Silence { within: plan.patience });
     }
     let stream_bytes = shared.each();
     let last = Mark { at_ns: joined.end_ns.saturating_sub(first), bytes: stream_bytes.iter().sum() };
@@ -242,10 +242,10 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// What one stream came to.
+/// The outcome of one stream.
 struct StreamReceived {
     arrivals: Arrivals,
-    /// How many there were, where a mark of the end told.
+    /// How many there were, where a mark of the end said so.
     marked: Option<u64>,
     omitted: Option<Omitted>,
     jitter: Jitter,
@@ -278,7 +278,7 @@ impl StreamReceived {
     }
 }
 
-/// What the streams came to together.
+/// The outcomes of all streams, joined.
 struct Joined {
     all: DatagramsReceived,
     tallies: Vec<StreamTally>,
@@ -288,7 +288,7 @@ struct Joined {
 }
 
 impl Joined {
-    fn of(streams: Vec<Result<StreamReceived, EngineError>>) -> Result<Self, EngineError> {
+    fn of(streams: Vec<Result<StreamReceived, FlowError>>) -> Result<Self, FlowError> {
         let mut joined = Self {
             all: DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() },
             tallies: Vec::new(),
@@ -356,7 +356,7 @@ struct Counted<'a> {
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
-    /// Drops of the socket as the last train told of them, and the datagrams that were missing with them.
+    /// Drops of the socket as the last train reported them, and the datagrams that were missing with them.
     drops_seen: u32,
     dropped: u64,
     trains_of: u64,
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         plan: &'a DatagramReceivePlan,
         shared: &'a Shared,
         index: usize,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         let receiver = TrainReceiver::new(stream.socket, CHECK)?;
         let counted = Counted {
             plan,
@@ -397,7 +397,7 @@ impl<'a> Reader<'a> {
         Ok(Self { receiver, counted })
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<StreamReceived, EngineError> {
+    fn run(mut self, stop: &AtomicBool) -> Result<StreamReceived, FlowError> {
         process::sharpen_timers();
         let counted = &mut self.counted;
         let ended = loop {
@@ -413,7 +413,7 @@ impl<'a> Reader<'a> {
                     std::thread::sleep(CHECK);
                     before
                 }
-                Err(e) => return Err(EngineError::io("receive a datagram")(e)),
+                Err(e) => return Err(FlowError::io("receive a datagram")(e)),
             };
             if stop.load(Ordering::Relaxed) {
                 break EndReason::Stopped;
@@ -502,7 +502,7 @@ impl Counted<'_> {
     }
 
     /// What this host dropped, given the socket's count at the end: what is missing after the last train included where a mark of the
-    /// end told how much that is, or else how much of it that may be.
+    /// end said how much that is, or else how much of it that may be.
     fn dropped_until(&self, drops: u32) -> (u64, Option<u64>) {
         let more = u64::from(drops.wrapping_sub(self.drops_seen)).saturating_mul(self.trains_of);
         match self.last_mark {
@@ -534,7 +534,7 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// When a train came; now, where the kernel does not tell.
+    /// When a train came; now, where the kernel does not say.
     fn monotonic(&mut self, arrived_unix_ns: Option<u64>, now: u64) -> u64 {
         let Some(arrived) = arrived_unix_ns else { return now };
         if self.looked_at_ns == 0 || now - self.looked_at_ns >= CLOCKS_NS {

@@ -15,7 +15,7 @@ use bdp_wire::datagram::{HEADER_BYTES, Header};
 
 use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
 use crate::effort::Busiest;
-use crate::error::EngineError;
+use crate::error::FlowError;
 use crate::meter::Meter;
 use crate::worker::Worker;
 
@@ -54,7 +54,7 @@ pub fn over(
     plan: &DatagramSendPlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Sent, EngineError> {
+) -> Result<Sent, FlowError> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
@@ -64,7 +64,7 @@ pub fn each_over(
     plan: &DatagramSendPlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Sent, Vec<StreamTally>), EngineError> {
+) -> Result<(Sent, Vec<StreamTally>), FlowError> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let busiest = Busiest::default();
@@ -76,7 +76,7 @@ pub fn each_over(
     };
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
     let work = |(place, stream): (usize, Stream)| Pacer::new(stream, plan, share)?.run(stop, &shown, place);
-    let done: Vec<Result<StreamSent, EngineError>> = std::thread::scope(|scope| {
+    let done: Vec<Result<StreamSent, FlowError>> = std::thread::scope(|scope| {
         let workers: Vec<_> = streams
             .into_iter()
             .enumerate()
@@ -145,7 +145,7 @@ struct StreamSent {
     gaps: Histogram,
     burst_max: u64,
     method: SendMethod,
-    /// As the kernel knew it in the end: a router may have told it on the way.
+    /// As the kernel knew it in the end: a router may have reported it on the way.
     path_mtu: Option<u32>,
 }
 
@@ -167,7 +167,7 @@ struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self, EngineError> {
+    fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self, FlowError> {
         let length = payload_bytes(plan.payload_bytes, &stream.layout, &stream.socket);
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
@@ -196,7 +196,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool, shown: &Shown<'_>, place: usize) -> Result<StreamSent, EngineError> {
+    fn run(mut self, stop: &AtomicBool, shown: &Shown<'_>, place: usize) -> Result<StreamSent, FlowError> {
         process::sharpen_timers();
         std::thread::sleep(self.layout.delay());
         let started = clock::monotonic_ns();
@@ -229,7 +229,7 @@ impl<'a> Pacer<'a> {
                     break;
                 }
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused || is_passing(&e) => 0,
-                Err(e) => return Err(told(e, self.length)),
+                Err(e) => return Err(explained(e, self.length)),
             };
             if count > 0 {
                 if let Some(before) = last_call.replace(now) {
@@ -247,7 +247,7 @@ impl<'a> Pacer<'a> {
             now = clock::monotonic_ns();
         }
         let duration_ns = now.saturating_sub(started).max(1);
-        // Whichever ends last shows what all came to.
+        // Whichever ends last shows the sum of all.
         shown.show_streams();
         self.mark_end(stop);
         let method = match (self.burst.min(self.sender.per_buffer() as u64), self.sender.per_buffer()) {
@@ -343,12 +343,12 @@ fn is_passing(error: &std::io::Error) -> bool {
         || bdp_sys::udp::is_out_of_room(error)
 }
 
-fn told(error: std::io::Error, length: usize) -> EngineError {
+fn explained(error: std::io::Error, length: usize) -> FlowError {
     if bdp_sys::udp::is_too_long(&error) {
-        return EngineError::Refused(format!(
+        return FlowError::Refused(format!(
             "send datagrams of {length} bytes: too long for the path without fragments; set a smaller -l, or leave out \
              --dont-fragment"
         ));
     }
-    EngineError::io("send a datagram")(error)
+    FlowError::io("send a datagram")(error)
 }

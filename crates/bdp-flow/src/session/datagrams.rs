@@ -1,4 +1,4 @@
-//! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends tell put together.
+//! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends report, put together.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;

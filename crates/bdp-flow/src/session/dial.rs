@@ -96,7 +96,7 @@ pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, Session
     })
 }
 
-/// Connects to the first of the addresses that answers; the first one's failure is told where none does.
+/// Connects to the first of the addresses that answers; the first one's failure is given where none does.
 pub fn connect_any(
     addresses: &[SocketAddr],
     request: &MeasureRequest,
@@ -193,7 +193,7 @@ pub fn local_end(
     Ok(Some((local.unwrap_or(any), port).into()))
 }
 
-/// What a refusal of the system means to whoever dialled.
+/// What a refusal of the system means to the end that connects.
 pub fn failure(address: SocketAddr, error: SysError) -> SessionError {
     let kind = error.source.kind();
     match error.operation {
@@ -221,7 +221,7 @@ fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {
         | ErrorKind::NetworkDown
         | ErrorKind::InvalidInput
         | ErrorKind::PermissionDenied => SessionError::NoRoute { address, cause: cause.to_string() },
-        _ => SessionError::Near(crate::error::EngineError::Sys(SysError {
+        _ => SessionError::Near(crate::error::FlowError::Sys(SysError {
             operation: "connect to",
             operand: address.to_string(),
             source: cause,

@@ -43,7 +43,7 @@ fn probe_idle(
     while since.elapsed() < idle {
         std::thread::sleep(idle.saturating_sub(since.elapsed()).min(context.reporter.tick));
         let rtt = peer.probes().and_then(Probes::last_ns);
-        context.reporter.tell(Stage::Idle, since, request.idle, Goodput::default(), rtt)?;
+        context.reporter.report(Stage::Idle, since, request.idle, Goodput::default(), rtt)?;
     }
     let until_ns = clock::monotonic_ns();
     peer.end_idle(request, until_ns, context)?;

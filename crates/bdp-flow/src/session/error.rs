@@ -1,11 +1,11 @@
-//! Why a session came to nothing, each in one line with the way out.
+//! Why a session failed, each in one line with the way out.
 
 use std::net::SocketAddr;
 
 use bdp_model::units::Nanos;
 use bdp_wire::session::Refusal;
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum SessionError {
     /// Datagrams don't get there, or not back.
     #[error(
         "open UDP streams with {address}: no datagram came back within {waited}; does a firewall let UDP port {port} through, is \
-         it forwarded, and does the log there tell of a refusal? Without -u the same is measured by TCP",
+         it forwarded, and does the log there show a refusal? Without -u the same is measured by TCP",
         port = address.port()
     )]
     NoDatagrams {
@@ -168,7 +168,7 @@ pub enum SessionError {
     },
     /// This end could not do its part.
     #[error(transparent)]
-    Near(#[from] EngineError),
+    Near(#[from] FlowError),
     /// A server of the web does not give what was asked for.
     #[error("download {url}: {what}")]
     Download {
@@ -189,9 +189,9 @@ impl SessionError {
     }
 
     /// What became of a flow with this peer.
-    pub fn of_flow(error: EngineError, address: SocketAddr) -> Self {
+    pub fn of_flow(error: FlowError, address: SocketAddr) -> Self {
         match error {
-            EngineError::Stalled { within } => Self::Stalled { address, within },
+            FlowError::Stalled { within } => Self::Stalled { address, within },
             other => Self::Near(other),
         }
     }

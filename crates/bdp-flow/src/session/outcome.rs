@@ -1,4 +1,4 @@
-//! What both ends tell of a flow, put together.
+//! What both ends report of a flow, put together.
 
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
@@ -11,7 +11,7 @@ use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
-use crate::error::EngineError;
+use crate::error::FlowError;
 
 /// One direction's result; findings are for others to add.
 pub fn result(
@@ -20,7 +20,7 @@ pub fn result(
     received: Received,
     sent: Sent,
     rtt_ns: RttReport,
-) -> Result<DirectionResult, EngineError> {
+) -> Result<DirectionResult, FlowError> {
     let spec = &request.spec;
     check(request, way, &received, &sent)?;
     // Of datagrams some may be lost: that does not end it sooner or later.
@@ -69,10 +69,10 @@ pub fn result(
 }
 
 /// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
-fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -> Result<(), EngineError> {
+fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -> Result<(), FlowError> {
     let spec = &request.spec;
     if received.counted_ns() == 0 {
-        return Err(EngineError::Refused(format!(
+        return Err(FlowError::Refused(format!(
             "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
              or more bytes",
             way.name(),
@@ -83,21 +83,21 @@ fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -
     // Counting begins with the first read, which has nothing to be counted by.
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
     if spec.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
-        return Err(EngineError::Refused(format!(
+        return Err(FlowError::Refused(format!(
             "direction '{}': its {} arrived in one read, too short to compute a rate; give more bytes, or a time instead",
             way.name(),
             ByteCount::bytes(received.bytes),
         )));
     }
     if spec.check_payload && !(sent.patterned && received.check.is_some()) {
-        return Err(EngineError::Refused(
+        return Err(FlowError::Refused(
             "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
              --check-payload out"
                 .to_owned(),
         ));
     }
     if spec.pacing_bps.is_some() && sent.pacing_bps.is_none() {
-        return Err(EngineError::Refused(
+        return Err(FlowError::Refused(
             "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
                 .to_owned(),
         ));
@@ -187,7 +187,7 @@ fn fits(seen: u64, asked: u64, mss: u64) -> bool {
     (seen / mss).abs_diff(asked / mss) * 200 <= asked / mss
 }
 
-/// Adds what a flow told of the path.
+/// Adds what a flow showed of the path.
 pub fn note_path(path: &mut PathFacts, way: Way, received: &Received, sent: &Sent) {
     let (to, from) = match way {
         Way::To => (sent.path_mtu, received.path_mtu),

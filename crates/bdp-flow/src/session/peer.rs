@@ -16,7 +16,7 @@ use crate::background::Passed;
 use crate::host::Baseline;
 
 /// One that can be measured with. Nothing of a round but its own conversation is its business: the driver leads through rounds,
-/// tells progress, sees interruptions and makes results.
+/// reports progress, sees interruptions and makes results.
 pub trait Peer {
     /// Is connected with as far as a measurement needs before its first round; gives the request as the peer grants it.
     fn open(
@@ -63,7 +63,7 @@ pub trait Peer {
     /// What each direction has moved since this was asked last.
     fn moved(&mut self) -> Vec<(Way, Passed)>;
 
-    /// What this end's kernel tells of each stream that it sends.
+    /// What this end's kernel reports of each stream that it sends.
     fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)>;
 
     /// Whether a round that is interrupted now has something to conclude.
@@ -145,7 +145,7 @@ pub trait Probes {
     /// What became of those that were sent within a time (monotonic, nanoseconds).
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome>;
 
-    /// Delays each way of the same; `None` where the other end told no times.
+    /// Delays each way of the same; `None` where the other end gave no times.
     fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {
         None
     }
@@ -196,14 +196,14 @@ impl<'r> Context<'r> {
     }
 }
 
-/// What both ends tell of a flow.
+/// What both ends report of a flow.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Its direction.
     pub way: Way,
-    /// What the receiver tells.
+    /// What the receiver reports.
     pub received: Received,
-    /// What the sender tells.
+    /// What the sender reports.
     pub sent: Sent,
     /// The two ends' clocks, where they were compared.
     pub clocks: Option<ClockOffset>,
@@ -211,7 +211,7 @@ pub struct Outcome {
     pub begun_at_ns: Option<u64>,
     /// Round trips under load in nanoseconds, of a peer that answers no probes.
     pub loaded_rtts_ns: Vec<u64>,
-    /// What this end's kernel told last of each stream that it sent.
+    /// What this end's kernel reported last of each stream that it sent.
     pub sender_infos: Vec<TcpInfo>,
     /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
     pub framing_bytes: u64,
@@ -220,7 +220,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of what the two ends tell, and nothing else.
+    /// Of what the two ends report, and nothing else.
     pub fn of(way: Way, received: Received, sent: Sent) -> Self {
         Self {
             way,

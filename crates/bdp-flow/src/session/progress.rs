@@ -20,13 +20,13 @@ pub struct Progress {
     pub span: Option<Nanos>,
     /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
     pub goodput_bps: Vec<(Way, f64)>,
-    /// The same of each stream, in order of connection; empty where that is not told.
+    /// The same of each stream, in order of connection; empty where that is unknown.
     pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
-    /// What this end's kernel tells of each stream that it sends, as of the last sample; of TCP alone.
+    /// What this end's kernel reports of each stream that it sends, as of the last sample; of TCP alone.
     pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
     /// What came so far of each stream of datagrams that this end receives.
     pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
-    /// The stage is over: nothing is told but `sender_infos`, as they were last.
+    /// The stage is over: nothing is given but `sender_infos`, as they were last.
     pub is_last: bool,
     /// The last round trip of the probe flow.
     pub rtt_ns: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is told of a measurement while it goes on, and how it is cut short.
+//! Progress of a measurement, and how it is cut short.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub struct Goodput {
     pub ways: Vec<(Way, f64)>,
     /// Of each stream.
     pub streams: Vec<(Way, Vec<f64>)>,
-    /// What the kernel tells of what is sent.
+    /// What the kernel reports of what is sent.
     pub senders: Vec<(Way, Vec<TcpInfo>)>,
     /// What came so far of datagrams that this end receives.
     pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
@@ -33,13 +33,13 @@ pub struct Goodput {
 }
 
 impl Goodput {
-    /// Of a stage that is over: what the kernel told last of what was sent.
+    /// Of a stage that is over: what the kernel reported last of what was sent.
     pub fn last(mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         Self { senders, is_last: true, ..Self::default() }
     }
 
-    /// Of what each direction has moved within a span, and of what the kernel tells of what is sent.
+    /// Of what each direction has moved within a span, and of what the kernel reports of what is sent.
     pub fn of(span: Duration, moved: Vec<(Way, Passed)>, mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         let bps = |&bytes: &u64| bytes as f64 * 8.0 / span.as_secs_f64().max(1e-9);
@@ -57,7 +57,7 @@ impl Goodput {
         }
     }
 
-    /// As a part of what is told while a stage goes on.
+    /// As a part of the progress of a stage.
     pub fn progress(self, stage: Stage, since: Instant, total: Nanos, rtt_ns: Option<u64>) -> Progress {
         Progress {
             stage,
@@ -92,14 +92,14 @@ impl<'a> Reporter<'a> {
         progress: &'a mut dyn FnMut(&Progress),
         cancel: &'a AtomicBool,
     ) -> Self {
-        // A stream is a descriptor; where the limit can't be raised it is told when it is reached.
+        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
         let _ = bdp_sys::process::raise_descriptor_limit();
         let tick = request.spec.interval.to_duration().max(SHORTEST_TICK);
         Self { progress, cancel, tick, concludes: false }
     }
 
     /// Tells how far a stage is, unless it is cancelled.
-    pub fn tell(
+    pub fn report(
         &mut self,
         stage: Stage,
         since: Instant,
@@ -111,7 +111,7 @@ impl<'a> Reporter<'a> {
         self.check_cancel()
     }
 
-    /// As [`Reporter::tell`], where the cancel flag is somebody else's to see.
+    /// As [`Reporter::report`], where the cancel flag is somebody else's to see.
     pub fn show(
         &mut self,
         stage: Stage,

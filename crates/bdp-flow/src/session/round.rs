@@ -37,7 +37,7 @@ impl Rounds<'_, '_> {
         let was_cut_short = self.context.reporter.concludes;
         let ended = outcomes.iter().map(|outcome| outcome.counted().end).max().unwrap_or_default();
         if self.peer.await_probes(ended, &mut self.context).is_err() {
-            // The flows are over, and what they came to is not to be lost.
+            // The flows are over, and their outcomes are not to be lost.
             self.context.reporter.concludes = true;
         }
         self.put_together(request, outcomes, was_cut_short)
@@ -51,11 +51,11 @@ impl Rounds<'_, '_> {
         stage: Stage,
     ) -> Result<Vec<Outcome>, SessionError> {
         self.peer.begin(request, ways, &mut self.context)?;
-        let (since, mut told) = (Instant::now(), Instant::now());
+        let (since, mut reported) = (Instant::now(), Instant::now());
         while self.peer.poll(request, &mut self.context)? == Polled::Running {
-            if told.elapsed() >= self.context.reporter.tick {
-                let span = told.elapsed();
-                told = Instant::now();
+            if reported.elapsed() >= self.context.reporter.tick {
+                let span = reported.elapsed();
+                reported = Instant::now();
                 let goodput = Goodput::of(span, self.peer.moved(), self.peer.sender_infos());
                 let rtt = self.peer.probes().and_then(Probes::last_ns);
                 self.context.reporter.show(stage, since, request.spec.duration, goodput, rtt);
@@ -79,7 +79,7 @@ impl Rounds<'_, '_> {
         Ok(outcomes)
     }
 
-    /// Makes results of what both ends tell of flows that ran at the same time. Under load are the probes that were sent
+    /// Makes results of what both ends report of flows that ran at the same time. Under load are the probes that were sent
     /// while the flow of a direction counted, after its omit.
     pub(super) fn put_together(
         &mut self,

@@ -12,9 +12,9 @@ use super::error::SessionError;
 use super::peer::Outcome;
 use super::progress::Stage;
 use super::round::Rounds;
-use crate::error::EngineError;
+use crate::error::FlowError;
 
-/// A trial, and what its flow came to.
+/// A trial, and the outcome of its flow.
 struct Tried {
     trial: Trial,
     asked: MeasureRequest,
@@ -93,13 +93,13 @@ fn try_rate(
     Ok(Tried { trial, asked, outcome })
 }
 
-/// Of a peer that was asked for datagrams and tells of none.
+/// Of a peer that was asked for datagrams and reports none.
 fn no_datagrams() -> SessionError {
-    SessionError::Near(EngineError::OutOfTurn("a flow without datagrams".to_owned()))
+    SessionError::Near(FlowError::OutOfTurn("a flow without datagrams".to_owned()))
 }
 
 impl Tried {
-    /// Whether it tells more than one before it: the highest rate that passed, or else the last that was tried.
+    /// Whether it says more than one before it: the highest rate that passed, or else the last that was tried.
     fn is_better(&self, before: &Self) -> bool {
         !before.trial.passed || self.trial.passed && self.trial.sent_bps > before.trial.sent_bps
     }
@@ -127,9 +127,9 @@ fn rate_bps(bytes: u64, duration_ns: u64) -> f64 {
 }
 
 fn with_trials(held: Vec<DirectionResult>, trials: &[Trial], end: SearchEnd) -> Vec<DirectionResult> {
-    let told = |result: DirectionResult| {
+    let add = |result: DirectionResult| {
         let udp = result.udp.map(|udp| UdpReport { trials: trials.to_vec(), search: Some(end), ..udp });
         DirectionResult { udp, ..result }
     };
-    held.into_iter().map(told).collect()
+    held.into_iter().map(add).collect()
 }

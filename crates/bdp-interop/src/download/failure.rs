@@ -1,4 +1,4 @@
-//! Why a download came to nothing.
+//! Why a download failed.
 
 use bdp_flow::session::error::SessionError;
 

@@ -283,8 +283,8 @@ mod tests {
         assert_eq!(repeated.length, Some(5));
         for length in ["-5", "+5", "", "5, 6", "five", "99999999999999999999"] {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-            let told = parse_head(head.as_bytes()).unwrap_err();
-            assert!(told.contains(&format!("'{length}', which is no length")), "{told}");
+            let refused = parse_head(head.as_bytes()).unwrap_err();
+            assert!(refused.contains(&format!("'{length}', which is no length")), "{refused}");
         }
         for wrong in ["SSH-2.0-x\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/2 200\r\n\r\n", "\r\n\r\n"] {
             assert!(parse_head(wrong.as_bytes()).is_err(), "{wrong}");

@@ -138,7 +138,7 @@ impl Peer for Download {
             return Err(failed(
                 &self.url,
                 format!(
-                    "{} came whole within {}, too short a time to tell a rate by; give the URL of a larger file",
+                    "{} arrived within {}, too short to compute a rate; give the URL of a larger file",
                     ByteCount::bytes(received.bytes),
                     Nanos(received.duration_ns)
                 ),

@@ -11,7 +11,7 @@ use bdp_wire::iperf3::exchange::is_goodbye;
 use bdp_wire::iperf3::{Failure, State};
 use serde_json::Value;
 
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::deadline::Until;
 
 /// How long the kernel may take to be rid of a message.
@@ -25,8 +25,8 @@ pub(crate) struct Control(TcpStream);
 
 impl Control {
     /// Over a fresh connection.
-    pub(crate) fn over(stream: TcpStream) -> Result<Self, EngineError> {
-        let failed = EngineError::io;
+    pub(crate) fn over(stream: TcpStream) -> Result<Self, FlowError> {
+        let failed = FlowError::io;
         stream.set_nonblocking(false).map_err(failed("open the control connection"))?;
         stream.set_nodelay(true).map_err(failed("open the control connection"))?;
         stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed("open the control connection"))?;
@@ -46,7 +46,7 @@ impl Control {
 
     /// Says why a test does not go on, and closes this end's half in order, so that it arrives.
     pub(crate) fn refuse(&self, failure: Failure) {
-        // Whether or not it can be told, the test is over.
+        // Whether or not that arrives, the test is over.
         let _ = self.send(&refusal(failure));
         let _ = self.0.shutdown(Shutdown::Write);
     }

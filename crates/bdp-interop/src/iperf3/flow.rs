@@ -7,7 +7,7 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::outcome::Outcome;
 use super::{tcp, udp};
 use bdp_flow::background::Passed;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// A flow that runs.
 pub(crate) enum Flow {
@@ -47,7 +47,7 @@ impl Flow {
         }
     }
 
-    /// What the kernel tells of each connection that is sent over from here.
+    /// What the kernel reports of each connection that is sent over from here.
     pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
         match self {
             Self::Connections(flow) => flow.work.sender_infos(),
@@ -71,7 +71,7 @@ impl Flow {
     }
 
     /// How long what was given to the kernel may still be on its way; `None` where that is not known yet. Of datagrams nobody
-    /// tells.
+    /// says so.
     pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
         match self {
             Self::Connections(flow) => flow.last_on_its_way(),
@@ -106,7 +106,7 @@ impl Flow {
     }
 
     /// Waits for the engine's end; connections stay.
-    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+    pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
         match self {
             Self::Connections(flow) => flow.finish(),
             Self::Datagrams(flow) => flow.finish(),

@@ -3,8 +3,8 @@
 pub mod client;
 mod control;
 mod flow;
-mod outcome;
 pub mod login;
+mod outcome;
 pub mod server;
 mod tcp;
 mod udp;

@@ -1,4 +1,4 @@
-//! What one direction of a test came to.
+//! The outcome of one direction of a test.
 
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
@@ -9,7 +9,7 @@ use bdp_flow::datagram::StreamTally;
 /// From one reading of a flow to the next, at a server: no client asks for any.
 pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
 
-/// What a flow came to.
+/// What the engine reports of a flow.
 pub(crate) enum End {
     /// At the end that sent.
     Sent(Sent),
@@ -36,7 +36,7 @@ pub(crate) struct Outcome {
     pub(crate) counted: Nanos,
     /// Congestion control of the first stream.
     pub(crate) congestion: Option<String>,
-    /// All that the engine tells.
+    /// All that the engine reports.
     pub(crate) end: End,
 }
 
@@ -47,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// What an end tells of the streams of a test, in their order: the client's, then the server's.
+/// What an end reports of the streams of a test, in their order: the client's, then the server's.
 pub(crate) fn results(outcomes: &[Outcome]) -> Vec<StreamResults> {
     let streams = outcomes.iter().flat_map(|outcome| outcome.streams.iter().map(|s| (s, outcome.counted)));
     streams

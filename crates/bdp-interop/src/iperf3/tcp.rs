@@ -13,7 +13,7 @@ use bdp_wire::iperf3::Parameters;
 use super::outcome::{End, INTERVAL, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew::Crew;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -29,7 +29,7 @@ const TAIL_NS: u64 = 2_000_000;
 pub(crate) struct Plan {
     /// Bytes of one write.
     pub(crate) length_bytes: u64,
-    /// Ends it at the latest; whoever leads the test ends it before, by [`Flow::stop`].
+    /// Ends it at the latest; the leader of the test ends it before, by [`Flow::stop`].
     pub(crate) longest: Nanos,
     /// Beginning that does not count.
     pub(crate) omit: Nanos,
@@ -82,7 +82,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Starts to send.
-    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, FlowError> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = SendPlan {
             length_bytes: plan.length_bytes,
@@ -101,7 +101,7 @@ impl Flow {
     }
 
     /// Starts to receive.
-    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, EngineError> {
+    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, FlowError> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = ReceivePlan {
             duration: plan.longest,
@@ -118,7 +118,7 @@ impl Flow {
         Self::start(streams, false, by_volume, move |streams, stop, meter| {
             match receive::over(streams, &plan, stop, meter) {
                 // A path that lets no data through is one that was measured.
-                Err(EngineError::Silence { .. }) => {
+                Err(FlowError::Silence { .. }) => {
                     Ok(End::Received(Received { stream_bytes: vec![0; count], ..Default::default() }))
                 }
                 other => other.map(End::Received),
@@ -130,10 +130,10 @@ impl Flow {
         streams: Vec<TcpStream>,
         sends: bool,
         by_volume: bool,
-        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, EngineError> + Send + 'static,
-    ) -> Result<Self, EngineError> {
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, FlowError> + Send + 'static,
+    ) -> Result<Self, FlowError> {
         let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
-        let taps = taps.map_err(EngineError::io("open a stream once more"))?;
+        let taps = taps.map_err(FlowError::io("open a stream once more"))?;
         let mut background = Background::default();
         background.start(move |stop, meter| work(streams, stop, meter))?;
         Ok(Self {
@@ -213,7 +213,7 @@ impl Flow {
     }
 
     /// Waits for the engine's end; the connections stay.
-    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+    pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
         self.stop();
         let end = self.work.finish()?;
         let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());
@@ -248,7 +248,7 @@ impl Flow {
         })
     }
 
-    /// When the last byte came, or the end of the test was told, whichever was later. The engine notices later still that it is
+    /// When the last byte came, or the end of the test was announced, whichever was later. The engine notices later still that it is
     /// to stop, or that the connections are closed now.
     fn end_ns(&self) -> u64 {
         self.ended.as_ref().map_or(0, |(ended_ns, _)| *ended_ns).max(self.work.last_byte_ns())

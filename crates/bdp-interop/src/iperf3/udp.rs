@@ -14,7 +14,7 @@ use super::outcome::{End, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew;
 use bdp_flow::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, Stream, StreamTally};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 
 /// How long nothing may have come for a flow to be over once its sender has ended, and how long that may take at most.
@@ -28,7 +28,7 @@ pub(crate) struct Flow {
     sends: bool,
     /// What goes on: bytes are those of payload.
     pub(super) work: Background<Outcome>,
-    /// When the test was over, by the monotonic clock, where whoever leads it has said so.
+    /// When the test was over, by the monotonic clock, where the test's leader has said so.
     ended_ns: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Flow {
         streams: Vec<Stream>,
         plan: DatagramSendPlan,
         cpus: Option<CpuList>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         Self::start(true, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
             let (sent, tallies) = datagram::send::each_over(streams, &plan, stop, meter)?;
@@ -68,13 +68,13 @@ impl Flow {
         streams: Vec<Stream>,
         plan: DatagramReceivePlan,
         cpus: Option<CpuList>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         let count = streams.len();
         Self::start(false, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
             let (received, tallies) = match datagram::receive::each_over(streams, &plan, stop, meter) {
                 // A path that lets nothing through is one that was measured.
-                Err(EngineError::Silence { .. }) => (
+                Err(FlowError::Silence { .. }) => (
                     Received { stream_bytes: vec![0; count], ..Default::default() },
                     vec![StreamTally::default(); count],
                 ),
@@ -94,8 +94,8 @@ impl Flow {
 
     fn start(
         sends: bool,
-        work: impl FnOnce(&AtomicBool, &Meter) -> Result<Outcome, EngineError> + Send + 'static,
-    ) -> Result<Self, EngineError> {
+        work: impl FnOnce(&AtomicBool, &Meter) -> Result<Outcome, FlowError> + Send + 'static,
+    ) -> Result<Self, FlowError> {
         let mut background = Background::default();
         background.start(work)?;
         Ok(Self { sends, work: background, ended_ns: None })
@@ -129,7 +129,7 @@ impl Flow {
     }
 
     /// Waits for its end.
-    pub(crate) fn finish(&mut self) -> Result<Outcome, EngineError> {
+    pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
         self.stop();
         let mut outcome = self.work.finish()?;
         if let End::Received(received) = &mut outcome.end {

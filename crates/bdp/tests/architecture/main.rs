@@ -22,9 +22,8 @@ const UNSAFE: &str = "bdp-sys";
 const RUNTIMES: [&str; 4] = ["tokio", "async-std", "async-io", "smol"];
 
 /// Where files need each other still, and why; the list only shrinks.
-const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
-    ("bdp-model/curve", 17, "a record has the case, and a case the record's kinds"),
-];
+const KNOWN_CIRCLES: &[(&str, usize, &str)] =
+    &[("bdp-model/curve", 17, "a record has the case, and a case the record's kinds")];
 
 #[test]
 fn every_crate_uses_only_what_the_map_allows() {

@@ -303,7 +303,7 @@ fn what_a_server_will_not_give_is_told_in_a_line() {
     assert!(refused(&format!("http://127.0.0.1:{port}/none"), 3).contains("answers 404"));
     assert!(refused(&format!("http://127.0.0.1:{port}/round"), 3).contains("redirections"));
     let small = refused(&format!("http://127.0.0.1:{port}/small --idle 0"), 3);
-    assert!(small.contains("1000 B came whole within") && small.contains("a larger file"), "{small}");
+    assert!(small.contains("1000 B arrived within") && small.contains("a larger file"), "{small}");
     assert!(
         refused(&format!("http://127.0.0.1:{port}/negative"), 3)
             .contains("Content-Length of its answer is '-5'")

@@ -263,7 +263,7 @@ fn those_who_take_a_place_and_say_nothing_give_way() {
     let admitted: Vec<Control> = (0..40).map(|_| Control::admitted(server.port)).collect();
     assert_served(&server, &bench, "clients that were let in and wait");
     drop(admitted);
-    server.process.wait_until("it is told", |p| p.err().contains("another wanted its place"));
+    server.process.wait_until("it is evicted", |p| p.err().contains("evicted while idle"));
 
     let alone = serve(&bench, "--exclusive");
     let control = Control::admitted(alone.port);

@@ -147,7 +147,7 @@ fn who_begins_a_test_and_sends_nothing_loses_its_place() {
     let tests: Vec<_> = (b'a'..b'a' + 16).map(|cookie| begun(all.port, cookie)).collect();
     let ended = bench.run(&measure(all.port));
     assert_eq!(ended.code(), 0, "{}", ended.err);
-    all.process.wait_until("it is told", |p| p.err().contains("another wanted its place"));
+    all.process.wait_until("it is evicted", |p| p.err().contains("evicted while idle"));
     drop(tests);
     assert_let_go(&bench, &mut never, since, "a test of iperf3's that sends nothing");
     assert_let_go(&bench, &mut little, since, "100 bytes to iperf2's port");

@@ -21,7 +21,7 @@ use bdp_wire::iperf2::{self, Amount, STAMP_BYTES, ServerReport, Stamp, TestHeade
 use bdp_flow::datagram::{
     DatagramReceivePlan, DatagramSendPlan, Layout, ReportSlot, Stream, payload_bytes, receive, send,
 };
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::session::datagrams;
 use bdp_flow::session::error::SessionError;
@@ -167,11 +167,11 @@ impl Flow {
         }
     }
 
-    fn streams(&self) -> Result<Vec<Stream>, EngineError> {
+    fn streams(&self) -> Result<Vec<Stream>, FlowError> {
         let streams = self.sockets.iter().zip(0..).map(|((socket, report), place)| {
             Ok(Stream { socket: socket.try_clone()?, layout: self.layout(report, place) })
         });
-        streams.collect::<std::io::Result<_>>().map_err(EngineError::io("open the streams"))
+        streams.collect::<std::io::Result<_>>().map_err(FlowError::io("open the streams"))
     }
 
     fn layout(&self, report: &ReportSlot, place: u32) -> Layout {
@@ -183,7 +183,7 @@ impl Flow {
     fn await_listener(&self, stop: &AtomicBool) -> Result<(), SessionError> {
         let sockets = datagrams::sockets(&self.request, self.address, 1, None)?;
         let Some(socket) = sockets.first() else { return Ok(()) };
-        socket.set_read_timeout(Some(ANSWER)).map_err(EngineError::io("ask for a listener"))?;
+        socket.set_read_timeout(Some(ANSWER)).map_err(FlowError::io("ask for a listener"))?;
         let since = Instant::now();
         while since.elapsed() < LISTENER && !stop.load(Ordering::Relaxed) {
             let stamp = Stamp { number: -1, sent_us: clock::unix_ns() / 1000 };
@@ -210,11 +210,10 @@ impl Flow {
             datagrams.sent += reports.len() as u64;
             sent.bytes = datagrams.sent * datagrams.payload_bytes;
         }
-        Ok((told(&reports, self.payload_bytes as u64, &self.request), sent))
+        Ok((received(&reports, self.payload_bytes as u64, &self.request), sent))
     }
 
-    /// Ends each stream until the server has told what came of it; a stream that was interrupted before it began has nothing to
-    /// tell.
+    /// Ends each stream until the server has reported on it; one that was interrupted before it began has nothing to report.
     fn finish(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
         let poll = self.poll()?;
         let (since, mut said, mut stopped) = (Instant::now(), None::<Instant>, None::<Instant>);
@@ -309,7 +308,7 @@ impl Flow {
 
     /// Says what test it is, until something comes.
     fn ask(&self, socket: &UdpSocket, stop: &AtomicBool) -> Result<(), SessionError> {
-        let failed = || EngineError::io("wait for datagrams");
+        let failed = || FlowError::io("wait for datagrams");
         socket.set_read_timeout(Some(AGAIN)).map_err(failed())?;
         let since = Instant::now();
         loop {
@@ -341,15 +340,15 @@ impl Flow {
     fn poll(&self) -> Result<Poll, SessionError> {
         let poll = Poll::new()?;
         for ((socket, _), index) in self.sockets.iter().zip(0..) {
-            socket.set_nonblocking(true).map_err(EngineError::io("wait for datagrams"))?;
+            socket.set_nonblocking(true).map_err(FlowError::io("wait for datagrams"))?;
             poll.add(socket, index, Interest::Read)?;
         }
         Ok(poll)
     }
 }
 
-/// What the server's reports come to. Of its bytes they tell those that it read, which may be fewer than a datagram has.
-fn told(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) -> Received {
+/// The server's reports together. Of bytes they count those that it read, which may be fewer than a datagram has.
+fn received(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) -> Received {
     let received = |report: &ServerReport| report.datagrams.saturating_sub(report.lost);
     let stream_bytes: Vec<u64> = reports.iter().map(|r| received(r) * payload_bytes).collect();
     let bytes = stream_bytes.iter().sum();

@@ -1,4 +1,4 @@
-//! Drives a server of iperf2. Of connections that server tells only its version: what it received is what it
+//! Drives a server of iperf2. Of connections that server reports only its version: what it received is what it
 //! acknowledged, what it sent is what came. Of datagrams it reports what it received.
 
 mod datagrams;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bdp_flow::background::{Background, Passed};
 use bdp_flow::crew;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
@@ -43,7 +43,7 @@ pub struct Iperf2Peer {
     smallest_rtt_ns: Option<u64>,
 }
 
-/// What one direction came to.
+/// The outcome of one direction.
 type Done = Result<(Received, Sent), SessionError>;
 
 /// One direction of a round.
@@ -57,7 +57,7 @@ impl Direction {
         way: Way,
         request: &MeasureRequest,
         work: impl FnOnce(&AtomicBool, &Meter) -> Done + Send + 'static,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, FlowError> {
         let (mut background, cpus) = (Background::default(), request.near_cpus.clone());
         background.start(move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
@@ -114,7 +114,7 @@ impl Peer for Iperf2Peer {
         }
         for &way in ways {
             let cloned: std::io::Result<Vec<_>> = streams.iter().map(|stream| stream.try_clone()).collect();
-            let (streams, plan) = (cloned.map_err(EngineError::io("open the streams"))?, request.clone());
+            let (streams, plan) = (cloned.map_err(FlowError::io("open the streams"))?, request.clone());
             let work = move |stop: &AtomicBool, meter: &Meter| {
                 streams::carry_out(way, streams, address, &plan, stop, meter)
             };
@@ -204,7 +204,7 @@ impl Peer for Iperf2Peer {
     }
 
     fn knows_pacing(&self, way: Way) -> bool {
-        // The server does not tell how it keeps to a rate.
+        // The server does not report how it keeps to a rate.
         way == Way::To
     }
 
@@ -231,7 +231,7 @@ impl Iperf2Peer {
         if let Some(local) = flows.first().and_then(datagrams::Flow::local_address) {
             context.note_local(local.ip());
         }
-        // The server tells apart who comes only one after the other: what is asked for is opened before anything is sent.
+        // The server distinguishes clients only one after the other: what is asked for is opened before anything is sent.
         let has_taken_one = self.has_served || ways.contains(&Way::From);
         let asked = Arc::new(AtomicBool::new(!ways.contains(&Way::From)));
         self.address = Some(address);
@@ -251,7 +251,9 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let from = request.bidirectional || request.directions.contains(&Way::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.far_cpus.is_some() {
-        return wrong("an iperf2 server is told no processors; name those of this end alone, --cpu 0,2-3");
+        return wrong(
+            "an iperf2 server takes no list of processors; name those of this end alone, --cpu 0,2-3",
+        );
     }
     if request.spec.check_payload {
         return wrong(

@@ -1,4 +1,4 @@
-//! The connections of a round. That server tells only its version: what it received is what it acknowledged, what it sent is
+//! The connections of a round. That server reports only its version: what it received is what it acknowledged, what it sent is
 //! what came.
 
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bdp_flow::crew::Crew;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -102,8 +102,8 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<(), S
     let mut arrived = Vec::new();
     let mut byte = [0];
     loop {
-        let told = read_acknowledgement(&arrived);
-        match told
+        let acknowledged = read_acknowledgement(&arrived);
+        match acknowledged
             .map_err(|e| SessionError::Request(format!("{address} does not speak iperf2's protocol: {e}")))?
         {
             Some(_version) => return Ok(()),
@@ -127,11 +127,11 @@ fn send_all(
     request: &MeasureRequest,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Received, Sent), EngineError> {
+) -> Result<(Received, Sent), FlowError> {
     let spec = &request.spec;
     let count = streams.len();
     let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
-    let kept = kept.map_err(EngineError::io("send"))?;
+    let kept = kept.map_err(FlowError::io("send"))?;
     let plan = SendPlan {
         length_bytes: spec.length.as_bytes(),
         longest: spec.duration,
@@ -170,7 +170,7 @@ fn acked_at_first(sent: &Sent) -> u64 {
     sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
 }
 
-/// What the far end received, as far as the near kernel was told.
+/// What the far end received, as far as the near kernel knows.
 fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
     let first = acked_at_first(sent);
     let samples: Vec<ReceiverSample> = sent
@@ -203,7 +203,7 @@ fn receive_all(
     request: &MeasureRequest,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Received, Sent), EngineError> {
+) -> Result<(Received, Sent), FlowError> {
     let spec = &request.spec;
     let count = streams.len();
     let plan = ReceivePlan {
@@ -218,7 +218,7 @@ fn receive_all(
         crew: Crew::listed(count, request.near_cpus.as_ref()),
     };
     let received = receive::over(streams, &plan, stop, meter)?;
-    // The server was told the rate with the header.
+    // The header asked the server for the rate.
     Ok((received, Sent { pacing_bps: spec.pacing_bps, ..Default::default() }))
 }
 

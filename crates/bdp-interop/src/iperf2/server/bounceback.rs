@@ -12,7 +12,7 @@ use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 
 use super::shared::{Membership, Shared, join, turn_away};
 use bdp_agent::server::Event;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::pause::wait_until;
 use bdp_flow::stall::STALL;
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
     if let Err(wrong) = Bounceback::decode(first) {
         let why = format!("it asked for iperf2's --bounceback, and {wrong}");
-        shared.server.tell(&Event::TurnedAway { peer, why });
+        shared.server.report(&Event::TurnedAway { peer, why });
         return socket::close_hard(stream);
     }
     let member = match join(shared, peer, Some(&stream)) {
@@ -52,7 +52,7 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, f
         }
     });
     if let Err(error) = started {
-        shared.server.tell(&Event::TurnedAway { peer, why: error.to_string() });
+        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
     }
 }
 
@@ -65,7 +65,7 @@ struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    fn run(&mut self, stream: TcpStream, first: &[u8]) -> Result<(), EngineError> {
+    fn run(&mut self, stream: TcpStream, first: &[u8]) -> Result<(), FlowError> {
         let done = self.answer(&stream, first);
         if done.is_err() {
             // A client that waits for a reply learns at once that none comes.
@@ -74,8 +74,8 @@ impl Replies<'_> {
         done
     }
 
-    fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<(), EngineError> {
-        let failed = || EngineError::io("answer an iperf2 client");
+    fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<(), FlowError> {
+        let failed = || FlowError::io("answer an iperf2 client");
         process::sharpen_timers();
         stream.set_nonblocking(false).map_err(failed())?;
         stream.set_nodelay(true).map_err(failed())?;
@@ -91,9 +91,9 @@ impl Replies<'_> {
         while self.read(stream, &mut room, &mut filled)? {
             let received_us = clock::unix_ns() / 1000;
             let asked = Bounceback::decode_whole(&room[..filled])
-                .map_err(|wrong| EngineError::Refused(wrong.to_owned()))?;
+                .map_err(|wrong| FlowError::Refused(wrong.to_owned()))?;
             self.received_bytes += filled as u64;
-            self.member.standing.note_heard();
+            self.member.activity.note_heard();
             if asked.is_last {
                 return Ok(());
             }
@@ -102,7 +102,7 @@ impl Replies<'_> {
                 TcpOptions { dscp, nodelay: true, ..Default::default() }.apply_to(stream)?;
             }
             if self.began.elapsed() > longest {
-                return Err(EngineError::Refused(
+                return Err(FlowError::Refused(
                     "it goes on for longer than is granted (--max-duration)".to_owned(),
                 ));
             }
@@ -120,7 +120,7 @@ impl Replies<'_> {
                     return Ok(());
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    return Err(EngineError::Stalled { within: PATIENCE.into() });
+                    return Err(FlowError::Stalled { within: PATIENCE.into() });
                 }
                 Err(e) => return Err(failed()(e)),
             }
@@ -130,14 +130,14 @@ impl Replies<'_> {
     }
 
     /// Reads a whole message behind what is there of it; false where the client, or the server, ended between two.
-    fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool, EngineError> {
+    fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool, FlowError> {
         let since = Instant::now();
         loop {
             let wanted = match *filled {
                 got if got < BOUNCEBACK_BYTES => BOUNCEBACK_BYTES,
                 got => {
                     let asked = Bounceback::decode(&room[..got])
-                        .map_err(|wrong| EngineError::Refused(wrong.to_owned()))?;
+                        .map_err(|wrong| FlowError::Refused(wrong.to_owned()))?;
                     if got >= asked.bytes {
                         return Ok(true);
                     }
@@ -149,17 +149,17 @@ impl Replies<'_> {
                 Ok(length) => *filled += length,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    if self.shared.server.is_ending() || self.member.standing.gave_way() {
+                    if self.shared.server.is_ending() || self.member.activity.is_evicted() {
                         return Ok(false);
                     }
                     if since.elapsed() >= STALL.to_duration() {
-                        return Err(EngineError::Stalled { within: STALL });
+                        return Err(FlowError::Stalled { within: STALL });
                     }
                 }
                 Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::TimedOut) => {
                     return Ok(false);
                 }
-                Err(e) => return Err(EngineError::io("answer an iperf2 client")(e)),
+                Err(e) => return Err(FlowError::io("answer an iperf2 client")(e)),
             }
         }
     }

@@ -9,7 +9,7 @@ use bdp_sys::clock;
 use bdp_wire::iperf2::{BURST_BYTES, Burst, TestHeader, opening};
 
 use super::shared::VERSION;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::stall::STALL;
@@ -38,7 +38,7 @@ pub(super) fn send(
     plan: &Plan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(), EngineError> {
+) -> Result<(), FlowError> {
     let sent = write(&stream, client, plan, stop, meter);
     // The other half of the connection may still be read.
     let _ = stream.shutdown(Shutdown::Write);
@@ -46,8 +46,8 @@ pub(super) fn send(
         // It has what it wants.
         Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
         // What is read at all is read within the deadline of a write.
-        Err(e) if e.kind() == ErrorKind::WouldBlock => Err(EngineError::Stalled { within: STALL }),
-        other => other.map_err(EngineError::io("send to an iperf2 client")),
+        Err(e) if e.kind() == ErrorKind::WouldBlock => Err(FlowError::Stalled { within: STALL }),
+        other => other.map_err(FlowError::io("send to an iperf2 client")),
     }
 }
 

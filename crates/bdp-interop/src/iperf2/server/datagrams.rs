@@ -1,8 +1,8 @@
 //! iperf2's datagrams: those of strangers come to one socket, and each flow has one of its own on the same port, which hears
 //! its client alone.
 //!
-//! Beyond this machine nobody gets a byte more than came from it, unless whoever started the server named its address and
-//! took the risk: whoever sends a datagram may claim any.
+//! Beyond this machine nobody gets a byte more than came from it, unless the operator of the server named its address and
+//! took the risk: the sender of a datagram may claim any.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -20,7 +20,7 @@ use super::flow::{Arrivals, Flow};
 use super::shared::{Shared, check_rate, join, turn_away, turn_away_unserved};
 use bdp_agent::server::access::origin;
 use bdp_agent::server::{Event, Reason};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 
 /// Whose datagrams were turned away may begin again after so long a silence.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -147,7 +147,7 @@ impl Post<'_> {
                 "of iperf2's flows of datagrams {most} are served at once, {share} of them of one address"
             );
             self.note_refused(peer);
-            return self.shared.server.tell(&Event::TurnedAway { peer, why });
+            return self.shared.server.report(&Event::TurnedAway { peer, why });
         }
         if let Some(unserved) = header.and_then(|header| header.unserved) {
             self.note_refused(peer);
@@ -184,7 +184,7 @@ impl Post<'_> {
         let mut stop = None;
         if let Some(header) = sends {
             let Ok(second) = join(self.shared, peer, None) else { return };
-            second.standing.note_heard();
+            second.activity.note_heard();
             stop = header.full_duplex.then(Arc::default);
             let over = Flow::start_sending(self.shared, &socket, header, second, stop.clone());
             if header.reverse {
@@ -234,9 +234,9 @@ fn open(
     port: u16,
     peer: SocketAddr,
     header: Option<&TestHeader>,
-) -> Result<(UdpSocket, Vec<Vec<u8>>), EngineError> {
+) -> Result<(UdpSocket, Vec<Vec<u8>>), FlowError> {
     let local = way.local(port).ok_or_else(|| {
-        EngineError::Refused("its kernel does not tell which address a datagram was sent to".to_owned())
+        FlowError::Refused("its kernel does not report which address a datagram was sent to".to_owned())
     })?;
     let options = UdpOptions {
         receive_buffer: Some(BUFFER_BYTES),
@@ -246,7 +246,7 @@ fn open(
         ..Default::default()
     };
     let socket = udp::connect(Some(local), peer, &options)?;
-    let failed = || EngineError::io("serve an iperf2 client");
+    let failed = || FlowError::io("serve an iperf2 client");
     socket.set_nonblocking(true).map_err(failed())?;
     let mut strays = Vec::new();
     let mut room = vec![0; 65_536];

@@ -15,7 +15,7 @@ use bdp_agent::server::waiting::{self, Arrived, Classifier};
 
 /// Keeps the door until the server ends.
 pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) {
-    // What could fail is its poll, without which nobody can be let in; bdp's own door tells of that.
+    // What could fail is its poll, without which nobody can be let in; bdp's own port reports that.
     let _ = waiting::keep(listener, &Door(shared), &shared.server);
 }
 

@@ -13,7 +13,7 @@ use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHead
 
 use super::shared::{Membership, Shared, VERSION};
 use bdp_flow::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::stall;
 
@@ -28,7 +28,7 @@ const SLACK: Nanos = Nanos::secs(15);
 /// Rate of a sender where the client names none, bit/s, and its payload: iperf2's defaults.
 const RATE_BPS: u64 = 1 << 20;
 const PAYLOAD_BYTES: u32 = 1470;
-/// How often the end of a flow that the server sends is told, and how far apart.
+/// How often the end of a flow that the server sends is announced, and how far apart.
 const ENDS: i64 = 3;
 const END_GAP: Duration = Duration::from_millis(20);
 
@@ -115,15 +115,15 @@ impl Flow {
         over
     }
 
-    fn run(&mut self, came: Vec<Arrivals>) -> Result<(), EngineError> {
+    fn run(&mut self, came: Vec<Arrivals>) -> Result<(), FlowError> {
         process::sharpen_timers();
-        let socket = self.socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
+        let socket = self.socket.try_clone().map_err(FlowError::io("serve an iperf2 client"))?;
         let mut receiver = TrainReceiver::new(socket, CHECK)?;
         came.iter().for_each(|came| self.take(came));
         let longest = (self.shared.server.options.limits.duration + SLACK).to_duration();
-        let standing = self.member.as_ref().map(|member| Arc::clone(&member.standing));
+        let activity = self.member.as_ref().map(|member| Arc::clone(&member.activity));
         while !self.shared.server.is_ending()
-            && !standing.as_ref().is_some_and(|standing| standing.gave_way())
+            && !activity.as_ref().is_some_and(|activity| activity.is_evicted())
         {
             match receiver.receive(|train| self.take_train(&train)) {
                 Ok(()) => {}
@@ -135,7 +135,7 @@ impl Flow {
                         self.end_sender();
                     }
                 }
-                Err(e) => return Err(EngineError::io("receive a datagram")(e)),
+                Err(e) => return Err(FlowError::io("receive a datagram")(e)),
             }
             let patience = match &self.tally {
                 tally if tally.has_ended() => FAREWELL,
@@ -178,7 +178,7 @@ impl Flow {
         }
         // One datagram may be of anybody, and the last. From the second on its stream is what keeps the place.
         if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() == 1) {
-            member.standing.note_heard();
+            member.activity.note_heard();
         }
         self.last = Instant::now();
         self.heard_bytes += came.bytes as u64;
@@ -187,7 +187,7 @@ impl Flow {
             return;
         }
         self.member = None;
-        // Whoever is told may not be who asked: no more goes there than came from there.
+        // The address may be forged: no more goes there than came from there.
         let affordable = self.told_bytes + REPORT_BYTES as u64 <= self.heard_bytes;
         if self.wants_report && affordable {
             // Without a number, so that a client that receives too takes it for no datagram of the flow.
@@ -210,7 +210,7 @@ impl Flow {
         let over = Arc::new(AtomicBool::new(false));
         let (shared, on_thread) = (Arc::clone(shared), Arc::clone(&over));
         let started =
-            socket.try_clone().map_err(EngineError::io("serve an iperf2 client")).and_then(|socket| {
+            socket.try_clone().map_err(FlowError::io("serve an iperf2 client")).and_then(|socket| {
                 bdp_flow::worker::start(move || {
                     let stop = stop.as_deref().unwrap_or(shared.server.ending());
                     if let Err(error) = send(&socket, &shared, &header, stop) {
@@ -233,7 +233,7 @@ fn send(
     shared: &Shared,
     header: &TestHeader,
     stop: &AtomicBool,
-) -> Result<(), EngineError> {
+) -> Result<(), FlowError> {
     let limits = shared.server.options.limits;
     let default_rate = (header.version.is_none()).then_some(RATE_BPS);
     let most = limits.rate.map(|rate| header.share_of(Some(rate)));
@@ -253,7 +253,7 @@ fn send(
     let announced = header.trip_times.then(|| datagram_header(header, VERSION, clock::unix_ns() / 1000));
     let announced = announced.unwrap_or_default();
     let layout = Layout::Iperf2 { header: announced, delay: Duration::ZERO, report: ReportSlot::default() };
-    let cloned = socket.try_clone().map_err(EngineError::io("serve an iperf2 client"))?;
+    let cloned = socket.try_clone().map_err(FlowError::io("serve an iperf2 client"))?;
     let streams = vec![Stream { socket: cloned, layout }];
     let (sent, tallies) = send::each_over(streams, &plan, stop, &Meter::default())?;
     shared.server.counters.add_sent(sent.bytes);

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use bdp_agent::server::foreign::ForeignProtocol;
 use bdp_agent::server::{ECHO_CHECK, ServerState};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_sys::echo::EchoSocket;
 use bdp_wire::stranger::Stranger;
 
@@ -55,18 +55,18 @@ impl Iperf2 {
 }
 
 impl ForeignProtocol for Iperf2 {
-    fn bind(&mut self, address: IpAddr) -> Result<(), EngineError> {
+    fn bind(&mut self, address: IpAddr) -> Result<(), FlowError> {
         let Some(port) = self.options.port else { return Ok(()) };
         let listener = bdp_agent::server::listen(SocketAddr::new(address, port))?;
-        listener.set_nonblocking(true).map_err(EngineError::io("listen"))?;
-        let address = listener.local_addr().map_err(EngineError::io("listen"))?;
+        listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
+        let address = listener.local_addr().map_err(FlowError::io("listen"))?;
         let datagrams = EchoSocket::bind(address, ECHO_CHECK)?;
         self.address = Some(address);
         self.sockets = Mutex::new(Some(Sockets { listener, datagrams }));
         Ok(())
     }
 
-    fn start(&self, server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, EngineError> {
+    fn start(&self, server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, FlowError> {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Sockets { listener, datagrams: socket }) = sockets else { return Ok(Vec::new()) };
         let (udp_reverse, tests) = (self.options.udp_reverse, Arc::clone(&self.tests));

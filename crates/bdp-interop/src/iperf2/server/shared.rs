@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bdp_agent::server::access::{Denied, Protocol};
-use bdp_agent::server::places::{Activity, GAVE_WAY, Place, StreamPlaces};
+use bdp_agent::server::places::{Activity, EVICTED, Place, StreamPlaces};
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::iperf2::{TestHeader, Unserved};
@@ -37,13 +37,13 @@ struct Test {
 }
 
 impl Test {
-    fn tell_end(self, server: &ServerState) {
+    fn report_end(self, server: &ServerState) {
         let Self { number, peer, began, place, streams, why, .. } = self;
-        let why = if place.standing().gave_way() { Some(GAVE_WAY.to_owned()) } else { why };
-        // Whoever hears of the end finds the place free.
+        let why = if place.activity().is_evicted() { Some(EVICTED.to_owned()) } else { why };
+        // By the time the end is logged the place is free.
         drop(place);
         let took = Nanos::from(began.elapsed());
-        server.tell(&Event::Ended { session: number, peer, took, flows: streams, why });
+        server.report(&Event::Ended { session: number, peer, took, flows: streams, why });
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Membership {
     peer: SocketAddr,
     /// Of its test.
     number: u32,
-    pub(super) standing: Arc<Activity>,
+    pub(super) activity: Arc<Activity>,
     _streams: StreamPlaces,
 }
 
@@ -79,9 +79,9 @@ pub(super) fn join(
     // Both directions of a test are streams.
     let most = shared.server.options.limits.streams.saturating_mul(2);
     // One that gave way is over; what is left of it is about to notice.
-    let over = tests.get(&peer.ip()).is_some_and(|test| test.place.standing().gave_way());
+    let over = tests.get(&peer.ip()).is_some_and(|test| test.place.activity().is_evicted());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
-    let (streams, standing, number, began) = match tests.get_mut(&peer.ip()) {
+    let (streams, activity, number, began) = match tests.get_mut(&peer.ip()) {
         Some(test) if test.running >= most => {
             return Err(Denied::TestStreams { peer: peer.ip(), streams: most });
         }
@@ -89,25 +89,25 @@ pub(super) fn join(
             let streams = test.place.take_streams(1)?;
             test.running += 1;
             test.streams += 1;
-            (streams, Arc::clone(test.place.standing()), test.number, false)
+            (streams, Arc::clone(test.place.activity()), test.number, false)
         }
         None => {
             let place = shared.server.places.enter(peer.ip(), connection)?;
             let streams = place.take_streams(1)?;
             let number = shared.server.next_number();
-            let (began, standing) = (Instant::now(), Arc::clone(place.standing()));
+            let (began, activity) = (Instant::now(), Arc::clone(place.activity()));
             tests.insert(peer.ip(), Test { number, peer, began, place, running: 1, streams: 1, why: None });
-            (streams, standing, number, true)
+            (streams, activity, number, true)
         }
     };
     drop(tests);
     if let Some(test) = over {
-        test.tell_end(&shared.server);
+        test.report_end(&shared.server);
     }
     if began {
-        shared.server.tell(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
+        shared.server.report(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
     }
-    Ok(Membership { shared: Arc::clone(shared), peer, number, standing, _streams: streams })
+    Ok(Membership { shared: Arc::clone(shared), peer, number, activity, _streams: streams })
 }
 
 /// Of a G of its rates that has 1024 x 1024 x 1024 bit/s, what is granted may be the usual one.
@@ -127,7 +127,7 @@ pub(super) fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader)
 /// Tells of somebody who was not let in.
 pub(super) fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
     shared.server.counters.give_reason(Reason::of_denied(denied));
-    shared.server.tell(&Event::TurnedAway { peer, why: denied.to_string() });
+    shared.server.report(&Event::TurnedAway { peer, why: denied.to_string() });
 }
 
 /// Tells of a client with an option that changes what a server does, and that is not served here: serving a plain test in its
@@ -139,7 +139,7 @@ pub(super) fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Un
         Unserved::PeriodicBursts => "--burst-period is served where the client alone sends",
     };
     let why = format!("it asked for iperf2's {}, which is not served; {way_out}", unserved.option());
-    shared.server.tell(&Event::TurnedAway { peer, why });
+    shared.server.report(&Event::TurnedAway { peer, why });
 }
 
 impl Membership {
@@ -164,7 +164,7 @@ impl Drop for Membership {
         }
         let Some(test) = tests.remove(&self.peer.ip()) else { return };
         drop(tests);
-        test.tell_end(&self.shared.server);
+        test.report_end(&self.shared.server);
         if self.shared.server.options.once {
             self.shared.server.end();
         }

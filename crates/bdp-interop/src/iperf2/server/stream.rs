@@ -14,7 +14,7 @@ use super::bursts;
 use super::shared::{Membership, Shared, VERSION, check_rate, join, turn_away};
 use bdp_agent::server::Event;
 use bdp_flow::crew::Crew;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -48,19 +48,19 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, h
         let test = Stream { shared: &on_thread, peer, header: header.unwrap_or_default() };
         let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, &member));
         if let Err(error) = done {
-            member.note(told(error).to_string());
+            member.note(explained(error).to_string());
         }
     });
     if let Err(error) = started {
-        shared.server.tell(&Event::TurnedAway { peer, why: error.to_string() });
+        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
     }
 }
 
 /// The kernel gives a peer up that takes nothing as one that is gone.
-fn told(error: EngineError) -> EngineError {
+fn explained(error: FlowError) -> FlowError {
     match error {
-        EngineError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
-            EngineError::Stalled { within: PEER_PATIENCE.into() }
+        FlowError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
+            FlowError::Stalled { within: PEER_PATIENCE.into() }
         }
         other => other,
     }
@@ -73,8 +73,8 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<(), EngineError> {
-        let failed = || EngineError::io("serve an iperf2 client");
+    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<(), FlowError> {
+        let failed = || FlowError::io("serve an iperf2 client");
         stream.set_nonblocking(false).map_err(failed())?;
         stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed())?;
         socket::watch_peer(stream, PEER_PATIENCE)?;
@@ -84,35 +84,35 @@ impl Stream<'_> {
         Ok(())
     }
 
-    fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), EngineError> {
+    fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), FlowError> {
         if self.header.reverse {
-            member.standing.note_heard();
+            member.activity.note_heard();
             return self.send(stream);
         }
         if self.header.full_duplex {
-            member.standing.note_heard();
-            let both = EngineError::io("send to an iperf2 client");
+            member.activity.note_heard();
+            let both = FlowError::io("send to an iperf2 client");
             let other = stream.try_clone().map_err(both)?;
             return std::thread::scope(|scope| {
                 let sending = std::thread::Builder::new()
                     .spawn_scoped(scope, || self.send(other))
-                    .map_err(EngineError::io("start a thread"))?;
+                    .map_err(FlowError::io("start a thread"))?;
                 let received = self.receive(stream);
                 received.and(sending.join().unwrap_or_else(|_| {
-                    Err(EngineError::Ended("the sending half of a test ended unexpectedly".to_owned()))
+                    Err(FlowError::Ended("the sending half of a test ended unexpectedly".to_owned()))
                 }))
             });
         }
-        let failed = || EngineError::io("serve an iperf2 client");
+        let failed = || FlowError::io("serve an iperf2 client");
         stream.set_read_timeout(Some(SLACK.to_duration())).map_err(failed())?;
-        // Whoever connects and sends nothing has begun no work.
+        // A client that connects and sends nothing has begun no work.
         match stream.peek(&mut [0]) {
             Ok(0) => {}
-            Ok(_) => member.standing.note_heard(),
+            Ok(_) => member.activity.note_heard(),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                return Err(EngineError::Silence { within: SLACK });
+                return Err(FlowError::Silence { within: SLACK });
             }
-            Err(e) => return Err(EngineError::io("serve an iperf2 client")(e)),
+            Err(e) => return Err(FlowError::io("serve an iperf2 client")(e)),
         }
         match self.header.connect_back {
             None => self.receive(stream),
@@ -124,14 +124,14 @@ impl Stream<'_> {
             Some(Back::AtOnce) => std::thread::scope(|scope| {
                 let back = std::thread::Builder::new()
                     .spawn_scoped(scope, || self.send_back())
-                    .map_err(EngineError::io("start a thread"))?;
+                    .map_err(FlowError::io("start a thread"))?;
                 let received = self.receive(stream);
                 received.and(back.join().unwrap_or(Ok(())))
             }),
         }
     }
 
-    fn receive(&self, stream: TcpStream) -> Result<(), EngineError> {
+    fn receive(&self, stream: TcpStream) -> Result<(), FlowError> {
         let longest = self.shared.server.options.limits.duration;
         let plan = ReceivePlan {
             // A client that named no time may take all that is granted.
@@ -166,9 +166,9 @@ impl Stream<'_> {
         self.header.length.map_or(WRITE_BYTES, u64::from)
     }
 
-    fn send(&self, stream: TcpStream) -> Result<(), EngineError> {
+    fn send(&self, stream: TcpStream) -> Result<(), FlowError> {
         let limits = self.shared.server.options.limits;
-        let end = stream.try_clone().map_err(EngineError::io("send"))?;
+        let end = stream.try_clone().map_err(FlowError::io("send"))?;
         let asked = self.header.rate_bps.unwrap_or(u64::MAX);
         let rate = Some(asked.min(self.header.share_of(limits.rate))).filter(|&rate| rate < u64::MAX);
         let (longest, bytes) = match self.header.amount {
@@ -205,7 +205,7 @@ impl Stream<'_> {
     }
 
     /// Connects to where the client listens, at its own address, and sends.
-    fn send_back(&self) -> Result<(), EngineError> {
+    fn send_back(&self) -> Result<(), FlowError> {
         let to = SocketAddr::new(self.peer.ip(), self.header.port);
         let until = Instant::now() + BACK_DEADLINE;
         let stream = loop {

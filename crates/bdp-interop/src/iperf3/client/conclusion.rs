@@ -1,4 +1,4 @@
-//! What both ends tell of a test, put together.
+//! What both ends report of a test, put together.
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
@@ -11,7 +11,7 @@ use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 use crate::iperf3::outcome::{self, End, Outcome};
 use bdp_flow::session::peer;
 
-/// Puts together what both ends tell of each direction.
+/// Puts together what both ends report of each direction.
 pub(super) fn conclude(
     request: &MeasureRequest,
     ways: &[Way],
@@ -47,7 +47,7 @@ pub(super) fn conclude(
         let omit_ns = request.spec.omit.as_ns();
         let counted = sent.samples.iter().filter(|s| s.at_ns >= omit_ns);
         let loaded_rtts_ns = counted.filter_map(|s| s.srtt_ns).collect();
-        // It was held to the rate here, or the server told to hold it.
+        // It was held to the rate here, or the server asked to hold it.
         let sent = Sent { pacing_bps: request.spec.pacing_bps, ..sent };
         concluded.push(peer::Outcome { loaded_rtts_ns, caveats, ..peer::Outcome::of(way, received, sent) });
     }
@@ -100,7 +100,7 @@ fn ended(request: &MeasureRequest) -> EndReason {
     if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration }
 }
 
-/// What the server sent, as far as it tells.
+/// What the server sent, as far as it reports.
 fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
     let retransmits: Vec<u64> = theirs.iter().filter_map(|s| s.retransmits).collect();
     Sent {
@@ -113,7 +113,7 @@ fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
 }
 
 /// What became at the server of datagrams that this end sent. It takes the last for the one with the highest number that
-/// came; what is known here of those that were sent tells of the others.
+/// came; what is known here of those that were sent stands for the others.
 fn datagrams_received_there(
     request: &MeasureRequest,
     gave: &DatagramsSent,
@@ -159,7 +159,7 @@ fn unread(direction: Way, gave: &DatagramsSent, received: &Received) -> Option<C
     (datagrams > 0).then_some(Caveat::LastUncounted { direction, datagrams })
 }
 
-/// What the server sent of datagrams, as far as it tells.
+/// What the server sent of datagrams, as far as it reports.
 fn datagrams_sent_there(
     request: &MeasureRequest,
     payload_bytes: u64,

@@ -1,4 +1,4 @@
-//! Drives a server of iperf3, and makes a measurement of what both ends tell.
+//! Drives a server of iperf3, and makes a measurement of what both ends report.
 //!
 //! Each round is a test with a control connection of its own. That server answers no probes: idle round trips are those of
 //! the handshakes, loaded ones what this end's kernel makes of its acknowledgements.
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bdp_agent::client::Opened;
 use bdp_flow::background::Passed;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled};
@@ -32,14 +32,14 @@ use serde_json::Value;
 
 use super::control::Control;
 use super::flow::Flow;
-use super::outcome;
 use super::login::ClientLogin;
+use super::outcome;
 use order::{check, parameters};
-use test::{GREETING, LOOK, STEP, TOLD, Test};
+use test::{GREETING, LOOK, SET_UP, STEP, Test};
 
 /// How long the server may take to answer the cookie, which it does at once.
 const GREETED: Duration = Duration::from_secs(5);
-/// A test that ends by its volume is looked at more often at first, for the server counts the time until it is told of the
+/// A test that ends by its volume is looked at more often at first, for the server counts the time until it hears of the
 /// end: after this share of the time that it took so far, and no sooner than that.
 const LOOK_SHARE: u32 = 64;
 const SOONEST_LOOK: Duration = Duration::from_micros(200);
@@ -49,7 +49,7 @@ const LAST_DATAGRAMS: Duration = Duration::from_millis(10);
 const LAST_DATAGRAMS_SHARE: u32 = 100;
 /// How long what was sent of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
-/// How long a server may be busy with the test before, of whoever it was.
+/// How long a server may be busy with the test before, of any client.
 const BUSY: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 /// How long nothing may listen where a server is said to be: it has another listener for each test.
@@ -191,7 +191,7 @@ impl Peer for Iperf3Peer<'_> {
     }
 
     fn knows_pacing(&self, way: Way) -> bool {
-        // The server does not tell how it keeps to a rate.
+        // The server does not report how it keeps to a rate.
         way == Way::To
     }
 
@@ -271,7 +271,7 @@ impl Iperf3Peer<'_> {
         test.step(&context.reporter, GREETED, GREETING)?;
         let parameters = Parameters { auth_token: self.token()?, ..parameters(request, ways, length_bytes) };
         let sent = test.control.send_json(&parameters.to_json());
-        sent.map_err(|e| test.lost(&e, TOLD))?;
+        sent.map_err(|e| test.lost(&e, SET_UP))?;
         Ok(test)
     }
 
@@ -311,7 +311,7 @@ impl Round {
         Ok(if is_over { Polled::Over } else { Polled::Running })
     }
 
-    /// Ends the test in order, and gives what it came to with what the server printed.
+    /// Ends the test in order, and gives its outcome with what the server printed.
     fn finish(
         mut self,
         request: &MeasureRequest,
@@ -325,8 +325,8 @@ impl Round {
             // That server counts what it has read when it hears of the end, and no more.
             std::thread::sleep(for_last_datagrams(self.test.control.rtt(), self.began.elapsed()));
         }
-        let told = |e: std::io::Error| self.test.lost(&e.into(), "the test ends");
-        self.test.control.say(State::TestEnd).map_err(told)?;
+        let lost = |e: std::io::Error| self.test.lost(&e.into(), "the test ends");
+        self.test.control.say(State::TestEnd).map_err(lost)?;
         if request.spec.udp.is_some() && request.spec.bytes.is_none() {
             self.flows.iter_mut().for_each(Flow::note_end);
         }
@@ -339,7 +339,7 @@ impl Round {
         let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = self.test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;
         drop(self.flows);
-        // Releases up to 3.12 go on to tell those who have not asked once somebody has.
+        // Releases up to 3.12 go on to send it to those who have not asked once somebody has.
         let asked = far.server_output.iter().filter(|_| request.server_output);
         let output = asked.map(|output| match output {
             ServerOutput::Text(text) => Value::String(text.clone()),
@@ -438,7 +438,7 @@ fn for_last_datagrams(rtt: Option<Duration>, ran: Duration) -> Duration {
 
 /// Whether a connection was made and lost at once, as by a server whose listener is another one after each test.
 fn is_reset(error: &SessionError) -> bool {
-    matches!(error, SessionError::Near(EngineError::Sys(e)) if e.source.kind() == ErrorKind::ConnectionReset)
+    matches!(error, SessionError::Near(FlowError::Sys(e)) if e.source.kind() == ErrorKind::ConnectionReset)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     }
     if request.far_cpus.is_some() {
         return wrong(
-            "an iperf3 server is told no processors (-A of its own options is); name those of this end alone, --cpu 0,2-3",
+            "an iperf3 server takes no list of processors (its own option -A does); name those of this end alone, --cpu 0,2-3",
         );
     }
     if spec.check_payload {

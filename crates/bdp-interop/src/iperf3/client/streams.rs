@@ -11,11 +11,11 @@ use bdp_wire::iperf3::datagram::{HELLO, is_answer};
 use bdp_wire::iperf3::exchange::Step;
 
 use super::order::{wide_counters, write_bytes};
-use super::test::{STEP, TOLD, Test};
+use super::test::{SET_UP, STEP, Test};
 use crate::iperf3::flow::Flow;
 use crate::iperf3::{tcp, udp};
 use bdp_flow::datagram::{Layout, Stream, payload_bytes};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::reporter::Reporter;
@@ -44,7 +44,7 @@ pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u6
     Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
 }
 
-/// Opens the streams one after the other: the server tells them apart by their order. Gives them with the round trips of their
+/// Opens the streams one after the other: the server distinguishes them by their order. Gives them with the round trips of their
 /// handshakes.
 pub(super) fn open(
     request: &MeasureRequest,
@@ -52,7 +52,7 @@ pub(super) fn open(
     test: &mut Test,
     reporter: &Reporter<'_>,
 ) -> Result<(Streams, Vec<u64>), SessionError> {
-    test.expect(Step::OpenStreams, reporter, TOLD)?;
+    test.expect(Step::OpenStreams, reporter, SET_UP)?;
     let count = request.spec.streams * ways.len() as u32;
     let mut handshakes = Vec::new();
     let mut prepared = false;
@@ -106,7 +106,7 @@ fn connect(
 
 /// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
 fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool, SessionError> {
-    let failed = EngineError::io;
+    let failed = FlowError::io;
     socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
     let (since, mut said) = (Instant::now(), None::<Instant>);
     let mut room = [0; 16];
@@ -201,8 +201,8 @@ fn start_datagrams(
 fn by_way<S>(
     ways: &[Way],
     mut streams: Vec<S>,
-    send: impl Fn(Vec<S>) -> Result<Flow, EngineError>,
-    receive: impl Fn(Vec<S>) -> Result<Flow, EngineError>,
+    send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
+    receive: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
 ) -> Result<Vec<Flow>, SessionError> {
     Ok(match ways {
         [Way::To] => vec![send(streams)?],

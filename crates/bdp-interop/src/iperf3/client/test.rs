@@ -20,7 +20,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// What a server is silent to that does not speak iperf3.
 pub(super) const GREETING: &str = "it is greeted";
 /// What a server does that closes the connection without a word: it refuses the request.
-pub(super) const TOLD: &str = "it is told what to do";
+pub(super) const SET_UP: &str = "the test is set up";
 
 /// A test on its way.
 pub(super) struct Test {
@@ -87,7 +87,7 @@ impl Test {
     fn failure(&self) -> SessionError {
         let code = match self.control.read::<4>(STEP) {
             Ok(bytes) => i32::from_be_bytes(bytes),
-            Err(error) => return self.lost(&error, "it tells why it failed"),
+            Err(error) => return self.lost(&error, "it reports why it failed"),
         };
         // Of a login that it does not take iperf3 sends no more than that.
         if code == Failure::AUTHORISATION.code {
@@ -98,7 +98,7 @@ impl Test {
                 let failure = Failure { code, errno };
                 SessionError::Far { address: self.address, error: failure.to_string() }
             }
-            Err(error) => self.lost(&error, "it tells why it failed"),
+            Err(error) => self.lost(&error, "it reports why it failed"),
         }
     }
 
@@ -134,8 +134,8 @@ impl Test {
     pub(super) fn lost(&self, error: &FrameError, doing: &'static str) -> SessionError {
         let address = self.address;
         match error {
-            // Releases since 3.21 say nothing to whoever's login they do not accept, and print "no error" at both ends.
-            FrameError::Closed if doing == TOLD => SessionError::Login {
+            // Releases since 3.21 say nothing to a client whose login they do not accept, and print "no error" at both ends.
+            FrameError::Closed if doing == SET_UP => SessionError::Login {
                 address,
                 way_out: format!(
                     "it read the request and closed the connection without a reason, as iperf3 3.22 refuses a login: {}",
@@ -153,7 +153,7 @@ impl Test {
     }
 }
 
-/// What helps whoever was not let in; the server does not tell what was wrong.
+/// What helps a client that was not let in; the server does not say what was wrong.
 fn way_in(login: Option<Padding>) -> String {
     let padding = match login {
         None => {

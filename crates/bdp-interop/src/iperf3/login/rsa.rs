@@ -200,15 +200,15 @@ pub(crate) mod tests {
             ),
             ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no private key"),
         ] {
-            let told = PrivateKey::from_pem(text.as_bytes()).unwrap_err();
-            assert!(told.contains(part), "{text}: {told}");
+            let refused = PrivateKey::from_pem(text.as_bytes()).unwrap_err();
+            assert!(refused.contains(part), "{text}: {refused}");
         }
-        let told = |text: &str| PublicKey::from_pem(text.as_bytes()).unwrap_err();
+        let refused = |text: &str| PublicKey::from_pem(text.as_bytes()).unwrap_err();
         assert!(
-            told("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").contains("private key")
+            refused("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").contains("private key")
         );
-        assert!(told("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n").contains("2048"));
-        assert!(told("a key").contains("no public key"));
+        assert!(refused("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n").contains("2048"));
+        assert!(refused("a key").contains("no public key"));
     }
 
     #[test]

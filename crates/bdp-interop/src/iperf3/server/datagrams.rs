@@ -1,7 +1,7 @@
-//! How streams of datagrams get to their tests: a hello tells nothing but the address that it comes from.
+//! How streams of datagrams get to their tests: a hello shows nothing but the address that it comes from.
 //!
 //! So at any address one test at a time waits for its streams, and a hello counts only where the control connection of such
-//! a test leads to the same address: whoever makes up a source gets nothing sent to it.
+//! a test leads to the same address: a forged source gets nothing sent to it.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -173,7 +173,7 @@ fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerS
                 }
             }
         }
-        Err(why) => server.tell(&Event::TurnedAway { peer, why }),
+        Err(why) => server.report(&Event::TurnedAway { peer, why }),
     }
 }
 
@@ -228,7 +228,7 @@ fn answer_again(socket: &UdpSocket) {
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            // Nothing more, or nobody is there any more: the control connection tells.
+            // Nothing more, or nobody is there any more: the control connection shows it.
             Err(_) => return,
         }
     }

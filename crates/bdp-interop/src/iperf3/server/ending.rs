@@ -9,7 +9,7 @@ use crate::iperf3::control::Control;
 
 /// How long a client may take over each step but the test itself.
 pub(super) const STEP: Duration = Duration::from_secs(10);
-/// Why a test came to nothing: what the client is told, and what the log says.
+/// Why a test failed: what the client hears, and what the log says.
 pub(super) struct Ending {
     failure: Option<Failure>,
     pub(super) why: String,
@@ -33,13 +33,13 @@ impl Ending {
         Self { failure: Some(failure), why: why.into() }
     }
 
-    /// There is nobody to tell.
+    /// There is nobody to hear it.
     pub(super) fn silent(why: impl Into<String>) -> Self {
         Self { failure: None, why: why.into() }
     }
 
     /// Sends the reason to the client, once.
-    pub(super) fn tell(mut self, control: &Control, client_version: Option<&str>) -> Self {
+    pub(super) fn send(mut self, control: &Control, client_version: Option<&str>) -> Self {
         if let Some(failure) = self.failure.take() {
             control.refuse(failure.known_to(client_version));
         }
@@ -52,12 +52,12 @@ impl Ending {
         if self.failure.is_none() {
             return self;
         }
-        let told = self.tell(control, client_version);
+        let sent = self.send(control, client_version);
         let until = Instant::now() + LEAVE;
         while let Some(left) = until.checked_duration_since(Instant::now())
             && matches!(control.hear(left), Ok(Some(_)))
         {}
-        told
+        sent
     }
 
     pub(super) fn of(error: &FrameError, doing: &str) -> Self {

@@ -1,6 +1,6 @@
 //! Whether clients of iperf3 are the users that they say they are.
 //!
-//! What a client learns is whether its login was taken, at a time that tells nothing more: each answer comes a whole
+//! What a client learns is whether its login was taken, at a time that shows nothing more: each answer comes a whole
 //! number of `ANSWER`s after its question, and a wrong password, an unknown user, a stale login, one that was used
 //! before and bytes that are no login at all have the same answer.
 
@@ -210,8 +210,8 @@ mod tests {
         .enumerate()
         {
             let peer = ip(&format!("192.0.2.{i}"));
-            let told = logins.judge(peer, token.as_deref(), now, NOW).unwrap_err();
-            assert!(told.contains(part), "{told}");
+            let refused = logins.judge(peer, token.as_deref(), now, NOW).unwrap_err();
+            assert!(refused.contains(part), "{refused}");
         }
     }
 

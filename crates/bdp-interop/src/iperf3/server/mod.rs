@@ -27,7 +27,7 @@ use crate::iperf3::control::{Control, refusal};
 use bdp_agent::server::access::{Proof, Protocol};
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
 use bdp_agent::server::pending_handshakes::PendingHandshake;
-use bdp_agent::server::places::{GAVE_WAY, Place};
+use bdp_agent::server::places::{EVICTED, Place};
 use bdp_agent::server::waiting::Arrived;
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_sys::echo::Way;
@@ -117,7 +117,7 @@ fn take(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cooki
         None => begin(shared, stream, peer, cookie),
     };
     if let Err(why) = refused {
-        shared.server.tell(&Event::TurnedAway { peer, why });
+        shared.server.report(&Event::TurnedAway { peer, why });
     }
 }
 
@@ -154,9 +154,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
             shared.server.counters.give_reason(Reason::Busy);
             return busy("busy".to_owned());
         }
-        Entry::PendingHandshake(
-            shared.server.pending.enter(&stream, peer).map_err(|e| e.to_string())?,
-        )
+        Entry::PendingHandshake(shared.server.pending.enter(&stream, peer).map_err(|e| e.to_string())?)
     };
     let test = Arc::new(Test {
         hang_up: stream.try_clone().map_err(|e| e.to_string())?,
@@ -204,42 +202,42 @@ struct Arrivals {
 }
 
 impl Test {
-    /// From the cookie to the farewell; whether it came to a session.
+    /// From the cookie to the farewell; whether it was a session.
     fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
         let turn_away = |why| {
-            shared.server.tell(&Event::TurnedAway { peer: self.peer, why });
+            shared.server.report(&Event::TurnedAway { peer: self.peer, why });
             false
         };
         let control = match Control::over(stream) {
             Ok(control) => control,
             Err(e) => return turn_away(e.to_string()),
         };
-        let standing = match &entry {
-            Entry::Place(place) => Some(Arc::clone(place.standing())),
+        let activity = match &entry {
+            Entry::Place(place) => Some(Arc::clone(place.activity())),
             Entry::PendingHandshake(_) => None,
         };
         let Admitted { parameters, place, program } =
-            match self.admit(shared, &control, entry).map_err(|ending| ending.tell(&control, None)) {
+            match self.admit(shared, &control, entry).map_err(|ending| ending.send(&control, None)) {
                 Ok(admitted) => admitted,
-                Err(_) if standing.is_some_and(|s| s.gave_way()) => return turn_away(GAVE_WAY.to_owned()),
+                Err(_) if activity.is_some_and(|s| s.is_evicted()) => return turn_away(EVICTED.to_owned()),
                 Err(ending) => return turn_away(ending.why),
             };
         let began = Instant::now();
         let number = shared.server.next_number();
-        shared.server.tell(&Event::Began { session: number, peer: self.peer, program });
+        shared.server.report(&Event::Began { session: number, peer: self.peer, program });
         let mut flows = 0;
         let ended = self
             .run(shared, &control, &parameters, &place, &mut flows)
-            .map_err(|ending| ending.tell(&control, parameters.client_version.as_deref()));
+            .map_err(|ending| ending.send(&control, parameters.client_version.as_deref()));
         self.arrivals().ended = true;
-        let gave_way = place.standing().gave_way();
+        let is_evicted = place.activity().is_evicted();
         drop(place);
-        shared.server.tell(&Event::Ended {
+        shared.server.report(&Event::Ended {
             session: number,
             peer: self.peer,
             took: Nanos::from(began.elapsed()),
             flows,
-            why: ended.err().map(|ending| if gave_way { GAVE_WAY.to_owned() } else { ending.why }),
+            why: ended.err().map(|ending| if is_evicted { EVICTED.to_owned() } else { ending.why }),
         });
         true
     }
@@ -294,8 +292,7 @@ impl Test {
         *flows = running.flows();
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
         let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
-        let went =
-            begun.and_then(|()| running.wait(control, parameters, longest, place.standing().as_ref()));
+        let went = begun.and_then(|()| running.wait(control, parameters, longest, place.activity().as_ref()));
         let went = went.map_err(|ending| ending.announce(control, parameters.client_version.as_deref()));
         let outcomes = running.finish(went.is_ok(), &shared.server.counters);
         went?;

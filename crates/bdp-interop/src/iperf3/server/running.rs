@@ -19,7 +19,7 @@ use crate::iperf3::{tcp, udp};
 use bdp_agent::server::counters::Counters;
 use bdp_agent::server::places::Activity;
 use bdp_flow::datagram::{DatagramReceivePlan, DatagramSendPlan, Stream};
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::stall::RARE_LOOK;
 
 /// How much longer than asked for a test may take: paths are slow to end.
@@ -94,7 +94,7 @@ impl Running {
         longest: Nanos,
         most: Option<Rate>,
     ) -> Result<Self, Ending> {
-        let failed = |e: EngineError| Ending::refused(Failure::STREAM_SETUP, e.to_string());
+        let failed = |e: FlowError| Ending::refused(Failure::STREAM_SETUP, e.to_string());
         let cpu_before_ns = bdp_sys::process::cpu_time_ns();
         let flows = match streams {
             Streams::Connections(streams) => connections(streams, parameters, longest + GRACE, most),
@@ -114,7 +114,7 @@ impl Running {
         control: &Control,
         parameters: &Parameters,
         longest: Nanos,
-        standing: &Activity,
+        activity: &Activity,
     ) -> Result<(), Ending> {
         let mut omit = Some(Duration::from_secs(parameters.omit_seconds)).filter(|omit| !omit.is_zero());
         // Whom nothing else ends is ended when the time is over that is granted.
@@ -133,7 +133,7 @@ impl Running {
                 }
                 break;
             }
-            silence.look(&self.flows, standing)?;
+            silence.look(&self.flows, activity)?;
             if omit.is_some_and(|omit| self.began.elapsed() >= omit) {
                 self.flows.iter_mut().for_each(Flow::begin_counting);
                 omit = None;
@@ -201,7 +201,7 @@ impl Running {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// What the client is told of them.
+    /// What the client gets of them.
     pub(super) fn results(&self, outcomes: &[Outcome], parameters: &Parameters) -> Results {
         Results {
             cpu: CpuUse { total: self.cpu, user: 0.0, system: 0.0 },
@@ -218,9 +218,9 @@ impl Running {
 fn by_direction<S>(
     mut streams: Vec<S>,
     parameters: &Parameters,
-    receive: impl Fn(Vec<S>) -> Result<Flow, EngineError>,
-    send: impl Fn(Vec<S>) -> Result<Flow, EngineError>,
-) -> Result<Vec<Flow>, EngineError> {
+    receive: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
+    send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
+) -> Result<Vec<Flow>, FlowError> {
     Ok(match parameters.direction {
         Direction::Forward => vec![receive(streams)?],
         Direction::Reverse => vec![send(streams)?],
@@ -236,7 +236,7 @@ fn connections(
     parameters: &Parameters,
     longest: Nanos,
     most: Option<Rate>,
-) -> Result<Vec<Flow>, EngineError> {
+) -> Result<Vec<Flow>, FlowError> {
     if parameters.kernel_rate_bps > 0 {
         streams.iter().try_for_each(|stream| socket::pace(stream, parameters.kernel_rate_bps))?;
     }
@@ -254,7 +254,7 @@ fn datagrams(
     parameters: &Parameters,
     longest: Nanos,
     most: Option<Rate>,
-) -> Result<Vec<Flow>, EngineError> {
+) -> Result<Vec<Flow>, FlowError> {
     let omit = Nanos::secs(parameters.omit_seconds);
     let receiving = DatagramReceivePlan { duration: longest, omit, interval: INTERVAL, patience: longest };
     let sending = DatagramSendPlan {

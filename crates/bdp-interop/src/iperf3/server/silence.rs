@@ -8,7 +8,7 @@ use bdp_wire::iperf3::{Failure, Parameters, Protocol};
 use super::ending::Ending;
 use crate::iperf3::flow::Flow;
 use bdp_agent::server::places::Activity;
-use bdp_flow::error::EngineError;
+use bdp_flow::error::FlowError;
 use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
 
 /// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
@@ -31,16 +31,16 @@ impl Silence {
     }
 
     /// Looks at the flows: a test of which anything moves has begun its work, one of which nothing moves any more is over.
-    pub(super) fn look(&mut self, flows: &[Flow], standing: &Activity) -> Result<(), Ending> {
+    pub(super) fn look(&mut self, flows: &[Flow], activity: &Activity) -> Result<(), Ending> {
         let since = self.looked.elapsed();
         self.looked = Instant::now();
         let shown = moved(flows);
         if shown != Some(0) && !std::mem::replace(&mut self.has_begun, true) {
-            standing.note_heard();
+            activity.note_heard();
         }
         match shown {
             Some(bytes) if self.still.look(bytes, since) => {
-                let why = EngineError::Stalled { within: self.longest };
+                let why = FlowError::Stalled { within: self.longest };
                 Err(Ending::refused(Failure::SILENCE, why.to_string()))
             }
             _ => Ok(()),
@@ -48,11 +48,11 @@ impl Silence {
     }
 }
 
-/// Bytes by which the client shows that it is there: those that came from it, and those of which its kernel told that they
+/// Bytes by which the client shows that it is there: those that came from it, and those of which its kernel reported that they
 /// arrived. `None` where there can be none, since it only receives datagrams.
 fn moved(flows: &[Flow]) -> Option<u64> {
-    let telling = flows.iter().filter(|flow| !matches!(flow, Flow::Datagrams(flow) if flow.sends()));
-    telling.map(Flow::bytes).reduce(|sum, bytes| sum + bytes)
+    let shown = flows.iter().filter(|flow| !matches!(flow, Flow::Datagrams(flow) if flow.sends()));
+    shown.map(Flow::bytes).reduce(|sum, bytes| sum + bytes)
 }
 
 /// How long nothing may move.

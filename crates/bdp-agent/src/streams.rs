@@ -16,17 +16,10 @@ use bdp_wire::control::FlowOrder;
 use bdp_flow::datagram::{Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::STOP_CHECK_NS;
+use bdp_flow::streams::Streams;
 
 /// Tries to find as many free ports in a row as there are streams.
 const TRIES: u32 = 20;
-
-/// The streams of one flow, ready to carry it.
-pub(crate) enum Streams {
-    /// Of TCP.
-    Connections(Vec<TcpStream>),
-    /// Of UDP.
-    Datagrams(Vec<Stream>),
-}
 
 /// Sockets that wait for the streams of one flow.
 pub(crate) struct Listening {

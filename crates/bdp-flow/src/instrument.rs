@@ -195,23 +195,17 @@ impl UdpPair {
             }
         })
         .map_err(|e| io::Error::other(e.to_string()))?;
-        let mut histogram = Histogram::new();
-        let until = clock::monotonic_ns() + TRIAL_NS;
-        let mut room = [0; MESSAGE_BYTES];
-        while clock::monotonic_ns() < until {
-            let sent_ns = clock::monotonic_ns();
-            near.send(&room)?;
+        let histogram = exchanges(|room, sent_ns| {
+            near.send(room)?;
             while clock::monotonic_ns() < sent_ns + TRIAL_NS {
-                match near.recv(&mut room) {
-                    Ok(_) => {
-                        histogram.record(clock::monotonic_ns() - sent_ns);
-                        break;
-                    }
+                match near.recv(room) {
+                    Ok(_) => return Ok(true),
                     Err(e) if is_no_answer_yet(&e) => {}
                     Err(e) => return Err(e),
                 }
             }
-        }
+            Ok(false)
+        })?;
         ended.store(true, Ordering::Relaxed);
         let _ = echo.join();
         Ok(histogram)
@@ -236,17 +230,26 @@ fn time_tcp(may_spin: bool) -> io::Result<Histogram> {
         }
     })
     .map_err(|e| io::Error::other(e.to_string()))?;
+    let histogram = exchanges(|room, _| {
+        poll::write_whole(&near, room, TRIAL_NS)?;
+        read_whole(&near, room).map(|()| true)
+    })?;
+    drop(near);
+    let _ = echo.join();
+    Ok(histogram)
+}
+
+/// How long exchanges of a message take, one after the other for the time of a trial; one gives whether an answer came.
+fn exchanges(mut one: impl FnMut(&mut [u8], u64) -> io::Result<bool>) -> io::Result<Histogram> {
     let mut histogram = Histogram::new();
     let until = clock::monotonic_ns() + TRIAL_NS;
     let mut room = [0; MESSAGE_BYTES];
     while clock::monotonic_ns() < until {
         let sent_ns = clock::monotonic_ns();
-        poll::write_whole(&near, &room, TRIAL_NS)?;
-        read_whole(&near, &mut room)?;
-        histogram.record(clock::monotonic_ns() - sent_ns);
+        if one(&mut room, sent_ns)? {
+            histogram.record(clock::monotonic_ns() - sent_ns);
+        }
     }
-    drop(near);
-    let _ = echo.join();
     Ok(histogram)
 }
 

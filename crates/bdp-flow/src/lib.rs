@@ -24,5 +24,6 @@ pub mod send;
 pub mod session;
 pub mod spin;
 pub mod stall;
+pub mod streams;
 pub mod window_hold;
 pub mod worker;

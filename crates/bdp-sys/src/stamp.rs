@@ -44,6 +44,8 @@ pub struct Stamp {
 #[derive(Debug)]
 pub struct StampedSocket {
     socket: Socket,
+    /// Whether stamps were asked for.
+    stamps: bool,
 }
 
 /// How an ICMP socket came about.
@@ -108,7 +110,7 @@ impl StampedSocket {
     fn roomy(socket: Socket) -> Self {
         // Where it is not granted there is less.
         let _ = enlarge(&socket, RECEIVE_BUFFER, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF");
-        Self { socket }
+        Self { socket, stamps: false }
     }
 
     /// How many packets the socket had no room for; where the kernel tells.
@@ -117,8 +119,9 @@ impl StampedSocket {
     }
 
     /// Asks for stamps of every packet from now on; what is sent next has number 0.
-    pub fn ask_stamps(&self) -> Result<()> {
+    pub fn ask_stamps(&mut self) -> Result<()> {
         let flags = ASKED as libc::c_int;
+        self.stamps = true;
         set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags, "SO_TIMESTAMPING")
     }
 
@@ -133,8 +136,11 @@ impl StampedSocket {
         Ok((length, stamp))
     }
 
-    /// Takes the stamp of a packet that has left, and the packet's number; `None` where there is none yet.
+    /// Takes the stamp of a packet that has left, and the packet's number; `None` where there is none yet, or none was asked for.
     pub fn sent_stamp(&self) -> Option<(u32, Stamp)> {
+        if !self.stamps {
+            return None;
+        }
         let (_, stamp, number) = self.take(&mut [], libc::MSG_ERRQUEUE).ok()?;
         number.map(|number| (number, stamp))
     }
@@ -215,7 +221,7 @@ mod tests {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         near.connect(far.local_addr().unwrap()).unwrap();
         let near_address = near.local_addr().unwrap();
-        let socket = StampedSocket::over(near).unwrap();
+        let mut socket = StampedSocket::over(near).unwrap();
         socket.ask_stamps().unwrap();
         let until = Instant::now() + Duration::from_secs(5);
         let (mut sent, mut left, mut arrived) = (0, None, None);

@@ -71,17 +71,11 @@ impl EchoSession {
         let from = self.control.local_address().map(|local| (local.ip(), 0).into());
         let device = request.bind_device.as_deref();
         let socket = socket::connect_udp(from, self.control.address, device, request.dscp)?;
-        let socket = StampedSocket::over(socket)?;
+        let mut socket = StampedSocket::over(socket)?;
         if request.stamps {
             socket.ask_stamps()?;
         }
-        Ok(Datagrams {
-            socket,
-            key: self.control.key,
-            room: vec![0; message.len() + 1],
-            message,
-            stamps: request.stamps,
-        })
+        Ok(Datagrams { socket, key: self.control.key, room: vec![0; message.len() + 1], message })
     }
 
     /// A connection.
@@ -119,7 +113,6 @@ pub(super) struct Datagrams {
     key: Key,
     message: Vec<u8>,
     room: Vec<u8>,
-    stamps: bool,
 }
 
 impl Carrier for Datagrams {
@@ -136,16 +129,8 @@ impl Carrier for Datagrams {
         }
     }
 
-    fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
-        if self.stamps { self.socket.sent_stamp() } else { None }
-    }
-
-    fn dropped(&self) -> Option<u64> {
-        self.socket.drops().map(u64::from)
-    }
-
-    fn wait(&self, wait_ns: u64) {
-        self.socket.wait(wait_ns);
+    fn stamped(&self) -> Option<&StampedSocket> {
+        Some(&self.socket)
     }
 }
 

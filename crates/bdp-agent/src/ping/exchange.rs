@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_model::ping::{Fate, PingRequest};
-use bdp_sys::stamp::Stamp;
+use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_sys::{clock, process};
 use bdp_wire::echo::FarStamps;
 
@@ -41,16 +41,24 @@ pub(super) trait Carrier {
     fn send(&mut self, number: u64) -> io::Result<()>;
     /// Takes what has come; never waits.
     fn receive(&mut self) -> io::Result<Took>;
+    /// The socket of probes that the kernel stamps.
+    fn stamped(&self) -> Option<&StampedSocket> {
+        None
+    }
     /// Takes the stamp of a probe that has left.
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
-        None
+        self.stamped()?.sent_stamp()
     }
     /// How many packets this machine had no room for; where it is known.
     fn dropped(&self) -> Option<u64> {
-        None
+        self.stamped()?.drops().map(u64::from)
     }
     /// Waits until an answer has come or the time has passed.
-    fn wait(&self, wait_ns: u64);
+    fn wait(&self, wait_ns: u64) {
+        if let Some(socket) = self.stamped() {
+            socket.wait(wait_ns);
+        }
+    }
 }
 
 /// What came.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bdp_model::ping::PingRequest;
 use bdp_sys::random;
-use bdp_sys::stamp::{IcmpAccess, Stamp, StampedSocket};
+use bdp_sys::stamp::{IcmpAccess, StampedSocket};
 
 use super::exchange::{Arrival, Carrier, Took};
 use bdp_flow::error::FlowError;
@@ -28,7 +28,6 @@ pub(super) struct Icmp {
     cookie: [u8; 8],
     message: Vec<u8>,
     room: Vec<u8>,
-    stamps: bool,
 }
 
 impl Icmp {
@@ -45,7 +44,7 @@ impl Icmp {
             )));
         }
         let opened = StampedSocket::icmp(to, from, request.bind_device.as_deref(), request.dscp);
-        let (socket, access) = opened.map_err(|error| match error.source.kind() {
+        let (mut socket, access) = opened.map_err(|error| match error.source.kind() {
             ErrorKind::PermissionDenied => SessionError::Near(FlowError::Refused(format!(
                 "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; without --icmp \
                  TCP connections are made instead"
@@ -62,7 +61,6 @@ impl Icmp {
             cookie: random::bytes()?,
             message: vec![0; HEADER_BYTES + payload],
             room: vec![0; LONGEST_HEADER + HEADER_BYTES + payload],
-            stamps: request.stamps,
         };
         icmp.message[0] = if icmp.is_v6 { 128 } else { 8 };
         let identifier = icmp.cookie[..2].to_owned();
@@ -117,16 +115,8 @@ impl Carrier for Icmp {
         }
     }
 
-    fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
-        if self.stamps { self.socket.sent_stamp() } else { None }
-    }
-
-    fn dropped(&self) -> Option<u64> {
-        self.socket.drops().map(u64::from)
-    }
-
-    fn wait(&self, wait_ns: u64) {
-        self.socket.wait(wait_ns);
+    fn stamped(&self) -> Option<&StampedSocket> {
+        Some(&self.socket)
     }
 }
 

@@ -17,7 +17,7 @@ use super::counters::Counters;
 use super::datagrams;
 use super::places::StreamPlaces;
 use crate::answers::Answers;
-use crate::streams::{self, Listening, Streams};
+use crate::streams::{self, Listening};
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, Layout, Stream};
 use bdp_flow::error::FlowError;
@@ -26,6 +26,7 @@ use bdp_flow::pause::wait_until;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::stall;
+use bdp_flow::streams::Streams;
 
 /// How long streams may take to come, and the client to say the word.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);

@@ -10,7 +10,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 
-use super::shared::{Membership, Shared, join, turn_away};
+use super::shared::{self, Membership, Shared};
 use bdp_agent::server::Event;
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::wait_until;
@@ -28,32 +28,15 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, f
         shared.server.report(&Event::TurnedAway { peer, why });
         return socket::close_hard(stream);
     }
-    let member = match join(shared, peer, Some(&stream)) {
-        Ok(member) => member,
-        Err(denied) => {
-            turn_away(shared, peer, &denied);
-            return socket::close_hard(stream);
-        }
-    };
-    let (on_thread, first) = (Arc::clone(shared), first.to_vec());
-    let started = bdp_flow::worker::start(move || {
-        let mut replies = Replies {
-            shared: &on_thread,
-            member: &member,
-            began: Instant::now(),
-            received_bytes: 0,
-            sent_bytes: 0,
-        };
+    let first = first.to_vec();
+    shared::serve(shared, stream, peer, Ok(()), move |shared, stream, member| {
+        let mut replies =
+            Replies { shared, member, began: Instant::now(), received_bytes: 0, sent_bytes: 0 };
         let done = replies.run(stream, &first);
-        on_thread.server.counters.add_received(replies.received_bytes);
-        on_thread.server.counters.add_sent(replies.sent_bytes);
-        if let Err(error) = done {
-            member.note(error.to_string());
-        }
+        shared.server.counters.add_received(replies.received_bytes);
+        shared.server.counters.add_sent(replies.sent_bytes);
+        done
     });
-    if let Err(error) = started {
-        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
-    }
 }
 
 struct Replies<'a> {

@@ -8,7 +8,9 @@ use std::time::Instant;
 use bdp_agent::server::access::{Denied, Protocol};
 use bdp_agent::server::places::{Activity, EVICTED, Place, StreamPlaces};
 use bdp_agent::server::{Event, Reason, ServerState};
+use bdp_flow::error::FlowError;
 use bdp_model::units::{Nanos, Rate};
+use bdp_sys::socket;
 use bdp_wire::iperf2::{TestHeader, Unserved};
 
 /// What bdp calls itself where iperf2's version is asked for: the one whose protocol it speaks.
@@ -108,6 +110,32 @@ pub(super) fn join(
         shared.server.report(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
     }
     Ok(Membership { shared: Arc::clone(shared), peer, number, activity, _streams: streams })
+}
+
+/// Serves a connection on a thread of its own, as a stream of its client's test; closes one that may not come in.
+pub(super) fn serve(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    announced: Result<(), Denied>,
+    work: impl FnOnce(&Arc<Shared>, TcpStream, &Membership) -> Result<(), FlowError> + Send + 'static,
+) {
+    let member = match announced.and_then(|()| join(shared, peer, Some(&stream))) {
+        Ok(member) => member,
+        Err(denied) => {
+            turn_away(shared, peer, &denied);
+            return socket::close_hard(stream);
+        }
+    };
+    let on_thread = Arc::clone(shared);
+    let started = bdp_flow::worker::start(move || {
+        if let Err(error) = work(&on_thread, stream, &member) {
+            member.note(error.to_string());
+        }
+    });
+    if let Err(error) = started {
+        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
+    }
 }
 
 /// Of a G of its rates that has 1024 x 1024 x 1024 bit/s, what is granted may be the usual one.

@@ -10,9 +10,8 @@ use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
-use super::bursts;
-use super::shared::{Membership, Shared, VERSION, check_rate, join, turn_away};
-use bdp_agent::server::Event;
+use super::shared::{Membership, Shared, VERSION, check_rate};
+use super::{bursts, shared};
 use bdp_flow::crew::Crew;
 use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
@@ -36,24 +35,11 @@ const INTERVAL: Nanos = Nanos::secs(1);
 /// Serves a connection on a thread of its own.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
     let announced = header.map_or(Ok(()), |header| check_rate(shared, peer, &header));
-    let member = match announced.and_then(|()| join(shared, peer, Some(&stream))) {
-        Ok(member) => member,
-        Err(denied) => {
-            turn_away(shared, peer, &denied);
-            return socket::close_hard(stream);
-        }
-    };
-    let on_thread = Arc::clone(shared);
-    let started = bdp_flow::worker::start(move || {
-        let test = Stream { shared: &on_thread, peer, header: header.unwrap_or_default() };
-        let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, &member));
-        if let Err(error) = done {
-            member.note(explained(error).to_string());
-        }
+    shared::serve(shared, stream, peer, announced, move |shared, stream, member| {
+        let test = Stream { shared, peer, header: header.unwrap_or_default() };
+        let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, member));
+        done.map_err(explained)
     });
-    if let Err(error) = started {
-        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
-    }
 }
 
 /// The kernel gives a peer up that takes nothing as one that is gone.

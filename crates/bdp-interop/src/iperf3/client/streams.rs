@@ -20,6 +20,7 @@ use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::reporter::Reporter;
 use bdp_flow::session::{datagrams, options};
+use bdp_flow::streams::Streams;
 
 /// From one hello to the next: that server takes a second one for data once it has taken the first.
 const HELLO_AGAIN: Duration = Duration::from_secs(2);
@@ -27,14 +28,6 @@ const HELLO_AGAIN: Duration = Duration::from_secs(2);
 const ANSWERED: Duration = Duration::from_millis(50);
 /// How long the control connection is looked at.
 const HEARD: Duration = Duration::from_millis(1);
-
-/// The streams, in the server's order.
-pub(super) enum Streams {
-    /// Of TCP.
-    Connections(Vec<TcpStream>),
-    /// Of UDP.
-    Datagrams(Vec<Stream>),
-}
 
 /// Bytes of one write; of a datagram what was asked for, or what the path holds.
 pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64, SessionError> {

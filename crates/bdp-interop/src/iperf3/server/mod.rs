@@ -34,7 +34,8 @@ use bdp_sys::echo::Way;
 use datagrams::take_hello;
 use ending::{Ending, GAVE_UP, STEP, busy};
 use logins::{LoginRules, Logins};
-use running::{Running, Streams, granted};
+use bdp_flow::streams::Streams;
+use running::{Running, granted};
 
 /// How often it is looked whether a client is still there that opens its streams.
 const LOOK: Duration = Duration::from_millis(50);

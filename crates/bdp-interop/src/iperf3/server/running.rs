@@ -21,6 +21,7 @@ use bdp_agent::server::places::Activity;
 use bdp_flow::datagram::{DatagramReceivePlan, DatagramSendPlan, Stream};
 use bdp_flow::error::FlowError;
 use bdp_flow::stall::RARE_LOOK;
+use bdp_flow::streams::Streams;
 
 /// How much longer than asked for a test may take: paths are slow to end.
 const GRACE: Nanos = Nanos::secs(15);
@@ -28,14 +29,6 @@ const GRACE: Nanos = Nanos::secs(15);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long what is under way at the end of such a test may take.
 const STRAGGLERS: Duration = Duration::from_millis(500);
-
-/// The streams of a test, in the client's order.
-pub(super) enum Streams {
-    /// Of TCP.
-    Connections(Vec<TcpStream>),
-    /// Of UDP.
-    Datagrams(Vec<Stream>),
-}
 
 /// Holds a test against what the server grants; the longest that it may take.
 pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos, Ending> {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_vain_is_left_for_longer_and_longer_until_it_pays() {
+    fn spin_in_vain_backs_off_until_it_pays() {
         let mut spin = Spin { budget_ns: 50, until_ns: 0, skip: 0, skipped: 0 };
         let spins = |spin: &mut Spin| {
             spin.begin(1000);

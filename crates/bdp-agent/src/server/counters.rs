@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_turned_away_without_a_reason_counts_as_other() {
+    fn refusal_without_a_reason_counts_as_other() {
         let counters = Counters::default();
         let away = Event::TurnedAway { peer: "127.0.0.1:1".parse().unwrap(), why: "x".to_owned() };
         for _ in 0..3 {

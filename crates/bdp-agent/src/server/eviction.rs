@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_of_whoever_holds_most_goes() {
+    fn oldest_of_the_address_with_most_is_evicted() {
         let held = |list: &[(u64, &str)]| {
             oldest_of_most(list.iter().map(|&(number, address)| (number, address.parse().unwrap())))
         };

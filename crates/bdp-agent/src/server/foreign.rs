@@ -9,8 +9,8 @@ use bdp_flow::error::FlowError;
 use bdp_sys::echo::Way;
 use bdp_wire::stranger::Stranger;
 
+use super::accept::Arrived;
 use super::state::ServerState;
-use super::waiting::Arrived;
 
 /// What a protocol says of the first bytes of a connection that are none of bdp's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

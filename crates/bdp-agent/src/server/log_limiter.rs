@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_some_lines_and_a_count() {
+    fn flood_of_refusals_is_limited_and_counted() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut limiter = LogLimiter::default();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_are_all_told_of() {
+    fn few_refusals_are_all_logged() {
         let start = Instant::now();
         let mut limiter = LogLimiter::default();
         for second in 0..100 {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_in_time_is_not_lost() {
+    fn omitted_count_is_kept_until_it_is_taken() {
         let start = Instant::now();
         let mut limiter = LogLimiter::default();
         assert_eq!((0..30).filter(|_| limiter.admits(start)).count(), 20);

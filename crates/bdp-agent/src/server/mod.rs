@@ -4,11 +4,11 @@
 //! It never connects anywhere, and answers a datagram only if that holds the key of a session, with the same bytes; what
 //! it speaks besides comes in by [`foreign`].
 
+pub mod accept;
 pub mod access;
 mod admission;
 pub mod counters;
 mod datagrams;
-mod door;
 mod echo;
 mod event;
 mod eviction;
@@ -21,8 +21,8 @@ mod session;
 mod sessions;
 mod state;
 mod strangers;
+mod tcp_port;
 mod udp_port;
-pub mod waiting;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Server {
         let answering = bdp_flow::worker::start(move || {
             udp_port::serve(&datagrams, &of_datagrams, &foreign_too);
         })?;
-        let outcome = door::keep(&listener, &sessions, &foreign);
+        let outcome = tcp_port::serve(&listener, &sessions, &foreign);
         server.report_rest();
         drop(listener);
         server.end();

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_nothing_gives_way_and_nobody_else() {
+    fn only_an_idle_session_is_evicted() {
         let (one, other) = ("192.0.2.1", "192.0.2.2");
         assert_eq!(idle(&[], SECOND), None);
         // What runs stays, however long it is silent, and so does who was heard lately.
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_given_up_is_not_given_back_twice() {
+    fn place_of_an_evicted_session_is_returned_once() {
         let limits = PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 9 };
         let places = Places::new(limits);
         let address: IpAddr = "192.0.2.1".parse().unwrap();

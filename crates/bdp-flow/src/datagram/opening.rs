@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_round_trip_tells_the_clocks_apart() {
+    fn shortest_round_trip_gives_the_clock_offset() {
         let answer = |client_ns, server_ns| Opening {
             step: Step::Tell,
             key: [0; 16],

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_local_address_without_a_zone_is_told_what_it_lacks() {
+    fn link_local_address_without_zone_asks_for_one() {
         let no_route = |text| SessionError::NoRoute { address: at(text), cause: "x".to_owned() }.to_string();
         assert!(no_route("[fe80::1]:5201").ends_with("that leads there: fe80::1%eth0"));
         for other in ["[fe80::1%3]:5201", "192.0.2.1:5201"] {

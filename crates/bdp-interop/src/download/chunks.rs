@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_coding_is_told() {
+    fn unknown_coding_is_named() {
         for wrong in [&b"\r\n"[..], b"xyz\r\n", b"3\r\nabcd\r\n", b"11111111111111111\r\n", &[b'1'; 20_000]] {
             assert!(Chunks::default().take(wrong).is_err(), "{:?}", String::from_utf8_lossy(wrong));
         }

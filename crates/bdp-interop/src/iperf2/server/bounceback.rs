@@ -30,8 +30,7 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, f
     }
     let first = first.to_vec();
     shared::serve(shared, stream, peer, Ok(()), move |shared, stream, member| {
-        let mut replies =
-            Replies { shared, member, began: Instant::now(), received_bytes: 0, sent_bytes: 0 };
+        let mut replies = Replies { shared, member, began: Instant::now(), received_bytes: 0, sent_bytes: 0 };
         let done = replies.run(stream, &first);
         shared.server.counters.add_received(replies.received_bytes);
         shared.server.counters.add_sent(replies.sent_bytes);

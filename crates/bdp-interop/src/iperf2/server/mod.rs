@@ -5,10 +5,10 @@
 mod bounceback;
 mod bursts;
 mod datagrams;
-mod door;
 mod flow;
 mod shared;
 mod stream;
+mod tcp_port;
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +73,7 @@ impl ForeignProtocol for Iperf2 {
         let of_streams = Arc::new(Shared { server: Arc::clone(server), udp_reverse, tests });
         let of_datagrams = Arc::clone(&of_streams);
         Ok(vec![
-            bdp_flow::worker::start(move || door::keep(&listener, &of_streams))?,
+            bdp_flow::worker::start(move || tcp_port::serve(&listener, &of_streams))?,
             bdp_flow::worker::start(move || datagrams::serve(&socket, &of_datagrams))?,
         ])
     }

@@ -446,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_told_before_it_costs_the_server_more_than_a_hundredth() {
+    fn end_is_announced_within_a_hundredth_of_the_test() {
         let ms = Duration::from_millis;
         for (rtt, ran, wait) in [
             (Some(ms(1)), ms(10_000), ms(10)),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_to_the_log() {
+    fn reason_of_a_refused_login_is_logged() {
         let ((logins, public), (_, other)) = (rules(), rules());
         let now = Instant::now();
         let seal =

@@ -24,17 +24,17 @@ use bdp_wire::iperf3::{
 };
 
 use crate::iperf3::control::{Control, refusal};
+use bdp_agent::server::accept::Arrived;
 use bdp_agent::server::access::{Proof, Protocol};
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
 use bdp_agent::server::pending_handshakes::PendingHandshake;
 use bdp_agent::server::places::{EVICTED, Place};
-use bdp_agent::server::waiting::Arrived;
 use bdp_agent::server::{Event, Reason, ServerState};
+use bdp_flow::streams::Streams;
 use bdp_sys::echo::Way;
 use datagrams::take_hello;
 use ending::{Ending, GAVE_UP, STEP, busy};
 use logins::{LoginRules, Logins};
-use bdp_flow::streams::Streams;
 use running::{Running, granted};
 
 /// How often it is looked whether a client is still there that opens its streams.

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_slow_by_intent_has_its_time() {
+    fn paced_sender_is_not_silent() {
         let plain = Parameters::over(Protocol::Tcp);
         let udp = Parameters::over(Protocol::Udp);
         for (parameters, longest) in [

@@ -8,29 +8,29 @@ use bdp_sys::socket;
 use bdp_wire::session::{Kind, PREAMBLE_BYTES, Preamble, TICKET_BYTES, Ticket};
 use bdp_wire::stranger::Stranger;
 
+use super::accept::{self, Arrived, Classifier};
 use super::admission;
 use super::counters::Reason;
 use super::event::Event;
 use super::foreign::{Claim, ForeignProtocol};
 use super::sessions::Sessions;
-use super::waiting::{self, Arrived, Classifier};
 use bdp_flow::error::FlowError;
 
-/// Keeps the door until the server ends.
-pub(super) fn keep(
+/// Serves the port until the server ends.
+pub(super) fn serve(
     listener: &TcpListener,
     sessions: &Arc<Sessions>,
     foreign: &[Box<dyn ForeignProtocol>],
 ) -> Result<(), FlowError> {
-    waiting::keep(listener, &Door { sessions, foreign }, &sessions.server)
+    accept::run(listener, &TcpPort { sessions, foreign }, &sessions.server)
 }
 
-struct Door<'a> {
+struct TcpPort<'a> {
     sessions: &'a Arc<Sessions>,
     foreign: &'a [Box<dyn ForeignProtocol>],
 }
 
-impl Classifier for Door<'_> {
+impl Classifier for TcpPort<'_> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 512;
 
@@ -84,7 +84,7 @@ impl Classifier for Door<'_> {
     }
 }
 
-impl Door<'_> {
+impl TcpPort<'_> {
     /// Who claims a connection that began so.
     fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
         self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))

@@ -11,17 +11,17 @@ use bdp_wire::stranger::Stranger;
 
 use super::shared::{Shared, turn_away_unserved};
 use super::{bounceback, stream};
-use bdp_agent::server::waiting::{self, Arrived, Classifier};
+use bdp_agent::server::accept::{self, Arrived, Classifier};
 
-/// Keeps the door until the server ends.
-pub(super) fn keep(listener: &TcpListener, shared: &Arc<Shared>) {
+/// Serves the port until the server ends.
+pub(super) fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
     // What could fail is its poll, without which nobody can be let in; bdp's own port reports that.
-    let _ = waiting::keep(listener, &Door(shared), &shared.server);
+    let _ = accept::run(listener, &TcpPort(shared), &shared.server);
 }
 
-struct Door<'a>(&'a Arc<Shared>);
+struct TcpPort<'a>(&'a Arc<Shared>);
 
-impl Classifier for Door<'_> {
+impl Classifier for TcpPort<'_> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 256;
 

@@ -19,7 +19,7 @@ const CHECK_NS: u64 = 250_000_000;
 const LISTENER: u64 = 0;
 const WAKER: u64 = 1;
 
-/// Who looks at what connections begin with.
+/// Knows by what a connection begins with what it is for.
 pub trait Classifier {
     /// How long one may take to say what it is for.
     const PATIENCE: Duration;
@@ -53,13 +53,17 @@ pub struct Arrived {
     pub bytes: Vec<u8>,
 }
 
-/// Keeps the door until the server ends.
-pub fn keep(listener: &TcpListener, keeper: &impl Classifier, server: &ServerState) -> Result<(), FlowError> {
+/// Accepts connections until the server ends.
+pub fn run(
+    listener: &TcpListener,
+    classifier: &impl Classifier,
+    server: &ServerState,
+) -> Result<(), FlowError> {
     let poll = Poll::new()?;
     poll.add(listener, LISTENER, Interest::Read)?;
     poll.add(server.waker(), WAKER, Interest::Read)?;
     let mut list =
-        List { poll, keeper, waiting: HashMap::new(), deadlines: BTreeMap::new(), next: WAKER + 1 };
+        List { poll, classifier, waiting: HashMap::new(), deadlines: BTreeMap::new(), next: WAKER + 1 };
     let mut ready = Vec::new();
     while !server.is_ending() {
         list.poll.wait(&mut ready, Some(CHECK_NS))?;
@@ -72,7 +76,7 @@ pub fn keep(listener: &TcpListener, keeper: &impl Classifier, server: &ServerSta
             }
         }
         list.drop_late();
-        keeper.note_waiting(list.waiting.len());
+        classifier.note_waiting(list.waiting.len());
     }
     Ok(())
 }
@@ -80,7 +84,7 @@ pub fn keep(listener: &TcpListener, keeper: &impl Classifier, server: &ServerSta
 /// Connections that have yet to say what they are for.
 struct List<'a, K> {
     poll: Poll,
-    keeper: &'a K,
+    classifier: &'a K,
     waiting: HashMap<u64, Arrived>,
     /// By their tokens, which grow as they come in: oldest first.
     deadlines: BTreeMap<u64, Instant>,
@@ -127,9 +131,9 @@ impl<K: Classifier> List<'_, K> {
     fn read(&mut self, token: u64) {
         let mut room = [0; 256];
         while let Some(waiting) = self.waiting.get_mut(&token) {
-            let Some(wanted) = self.keeper.wanted(&waiting.bytes) else {
+            let Some(wanted) = self.classifier.wanted(&waiting.bytes) else {
                 if let Some(arrived) = self.remove(token) {
-                    self.keeper.take(arrived, token);
+                    self.classifier.take(arrived, token);
                 }
                 return;
             };
@@ -140,7 +144,7 @@ impl<K: Classifier> List<'_, K> {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Ok(_) | Err(_) => {
                     if let Some(arrived) = self.remove(token) {
-                        self.keeper.note_end(arrived.peer, &arrived.bytes);
+                        self.classifier.note_end(arrived.peer, &arrived.bytes);
                     }
                     return;
                 }
@@ -169,7 +173,7 @@ impl<K: Classifier> List<'_, K> {
         self.read(token);
         if let Some(Arrived { stream, peer, bytes }) = self.remove(token) {
             socket::close_hard(stream);
-            self.keeper.drop_silent(peer, &bytes);
+            self.classifier.drop_silent(peer, &bytes);
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bdp_sys::poll::{Interest, Poll};
-use bdp_sys::{random, socket};
+use bdp_sys::random;
 use bdp_wire::control::{Answer, Request};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
@@ -15,15 +15,11 @@ use bdp_wire::session::{
 };
 
 use crate::requester::Requester;
-use bdp_flow::session::deadline::Until;
+use bdp_flow::session::deadline::{self, Until};
 use bdp_flow::session::error::SessionError;
 
 /// How long the server may take over each step of the greeting.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
-/// How long the kernel may take to be rid of a request.
-const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// How long the server may be gone before the session ends.
-const PEER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An admitted session.
 pub(crate) struct Control {
@@ -46,12 +42,7 @@ impl Control {
         address: SocketAddr,
         token: Option<&str>,
     ) -> Result<Self, SessionError> {
-        let failed =
-            |e: std::io::Error| SessionError::Near(bdp_flow::error::FlowError::io("greet the server")(e));
-        stream.set_nonblocking(false).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed)?;
-        socket::watch_peer(&stream, PEER_PATIENCE)?;
+        deadline::bound(&stream, "greet the server")?;
         let greeting = Greeter { stream: &stream, address };
         let (key, limits) = greeting.exchange(token)?;
         let poll = Poll::new()?;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bdp_sys::{random, socket};
+use bdp_sys::random;
 use bdp_wire::frame;
 use bdp_wire::proof::{Exchange, Prover, hex, unhex};
 use bdp_wire::session::{
@@ -19,15 +19,10 @@ use super::pending_handshakes::PendingHandshake;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::state::ServerState;
-use bdp_flow::error::FlowError;
-use bdp_flow::session::deadline::Until;
+use bdp_flow::session::deadline::{self, Until};
 
 /// How long a client may take to answer the challenge.
 const HELLO_DEADLINE: Duration = Duration::from_secs(5);
-/// How long the kernel may take to be rid of a frame.
-const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a client may be gone before its session ends.
-const PEER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Greets a client on a thread of its own, which goes on to serve its session.
 pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAddr, version: u8) {
@@ -68,7 +63,7 @@ fn admit(
     version: u8,
 ) -> Result<(Key, Arc<Session>), String> {
     let server = &sessions.server;
-    prepare(stream).map_err(|e| e.to_string())?;
+    deadline::bound(stream, "greet").map_err(|e| e.to_string())?;
     (&mut &*stream).write_all(&Preamble::new(Kind::Control).encode()).map_err(|e| e.to_string())?;
     let access = server.options.access.check(peer.ip(), Protocol::Bdp);
     let early = if version != VERSION {
@@ -126,14 +121,6 @@ fn admit(
     // A client that has gone is noticed by the first read of the session.
     let _ = frame::write(&mut &*stream, &welcome);
     Ok((key, session))
-}
-
-fn prepare(stream: &TcpStream) -> Result<(), FlowError> {
-    let failed = FlowError::io;
-    stream.set_nonblocking(false).map_err(failed("greet"))?;
-    stream.set_nodelay(true).map_err(failed("greet"))?;
-    stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed("greet"))?;
-    Ok(socket::watch_peer(stream, PEER_PATIENCE)?)
 }
 
 fn refuse<T>(

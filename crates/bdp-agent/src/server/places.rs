@@ -41,7 +41,7 @@ pub struct Activity {
     has_begun: AtomicBool,
     streams: AtomicU32,
     is_evicted: AtomicBool,
-    /// Hung up where it gives way.
+    /// Hung up where it is evicted.
     connection: Option<TcpStream>,
 }
 
@@ -68,7 +68,7 @@ impl Places {
     }
 
     /// Takes a place for a session, of whatever protocol: somebody else's, who does nothing with it, where there is none
-    /// left. `connection` is what is hung up where this one has to give way in turn.
+    /// left. `connection` is hung up where this session is evicted in turn.
     pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
         let now_ns = clock::monotonic_ns();
         let activity = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
@@ -103,7 +103,7 @@ impl Places {
 }
 
 impl Taken {
-    /// Who gives way to a session of this address that was denied for want of a place.
+    /// Whom a session of this address evicts that was denied for want of a place.
     fn evict(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Activity>)> {
         let number = match denied {
             Denied::Full { .. } => self.idle(now_ns, |_| true),
@@ -213,7 +213,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Who would give way, of places by the address of their holder, when it came, when it was heard and whether it has
+    /// Who would be evicted, of places by the address of their holder, when it came, when it was heard and whether it has
     /// streams that run.
     fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
         let mut taken = Taken::default();

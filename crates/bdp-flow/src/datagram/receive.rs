@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
         let ended = loop {
             let before = clock::monotonic_ns();
             let read = self.receiver.receive(|train| counted.take(&train));
-            // A machine that halted has yet to read what lies there: as long as something does it is as late as when that came, and
+            // A machine that paused has yet to read what lies there: as long as something does it is as late as when that came, and
             // where nothing does, as when that was asked.
             let now = match read {
                 Ok(()) => counted.last_train_ns,

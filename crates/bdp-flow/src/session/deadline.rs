@@ -1,10 +1,25 @@
-//! Reading from a connection until a moment, however slowly the other end sends.
+//! Connections of which no call waits for ever.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A stream, blocking, whose reads fail with `TimedOut` from a moment on.
+use bdp_sys::socket;
+
+use crate::error::FlowError;
+
+/// How long the kernel may take to be rid of a message, and the other end may be gone.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes a connection one of messages: blocking, each sent at once, and failing after [`PATIENCE`].
+pub fn bound(stream: &TcpStream, doing: &'static str) -> Result<(), FlowError> {
+    stream.set_nonblocking(false).map_err(FlowError::io(doing))?;
+    stream.set_nodelay(true).map_err(FlowError::io(doing))?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(FlowError::io(doing))?;
+    Ok(socket::watch_peer(stream, PATIENCE)?)
+}
+
+/// A connection, blocking, whose reads fail with `TimedOut` from a moment on.
 pub struct Until<'a> {
     stream: &'a TcpStream,
     until: Instant,

@@ -5,19 +5,14 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use bdp_sys::{poll, socket, tcp_info};
+use bdp_sys::{poll, tcp_info};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::iperf3::exchange::is_goodbye;
 use bdp_wire::iperf3::{Failure, State};
 use serde_json::Value;
 
 use bdp_flow::error::FlowError;
-use bdp_flow::session::deadline::Until;
-
-/// How long the kernel may take to be rid of a message.
-const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// How long the other end may be gone before it is given up.
-const PEER_PATIENCE: Duration = Duration::from_secs(10);
+use bdp_flow::session::deadline::{self, Until};
 
 /// The connection.
 #[derive(Debug)]
@@ -26,11 +21,7 @@ pub(crate) struct Control(TcpStream);
 impl Control {
     /// Over a fresh connection.
     pub(crate) fn over(stream: TcpStream) -> Result<Self, FlowError> {
-        let failed = FlowError::io;
-        stream.set_nonblocking(false).map_err(failed("open the control connection"))?;
-        stream.set_nodelay(true).map_err(failed("open the control connection"))?;
-        stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed("open the control connection"))?;
-        socket::watch_peer(&stream, PEER_PATIENCE)?;
+        deadline::bound(&stream, "open the control connection")?;
         Ok(Self(stream))
     }
 

@@ -14,12 +14,11 @@ use super::shared::{self, Membership, Shared};
 use bdp_agent::server::Event;
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::wait_until;
+use bdp_flow::session::deadline::{self, PATIENCE};
 use bdp_flow::stall::STALL;
 
 /// How long a read waits before the server's end and the client's place are looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long the kernel may take to be rid of a reply, and a client may be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves a connection on a thread of its own; `first` is what came of its first message.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
@@ -59,11 +58,8 @@ impl Replies<'_> {
     fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<(), FlowError> {
         let failed = || FlowError::io("answer an iperf2 client");
         process::sharpen_timers();
-        stream.set_nonblocking(false).map_err(failed())?;
-        stream.set_nodelay(true).map_err(failed())?;
+        deadline::bound(stream, "answer an iperf2 client")?;
         stream.set_read_timeout(Some(LOOK)).map_err(failed())?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(failed())?;
-        socket::watch_peer(stream, PATIENCE)?;
         let longest = self.shared.server.options.limits.duration.to_duration();
         let began_ns = clock::monotonic_ns();
         let rate = self.shared.server.options.limits.rate;

@@ -80,7 +80,7 @@ pub(super) fn join(
     let mut tests = shared.tests.of();
     // Both directions of a test are streams.
     let most = shared.server.options.limits.streams.saturating_mul(2);
-    // One that gave way is over; what is left of it is about to notice.
+    // One that was evicted is over; what is left of it is about to notice.
     let over = tests.get(&peer.ip()).is_some_and(|test| test.place.activity().is_evicted());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
     let (streams, activity, number, began) = match tests.get_mut(&peer.ip()) {

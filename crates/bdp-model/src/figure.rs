@@ -60,7 +60,13 @@ impl Unit {
             Self::Bytes => {
                 typed.parse::<ByteCount>().map(|size| size.as_bytes() as f64).map_err(|e| e.to_string())
             }
-            Self::Ns => typed.parse::<Nanos>().map(|time| time.as_ns() as f64).map_err(|e| e.to_string()),
+            // Who types 30 means milliseconds more often than seconds, and a wrong bound is no mistake that shows.
+            Self::Ns => match typed.parse::<Nanos>() {
+                Ok(time) if time > Nanos::ZERO && !typed.ends_with(char::is_alphabetic) => {
+                    Err(format!("'{typed}' is not a time: a unit is needed, for example {typed}ms"))
+                }
+                time => time.map(|time| time.as_ns() as f64).map_err(|e| e.to_string()),
+            },
             Self::Ratio => typed.parse::<Probability>().map(Probability::fraction).map_err(|e| e.to_string()),
             Self::Segments => typed
                 .parse::<u64>()

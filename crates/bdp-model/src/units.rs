@@ -347,16 +347,15 @@ impl FromStr for Nanos {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const WHAT: &str = "a time";
-        const EXAMPLE: &str = "41ms, 2.5ms, 50us or 10s (a unit is needed)";
+        const EXAMPLE: &str = "41ms, 2.5ms, 50us or 10s; seconds where no unit is given";
         let (number, unit) = split(text, WHAT, EXAMPLE)?;
         let factor = match unit.as_str() {
             "ns" => 1.0,
             "us" | "µs" | "usec" => 1e3,
             "ms" | "msec" => 1e6,
-            "s" | "sec" => 1e9,
+            "" | "s" | "sec" => 1e9,
             "m" | "min" => 60e9,
             "h" => 3600e9,
-            "" if number == 0.0 => 1.0,
             _ => {
                 return Err(UnitError::UnknownUnit {
                     given: text.to_owned(),
@@ -405,7 +404,7 @@ impl FromStr for Offset {
         };
         // A second sign would be taken by the number behind it.
         if magnitude.starts_with(['-', '+']) {
-            let (what, example) = ("a time", "-1.5ms or 2ms (a unit is needed)");
+            let (what, example) = ("a time", "-1.5ms or 2ms");
             return Err(UnitError::NoNumber { given: text.to_owned(), what, example });
         }
         let ns = magnitude.parse::<Nanos>()?.as_ns();
@@ -578,13 +577,13 @@ quantity_serde!(
     Nanos,
     "a time such as \"41ms\"",
     |t: &Nanos, s: S| s.serialize_str(&format!("{}ns", t.0)),
-    |v: f64| if v == 0.0 { Ok(Nanos(0)) } else { v.to_string().parse::<Nanos>() }
+    |v: f64| v.to_string().parse::<Nanos>()
 );
 quantity_serde!(
     Offset,
     "a time, earlier or later, such as \"-1.5ms\"",
     |t: &Offset, s: S| s.serialize_str(&format!("{}ns", t.0)),
-    |v: f64| if v == 0.0 { Ok(Offset(0)) } else { v.to_string().parse::<Offset>() }
+    |v: f64| v.to_string().parse::<Offset>()
 );
 quantity_serde!(
     Probability,
@@ -697,10 +696,12 @@ mod tests {
     }
 
     #[test]
-    fn times_need_a_unit() {
+    fn times_without_a_unit_are_seconds() {
         assert_eq!("2.55ms".parse(), Ok(Nanos(2_550_000)));
         assert_eq!("0".parse(), Ok(Nanos(0)));
-        assert!("41".parse::<Nanos>().is_err());
+        assert_eq!("41".parse(), Ok(Nanos::secs(41)));
+        assert_eq!("0.5".parse(), Ok(Nanos::millis(500)));
+        assert!("-1".parse::<Nanos>().is_err());
     }
 
     #[test]

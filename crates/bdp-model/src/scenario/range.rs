@@ -157,8 +157,8 @@ mod tests {
             ("flow.window", "{ from = 1, to = 2, step = 5 }", "one to 100000"),
             (
                 "link.delay",
-                "{ from = 1, to = \"2s\", steps = 2 }",
-                "link.delay.from = 1: expected a quantity",
+                "{ from = \"1p\", to = \"2s\", steps = 2 }",
+                "link.delay.from = \"1p\": expected a quantity",
             ),
             ("link.delay", "{ from = 0, to = \"2s\", step = \"0s\" }", "a distance above 0"),
             ("link.limit", "{ from = 10, to = \"64K\", steps = 3 }", "an end in the unit of the beginning"),

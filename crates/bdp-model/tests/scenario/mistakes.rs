@@ -24,7 +24,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "\"20ms\"",
             "\"20parsec\"",
-            "s.toml:7: link.delay: '20parsec' is not a time: unknown unit 'parsec', for example 41ms, 2.5ms, 50us or 10s (a unit is needed); expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
+            "s.toml:7: link.delay: '20parsec' is not a time: unknown unit 'parsec', for example 41ms, 2.5ms, 50us or 10s; seconds where no unit is given; expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
         ),
         (
             "\"100M\"",

@@ -3,7 +3,7 @@
 use bdp_explain::ceiling;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::measurement::{Measurement, Spread, Way};
+use bdp_model::measurement::{IntervalSpread, Measurement, Way};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::record::{ReceiverSample, RttSummary, SenderSample};
 use bdp_model::udp::OneWayDelay;
@@ -69,7 +69,7 @@ impl Shape {
         d.each_way_ns = None;
         // The spread stands for them.
         d.received.clear();
-        d.spread = Some(Spread {
+        d.spread = Some(IntervalSpread {
             intervals: 100,
             min: None,
             p5: Some(d.goodput_bps * self.steady),

@@ -284,7 +284,7 @@ pub struct DirectionResult {
     /// Of that, the beginning that was left out of the goodput.
     pub omit_ns: u64,
     /// Goodput of the intervals after omit.
-    pub spread: Option<Spread>,
+    pub spread: Option<IntervalSpread>,
     /// Goodput after omit of each stream, in order of connection.
     pub stream_goodput_bps: Vec<f64>,
     /// The window of the first stream: asked, granted, on the wire.
@@ -360,7 +360,7 @@ pub struct DirectionResult {
 
 /// Goodput of intervals, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct IntervalSpread {
     /// How many intervals.
     pub intervals: u64,
     /// Smallest; null where it was not kept.
@@ -377,7 +377,7 @@ pub struct Spread {
     pub max: Option<f64>,
 }
 
-impl Spread {
+impl IntervalSpread {
     /// From the 5th to the 95th percentile, where that is known, or else from the smallest to the largest; and which.
     pub fn range(&self) -> Option<(f64, f64, &'static str)> {
         let percentiles = self.p5.zip(self.p95).map(|(low, high)| (low, high, "p5..p95"));

@@ -5,7 +5,7 @@ use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{
-    DirectionResult, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Spread, Way,
+    DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Way,
 };
 use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
@@ -43,7 +43,7 @@ fn both_ways() -> Measurement {
     back.goodput_bps = 934e6;
     back.stream_goodput_bps = vec![934e6];
     back.bytes = 1_167_500_000;
-    back.spread = Some(Spread {
+    back.spread = Some(IntervalSpread {
         intervals: 100,
         min: Some(915e6),
         p5: Some(921e6),

@@ -3,7 +3,7 @@
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
 use bdp_model::ends::Task;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Spread, Way};
+use bdp_model::measurement::{DirectionResult, IntervalSpread, MeasureRequest, PathFacts, Way};
 use bdp_model::method::{EndReason, WindowMechanism};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
@@ -107,7 +107,7 @@ fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -
 
 /// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late
 /// sample left of its interval.
-fn spread(received: &Received) -> Option<Spread> {
+fn spread(received: &Received) -> Option<IntervalSpread> {
     let counted: Vec<_> =
         received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
     let intervals: Vec<(u64, u64)> = counted
@@ -122,7 +122,7 @@ fn spread(received: &Received) -> Option<Spread> {
         .map(|&(ns, bytes)| bytes as f64 * 8e9 / ns as f64)
         .collect();
     let values = Values::of(&goodput)?;
-    Some(Spread {
+    Some(IntervalSpread {
         intervals: values.n as u64,
         min: Some(values.min),
         p5: values.p5,

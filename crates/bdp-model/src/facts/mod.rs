@@ -11,7 +11,7 @@ pub use derived::Queue;
 pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;
-use crate::measurement::{Ceiling, DirectionResult, HostFacts, Measurement, Spread, Way};
+use crate::measurement::{Ceiling, DirectionResult, HostFacts, IntervalSpread, Measurement, Way};
 use crate::one_way::EachWay;
 use crate::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
@@ -73,7 +73,7 @@ pub struct Facts {
     /// Of that, the beginning that was left out of the goodput.
     pub omit_ns: u64,
     /// Goodput of the intervals after omit.
-    pub spread: Option<Spread>,
+    pub spread: Option<IntervalSpread>,
     /// Goodput after omit of each stream, in order of connection.
     pub stream_goodput_bps: Vec<f64>,
     /// The window of the first stream.

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::comparison::Values;
 use crate::curve::{Axis, Curve, Point, Unmeasured};
+use crate::flow::FlowSpec;
 use crate::measurement::{DirectionResult, Measurement, Way};
 use crate::record::RttSummary;
 use crate::stats::median;
 use serde_json::Value;
 
+use crate::parameter::Parameter;
 use crate::plain::one_line;
 use crate::points::value_words as words;
-use crate::record_curves::{AXES, by_the_wire, on_axis};
+use crate::record_curves::{by_the_wire, on_axis};
 use crate::units::typed_size;
 
 /// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
@@ -42,32 +44,36 @@ pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
 /// What was varied for each, by the names of `Varied`, as the requests of a sweep tell it: what they differ in, and what
 /// they hold at a value of their own.
 pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value>> {
-    let asked = |m: &Measurement| -> [Option<Value>; 5] {
-        let r = &m.request.spec;
-        [
-            r.window.map(|w| Value::from(typed_size(w))),
-            Some(Value::from(r.streams.to_string())),
-            Some(Value::from(typed_size(r.length))),
-            r.mss.map(|mss| Value::from(mss.to_string())),
-            r.congestion.clone().map(Value::from),
-        ]
-    };
-    let all: Vec<_> = measurements.iter().map(asked).collect();
-    // Every request has streams and a length, whether somebody asked for them or not.
-    let told = |index: usize| {
-        !["streams", "length"].contains(&AXES[index].0) || all.iter().any(|one| one[index] != all[0][index])
-    };
-    all.iter()
-        .map(|one| {
-            let named = AXES.iter().zip(one).enumerate().filter(|(index, _)| told(*index));
-            named.filter_map(|(_, ((name, _), value))| Some(((*name).to_owned(), value.clone()?))).collect()
-        })
-        .collect()
+    let mut all = vec![BTreeMap::new(); measurements.len()];
+    for (parameter, axis) in Parameter::swept() {
+        let values: Vec<_> = measurements.iter().map(|m| asked(&m.request.spec, axis)).collect();
+        // Every request has streams and a length, whether somebody asked for them or not.
+        let is_always_there = matches!(axis, Axis::Streams | Axis::Length);
+        if is_always_there && values.iter().all(|value| *value == values[0]) {
+            continue;
+        }
+        for (params, value) in all.iter_mut().zip(values) {
+            params.extend(value.map(|value| (parameter.name.to_owned(), Value::from(value))));
+        }
+    }
+    all
+}
+
+fn asked(request: &FlowSpec, axis: Axis) -> Option<String> {
+    match axis {
+        Axis::WindowOnTheWire | Axis::WindowAsked => request.window.map(typed_size),
+        Axis::Streams => Some(request.streams.to_string()),
+        Axis::Length => Some(typed_size(request.length)),
+        Axis::Mss => request.mss.map(|mss| mss.to_string()),
+        Axis::Congestion => request.congestion.clone(),
+    }
 }
 
 fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
     let first = all.first()?.0;
-    AXES.into_iter().find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))
+    Parameter::swept()
+        .map(|(parameter, axis)| (parameter.name, axis))
+        .find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))
 }
 
 /// `-> ams1`, with which the titles of its curves begin.

@@ -70,7 +70,7 @@ pub struct Quantity {
     pub unit: Unit,
 }
 
-/// Largest window that is asked for, bytes: 65,535 x 2^14 (RFC 7323, section 2.3).
+/// Largest window on the wire, bytes: 65,535 x 2^14 (RFC 7323, section 2.3).
 pub const WINDOW_MAX_BYTES: u64 = 65_535 << 14;
 
 /// Longest delay, nanoseconds: 1 h.
@@ -88,14 +88,16 @@ impl Parameter {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
-            Self { axis: Some(Axis::WindowOnTheWire), ..new("window", Size, Bytes, 1..=WINDOW_MAX_BYTES) },
+            // A measurement takes 1G, too, and gets the most that there is.
+            Self { axis: Some(Axis::WindowOnTheWire), ..new("window", Size, Bytes, 1..=1 << 30) },
             Self { axis: Some(Axis::Streams), ..new("streams", Count, Number, 1..=10_000) },
             Self { axis: Some(Axis::Length), ..new("length", Size, Bytes, 1..=64 << 20) },
-            // Linux takes 88 (TCP_MIN_MSS) and up; the longest IPv4 packet leaves 65,495.
-            Self { axis: Some(Axis::Mss), ..new("mss", Count, Bytes, 88..=65_495) },
+            // What TCP_MAXSEG takes: TCP_MIN_MSS to MAX_TCP_WINDOW (include/net/tcp.h of Linux).
+            Self { axis: Some(Axis::Mss), ..new("mss", Count, Bytes, 88..=32_767) },
             Self { axis: Some(Axis::Congestion), ..new("congestion", Word, Number, ANY) },
             new("bytes", Size, Bytes, 1..=1 << 60),
-            new("datagram", Size, Bytes, 0..=65_507),
+            // A datagram's number, its time and whose it is; what the length field of IPv4 leaves (RFC 768, RFC 791).
+            new("datagram", Size, Bytes, 32..=65_507),
             new("burst", Size, Bytes, ANY),
             new("rate", Rate, Unit::BitsPerSecond, ANY),
             new("delay", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
@@ -139,6 +141,14 @@ impl Parameter {
             None if of_host && path.contains(".sysctls.") => new("sysctl", Kind::Count, Unit::Number, ANY),
             None => new("", Kind::Word, Unit::Number, ANY),
         }
+    }
+
+    /// Those that `bdp sweep` varies, each with what its curve is drawn over.
+    pub fn swept() -> impl Iterator<Item = (Self, Axis)> {
+        Self::ALL.into_iter().filter_map(|parameter| {
+            let axis = parameter.axis?;
+            Some((parameter, axis))
+        })
     }
 
     /// The parameter that a curve is drawn over.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::parameter::{Kind, Parameter, Quantity};
 use crate::plain::one_line;
 use crate::record::{Published, Record};
 use crate::stats::Spread;
 use crate::units::asked_size;
-use crate::{ByteCount, Nanos, Probability, Rate};
 
 /// Every attempt at one point of a scenario's sweep.
 pub struct SweepPoint<'a> {
@@ -120,10 +120,9 @@ pub fn name(point: &SweepPoint<'_>, except: Option<&str>) -> String {
 
 /// The size, where the parameter is a window.
 pub fn window(path: &str, value: &Value) -> Option<u64> {
-    if path != "window" && !path.ends_with(".window") {
-        return None;
-    }
-    serde_json::from_value::<ByteCount>(value.clone()).ok().map(ByteCount::as_bytes)
+    let parameter = Parameter::at(path);
+    parameter.axis.filter(|axis| axis.is_window())?;
+    parameter.read(&value_words(value)).map(|size| size.value as u64)
 }
 
 /// The last part of the path, or as many as tell it from the point's other parameters.
@@ -193,7 +192,10 @@ pub fn natural_order(all: &[(&BTreeMap<String, Value>, u32)]) -> Vec<usize> {
         all.iter().flat_map(|(params, _)| params.keys()).collect();
     let columns: Vec<Vec<f64>> = paths
         .iter()
-        .map(|path| ranks(&all.iter().map(|(params, _)| params.get(*path)).collect::<Vec<_>>()))
+        .map(|path| {
+            let values: Vec<_> = all.iter().map(|(params, _)| params.get(*path)).collect();
+            ranks(&Parameter::at(path), &values)
+        })
         .collect();
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&a, &b| {
@@ -209,26 +211,20 @@ fn sort_by_params(points: &mut Vec<SweepPoint<'_>>) {
     points.extend(order.into_iter().filter_map(|i| taken[i].take()));
 }
 
-/// A sort key for each value: its quantity where all are quantities of one kind, else its place in the alphabet.
-fn ranks(values: &[Option<&Value>]) -> Vec<f64> {
-    let kinds: [fn(&str) -> Option<f64>; 4] = [
-        |t| t.parse::<ByteCount>().ok().map(|q| q.as_bytes() as f64),
-        |t| t.parse::<Nanos>().ok().map(|q| q.as_ns() as f64),
-        |t| t.parse::<Rate>().ok().map(|q| q.as_bps() as f64),
-        |t| t.parse::<Probability>().ok().map(Probability::fraction),
-    ];
-    for kind in kinds {
-        let quantities: Option<Vec<f64>> = values
-            .iter()
-            .map(|value| match value {
-                Some(Value::Number(n)) => n.as_f64(),
-                Some(Value::String(s)) => kind(s),
-                _ => None,
-            })
-            .collect();
-        if let Some(quantities) = quantities {
-            return quantities;
-        }
+/// A sort key for each value: its quantity where all are quantities of one unit, else its place in the alphabet.
+fn ranks(parameter: &Parameter, values: &[Option<&Value>]) -> Vec<f64> {
+    let quantities: Option<Vec<Quantity>> = values
+        .iter()
+        .map(|value| match value {
+            Some(Value::Number(n)) if parameter.kind == Kind::Word => {
+                Some(Quantity { value: n.as_f64()?, unit: parameter.unit })
+            }
+            Some(value @ (Value::Number(_) | Value::String(_))) => parameter.read(&value_words(value)),
+            _ => None,
+        })
+        .collect();
+    if let Some(quantities) = quantities.filter(|all| all.iter().all(|q| q.unit == all[0].unit)) {
+        return quantities.iter().map(|quantity| quantity.value).collect();
     }
     let texts: Vec<String> = values.iter().map(|v| v.map_or_else(String::new, Value::to_string)).collect();
     let mut alphabet: Vec<&String> = texts.iter().collect();
@@ -243,17 +239,19 @@ mod tests {
 
     #[test]
     fn quantities_sort_by_size_and_words_by_their_letters() {
-        let sorted = |texts: &[&str]| {
+        let sorted = |path: &str, texts: &[&str]| {
             let values: Vec<Value> = texts.iter().map(|&t| t.into()).collect();
-            let ranks = ranks(&values.iter().map(Some).collect::<Vec<_>>());
+            let ranks = ranks(&Parameter::at(path), &values.iter().map(Some).collect::<Vec<_>>());
             let mut order: Vec<usize> = (0..texts.len()).collect();
             order.sort_by(|&a, &b| ranks[a].total_cmp(&ranks[b]));
             order.into_iter().map(|i| texts[i].to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(sorted(&["1M", "512", "64K"]), ["512", "64K", "1M"]);
-        assert_eq!(sorted(&["1s", "300us", "2ms"]), ["300us", "2ms", "1s"]);
-        assert_eq!(sorted(&["1Gbit", "900Mbit"]), ["900Mbit", "1Gbit"]);
-        assert_eq!(sorted(&["5%", "0.1%"]), ["0.1%", "5%"]);
-        assert_eq!(sorted(&["reno", "bbr", "cubic"]), ["bbr", "cubic", "reno"]);
+        assert_eq!(sorted("window", &["1M", "512", "64K"]), ["512", "64K", "1M"]);
+        assert_eq!(sorted("link.delay", &["1s", "300us", "2ms"]), ["300us", "2ms", "1s"]);
+        assert_eq!(sorted("link.rate", &["1Gbit", "900Mbit"]), ["900Mbit", "1Gbit"]);
+        assert_eq!(sorted("link.limit", &["100p", "9", "20p"]), ["9", "20p", "100p"]);
+        assert_eq!(sorted("hosts.far.sysctls.net.ipv4.tcp_sack", &["10", "9"]), ["9", "10"]);
+        assert_eq!(sorted("link.loss", &["5%", "0.1%"]), ["0.1%", "5%"]);
+        assert_eq!(sorted("congestion", &["reno", "bbr", "cubic"]), ["bbr", "cubic", "reno"]);
     }
 }

@@ -46,23 +46,14 @@ pub fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
     curves.filter(|c| c.points.len() >= LEAST_POINTS).collect()
 }
 
-/// What is swept, by name; where several are, the first of these makes the curves.
-pub(crate) const AXES: [(&str, Axis); 5] = [
-    ("window", Axis::WindowOnTheWire),
-    ("streams", Axis::Streams),
-    ("length", Axis::Length),
-    ("mss", Axis::Mss),
-    ("congestion", Axis::Congestion),
-];
-
 /// The axis that a parameter's path means.
 pub fn axis_of(path: &str) -> Option<Axis> {
     Parameter::at(path).axis
 }
 
-/// The parameter along which the points make curves: of those with more than one value the first in this order.
+/// The parameter along which the points make curves: of those with more than one value the first in the table's order.
 fn swept(points: &[&Point<'_>]) -> Option<(String, Axis)> {
-    let rank = |axis: &Axis| AXES.iter().position(|(_, a)| a == axis);
+    let rank = |axis: &Axis| Parameter::swept().position(|(_, a)| a == *axis);
     let several = |path: &str| {
         let first = points.first().and_then(|p| p.params.get(path));
         points.iter().any(|p| p.params.get(path) != first)

@@ -182,14 +182,14 @@ mod tests {
 
     use super::*;
     use crate::session::Credentials;
-    use crate::sweep::{Parameter, Setting, Varied};
+    use crate::sweep::{Setting, Variable, Varied};
 
     fn jobs() -> [Job; 3] {
         let credentials = Credentials { token: Some("secret".to_owned()), login: None };
         let request = MeasureRequest::to("ams1");
         let command = "bdp".to_owned();
         let values = vec![Setting { text: "64K".to_owned(), number: 65_536 }];
-        let varied = vec![Varied { parameter: Parameter::Window, values }];
+        let varied = vec![Varied { parameter: Variable::Window, values }];
         let (name, text) = find("s3-30k").unwrap();
         let scenario = Scenario::parse(name, text).unwrap();
         let cases = scenario.plan(&PlanOptions::default()).unwrap();

@@ -23,7 +23,7 @@ use crate::{Event, RunError};
 /// A parameter that a sweep can vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Parameter {
+pub enum Variable {
     /// Window on the wire, bytes.
     Window,
     /// Parallel streams.
@@ -40,7 +40,7 @@ pub enum Parameter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
     /// What is varied.
-    pub parameter: Parameter,
+    pub parameter: Variable,
     /// In ascending order of a range, or as listed.
     pub values: Vec<Setting>,
 }
@@ -90,8 +90,8 @@ pub struct Swept {
 /// Measures once, in the repetition of this number.
 pub type Measure<'a> = dyn FnMut(&MeasureRequest, u32) -> Result<Measurement, SessionError> + 'a;
 
-impl Parameter {
-    /// As the parameter of a measurement.
+impl Variable {
+    /// Its name in the table of parameters, and the option.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Window => "window",
@@ -153,7 +153,7 @@ pub fn in_order(kept: Vec<StoredMeasurement>) -> Vec<StoredMeasurement> {
 }
 
 /// A value of each parameter.
-type SweptPoint = Vec<(Parameter, Setting)>;
+type SweptPoint = Vec<(Variable, Setting)>;
 
 /// A sweep that goes on.
 struct Sweep<'p, 's> {
@@ -172,7 +172,7 @@ impl Sweep<'_, '_> {
         cancel: &AtomicBool,
     ) -> Result<(), RunError> {
         let plan = self.plan;
-        let along = plan.varied.iter().find(|v| v.parameter != Parameter::Congestion && v.values.len() > 1);
+        let along = plan.varied.iter().find(|v| v.parameter != Variable::Congestion && v.values.len() > 1);
         let mut refinement =
             along.filter(|_| plan.refine).map(|v| Refinement::of(v.values.iter().map(|value| value.number)));
         let mut round = plan.varied.clone();

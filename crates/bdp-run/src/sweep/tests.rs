@@ -36,7 +36,7 @@ fn setting(text: &str, number: u64) -> Setting {
 
 fn windows(windows: impl IntoIterator<Item = u64>) -> Varied {
     let values = windows.into_iter().map(|window| setting(&window.to_string(), window)).collect();
-    Varied { parameter: Parameter::Window, values }
+    Varied { parameter: Variable::Window, values }
 }
 
 fn plan(varied: Vec<Varied>, runs: u32) -> SweepPlan {
@@ -104,7 +104,7 @@ fn a_seed_repeats_the_order_and_a_repetition_ends_before_the_next_begins() {
 #[test]
 fn every_value_meets_every_value_of_the_others() {
     let congestion =
-        Varied { parameter: Parameter::Congestion, values: vec![setting("reno", 0), setting("cubic", 0)] };
+        Varied { parameter: Variable::Congestion, values: vec![setting("reno", 0), setting("cubic", 0)] };
     let (swept, _) = run(&plan(vec![windows([4096, 8192]), congestion], 1));
     let keys: Vec<&str> = swept.measurements.iter().map(|kept| kept.case_key.as_str()).collect();
     assert_eq!(

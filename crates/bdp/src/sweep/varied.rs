@@ -1,49 +1,42 @@
 //! What is varied, as it is typed: `4K..64M`, `1,2,10`, `reno,cubic`.
 
-use bdp_model::ByteCount;
 use bdp_model::curve::{log_spaced, usual_points};
-use bdp_run::sweep::{Parameter, Setting, Varied};
+use bdp_model::parameter::{Kind, Parameter};
+use bdp_run::sweep::{Setting, Variable, Varied};
 
 /// Most values of one parameter.
 const MOST: usize = 1000;
 
 /// The option.
-pub fn option(parameter: Parameter) -> String {
-    format!("--{}", parameter.name())
+pub fn option(variable: Variable) -> String {
+    format!("--{}", variable.name())
 }
 
 /// The parameter of a scenario.
-pub const fn path(parameter: Parameter) -> &'static str {
-    match parameter {
-        Parameter::Window => "flow.window",
-        Parameter::Streams => "flow.streams",
-        Parameter::Length => "flow.length",
-        Parameter::Mss => "flow.mss",
-        Parameter::Congestion => "flow.congestion",
-    }
+pub fn path(variable: Variable) -> String {
+    format!("flow.{}", variable.name())
 }
 
-/// Smallest and largest value, and an example.
-const fn bounds(parameter: Parameter) -> (u64, u64, &'static str) {
-    match parameter {
-        Parameter::Window => (1, 1 << 30, "4K..64M"),
-        Parameter::Streams => (1, 10_000, "1..64"),
-        Parameter::Length => (1, 64 << 20, "4K..1M"),
-        Parameter::Mss => (88, 65_495, "536..8960"),
-        Parameter::Congestion => (0, 0, "reno,cubic,bbr"),
+const fn example(variable: Variable) -> &'static str {
+    match variable {
+        Variable::Window => "4K..64M",
+        Variable::Streams => "1..64",
+        Variable::Length => "4K..1M",
+        Variable::Mss => "536..8960",
+        Variable::Congestion => "reno,cubic,bbr",
     }
 }
 
 /// Reads values separated by commas, each one value or a range `A..B` of `points` by factors. The error is one line.
-pub fn read(parameter: Parameter, text: &str, points: Option<usize>) -> Result<Varied, String> {
+pub fn read(variable: Variable, text: &str, points: Option<usize>) -> Result<Varied, String> {
     let mut values: Vec<Setting> = Vec::new();
     for part in text.split(',').map(str::trim) {
         match part.split_once("..") {
-            Some((from, to)) if parameter != Parameter::Congestion => {
-                let (from, to) = (item(parameter, from.trim())?, item(parameter, to.trim())?);
+            Some((from, to)) if variable != Variable::Congestion => {
+                let (from, to) = (item(variable, from.trim())?, item(variable, to.trim())?);
                 let (low, high) = (from.number, to.number);
                 if low >= high {
-                    let (option, example) = (option(parameter), bounds(parameter).2);
+                    let (option, example) = (option(variable), example(variable));
                     return Err(format!(
                         "{option} {part}: a range goes from a smaller to a larger value, such as {example}"
                     ));
@@ -55,22 +48,22 @@ pub fn read(parameter: Parameter, text: &str, points: Option<usize>) -> Result<V
                     number => Setting { text: number.to_string(), number },
                 }));
             }
-            _ => values.push(item(parameter, part)?),
+            _ => values.push(item(variable, part)?),
         }
     }
     let mut kept: Vec<Setting> = Vec::new();
     for value in values {
         let known = |k: &Setting| {
-            if parameter == Parameter::Congestion { k.text == value.text } else { k.number == value.number }
+            if variable == Variable::Congestion { k.text == value.text } else { k.number == value.number }
         };
         if !kept.iter().any(known) {
             kept.push(value);
         }
     }
     if kept.len() > MOST {
-        return Err(format!("{} has {} values; {MOST} at most", option(parameter), kept.len()));
+        return Err(format!("{} has {} values; {MOST} at most", option(variable), kept.len()));
     }
-    Ok(Varied { parameter, values: kept })
+    Ok(Varied { parameter: variable, values: kept })
 }
 
 /// The values as text.
@@ -78,10 +71,10 @@ pub fn texts(varied: &Varied) -> Vec<String> {
     varied.values.iter().map(|v| v.text.clone()).collect()
 }
 
-fn item(parameter: Parameter, text: &str) -> Result<Setting, String> {
-    let (least, most, example) = bounds(parameter);
-    let option = option(parameter);
-    if parameter == Parameter::Congestion {
+fn item(variable: Variable, text: &str) -> Result<Setting, String> {
+    let (option, example) = (option(variable), example(variable));
+    let parameter = Parameter::at(variable.name());
+    if parameter.kind == Kind::Word {
         let plain =
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         return match plain {
@@ -89,59 +82,59 @@ fn item(parameter: Parameter, text: &str) -> Result<Setting, String> {
             false => Err(format!("{option} '{text}': a name is expected, such as {example}")),
         };
     }
-    let number = match parameter {
-        Parameter::Window | Parameter::Length => {
-            text.parse::<ByteCount>().map(ByteCount::as_bytes).map_err(|e| e.to_string())
-        }
-        _ => text.parse::<u64>().map_err(|_| format!("'{text}' is not a whole number")),
+    let Some(quantity) = parameter.read(text) else {
+        let what = if parameter.kind == Kind::Size { "size" } else { "whole number" };
+        return Err(format!(
+            "{option}: '{text}' is not a {what}; values are listed, or given as a range such as {example}"
+        ));
     };
-    match number {
-        Ok(number) if (least..=most).contains(&number) => Ok(Setting { text: text.to_owned(), number }),
-        Ok(_) => Err(format!("{option} {text}: out of range, {least} to {most}")),
-        Err(error) => {
-            Err(format!("{option}: {error}; values are listed, or given as a range such as {example}"))
-        }
+    let range = parameter.range;
+    // What a float holds exactly is far beyond every range.
+    let number = quantity.value as u64;
+    match quantity.value >= 0.0 && range.contains(&number) {
+        true => Ok(Setting { text: text.to_owned(), number }),
+        false => Err(format!("{option} {text}: out of range, {} to {}", range.start(), range.end())),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Parameter, texts};
+    use super::{Variable, texts};
 
-    fn read(parameter: Parameter, text: &str, points: Option<usize>) -> Result<String, String> {
+    fn read(parameter: Variable, text: &str, points: Option<usize>) -> Result<String, String> {
         super::read(parameter, text, points).map(|v| texts(&v).join(" "))
     }
 
     #[test]
     fn lists_and_ranges_keep_their_ends_as_typed() {
         for (parameter, text, points, expected) in [
-            (Parameter::Window, "4K..64K", None, "4K 8192 16384 32768 64K"),
-            (Parameter::Window, "4K..1M", Some(3), "4K 65536 1M"),
-            (Parameter::Window, "319kB, 64K,64KiB", None, "319kB 64K"),
-            (Parameter::Window, "1000,4K..16K", Some(2), "1000 4K 16K"),
-            (Parameter::Streams, "1..8", None, "1 2 3 5 8"),
-            (Parameter::Mss, "536..8960", None, "536 941 1654 2904 5101 8960"),
-            (Parameter::Congestion, "reno,cubic,reno", None, "reno cubic"),
+            (Variable::Window, "4K..64K", None, "4K 8192 16384 32768 64K"),
+            (Variable::Window, "4K..1M", Some(3), "4K 65536 1M"),
+            (Variable::Window, "319kB, 64K,64KiB", None, "319kB 64K"),
+            (Variable::Window, "1000,4K..16K", Some(2), "1000 4K 16K"),
+            (Variable::Streams, "1..8", None, "1 2 3 5 8"),
+            (Variable::Mss, "536..8960", None, "536 941 1654 2904 5101 8960"),
+            (Variable::Congestion, "reno,cubic,reno", None, "reno cubic"),
         ] {
             assert_eq!(read(parameter, text, points).as_deref(), Ok(expected), "{text}");
         }
-        assert_eq!(super::read(Parameter::Window, "4K..64M", None).unwrap().values.len(), 15);
+        assert_eq!(super::read(Variable::Window, "4K..64M", None).unwrap().values.len(), 15);
     }
 
     #[test]
     fn mistakes_name_the_option_and_show_what_is_right() {
         for (parameter, text, part) in [
-            (Parameter::Window, "64K..4K", "--window 64K..4K: a range goes from a smaller"),
-            (Parameter::Window, "4K..x", "'x' is not a size"),
-            (Parameter::Window, "", "--window: '' is not a size"),
-            (Parameter::Window, "2G", "--window 2G: out of range"),
-            (Parameter::Streams, "0..4", "--streams 0: out of range, 1 to 10000"),
+            (Variable::Window, "64K..4K", "--window 64K..4K: a range goes from a smaller"),
+            (Variable::Window, "4K..x", "'x' is not a size"),
+            (Variable::Window, "", "--window: '' is not a size"),
+            (Variable::Window, "2G", "--window 2G: out of range"),
+            (Variable::Streams, "0..4", "--streams 0: out of range, 1 to 10000"),
             (
-                Parameter::Streams,
+                Variable::Streams,
                 "1.5",
                 "'1.5' is not a whole number; values are listed, or given as a range such as 1..64",
             ),
-            (Parameter::Congestion, "a..b", "--congestion 'a..b': a name is expected"),
+            (Variable::Congestion, "a..b", "--congestion 'a..b': a name is expected"),
         ] {
             let error = read(parameter, text, None).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -9,7 +9,7 @@ use super::super::tree::{Node, Table};
 use super::super::{Family, FlowSpec, LinkSpec, UdpFlow, WindowMethod};
 use super::host::{congestion, host_named};
 use super::{Result, list, place, refused, time};
-use crate::parameter::Parameter;
+use crate::parameter::{Parameter, WINDOW_MAX_BYTES};
 use crate::units::{ByteCount, Nanos, Rate};
 
 const FLOW_KEYS: [&str; 18] = [
@@ -35,10 +35,6 @@ const FLOW_KEYS: [&str; 18] = [
 /// Keys that only one of the protocols has.
 const OF_TCP: [&str; 6] = ["window", "window_method", "length", "mss", "congestion", "nodelay"];
 const OF_UDP: [&str; 2] = ["rate", "datagram"];
-/// A datagram's number, its time and whose it is.
-const SHORTEST_DATAGRAM: u32 = 32;
-/// What the length field of IPv4 leaves (RFC 768, RFC 791).
-const LONGEST_DATAGRAM: u32 = 65_507;
 
 /// The flows in the order of the file.
 pub(super) fn flows(
@@ -142,15 +138,16 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
         Family::Ipv6 => 48,
     };
     // Of a path with a larger MTU the most that a datagram holds.
-    let fits = path_mtu.saturating_sub(headers).min(LONGEST_DATAGRAM);
+    let range = Parameter::at("datagram").range;
+    let fits = path_mtu.saturating_sub(headers).min(*range.end() as u32);
     let datagram_bytes = match table.get("datagram") {
         None => fits,
         Some(n) => {
-            let expected =
-                format!("bytes of payload from {SHORTEST_DATAGRAM} to {fits}, which the MTU leaves");
+            let least = range.start();
+            let expected = format!("bytes of payload from {least} to {fits}, which the MTU leaves");
             let size: ByteCount = n.as_quantity(&format!("{at}.datagram"), &expected)?;
-            match u32::try_from(size.as_bytes()) {
-                Ok(bytes) if (SHORTEST_DATAGRAM..=fits).contains(&bytes) => bytes,
+            match size.as_bytes() {
+                bytes if (*least..=u64::from(fits)).contains(&bytes) => bytes as u32,
                 _ => return Err(n.unexpected(&format!("{at}.datagram"), &expected)),
             }
         }
@@ -215,6 +212,9 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
         flow.window = if n.is_word(&["auto", "default"]) { None } else { Some(size(n, "window", expected)?) };
+        if flow.window.is_some_and(|window| window.as_bytes() > WINDOW_MAX_BYTES) {
+            return Err(n.unexpected(&format!("{at}.window"), expected));
+        }
     }
     if let Some(n) = table.get("window_method") {
         let choices = [
@@ -273,12 +273,18 @@ fn mss(node: &Node, at: &str, family: Family, mtu: u32) -> Result<Option<u32>> {
         Family::Ipv4 => 40,
         Family::Ipv6 => 60,
     };
-    // Linux takes 88 (TCP_MIN_MSS) and up.
-    let most = 65483.min(u64::from(mtu).saturating_sub(headers));
-    if most < 88 {
-        let expected = format!("\"default\": an MTU of {mtu} leaves no room for the least MSS, 88 bytes");
+    let range = Parameter::at("mss").range;
+    let (least, room) = (*range.start(), u64::from(mtu).saturating_sub(headers));
+    if room < least {
+        let expected =
+            format!("\"default\": an MTU of {mtu} leaves no room for the least MSS, {least} bytes");
         return Err(node.unexpected(at, expected));
     }
-    let expected = format!("bytes from 88 to {most} (MTU {mtu} less {headers} of headers), or \"default\"");
-    Ok(Some(node.as_count(at, 88..=most, &expected)? as u32))
+    let most = room.min(*range.end());
+    let why = match most == room {
+        true => format!("MTU {mtu} less {headers} of headers"),
+        false => "the most that Linux takes".to_owned(),
+    };
+    let expected = format!("bytes from {least} to {most} ({why}), or \"default\"");
+    Ok(Some(node.as_count(at, least..=most, &expected)? as u32))
 }

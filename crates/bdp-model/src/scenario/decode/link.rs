@@ -53,57 +53,12 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
     let table = node.as_table(at)?;
     check_keys(table, "[[link]]", &[&["between"], DIRECTION_KEYS.as_slice(), &LINK_KEYS].concat())?;
     let between = between(node, table, at)?;
-    let mtu = match table.get("mtu") {
-        Some(n) => {
-            let (least, why) = match family {
-                Family::Ipv4 => (68, "bytes of an IPv4 packet, 68 to 65535"),
-                Family::Ipv6 => (1280, "bytes of an IPv6 packet, 1280 to 65535"),
-            };
-            n.as_count(&format!("{at}.mtu"), least..=65535, why)? as u32
-        }
-        None => 1500,
-    };
+    let mtu = table.get("mtu").map_or(Ok(1500), |n| mtu(n, &format!("{at}.mtu"), family))?;
     let mut both = DirectionConfig::default();
     apply(table, at, &mut both)?;
-    let direction = |key: &str| -> Result<DirectionConfig> {
-        let mut config = both.clone();
-        let at = format!("{at}.{key}");
-        let own = match table.get(key) {
-            Some(n) => {
-                let own = n.as_table(&at)?;
-                check_keys(own, &format!("[link.{key}]"), &DIRECTION_KEYS)?;
-                apply(own, &at, &mut config)?;
-                Some(own)
-            }
-            None => None,
-        };
-        let packet = u64::from(mtu) + u64::from(config.overhead_bytes);
-        if let (QueueLimit::Bytes(limit), Some(n)) =
-            (config.limit, own.and_then(|t| t.get("limit")).or_else(|| table.get("limit")))
-            && limit.as_bytes() < packet
-        {
-            return Err(n.origin.error(Problem::Contradiction {
-                at: format!("{at}.limit"),
-                found: n.describe(),
-                other: format!("an MTU of {mtu} and {} bytes of overhead", config.overhead_bytes),
-                rule: format!("no full packet would pass, so at least {packet} bytes"),
-            }));
-        }
-        if let Some(policer) = config.policer.filter(|p| p.burst.as_bytes() < u64::from(mtu))
-            && let Some(n) = own.and_then(|t| t.get("policer")).or_else(|| table.get("policer"))
-        {
-            return Err(n.origin.error(Problem::Contradiction {
-                at: format!("{at}.policer"),
-                found: format!("a burst of {}", policer.burst),
-                other: format!("an MTU of {mtu}"),
-                rule: format!("no full packet would pass, so at least {mtu} bytes"),
-            }));
-        }
-        Ok(config)
-    };
     let config = LinkConfig {
-        forward: direction("forward")?,
-        reverse: direction("reverse")?,
+        forward: direction(table, at, "forward", &both, mtu)?,
+        reverse: direction(table, at, "reverse", &both, mtu)?,
         mtu,
         medium: match table.get("half_duplex") {
             Some(n) => medium(n, &format!("{at}.half_duplex"))?,
@@ -123,13 +78,64 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
     };
     let capture_snap = match table.get("capture_snap") {
         Some(n) => {
-            // Less than an IPv6 and a TCP header with its options tells nothing of a flow.
+            // Less than an IPv6 and a TCP header with its options says nothing of a flow.
             let expected = "bytes of each packet to keep in a capture, 64 to 65535";
             n.as_count(&format!("{at}.capture_snap"), Parameter::at("capture_snap").range, expected)? as u32
         }
         None => WHOLE_PACKETS,
     };
     Ok(LinkSpec { between, config, capture, capture_snap })
+}
+
+fn mtu(node: &Node, at: &str, family: Family) -> Result<u32> {
+    let range = Parameter::at("mtu").range;
+    let (least, packet) = match family {
+        Family::Ipv4 => (*range.start(), "IPv4"),
+        // RFC 8200, section 5.
+        Family::Ipv6 => (1280, "IPv6"),
+    };
+    let expected = format!("bytes of an {packet} packet, {least} to {}", range.end());
+    Ok(node.as_count(at, least..=*range.end(), &expected)? as u32)
+}
+
+/// The direction under `key`: what it says itself, and otherwise what is said of both. A full packet passes it.
+fn direction(
+    table: &Table,
+    at: &str,
+    key: &str,
+    both: &DirectionConfig,
+    mtu: u32,
+) -> Result<DirectionConfig> {
+    let mut config = both.clone();
+    let at = format!("{at}.{key}");
+    let own = table.get(key).map(|n| n.as_table(&at)).transpose()?;
+    if let Some(own) = own {
+        check_keys(own, &format!("[link.{key}]"), &DIRECTION_KEYS)?;
+        apply(own, &at, &mut config)?;
+    }
+    let node = |key: &str| own.and_then(|t| t.get(key)).or_else(|| table.get(key));
+    let packet = u64::from(mtu) + u64::from(config.overhead_bytes);
+    if let (QueueLimit::Bytes(limit), Some(n)) = (config.limit, node("limit"))
+        && limit.as_bytes() < packet
+    {
+        return Err(n.origin.error(Problem::Contradiction {
+            at: format!("{at}.limit"),
+            found: n.describe(),
+            other: format!("an MTU of {mtu} and {} bytes of overhead", config.overhead_bytes),
+            rule: format!("no full packet would pass, so at least {packet} bytes"),
+        }));
+    }
+    if let Some(policer) = config.policer.filter(|p| p.burst.as_bytes() < u64::from(mtu))
+        && let Some(n) = node("policer")
+    {
+        return Err(n.origin.error(Problem::Contradiction {
+            at: format!("{at}.policer"),
+            found: format!("a burst of {}", policer.burst),
+            other: format!("an MTU of {mtu}"),
+            rule: format!("no full packet would pass, so at least {mtu} bytes"),
+        }));
+    }
+    Ok(config)
 }
 
 fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {

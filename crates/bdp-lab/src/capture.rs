@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_link::Verdict;
+use bdp_model::plain::in_words;
 use bdp_model::record::CaptureRecord;
 use bdp_model::scenario::LinkSpec;
 use bdp_model::units::Nanos;
@@ -313,7 +314,7 @@ impl CaptureFile {
     fn note_failure(&mut self, done: io::Result<()>) {
         let Err(error) = done else { return };
         self.record.not_captured += std::mem::take(&mut self.gathered);
-        self.record.error = Some(format!("write '{}': {error}", self.record.path));
+        self.record.error = Some(in_words(&format!("write '{}': {error}", self.record.path)));
         let _ = self.file.set_len(self.written_bytes);
         let _ = self.file.seek(SeekFrom::Start(self.written_bytes));
         self.blocks.get_mut().clear();

@@ -2,6 +2,7 @@
 
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::method::WindowMechanism;
+use bdp_model::plain::in_words;
 use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
 use bdp_model::scenario::{CaseSpec, FlowSpec};
 use bdp_model::segment;
@@ -106,7 +107,7 @@ pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environmen
         e.met = None;
         e
     });
-    Record { error: Some(error.to_string()), expectation, ..blank(case, attempt, environment) }
+    Record { error: Some(in_words(&error.to_string())), expectation, ..blank(case, attempt, environment) }
 }
 
 pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {

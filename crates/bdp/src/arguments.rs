@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use bdp_model::plain::in_words;
 use bdp_model::units::Nanos;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
@@ -135,20 +136,7 @@ fn one_line(rendered: &str) -> String {
         }
         line.push_str(part);
     }
-    in_words(&line)
-}
-
-/// What Rust's library says of numbers, and how it writes a range.
-const PHRASES: [(&str, &str); 5] = [
-    ("invalid digit found in string", "a whole number is needed"),
-    ("cannot parse integer from empty string", "a whole number is needed"),
-    ("number too large to fit in target type", "the number is too large"),
-    ("number too small to fit in target type", "the number is too small"),
-    ("..=", " to "),
-];
-
-fn in_words(line: &str) -> String {
-    PHRASES.iter().fold(line.to_owned(), |line, (phrase, words)| line.replace(phrase, words))
+    in_words(&line).replace("..=", " to ")
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use bdp_model::plain::in_words;
+
 /// What every subcommand gives back.
 pub type Outcome = anyhow::Result<Exit>;
 
@@ -78,41 +80,10 @@ impl std::error::Error for Refusal {}
 
 /// The request was wrong.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    Refusal { exit: Exit::Usage, text: without_number(&text.into()) }.into()
+    Refusal { exit: Exit::Usage, text: in_words(&text.into()) }.into()
 }
 
 /// The environment refused.
 pub fn environment(text: impl Into<String>) -> anyhow::Error {
-    Refusal { exit: Exit::Environment, text: without_number(&text.into()) }.into()
-}
-
-/// The text without what Rust's library adds to the system's own words: `No such file or directory (os error 2)`.
-pub fn without_number(text: &str) -> String {
-    let mut parts = text.split(" (os error ");
-    let mut clean = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        clean.push_str(rest.strip_prefix(')').unwrap_or(rest));
-    }
-    clean
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_a_system_error_is_left_out() {
-        for (text, clean) in [
-            (
-                "read x: No such file or directory (os error 2); give another",
-                "read x: No such file or directory; give another",
-            ),
-            ("a (os error 111)", "a"),
-            ("a (os error 2), b (os error 13)", "a, b"),
-            ("nothing to see", "nothing to see"),
-        ] {
-            assert_eq!(without_number(text), clean);
-        }
-    }
+    Refusal { exit: Exit::Environment, text: in_words(&text.into()) }.into()
 }

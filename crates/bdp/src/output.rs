@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_model::plain::in_words;
 use bdp_report::Style;
 pub use bdp_report::quote;
 
@@ -39,7 +40,7 @@ pub fn ended(written: io::Result<()>) -> Outcome {
 /// Writes a line to standard error, where everything goes that is not data. Where nobody reads it, it is gone: that is
 /// no reason to lose what is being measured.
 pub fn note(line: &str) {
-    let line = tame(&exit::without_number(line)) + "\n";
+    let line = tame(&in_words(line)) + "\n";
     // One write, so that lines of several threads stay whole.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! `--format iperf3-json`: what went by while it ran, for the document at the end.
 
 use bdp_model::measurement::Measurement;
+use bdp_model::plain::in_words;
 use bdp_model::units::Nanos;
 use bdp_report::{Intervals, iperf3_error, iperf3_json};
 use bdp_run::Event;
@@ -40,9 +41,7 @@ impl Log {
     pub fn print(self, measured: &[Measurement], error: Option<&anyhow::Error>) -> anyhow::Result<()> {
         let document = match (measured.first(), error) {
             (Some(measurement), _) => iperf3_json(measurement, self.intervals),
-            (None, Some(error)) => {
-                iperf3_error(&system(), &output::tame(&crate::exit::without_number(&error.to_string())))
-            }
+            (None, Some(error)) => iperf3_error(&system(), &output::tame(&in_words(&error.to_string()))),
             (None, None) => return Ok(()),
         };
         output::print(&format!("{document:#}\n")).map(drop)

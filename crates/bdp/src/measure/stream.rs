@@ -1,6 +1,7 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
+use bdp_model::plain::in_words;
 use bdp_run::Event;
 use bdp_run::measure::MeasurePlan;
 use bdp_sys::clock;
@@ -53,7 +54,7 @@ impl<'a> Lines<'a> {
 
     /// Tells why there is no more to come.
     pub fn fail(&mut self, error: &str) {
-        let error = output::tame(&crate::exit::without_number(error));
+        let error = output::tame(&in_words(error));
         self.line(&json!({ "event": "error", "repetition": self.started.max(1), "error": error }));
     }
 

@@ -15,6 +15,7 @@ BDP := $(TARGET_DIR)/bdp
 COMMIT = $(shell git describe --always --dirty --exclude "*" 2>/dev/null)
 
 MAN := $(PREFIX)/share/man/man1
+MAN_TOPICS := $(PREFIX)/share/man/man7
 BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
 ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
 FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
@@ -50,6 +51,7 @@ install: ## Install bdp, its manual pages, documents and completions below PREFI
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
 	$(BDP) man --dir "$(DESTDIR)$(MAN)"
+	$(BDP) man --topics --dir "$(DESTDIR)$(MAN_TOPICS)"
 	install -d "$(DESTDIR)$(DOCS)"
 	install -m 644 docs/*.md docs/*.schema.json "$(DESTDIR)$(DOCS)"
 	install -d $(foreach script,$(BASH_SCRIPT) $(ZSH_SCRIPT) $(FISH_SCRIPT),"$(DESTDIR)$(dir $(script))")
@@ -59,7 +61,7 @@ install: ## Install bdp, its manual pages, documents and completions below PREFI
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed
-	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1
+	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1 "$(DESTDIR)$(MAN_TOPICS)"/bdp-*.7
 	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
 

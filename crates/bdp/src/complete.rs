@@ -104,7 +104,7 @@ fn kind_of(command: &Command, arg: &Arg) -> Option<Kind> {
         (_, "congestion", _) => Some(Kind::Congestion),
         ("list", "name", _) | (_, _, Some("SCENARIO")) => Some(Kind::Scenario),
         ("compare", "a" | "b", _) => Some(Kind::Run),
-        ("help", ..) => Some(Kind::Topic),
+        ("help" | "man", "path", _) => Some(Kind::Topic),
         (_, id, name) if name == Some("RUN") || (name.is_none() && id == "run") => Some(Kind::Run),
         _ => None,
     }
@@ -165,6 +165,8 @@ mod tests {
             ("sweep --in ", Some(Kind::Scenario)),
             ("measure ams1 -C ", Some(Kind::Congestion)),
             ("sweep ams1 --congestion c", Some(Kind::Congestion)),
+            ("help ", Some(Kind::Topic)),
+            ("man win", Some(Kind::Topic)),
             ("measure ", None),
             ("measure ams1 --runs ", None),
             ("show --", None),

@@ -23,6 +23,7 @@ mod output;
 mod overview;
 mod ping;
 mod report;
+mod roff;
 mod runs;
 mod selftest;
 mod serve;

@@ -9,36 +9,49 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::exit::Exit;
 use crate::exit::{self, Outcome};
-use crate::output;
+use crate::{output, topics};
 
 /// Arguments of `bdp man`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp man | man -l -\n  bdp man lab run | man -l -\n  bdp man --dir ~/.local/share/man/man1"
+    after_help = "Examples:\n  bdp man | man -l -\n  bdp man lab run | man -l -\n  bdp man windows | man -l -\n  bdp man --dir ~/.local/share/man/man1"
 )]
 pub struct ManArgs {
-    /// The subcommand whose page is printed [default: bdp itself]
-    #[arg(value_name = "SUBCOMMAND", conflicts_with = "dir")]
+    /// The subcommand or topic of help whose page is printed [default: bdp itself]
+    #[arg(value_name = "SUBCOMMAND|TOPIC", conflicts_with = "dir")]
     path: Vec<String>,
 
     /// Write bdp.1 and the page of every subcommand into this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+
+    /// With --dir, write the pages of the topics of help (section 7) instead
+    #[arg(long, requires = "dir")]
+    topics: bool,
 }
 
 impl ManArgs {
     /// Does what was asked, for a command and those below it.
     pub fn run(self, root: Command) -> Outcome {
-        let Some(folder) = self.dir else { return output::print(&page(find(root, &self.path)?)) };
+        let Some(folder) = self.dir else {
+            let topic = match &self.path[..] {
+                [name] if root.find_subcommand(name).is_none() => topics::page(name),
+                _ => None,
+            };
+            return output::print(&topic.map_or_else(|| find(root, &self.path).map(page), Ok)?);
+        };
         let refused = |what: &str, error: std::io::Error| {
             exit::environment(format!("{what}: {error}; name another folder by --dir"))
         };
         let shown = folder.display();
         fs::create_dir_all(&folder).map_err(|e| refused(&format!("make the folder '{shown}'"), e))?;
-        for command in every(root) {
-            let file = folder.join(format!("{}.1", page_name(&command)));
-            fs::write(&file, page(command))
-                .map_err(|e| refused(&format!("write '{}'", file.display()), e))?;
+        let pages: Vec<(String, String)> = match self.topics {
+            true => topics::pages().collect(),
+            false => every(root).into_iter().map(|c| (format!("{}.1", page_name(&c)), page(c))).collect(),
+        };
+        for (name, page) in pages {
+            let file = folder.join(name);
+            fs::write(&file, page).map_err(|e| refused(&format!("write '{}'", file.display()), e))?;
         }
         Ok(Exit::Done)
     }
@@ -83,7 +96,8 @@ fn page(command: Command) -> String {
     let own = Notes::of(&command);
     let has_subcommands = command.get_subcommands().any(|c| !c.is_hide_set());
     let parent = name.rsplit_once('-').map(|(parent, _)| parent.to_owned());
-    let man = Man::new(command).source(concat!("bdp ", env!("CARGO_PKG_VERSION"))).manual("bdp manual");
+    let man =
+        Man::new(command).source(concat!("bdp ", env!("CARGO_PKG_VERSION"))).manual("bdp manual").date(" ");
     let mut text = Vec::new();
     let rendered = man
         .render_title(&mut text)
@@ -194,7 +208,9 @@ fn tagged(roff: &mut Roff, heading: &str, entries: &[(&str, &str)]) {
 fn see_also(roff: &mut Roff, parent: Option<&str>) {
     roff.control("SH", ["SEE ALSO"]);
     let pages = match parent {
-        None => "tcp(7), ip-sysctl in the kernel's documentation, iperf3(1), tshark(1)".to_owned(),
+        None => {
+            "bdp-guide(7), tcp(7), ip-sysctl in the kernel's documentation, iperf3(1), tshark(1)".to_owned()
+        }
         Some("bdp") => "bdp(1)".to_owned(),
         Some(parent) => format!("{parent}(1), bdp(1)"),
     };

@@ -1,7 +1,7 @@
 //! Topics of help: the documents that ship with the program.
 
 use crate::exit::{self, Outcome};
-use crate::output;
+use crate::{output, roff};
 
 /// What a topic is called, which is no subcommand's name; what it is about, and its text.
 struct Topic {
@@ -56,12 +56,37 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Prints the topic of this name; `None` where there is none.
 pub fn print(name: &str) -> Option<Outcome> {
-    let name = name.to_ascii_lowercase();
-    if name == "topics" {
-        return Some(output::print(&list()));
+    match name {
+        "topics" => Some(output::print(&list())),
+        name => find(name).map(|topic| output::print(topic.text)),
     }
-    let is_it = |topic: &&Topic| topic.name == name || topic.name.trim_end_matches('s') == name;
-    TOPICS.iter().find(is_it).map(|topic| output::print(topic.text))
+}
+
+/// The manual page of the topic of this name; `None` where there is none.
+pub fn page(name: &str) -> Option<String> {
+    find(name).map(Topic::page)
+}
+
+/// The manual pages: what each is called, and its text. A schema has none.
+pub fn pages() -> impl Iterator<Item = (String, String)> {
+    let prose = TOPICS.iter().filter(|topic| !topic.is_schema());
+    prose.map(|topic| (format!("bdp-{}.7", topic.name), topic.page()))
+}
+
+impl Topic {
+    fn is_schema(&self) -> bool {
+        self.name.ends_with(".schema")
+    }
+
+    fn page(&self) -> String {
+        let text = if self.is_schema() { format!("```\n{}\n```\n", self.text) } else { self.text.to_owned() };
+        roff::page(&format!("bdp-{}", self.name), self.about, &text)
+    }
+}
+
+fn find(name: &str) -> Option<&'static Topic> {
+    let name = name.to_ascii_lowercase();
+    TOPICS.iter().find(|topic| topic.name == name || topic.name.trim_end_matches('s') == name)
 }
 
 /// What there is, a line each.

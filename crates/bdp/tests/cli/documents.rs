@@ -73,6 +73,23 @@ fn links_lead_somewhere() {
     assert!(tried > 20, "only {tried} links found");
 }
 
+/// What is installed has the documents of the folder itself, and neither decisions nor images.
+#[test]
+fn a_document_that_is_installed_points_to_another_that_is() {
+    let mut tried = 0;
+    for (file, text) in
+        documents().iter().filter(|(file, _)| file.parent().is_some_and(|f| f.ends_with("docs")))
+    {
+        for link in links(text) {
+            tried += 1;
+            let is_installed =
+                !link.contains('/') && [".md", ".schema.json"].iter().any(|e| link.ends_with(e));
+            assert!(is_installed, "{}: {link}", file.display());
+        }
+    }
+    assert!(tried > 20, "only {tried} links found");
+}
+
 #[test]
 fn scenarios_are_good() {
     let folder = tempfile::tempdir().unwrap();

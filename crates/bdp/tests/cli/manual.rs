@@ -54,14 +54,46 @@ fn every_subcommand_has_its_page_and_no_page_has_a_flaw() {
 
 /// groff renders the page, warns of nothing, and shows its headings.
 fn check(bench: &Bench, file: &str) {
+    assert!(rendered(bench, &format!("pages/man1/{file}")).contains("SYNOPSIS"), "{file}");
+}
+
+fn rendered(bench: &Bench, file: &str) -> String {
     let output = Command::new("groff")
-        .args(["-man", "-Tascii", "-P-cbou", "-ww"])
-        .arg(bench.path("pages/man1").join(file))
+        .args(["-man", "-Tutf8", "-Kutf8", "-P-cbou", "-ww"])
+        .arg(bench.path(file))
         .output()
         .unwrap();
     let warnings = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && warnings.is_empty(), "{file}: {warnings}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("SYNOPSIS"), "{file}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What `bdp help` prints is read by man, too: a page for each topic that is prose.
+#[test]
+fn every_topic_has_its_page_in_section_7() {
+    let bench = Bench::new();
+    assert_eq!(bench.run("man --topics --dir pages/man7").code(), 0);
+    let groff = has("groff", &["--version"]);
+    let mut count = 0;
+    for line in bench.run("help topics").out.lines() {
+        let name = line.split_whitespace().next().unwrap();
+        let file = format!("pages/man7/bdp-{name}.7");
+        if name.ends_with(".schema") {
+            assert!(!bench.path(&file).exists(), "{file}");
+            continue;
+        }
+        count += 1;
+        assert_eq!(fs::read_to_string(bench.path(&file)).unwrap(), bench.run(&format!("man {name}")).out);
+        if groff {
+            assert!(rendered(&bench, &file).contains("DESCRIPTION"), "{file}");
+        }
+    }
+    assert_eq!(fs::read_dir(bench.path("pages/man7")).unwrap().count(), count);
+    let page = bench.run("man units").out;
+    for part in [".TH BDP-UNITS 7 \" \" \"bdp ", "bdp\\-units \\- how rates", "bdp measure ams1 \\-t 30s"] {
+        assert!(page.contains(part), "no {part} in\n{page}");
+    }
+    assert!(bench.run("man --topics").refusal(2).contains("--dir"));
 }
 
 #[test]

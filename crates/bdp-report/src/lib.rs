@@ -16,6 +16,7 @@ mod measurement;
 mod notes;
 mod number;
 mod ping;
+mod prometheus;
 mod spark;
 mod style;
 mod summary;
@@ -34,10 +35,11 @@ pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
 pub use measurement::{
     IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
-    iperf3_json, measurements_json, measurements_text, prometheus, quote,
+    iperf3_json, measurements_json, measurements_text, quote,
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};
+pub use prometheus::{prometheus, prometheus_of_cases, prometheus_of_ping, prometheus_of_sweep};
 pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};

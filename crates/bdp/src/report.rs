@@ -120,6 +120,11 @@ pub fn write_stored(path: &Path, run: &str, store: &SqliteStore, given: &StoreAr
     Ok(())
 }
 
+/// Writes what Prometheus collects of the cases of scenarios.
+pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()> {
+    write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
+}
+
 /// Writes the page of a comparison.
 pub fn write_comparison(
     path: &Path,

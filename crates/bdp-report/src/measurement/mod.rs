@@ -10,7 +10,6 @@ mod json;
 pub(crate) mod latency;
 mod pacing;
 mod printed;
-mod prometheus;
 mod search;
 mod streams;
 mod text;
@@ -21,7 +20,6 @@ pub use interval_lines::IntervalLines;
 pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_error, iperf3_json};
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
 pub(crate) use pacing::words as pacing_words;
-pub use prometheus::prometheus;
 pub(crate) use search::conclusion as search_conclusion;
 pub use text::measurements_text;
 

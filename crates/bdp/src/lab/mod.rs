@@ -142,6 +142,10 @@ struct RunArgs {
     #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    prometheus: Option<PathBuf>,
+
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -167,7 +171,11 @@ impl RunArgs {
             next: "",
             page: self.report.map(|path| Page { path, required: true, store: self.store.given() }),
         };
-        finish(outcome, &ending)
+        let written = match (&self.prometheus, &outcome) {
+            (Some(path), Ok(records) | Err((records, _))) => crate::report::write_case_metrics(path, records),
+            (None, _) => Ok(()),
+        };
+        finish(outcome, &ending).and_then(|exit| written.map(|()| exit))
     }
 }
 

@@ -98,7 +98,7 @@ pub struct SelftestArgs {
     #[arg(value_name = "TRIAL")]
     trials: Vec<Trial>,
 
-    /// Print JSON: the checks, and every case
+    /// Print JSON: the checks, and every case ('bdp help record')
     #[arg(long)]
     json: bool,
 }

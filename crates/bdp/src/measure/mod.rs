@@ -106,17 +106,18 @@ impl MeasureArgs {
             }
             _ => {}
         }
-        if let Some(path) = &self.prometheus {
+        let metrics = self.prometheus.as_ref().map_or(Ok(()), |path| {
             let text =
                 bdp_report::prometheus(&measured, &judged, &plan.request.host, env!("CARGO_PKG_VERSION"));
-            crate::report::write(path, &text, "metrics")?;
-        }
+            crate::report::write(path, &text, "metrics")
+        });
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
             (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
         }
         outcome?;
+        metrics?;
         let mut exit = judgement::report(&judged, measured.len());
         if payload::print_wrong_bytes(&measured) {
             exit = Exit::Missed;

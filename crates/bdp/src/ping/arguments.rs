@@ -124,6 +124,10 @@ pub struct PingArgs {
     /// Print a CSV row for each probe
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
+
+    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) prometheus: Option<PathBuf>,
 }
 
 impl PingArgs {

@@ -34,6 +34,14 @@ impl PingArgs {
             cancel,
         );
         live.end();
+        let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
+            Some(path) => {
+                let text =
+                    bdp_report::prometheus_of_ping(pinged, judged, &request.host, env!("CARGO_PKG_VERSION"));
+                crate::report::write(path, &text, "metrics")
+            }
+            None => Ok(()),
+        };
         let pinged = match pinged {
             Ok(pinged) => pinged,
             Err(error) if error.is_request() => return Err(exit::usage(error.to_string())),
@@ -42,6 +50,7 @@ impl PingArgs {
                     output::note("bdp: ended before a probe was sent");
                     interrupt::carry_out();
                 }
+                let _ = write_metrics(None, &[]);
                 return Err(exit::environment(format!("ping {}: {error}", request.host)));
             }
         };
@@ -59,6 +68,7 @@ impl PingArgs {
             ping_text(&pinged, &output::style())
         };
         output::print(&text)?;
+        write_metrics(Some(&pinged), &judged)?;
         // Where nothing else ends it, it has ended as it was asked to.
         let is_endless = pinged.request.count.is_none() && pinged.request.duration.is_none();
         if cancel.load(Ordering::Relaxed) && !is_endless {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_model::units::Nanos;
-use bdp_run::sweep::{Parameter, Varied};
+use bdp_run::sweep::{Variable, Varied};
 
 use super::varied;
 use crate::arguments::seconds;
@@ -111,7 +111,11 @@ pub struct SweepArgs {
 
     /// Write an HTML page to this file, too
     #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
-    pub(super) report: Option<std::path::PathBuf>,
+    pub(super) report: Option<PathBuf>,
+
+    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) prometheus: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) store: StoreArgs,
@@ -147,11 +151,11 @@ impl VariedArgs {
     /// One or two parameters with more than one value; others hold theirs at one.
     pub(super) fn read(&self, points: Option<u32>) -> anyhow::Result<Vec<Varied>> {
         let given = [
-            (Parameter::Window, &self.window),
-            (Parameter::Streams, &self.streams),
-            (Parameter::Length, &self.length),
-            (Parameter::Mss, &self.mss),
-            (Parameter::Congestion, &self.congestion),
+            (Variable::Window, &self.window),
+            (Variable::Streams, &self.streams),
+            (Variable::Length, &self.length),
+            (Variable::Mss, &self.mss),
+            (Variable::Congestion, &self.congestion),
         ];
         let mut all = Vec::new();
         for (parameter, text) in given {

@@ -41,6 +41,11 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     if !kept.is_empty() {
         let text = document(run.as_deref(), &kept, args.json, again.as_deref());
         output::print(&text).map_err(|error| crate::lab::kept(error, again.as_deref()))?;
+        if let Some(path) = &args.prometheus {
+            let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
+            let text = bdp_report::prometheus_of_sweep(&all, &plan.request.host, env!("CARGO_PKG_VERSION"));
+            crate::report::write(path, &text, "metrics")?;
+        }
         match (&args.report, &run, &store) {
             (Some(path), Some(run), Some(store)) => {
                 crate::report::write_stored(path, run, store, &args.store)?

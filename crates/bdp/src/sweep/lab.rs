@@ -4,7 +4,7 @@ use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_report::About;
 use bdp_run::lab::RefinedSweep;
-use bdp_run::sweep::{Parameter, Varied};
+use bdp_run::sweep::{Variable, Varied};
 
 use super::arguments::SweepArgs;
 use super::next::next;
@@ -21,7 +21,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         filter: None,
         overrides: args.settings.clone(),
         repetitions: Some(args.runs),
-        vary: varied.iter().map(|v| (path(v.parameter).to_owned(), texts(v))).collect(),
+        vary: varied.iter().map(|v| (path(v.parameter), texts(v))).collect(),
     };
     if args.reverse || args.forward {
         let direction = if args.reverse { "reverse" } else { "forward" };
@@ -52,6 +52,9 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     finish_with(outcome, |records| {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
         output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))?;
+        if let Some(path) = &args.prometheus {
+            crate::report::write_case_metrics(path, records)?;
+        }
         match (&args.report, &run, &store) {
             (Some(path), Some(run), Some(store)) => {
                 crate::report::write_stored(path, run, store, &args.store)
@@ -77,14 +80,12 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
 
 /// Further points between the knee and the point before it; none where the first that is varied has no order.
 fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<RefinedSweep> {
-    let order = [Parameter::Window, Parameter::Streams, Parameter::Length, Parameter::Mss];
-    let along =
-        order.iter().find_map(|one| varied.iter().find(|v| v.parameter == *one && v.values.len() > 1))?;
+    let along = varied.iter().find(|v| v.parameter != Variable::Congestion && v.values.len() > 1)?;
     Some(RefinedSweep {
         scenario: scenario.name.clone(),
         text: scenario.text().to_owned(),
         options: options.clone(),
-        path: path(along.parameter).to_owned(),
+        path: path(along.parameter),
         asked: along.values.iter().map(|v| v.number).collect(),
     })
 }

@@ -53,6 +53,8 @@ fn the_product_by_either_name() {
          segments  221 of 1448 B\n"
     );
     assert_eq!(answer("window --rate 1G --rtt 2.55ms"), text);
+    // A time without a unit is seconds.
+    assert_eq!(answer("bdp --rate 1G --rtt 0.00255"), text);
     let data = json("bdp --rate 100M --rtt 2.45ms --mss 1460");
     assert_eq!(data["window_bytes"], 30_625);
     assert_eq!(data["window_segments"], 21);

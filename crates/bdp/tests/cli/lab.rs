@@ -132,15 +132,31 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
+fn complaints(document: &Value) -> Vec<String> {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect()
+}
+
 #[test]
 fn the_document_keeps_to_its_schema() {
     let Some(document) = document() else { return };
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let complaints: Vec<String> =
-        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert_eq!(complaints, Vec::<String>::new());
+    assert_eq!(complaints(document), Vec::<String>::new());
     assert_eq!(document["summary"].as_array().unwrap().len(), kinds().len());
+}
+
+/// That of a self-test is one, with its checks; whether they were held is for a quiet machine.
+#[test]
+fn the_document_of_a_self_test_keeps_to_the_schema() {
+    let Some(_lab) = machine::own_lab() else { return };
+    let ended = Bench::new().run("lab selftest loss --json");
+    assert!([0, 1].contains(&ended.code()), "{}", ended.err);
+    let document = ended.json();
+    assert_eq!(complaints(&document), Vec::<String>::new());
+    let checks = document["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 2, "{document:#}");
+    let held = checks.iter().all(|check| check["held"] == true);
+    assert_eq!(ended.code() == 0, held, "{document:#}");
 }
 
 #[test]

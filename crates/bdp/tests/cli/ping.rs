@@ -191,6 +191,39 @@ fn text_has_the_figures_and_csv_a_row_for_each_probe() {
     assert!(rows[1].starts_with("0,") && rows[1].contains(",answered,"), "{csv}");
 }
 
+/// A pipeline goes by the exit code, by the lines on standard error, by the JSON or by the metrics.
+#[test]
+fn expectations_met_and_missed_are_printed_and_decide_the_exit_code() {
+    let bench = Bench::new();
+    let line = format!("ping 127.0.0.1:{} -c 20 -i 2ms --expect rtt.p50<=100s", listening_port());
+    let met = bench.run(&format!("{line} -q"));
+    assert_eq!(met.code(), 0, "{}", met.err);
+    assert!(met.err.contains("MET     rtt.p50<=100s: "), "{}", met.err);
+    let missed = bench.run(&format!("{line} --expect jitter>=9s --json --prometheus ping.prom"));
+    assert_eq!(missed.code(), 1, "{}", missed.err);
+    assert!(missed.err.contains("MISSED  jitter>=9s: ") && missed.err.contains("MET     rtt.p50"));
+    let document = missed.json();
+    assert_in_schema(&document);
+    let verdicts: Vec<_> =
+        document["expectations"].as_array().unwrap().iter().map(|e| (&e["expectation"], &e["met"])).collect();
+    let (p50, jitter) = (Value::from("rtt.p50<=100s"), Value::from("jitter>=9s"));
+    assert_eq!(verdicts, [(&p50, &true.into()), (&jitter, &false.into())]);
+    let metrics = bench.metrics("ping.prom");
+    assert_eq!(metrics["bdp_ping_success{host=\"127.0.0.1\"}"], 1.0);
+    assert_eq!(metrics["bdp_expectation_met{host=\"127.0.0.1\",expectation=\"jitter>=9s\"}"], 0.0);
+    let median = metrics["bdp_ping_rtt_seconds{host=\"127.0.0.1\",quantile=\"0.5\"}"];
+    assert!(median > 1e-7 && median < 10.0, "{median}");
+    // What can't be told was not met; nobody answers: that is an error, whatever was expected.
+    let few = bench.run(&format!("{line} -c 3 --expect rtt.p99<=100s -q").replace("-c 20 ", ""));
+    assert_eq!(few.code(), 1, "{}", few.err);
+    assert!(few.err.contains("MISSED  rtt.p99<=100s: not measured"), "{}", few.err);
+    let closed =
+        format!("ping 127.0.0.1:{} -c 2 -i 1ms -q --expect loss<1% --prometheus ping.prom", free_port());
+    assert_eq!(bench.run(&closed).code(), 3);
+    assert_eq!(bench.metrics("ping.prom")["bdp_ping_success{host=\"127.0.0.1\"}"], 0.0);
+    assert!(bench.run("ping h --expect rtt.p95<=30").refusal(2).contains("a unit is needed"));
+}
+
 #[test]
 fn a_closed_port_is_told_from_a_wrong_request() {
     let bench = Bench::new();

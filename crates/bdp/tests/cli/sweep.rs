@@ -127,8 +127,13 @@ fn a_sweep_on_the_lab_is_stored_and_refined_and_finds_the_knee() {
     let bench = Bench::new();
     bench.write("path.toml", Scenario::default().text());
     let swept =
-        bench.run("sweep --in path.toml --window 3K..192K --points 4 -t 0.8 -O 0.4 --label curve --json");
+        bench.run("sweep --in path.toml --window 3K..192K --points 4 -t 0.8 -O 0.4 --label curve --json --prometheus cases.prom");
     assert!([0, 5].contains(&swept.code()), "{}", swept.err);
+    let attempts = |window: &str| -> f64 {
+        let of_it = format!("bdp_case_attempts{{scenario=\"path.toml\",case=\"window={window}\"");
+        bench.metrics("cases.prom").iter().filter(|(name, _)| name.starts_with(&of_it)).map(|(_, n)| n).sum()
+    };
+    assert!(attempts("3K") >= 1.0 && attempts("192K") >= 1.0);
     let document = swept.json();
     assert_eq!(complaints(&document), Vec::<String>::new());
     let run = document["run"].as_str().unwrap();
@@ -212,6 +217,20 @@ fn a_sweep_to_a_server_is_stored_point_by_point() {
         assert_eq!((&m["request"]["dscp"], &m["request"]["nodelay"]), (&46.into(), &true.into()));
         assert_eq!(m["directions"][0]["send_buffer_bytes"], 131_072);
     }
+
+    // Each point has its metrics, and what a sweep ends with can be pasted.
+    let printed = bench.run(&format!(
+        "sweep {at} --streams 1,2 -t 0.2 -O 0 --idle 0.1 --no-refine --forward --prometheus sweep.prom"
+    ));
+    assert_eq!(printed.code(), 0, "{}", printed.err);
+    let metrics = bench.metrics("sweep.prom");
+    for streams in [1, 2] {
+        let labels = format!("host=\"127.0.0.1\",case=\"streams={streams}\"");
+        assert_eq!(metrics[&format!("bdp_measurement_runs{{{labels}}}")], 1.0, "{metrics:?}");
+        let goodput = format!("bdp_goodput_bits_per_second{{{labels},direction=\"to\"}}");
+        assert!(metrics[&goodput] > 0.0, "{metrics:?}");
+    }
+    assert_eq!(bench.run_next(&printed.out).len(), 3, "{}", printed.out);
 
     // What can't be done at a point is refused in a line, after what could be.
     let refused = bench.run(&format!("sweep {at} --congestion reno,nosuch -t 0.2 -O 0 --idle 0.1 --forward"));

@@ -100,6 +100,37 @@ impl Bench {
         start(self.bdp(line)).wait()
     }
 
+    /// The commands that a result ends with, each of which a shell runs as it stands.
+    #[track_caller]
+    pub fn run_next(&self, out: &str) -> Vec<String> {
+        let mut lines = out.lines().skip_while(|line| !line.starts_with("next "));
+        let first = lines.next().unwrap_or_else(|| panic!("nothing comes next in {out}"));
+        let first = first.strip_prefix("next").unwrap_or_default();
+        let commands: Vec<String> =
+            std::iter::once(first).chain(lines).map(|line| line.trim().to_owned()).collect();
+        for command in &commands {
+            assert!(command.starts_with("bdp "), "{command}");
+            let ended = start(self.shell(command)).wait();
+            assert_eq!(ended.code(), 0, "{command}: {}", ended.err);
+        }
+        commands
+    }
+
+    /// The samples of a file that `--prometheus` wrote, each of a metric that is described there and in docs/metrics.md.
+    #[track_caller]
+    pub fn metrics(&self, file: &str) -> std::collections::BTreeMap<String, f64> {
+        let text = fs::read_to_string(self.path(file)).unwrap();
+        let docs = include_str!("../../../../docs/metrics.md");
+        let samples = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert_eq!(text.matches(&format!("# TYPE {name} gauge\n")).count(), 1, "{name}");
+            assert!(docs.contains(&format!("`{name}`")), "{name} is in no document");
+            (series.to_owned(), value.parse().unwrap())
+        });
+        samples.collect()
+    }
+
     /// Makes the folder one that every user can work in, with a copy of the binary: where that was built, others may
     /// not look.
     pub fn open_to_all(&self) -> PathBuf {

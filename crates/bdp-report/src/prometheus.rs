@@ -1,0 +1,256 @@
+//! `--prometheus`: the text format 0.0.4 of Prometheus, for the textfile collector of its node exporter. Specified in
+//! `docs/metrics.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bdp_model::expectation::Judgement;
+use bdp_model::figure::{Figure, PingFigure, Quantile, figure};
+use bdp_model::measurement::{Measurement, Way};
+use bdp_model::ping::Ping;
+use bdp_model::points::{Ending, label, points, value_words};
+use bdp_model::record::{Record, RttSummary};
+use bdp_model::stats::median;
+use serde_json::Value;
+
+const NS: f64 = 1e-9;
+
+/// The medians over the runs, and what became of what was expected; of a measurement that came to nothing that alone.
+/// `host` is the far machine's name, as given, and `bdp` the version that measured.
+pub fn prometheus(measurements: &[Measurement], judged: &[Judgement], host: &str, bdp: &str) -> String {
+    let host = format!("host=\"{}\"", escaped(host));
+    let mut page = Page::of(bdp);
+    page.measured(&[(host.clone(), measurements.to_vec())]);
+    page.judged(&host, judged);
+    page.0
+}
+
+/// The same of each point of a sweep, which is named by the label `case`: `window=64K`.
+pub fn prometheus_of_sweep(
+    all: &[(&BTreeMap<String, Value>, &Measurement)],
+    host: &str,
+    bdp: &str,
+) -> String {
+    let mut groups: Vec<(String, Vec<Measurement>)> = Vec::new();
+    for (params, measurement) in all {
+        let words: Vec<String> =
+            params.iter().map(|(name, value)| format!("{name}={}", value_words(value))).collect();
+        let labels = format!("host=\"{}\",case=\"{}\"", escaped(host), escaped(&words.join(" ")));
+        match groups.iter_mut().find(|(known, _)| *known == labels) {
+            Some((_, members)) => members.push((*measurement).clone()),
+            None => groups.push((labels, vec![(*measurement).clone()])),
+        }
+    }
+    let mut page = Page::of(bdp);
+    page.measured(&groups);
+    page.0
+}
+
+/// The medians of each case of scenarios over the attempts that count.
+pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
+    let all: Vec<_> = points(records)
+        .into_iter()
+        .map(|point| {
+            let words: Vec<String> = point
+                .params
+                .iter()
+                .map(|(path, value)| format!("{}={}", label(path, &point), value_words(value)))
+                .collect();
+            let labels =
+                format!("scenario=\"{}\",case=\"{}\"", escaped(point.scenario), escaped(&words.join(" ")));
+            (labels, point)
+        })
+        .collect();
+    let each = |of: &dyn Fn(&Record) -> Option<f64>| -> Vec<(String, f64)> {
+        let middle = |(labels, point): &(String, bdp_model::points::SweepPoint<'_>)| {
+            let mut values: Vec<f64> = point.valid().filter_map(of).collect();
+            Some((labels.clone(), median(&mut values)?))
+        };
+        all.iter().filter_map(middle).collect()
+    };
+    let round_trips = |of: &dyn Fn(&Record) -> Option<RttSummary>| -> Vec<(String, f64)> {
+        let quantiles = [(Quantile::Min, 0), (Quantile::P50, 1), (Quantile::P95, 2)];
+        let one = |(name, which): (Quantile, usize)| {
+            let value = |record: &Record| {
+                let rtt = of(record)?;
+                [Some(rtt.min), Some(rtt.p50), rtt.p95][which].map(|ns| ns as f64 * NS)
+            };
+            each(&value).into_iter().map(move |(labels, value)| (labels + &quantile(name), value))
+        };
+        quantiles.into_iter().flat_map(one).collect()
+    };
+    let mut page = Page::of(bdp);
+    let outcomes = [(Ending::Valid, "valid"), (Ending::Invalid, "invalid"), (Ending::Failed, "failed")];
+    let counted = all.iter().flat_map(|(labels, point)| {
+        outcomes.map(|(how, name)| (format!("{labels},outcome=\"{name}\""), point.count(how) as f64))
+    });
+    page.family("bdp_case_attempts", "Attempts at a case, by outcome.", counted);
+    let missed = all.iter().map(|(labels, point)| (labels.clone(), point.missed().count() as f64));
+    page.family("bdp_case_missed", "Attempts that missed an expectation.", missed);
+    page.family(
+        "bdp_case_goodput_bits_per_second",
+        "Payload that the receivers read.",
+        each(&|r| r.goodput_bps),
+    );
+    page.family("bdp_case_expected_bits_per_second", "Goodput by the model.", each(&|r| r.expected_bps));
+    page.family(
+        "bdp_case_rtt_idle_seconds",
+        "Round trip before the load, by quantile.",
+        round_trips(&|r| r.rtt_ns.idle),
+    );
+    page.family(
+        "bdp_case_rtt_loaded_seconds",
+        "Round trip under load, by quantile.",
+        round_trips(&|r| r.rtt_ns.loaded),
+    );
+    page.family(
+        "bdp_case_retransmits",
+        "TCP segments retransmitted.",
+        each(&|r| Some(r.flows.iter().map(|f| f.retransmits).sum::<Option<u64>>()? as f64)),
+    );
+    page.family(
+        "bdp_case_window_bytes",
+        "Receive window on the wire.",
+        each(&|r| r.window.on_the_wire_bytes.map(|bytes| bytes as f64)),
+    );
+    page.0
+}
+
+/// The round trips of a ping to `host`, and what became of what was expected; `None` of one that sent nothing.
+pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], host: &str, bdp: &str) -> String {
+    let host = format!("host=\"{}\"", escaped(host));
+    let mut page = Page::of(bdp);
+    let success = f64::from(u8::from(ping.is_some_and(|ping| ping.probes.received > 0)));
+    page.family("bdp_ping_success", "1 where a probe was answered, or else 0.", [(host.clone(), success)]);
+    let Some(ping) = ping else { return page.0 };
+    let figure = |of: PingFigure, scale: f64, labels: String| Some((labels, of.of(ping)? * scale));
+    let round_trips =
+        Quantile::ALL.iter().filter_map(|&q| figure(PingFigure::Rtt(q), NS, host.clone() + &quantile(q)));
+    page.family("bdp_ping_rtt_seconds", "Round trip, by quantile.", round_trips);
+    let loss = figure(PingFigure::Loss, 1.0, host.clone());
+    page.family("bdp_ping_loss_ratio", "Probes without an answer, as a share of those sent.", loss);
+    let jitter = figure(PingFigure::Jitter, NS, host.clone());
+    page.family("bdp_ping_jitter_seconds", "Mean difference of one round trip and the next.", jitter);
+    let probes = &ping.probes;
+    let counts = [
+        ("answered", probes.received),
+        ("lost", probes.lost),
+        ("refused", probes.refused),
+        ("unreachable", probes.unreachable),
+    ];
+    let counts = counts.map(|(name, count)| (format!("{host},outcome=\"{name}\""), count as f64));
+    page.family("bdp_ping_probes", "Probes, by outcome.", counts);
+    page.judged(&host, judged);
+    page.0
+}
+
+/// The text so far.
+struct Page(String);
+
+impl Page {
+    fn of(bdp: &str) -> Self {
+        let mut page = Self(String::new());
+        let version = format!("version=\"{}\"", escaped(bdp));
+        page.family("bdp_info", "Version of bdp that measured.", [(version, 1.0)]);
+        page
+    }
+
+    /// A metric, where it has samples; each is its labels and its value.
+    fn family(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (String, f64)>) {
+        for (index, (labels, value)) in samples.into_iter().enumerate() {
+            if index == 0 {
+                let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge");
+            }
+            let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+        }
+    }
+
+    /// Measurements in groups, each with its labels.
+    fn measured(&mut self, groups: &[(String, Vec<Measurement>)]) {
+        let made = |all: &[Measurement]| all.iter().filter(|m| m.error.is_none()).count();
+        let each = |of: &dyn Fn(&[Measurement]) -> Option<f64>| -> Vec<(String, f64)> {
+            groups.iter().filter_map(|(labels, all)| Some((labels.clone(), of(all)?))).collect()
+        };
+        self.family(
+            "bdp_measurement_success",
+            "1 where something was measured, or else 0.",
+            each(&|all| Some(f64::from(u8::from(made(all) > 0)))),
+        );
+        self.family("bdp_measurement_runs", "Runs that did not fail.", each(&|all| Some(made(all) as f64)));
+        self.family(
+            "bdp_measurement_end_timestamp_seconds",
+            "When the last run ended.",
+            each(&|all| all.iter().map(|m| m.started_unix_ms + m.took_ms).max().map(|ms| ms as f64 / 1e3)),
+        );
+        for metric in metrics() {
+            let series = metric.series.iter().flat_map(|(of, labels)| {
+                each(&|all| figure(*of, all).map(|value| value * metric.scale))
+                    .into_iter()
+                    .map(move |(group, value)| (group + labels, value))
+            });
+            self.family(metric.name, metric.help, series);
+        }
+    }
+
+    fn judged(&mut self, host: &str, judged: &[Judgement]) {
+        let samples = judged.iter().map(|judgement| {
+            let expectation = escaped(&judgement.expectation);
+            (format!("{host},expectation=\"{expectation}\""), f64::from(u8::from(judgement.met)))
+        });
+        self.family("bdp_expectation_met", "1 where what was expected was found, or else 0.", samples);
+    }
+}
+
+/// How a figure is called there.
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    /// What turns a value of the figure into one of the metric.
+    scale: f64,
+    /// The figures, each with its labels beside the group's.
+    series: Vec<(Figure, String)>,
+}
+
+fn metrics() -> Vec<Metric> {
+    const WAYS: [Way; 2] = [Way::To, Way::From];
+    let each = |of: fn(Way) -> Figure| {
+        WAYS.into_iter().map(|way| (of(way), format!(",direction=\"{}\"", way.name()))).collect::<Vec<_>>()
+    };
+    let metric = |name, help, scale, series| Metric { name, help, scale, series };
+    let idle = Quantile::ALL.map(|q| (Figure::RttIdle(q), quantile(q)));
+    let loaded = WAYS.into_iter().flat_map(|way| {
+        let labels = move |q| format!(",direction=\"{}\"{}", way.name(), quantile(q));
+        Quantile::ALL.map(|q| (Figure::RttLoaded(way, q), labels(q)))
+    });
+    vec![
+        metric("bdp_goodput_bits_per_second", "Payload that the receiver read.", 1.0, each(Figure::Goodput)),
+        metric("bdp_rtt_idle_seconds", "Round trip before the load, by quantile.", NS, idle.into()),
+        metric("bdp_rtt_loaded_seconds", "Round trip under load, by quantile.", NS, loaded.collect()),
+        metric("bdp_responsiveness_rpm", "Round trips a minute under load.", 1.0, each(Figure::Rpm)),
+        metric("bdp_retransmits", "TCP segments retransmitted.", 1.0, each(Figure::Retransmits)),
+        metric("bdp_window_bytes", "Receive window on the wire.", 1.0, each(Figure::Window)),
+        metric("bdp_loss_ratio", "Datagrams lost, as a share of those sent.", 1.0, each(Figure::Loss)),
+        metric(
+            "bdp_jitter_seconds",
+            "Interarrival jitter of datagrams (RFC 3550).",
+            NS,
+            each(Figure::Jitter),
+        ),
+    ]
+}
+
+fn quantile(quantile: Quantile) -> String {
+    let value = match quantile {
+        Quantile::Min => "0",
+        Quantile::P50 => "0.5",
+        Quantile::P95 => "0.95",
+        Quantile::P99 => "0.99",
+        Quantile::Max => "1",
+    };
+    format!(",quantile=\"{value}\"")
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bdp_model::scenario::ProbeKind;
 use bdp_model::units::Nanos;
@@ -18,6 +18,7 @@ use crate::remote::ControlStream;
 use crate::server::flow::{Flow, Terms};
 use bdp_flow::error::FlowError;
 use bdp_flow::host::Baseline;
+use bdp_flow::lock::lock;
 use bdp_flow::probe;
 use bdp_flow::worker::start;
 
@@ -104,7 +105,7 @@ impl Agent {
         if !order.source.is_session() && self.rights != Rights::Owner {
             return Err(owner_alone());
         }
-        let mut flows = self.flows();
+        let mut flows = lock(&self.flows);
         flows.retain(|_, flow| !flow.is_over());
         if flows.contains_key(&order.flow) {
             return Err(FlowError::Refused(format!("there is a flow {} already", order.flow)));
@@ -117,22 +118,22 @@ impl Agent {
 
     /// How many flows have not ended.
     pub(crate) fn flows_under_way(&self) -> usize {
-        self.flows().values().filter(|flow| !flow.is_over()).count()
+        lock(&self.flows).values().filter(|flow| !flow.is_over()).count()
     }
 
     /// The longest that one of these was granted.
     pub(crate) fn longest_flow(&self) -> Nanos {
-        self.flows().values().filter(|f| !f.is_over()).map(|f| f.duration()).max().unwrap_or_default()
+        lock(&self.flows).values().filter(|f| !f.is_over()).map(|f| f.duration()).max().unwrap_or_default()
     }
 
     /// The flow of this number.
     pub(crate) fn flow(&self, number: u32) -> Option<Arc<Flow>> {
-        self.flows().get(&number).cloned()
+        lock(&self.flows).get(&number).cloned()
     }
 
     /// Ends all flows and lets their outcomes go.
     pub(crate) fn abandon(&self) {
-        for (_, flow) in self.flows().drain() {
+        for (_, flow) in lock(&self.flows).drain() {
             flow.abandon();
         }
     }
@@ -145,7 +146,7 @@ impl Agent {
     }
 
     fn stop(&self, id: u64, number: u32) {
-        if let Some(stop) = self.probes().get(&number) {
+        if let Some(stop) = lock(&self.probes).get(&number) {
             stop.store(true, Ordering::Relaxed);
             return self.answers.give(id, Ok(Answer::Done));
         }
@@ -157,20 +158,12 @@ impl Agent {
 
     fn probe(&self, id: u64, order: ProbeOrder) {
         let stop = Arc::new(AtomicBool::new(false));
-        self.probes().insert(order.flow, Arc::clone(&stop));
+        lock(&self.probes).insert(order.flow, Arc::clone(&stop));
         let answers = Arc::clone(&self.answers);
         let started = start(move || answers.give(id, probe::run(&order, &stop).map(Answer::Probed)));
         if let Err(error) = started {
             self.answers.give(id, Err(error));
         }
-    }
-
-    fn flows(&self) -> MutexGuard<'_, HashMap<u32, Arc<Flow>>> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn probes(&self) -> MutexGuard<'_, HashMap<u32, Arc<AtomicBool>>> {
-        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

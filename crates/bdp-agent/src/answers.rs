@@ -1,12 +1,13 @@
 //! The answering end's way back to who asks: whole frames, from whichever thread has an answer.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use bdp_wire::control::{Answer, Numbered};
 use bdp_wire::frame;
 
 use crate::remote::ControlStream;
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 
 /// ServerState by the threads of one agent.
 pub(crate) struct Answers {
@@ -22,7 +23,7 @@ impl Answers {
     /// Answers request `id`. Nobody to answer means that the other end has gone, which the reading side notices by itself.
     pub(crate) fn give(&self, id: u64, answer: Result<Answer, FlowError>) {
         let body = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
-        let mut stream = self.stream();
+        let mut stream = lock(&self.stream);
         if frame::write(&mut *stream, &Numbered { id, body }).is_err() {
             // Half a frame can't be followed by another; the reading side ends the session.
             stream.hang_up();
@@ -31,16 +32,12 @@ impl Answers {
 
     /// Ends the session, whose client is there no more.
     pub(crate) fn give_up(&self, why: String) {
-        *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        self.stream().hang_up();
+        *lock(&self.gave_up) = Some(why);
+        lock(&self.stream).hang_up();
     }
 
     /// Why the session was given up, where it was.
     pub(crate) fn why_given_up(&self) -> Option<String> {
-        self.gave_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn stream(&self) -> MutexGuard<'_, Box<dyn ControlStream>> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.gave_up).clone()
     }
 }

@@ -14,6 +14,7 @@ pub mod error;
 pub mod handshakes;
 pub mod host;
 pub mod instrument;
+pub mod lock;
 pub mod meter;
 mod outlet;
 pub mod pace;

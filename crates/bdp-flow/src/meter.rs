@@ -1,9 +1,11 @@
 //! Bytes that a flow has moved so far, for others to look at while it runs.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use bdp_sys::tcp_info::TcpInfo;
+
+use crate::lock::lock;
 
 /// What a receiver knows of one stream of datagrams so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,33 +51,33 @@ impl Meter {
 
     /// Shows the bytes of each stream from now on, in order: they are set as often as their sum.
     pub fn set_streams(&self, bytes: impl IntoIterator<Item = u64>) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = lock(&self.streams);
         streams.clear();
         streams.extend(bytes);
     }
 
     /// Shows from now on what the kernel reports of each stream that is sent, in order.
     pub fn set_infos(&self, infos: Vec<TcpInfo>) {
-        *self.infos.lock().unwrap_or_else(PoisonError::into_inner) = infos;
+        *lock(&self.infos) = infos;
     }
 
     /// What was shown last of each stream that is sent; empty where this end receives.
     pub fn infos(&self) -> Vec<TcpInfo> {
-        self.infos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.infos).clone()
     }
 
     /// Shows from now on what came of each stream of datagrams, in order.
     pub fn set_arrivals(&self, arrivals: Vec<ArrivalReading>) {
-        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = arrivals;
+        *lock(&self.arrivals) = arrivals;
     }
 
     /// What was shown last of each stream of datagrams that is received; empty of TCP, and where this end sends.
     pub fn arrivals(&self) -> Vec<ArrivalReading> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.arrivals).clone()
     }
 
     /// What was shown last of each stream; empty where that is unknown.
     pub fn streams(&self) -> Vec<u64> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.streams).clone()
     }
 }

@@ -4,8 +4,8 @@
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::payload::{PayloadCheck, WrongByte};
@@ -20,6 +20,7 @@ use crate::coalesce::Coalescing;
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::FlowError;
+use crate::lock::lock;
 use crate::meter::Meter;
 use crate::pause::STOP_CHECK_NS;
 use crate::window_hold::WindowHold;
@@ -90,7 +91,7 @@ pub fn over(
     let mut received = plan.crew.run(flow.streams.len(), &flow.over, lead, follow)?;
     received.thread_cpu = Some(busiest.share());
     meter.set_last_byte(flow.last_byte_ns.load(Ordering::Relaxed));
-    received.check = plan.check.then(|| *flow.check.lock().unwrap_or_else(PoisonError::into_inner));
+    received.check = plan.check.then(|| *lock(&flow.check));
     Ok(received)
 }
 
@@ -244,7 +245,7 @@ impl<'a> Share<'a> {
         };
         self.poll.remove(stream)?;
         self.open -= 1;
-        *self.flow.last_end.lock().unwrap_or_else(PoisonError::into_inner) = (clock::monotonic_ns(), ended);
+        *lock(&self.flow.last_end) = (clock::monotonic_ns(), ended);
         if self.flow.open.fetch_sub(1, Ordering::Release) == 1 {
             self.flow.wake.wake();
         }
@@ -262,7 +263,7 @@ impl<'a> Share<'a> {
                 wrong_bytes: checker.wrong_bytes(),
                 first_wrong,
             };
-            let mut check = self.flow.check.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut check = lock(&self.flow.check);
             *check = check.and(found);
         }
     }
@@ -378,7 +379,7 @@ impl<'a> Leading<'a> {
 
     /// All streams have ended: so has the flow, with the last of them.
     fn end_with_streams(&mut self) {
-        let (at, ended) = self.flow.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (at, ended) = lock(&self.flow.last_end).clone();
         self.ended = ended;
         if let Some(first) = self.flow.first_byte() {
             let (mark, read) = (self.last, self.read.clone());

@@ -6,7 +6,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 use bdp_flow::session::peer::Probes;
 
 /// From one probe to the next: 20 a second.
@@ -82,13 +83,13 @@ impl Prober {
 
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
-        let longest = self.shared.probes().iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
+        let longest = lock(&self.shared.probes).iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
         longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
     }
 
     /// Whether every probe that was sent until a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
-        self.shared.probes().iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
+        lock(&self.shared.probes).iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
     }
 }
 
@@ -96,11 +97,11 @@ impl Probes for Prober {
     /// Of those without an answer the younger ones are in flight: an answer may yet come.
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
         let patience_ns = self.patience_ns();
-        outcomes(&self.shared.probes(), sent_within, clock::monotonic_ns(), patience_ns)
+        outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns(), patience_ns)
     }
 
     fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
-        let probes = self.shared.probes();
+        let probes = lock(&self.shared.probes);
         let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
         drop(probes);
         let these = exchanges.iter().filter(|e| sent_within.contains(&e.sent_ns));
@@ -108,7 +109,7 @@ impl Probes for Prober {
     }
 
     fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
-        let probes = self.shared.probes();
+        let probes = lock(&self.shared.probes);
         let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
         let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
         drop(probes);
@@ -116,11 +117,11 @@ impl Probes for Prober {
     }
 
     fn last_ns(&self) -> Option<u64> {
-        self.shared.probes().iter().rev().find_map(Sent::rtt_ns)
+        lock(&self.shared.probes).iter().rev().find_map(Sent::rtt_ns)
     }
 
     fn smallest_ns(&self) -> Option<u64> {
-        self.shared.probes().iter().filter_map(Sent::rtt_ns).min()
+        lock(&self.shared.probes).iter().filter_map(Sent::rtt_ns).min()
     }
 }
 
@@ -144,10 +145,6 @@ impl Drop for Prober {
 }
 
 impl Shared {
-    fn probes(&self) -> MutexGuard<'_, Vec<Sent>> {
-        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn run(&self, mut carrier: Carrier) {
         process::sharpen_timers();
         let start = clock::monotonic_ns();
@@ -157,7 +154,7 @@ impl Shared {
             let due = start + number * INTERVAL_NS;
             if now >= due {
                 let sent_ns = clock::monotonic_ns();
-                self.probes().push(Sent { at_ns: sent_ns, back: None });
+                lock(&self.probes).push(Sent { at_ns: sent_ns, back: None });
                 carrier.send(self.key, number, sent_ns);
                 number += 1;
                 continue;
@@ -173,7 +170,7 @@ impl Shared {
         if answer.key != self.key {
             return;
         }
-        if let Some(Sent { at_ns, back: back @ None }) = self.probes().get_mut(answer.number as usize) {
+        if let Some(Sent { at_ns, back: back @ None }) = lock(&self.probes).get_mut(answer.number as usize) {
             *back = Some(Back { rtt_ns: now.saturating_sub(*at_ns), far: answer.far });
         }
     }

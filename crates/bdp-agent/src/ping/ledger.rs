@@ -1,10 +1,12 @@
 //! What became of each probe, added up as it goes: nothing is allocated while probes are under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bdp_model::histogram::Histogram;
 use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
+
+use bdp_flow::lock::lock;
 
 /// Samples that are kept at most, 40 bytes each.
 pub(super) const MOST_SAMPLES: usize = 5_000_000;
@@ -37,7 +39,7 @@ impl Live {
     /// The probes that were settled since this was asked last.
     pub(super) fn take_settled(&self) -> Vec<Sample> {
         let Some(settled) = &self.settled else { return Vec::new() };
-        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut settled = lock(settled);
         let taken = settled.clone();
         settled.clear();
         taken
@@ -45,7 +47,7 @@ impl Live {
 
     fn settle(&self, sample: Sample) {
         let Some(settled) = &self.settled else { return };
-        let mut settled = settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut settled = lock(settled);
         if settled.len() < MOST_SETTLED {
             settled.push(sample);
         }

@@ -14,7 +14,6 @@ use bdp_wire::session::{
 
 use super::access::{Proof, Protocol};
 use super::counters::Reason;
-use super::event::Event;
 use super::pending_handshakes::PendingHandshake;
 use super::session::Session;
 use super::sessions::Sessions;
@@ -29,13 +28,13 @@ pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAdd
     let server = &sessions.server;
     let pending = match server.pending.enter(&stream, peer) {
         Ok(pending) => pending,
-        Err(error) => return server.report(&Event::TurnedAway { peer, why: error.to_string() }),
+        Err(error) => return server.turn_away(peer, error),
     };
     let on_thread = Arc::clone(sessions);
     // Without a thread the connection closes, which the client sees.
     if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, &stream, peer, version, pending))
     {
-        server.report(&Event::TurnedAway { peer, why: error.to_string() });
+        server.turn_away(peer, error);
     }
 }
 
@@ -51,7 +50,7 @@ fn receive(
             drop(pending);
             sessions.serve(&key, &session, stream);
         }
-        Err(why) => sessions.server.report(&Event::TurnedAway { peer, why }),
+        Err(why) => sessions.server.turn_away(peer, why),
     }
 }
 

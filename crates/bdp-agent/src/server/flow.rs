@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bdp_model::method::EndReason;
@@ -21,6 +21,7 @@ use crate::streams::{self, Listening};
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, Layout, Stream};
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::{self, lock};
 use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::receive::{self, ReceivePlan};
@@ -110,9 +111,9 @@ impl Flow {
             let outcome = on_thread.live(listening, &answers);
             // Before the client has the outcome and leaves: that is no flight from a running flow.
             on_thread.over.store(true, Ordering::Relaxed);
-            on_thread.state().streams.clear();
+            lock(&on_thread.state).streams.clear();
             drop(places);
-            on_thread.state().datagrams.clear();
+            lock(&on_thread.state).datagrams.clear();
             if let Some((id, outcome)) = outcome {
                 let stalled = outcome.as_ref().err().filter(|e| matches!(e, FlowError::Stalled { .. }));
                 let why = stalled.map(ToString::to_string);
@@ -145,7 +146,7 @@ impl Flow {
             dscp: self.order.dscp,
             ..Default::default()
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.streams.get_mut(index as usize) {
             Some(place @ None) if self.order.datagrams.is_none() => {
                 let applied = options.apply_to(&stream).map_err(|e| e.to_string());
@@ -170,7 +171,7 @@ impl Flow {
         local: SocketAddr,
         peer: SocketAddr,
     ) -> Result<(), String> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.datagrams.get_mut(opening.stream as usize) {
             Some(place @ None) => match datagrams::connect(&self.order, opening, local, peer) {
                 Ok(stream) => {
@@ -192,13 +193,13 @@ impl Flow {
 
     /// Answers `id` when the flow has begun.
     pub(crate) fn begin(&self, id: u64) {
-        self.state().begin = Some(id);
+        lock(&self.state).begin = Some(id);
         self.changed.notify_all();
     }
 
     /// Answers `id` with the outcome.
     pub(crate) fn collect(&self, id: u64) {
-        self.state().collect = Some(id);
+        lock(&self.state).collect = Some(id);
         self.changed.notify_all();
     }
 
@@ -210,7 +211,7 @@ impl Flow {
     /// Ends the flow and lets its outcome go.
     pub(crate) fn abandon(&self) {
         self.stop();
-        self.state().abandoned = true;
+        lock(&self.state).abandoned = true;
         self.changed.notify_all();
     }
 
@@ -400,19 +401,15 @@ impl Flow {
     /// Waits for a condition, the deadline, or the session's end, whichever is first.
     fn wait(&self, deadline: Duration, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let until = Instant::now() + deadline;
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while !done(&state) && !state.abandoned {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = lock::wait(&self.changed, state, left);
         }
         state
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::eviction::oldest_of_most;
+
+use bdp_flow::lock::lock;
 
 /// Clients that are greeted at once.
 const MOST: usize = 32;
@@ -31,7 +33,7 @@ impl PendingHandshakes {
     /// Takes a place for this connection, somebody else's where there is none left.
     pub fn enter(&self, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<PendingHandshake> {
         let stream = stream.try_clone()?;
-        let mut list = self.list();
+        let mut list = lock(&self.0);
         while list.held.len() >= MOST
             && let Some(number) = oldest_of_most(list.held.iter().map(|(&n, (address, _))| (n, *address)))
             && let Some((_, silent)) = list.held.remove(&number)
@@ -45,14 +47,10 @@ impl PendingHandshakes {
         drop(list);
         Ok(PendingHandshake { all: Self(Arc::clone(&self.0)), number })
     }
-
-    fn list(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for PendingHandshake {
     fn drop(&mut self) {
-        self.all.list().held.remove(&self.number);
+        lock(&self.all.0).held.remove(&self.number);
     }
 }

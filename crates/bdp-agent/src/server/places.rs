@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bdp_sys::clock;
 
 use super::access::{Denied, Occupancy, PlaceLimits, origin};
 use super::eviction::oldest_of_most;
+
+use bdp_flow::lock::lock;
 
 /// How long the only one of an address that has not begun its work may keep its place from others.
 const TO_BEGIN_NS: u64 = 1_000_000_000;
@@ -72,7 +74,7 @@ impl Places {
     pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
         let now_ns = clock::monotonic_ns();
         let activity = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
-        let mut taken = self.taken();
+        let mut taken = lock(&self.taken);
         if let Err(denied) = taken.occupancy.enter(peer, &self.limits) {
             let (address, silent) = taken.evict(&denied, peer, now_ns).ok_or(denied)?;
             taken.occupancy.leave(address);
@@ -87,7 +89,7 @@ impl Places {
 
     /// Whether no session more can be served.
     pub fn is_full(&self) -> bool {
-        let taken = self.taken();
+        let taken = lock(&self.taken);
         taken.occupancy.sessions() >= self.limits.sessions
             && taken.idle(clock::monotonic_ns(), |_| true).is_none()
     }
@@ -95,10 +97,6 @@ impl Places {
     /// Most sessions at once.
     pub fn sessions(&self) -> u32 {
         self.limits.sessions
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,7 +180,7 @@ impl Place {
 
     /// Takes places for streams of this session, all or none.
     pub fn take_streams(&self, streams: u32) -> Result<StreamPlaces, Denied> {
-        self.places.taken().occupancy.take_streams(self.peer, streams, &self.places.limits)?;
+        lock(&self.places.taken).occupancy.take_streams(self.peer, streams, &self.places.limits)?;
         self.activity.streams.fetch_add(streams, Ordering::Relaxed);
         let activity = Arc::clone(&self.activity);
         Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity })
@@ -191,7 +189,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = lock(&self.places.taken);
         // One that was evicted has none any more.
         if taken.held.remove(&self.number).is_some() {
             taken.occupancy.leave(self.peer);
@@ -203,7 +201,7 @@ impl Drop for StreamPlaces {
     fn drop(&mut self) {
         self.activity.streams.fetch_sub(self.streams, Ordering::Relaxed);
         self.activity.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
-        self.places.taken().occupancy.give_streams(self.peer, self.streams);
+        lock(&self.places.taken).occupancy.give_streams(self.peer, self.streams);
     }
 }
 
@@ -266,6 +264,6 @@ mod tests {
         assert!(places.is_full());
         assert!(matches!(places.enter(address, None), Err(Denied::Full { sessions: 2 })));
         drop((second, third));
-        assert!(!places.is_full() && places.taken().held.is_empty());
+        assert!(!places.is_full() && lock(&places.taken).held.is_empty());
     }
 }

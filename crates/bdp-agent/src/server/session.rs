@@ -2,7 +2,7 @@
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::{Nanos, format_bps};
@@ -23,6 +23,7 @@ use super::{datagrams, echo};
 use crate::agent::{Agent, Rights};
 use crate::answers::Answers;
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 use bdp_flow::session::deadline::Until;
 
 /// How long a client may ask nothing, beyond the time that its flows take.
@@ -114,7 +115,7 @@ impl Session {
             }
         };
         self.close();
-        drop(self.place().take());
+        drop(lock(&self.place).take());
         let took = Nanos::from(self.began.elapsed());
         Event::Ended { session: self.number, peer: self.peer, took, flows, why }
     }
@@ -133,7 +134,7 @@ impl Session {
             return Err(FlowError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
         }
         let refused = |denied: Denied| FlowError::Refused(denied.to_string());
-        let places = match &*self.place() {
+        let places = match &*lock(&self.place) {
             Some(place) => place.take_streams(order.streams).map_err(refused)?,
             None => return Err(FlowError::Refused("the session is over".to_owned())),
         };
@@ -222,7 +223,7 @@ impl Session {
     ) -> Result<(), String> {
         let text = |e: std::io::Error| e.to_string();
         stream.set_nodelay(true).map_err(text)?;
-        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probes = lock(&self.probes);
         if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
             return Err(format!("session {} has its probe connections", self.number));
         }
@@ -244,12 +245,8 @@ impl Session {
         self.over.store(true, Ordering::Relaxed);
         self.hang_up();
         self.agent.abandon();
-        for probe in self.probes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for probe in lock(&self.probes).drain(..) {
             let _ = probe.shutdown(Shutdown::Both);
         }
-    }
-
-    fn place(&self) -> MutexGuard<'_, Option<Place>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bdp_sys::random;
 use bdp_wire::session::{Key, Refusal};
@@ -11,6 +11,7 @@ use super::event::Event;
 use super::session::Session;
 use super::state::ServerState;
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 
 /// Those that go on.
 pub(super) struct Sessions {
@@ -35,7 +36,7 @@ impl Sessions {
         bdp: &str,
     ) -> Result<Arc<Session>, Refusal> {
         let place = self.server.places.enter(peer.ip(), Some(control))?;
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         if self.server.is_ending() {
             return Err(Refusal::Ending);
         }
@@ -51,7 +52,7 @@ impl Sessions {
     /// Serves a session until it is over.
     pub(super) fn serve(&self, key: &Key, session: &Session, stream: &TcpStream) {
         let ended = session.serve(&self.server, stream);
-        self.open().remove(key);
+        lock(&self.open).remove(key);
         self.server.report(&ended);
         if self.server.options.once {
             self.server.end();
@@ -60,25 +61,21 @@ impl Sessions {
 
     /// The session of this key.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Session>> {
-        self.open().get(key).cloned()
+        lock(&self.open).get(key).cloned()
     }
 
     /// Notes that the client of this session does something; false where there is no such session.
     pub(super) fn hears(&self, key: &Key) -> bool {
-        self.open().get(key).inspect(|session| session.note_heard()).is_some()
+        lock(&self.open).get(key).inspect(|session| session.note_heard()).is_some()
     }
 
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.open().is_empty()
+        lock(&self.open).is_empty()
     }
 
     /// Makes the thread of each notice that the server ends.
     pub(super) fn hang_up(&self) {
-        self.open().values().for_each(|session| session.hang_up());
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Session>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open).values().for_each(|session| session.hang_up());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bdp_model::units::Nanos;
@@ -16,6 +16,7 @@ use super::log_limiter::{self, LogLimiter};
 use super::pending_handshakes::PendingHandshakes;
 use super::places::Places;
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 
 /// How to serve.
 #[derive(Clone)]
@@ -105,21 +106,22 @@ impl ServerState {
     /// Counts and logs what has happened.
     pub fn report(&self, event: &Event) {
         self.counters.note(event);
-        let logged = !matches!(event, Event::TurnedAway { .. }) || self.limiter().admits(Instant::now());
+        let logged = !matches!(event, Event::TurnedAway { .. }) || lock(&self.limiter).admits(Instant::now());
         if logged {
             (self.log)(event);
         }
     }
 
+    /// Counts and logs that somebody is not let in.
+    pub fn turn_away(&self, peer: SocketAddr, why: impl ToString) {
+        self.report(&Event::TurnedAway { peer, why: why.to_string() });
+    }
+
     /// Logs how many were turned away beyond those that were logged.
     pub(super) fn report_rest(&self) {
-        let omitted = self.limiter().take_omitted(Instant::now());
+        let omitted = lock(&self.limiter).take_omitted(Instant::now());
         if let Some(count) = omitted {
             (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(log_limiter::WHILE) });
         }
-    }
-
-    fn limiter(&self) -> MutexGuard<'_, LogLimiter> {
-        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use bdp_wire::stranger::Stranger;
 
 use super::counters::Reason;
-use super::event::Event;
 use super::state::ServerState;
 
 impl ServerState {
@@ -51,7 +50,7 @@ impl ServerState {
     fn count_and_report(&self, stranger: Stranger, peer: SocketAddr, why: String) {
         self.counters.note_stranger(stranger);
         self.counters.give_reason(Reason::Protocol);
-        self.report(&Event::TurnedAway { peer, why });
+        self.turn_away(peer, why);
     }
 
     /// Where a client would be served that came to the port of another protocol.

@@ -11,7 +11,6 @@ use bdp_wire::stranger::Stranger;
 use super::accept::{self, Arrived, Classifier};
 use super::admission;
 use super::counters::Reason;
-use super::event::Event;
 use super::foreign::{Claim, ForeignProtocol};
 use super::sessions::Sessions;
 use bdp_flow::error::FlowError;
@@ -99,7 +98,7 @@ impl TcpPort<'_> {
         };
         if let Err(why) = refused {
             self.sessions.server.counters.give_reason(Reason::Key);
-            self.sessions.server.report(&Event::TurnedAway { peer, why });
+            self.sessions.server.turn_away(peer, why);
         }
     }
 }

@@ -13,7 +13,6 @@ use bdp_wire::echo::{Echo, FarStamps, LONGEST_ECHO};
 use bdp_wire::session::Probe;
 
 use super::echo::SPIN_NS;
-use super::event::Event;
 use super::foreign::ForeignProtocol;
 use super::sessions::Sessions;
 use bdp_flow::spin::Spin;
@@ -63,7 +62,7 @@ fn answer_opening(bytes: &[u8], way: &Way, socket: &EchoSocket, sessions: &Sessi
                 None => Err("its kernel does not report which address a datagram was sent to".to_owned()),
             };
             if let Err(why) = opened {
-                sessions.server.report(&Event::TurnedAway { peer, why });
+                sessions.server.turn_away(peer, why);
                 return true;
             }
             Step::Open

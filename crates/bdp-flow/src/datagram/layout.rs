@@ -1,11 +1,13 @@
 //! What the datagrams of a stream begin with: bdp's own header, or that of iperf3 or iperf2.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bdp_wire::datagram::{HEADER_BYTES, Header};
 use bdp_wire::iperf2::{STAMP_BYTES, ServerReport, Stamp};
 use bdp_wire::iperf3::datagram as iperf3;
+
+use crate::lock::lock;
 
 /// How long iperf2's other end may refuse datagrams at the beginning.
 const REFUSALS_NS: u64 = 1_000_000_000;
@@ -42,13 +44,13 @@ impl ReportSlot {
     /// Keeps it, where a datagram is one.
     pub fn keep(&self, datagram: &[u8]) {
         if let Some(report) = ServerReport::decode(datagram) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            *lock(&self.0) = Some(report);
         }
     }
 
     /// What was kept last.
     pub fn report(&self) -> Option<ServerReport> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 }
 

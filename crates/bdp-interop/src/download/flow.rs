@@ -3,11 +3,12 @@
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_flow::background::Passed;
+use bdp_flow::lock::lock;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Polled;
 use bdp_flow::window_hold::WindowHold;
@@ -98,7 +99,7 @@ impl Flow {
                 let fetched = Fetch { connection: &mut connection, count, stop: &stop, window };
                 match fetched.run(&url, &first_byte_ns) {
                     Ok(is_whole) => drop(whole.fetch_add(u32::from(is_whole), Ordering::Relaxed)),
-                    Err(why) => *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
+                    Err(why) => *lock(&failure) = Some(why),
                 }
                 open.fetch_sub(1, Ordering::Release);
             })?);
@@ -228,7 +229,7 @@ impl Flow {
     }
 
     fn why(&self, otherwise: &str) -> String {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = lock(&self.failure);
         failure.clone().unwrap_or_else(|| otherwise.to_owned())
     }
 }

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_flow::handshakes::{self, Handshakes};
+use bdp_flow::lock::lock;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Probes;
 use bdp_model::record::ProbeOutcome;
@@ -41,24 +42,20 @@ impl Prober {
             process::sharpen_timers();
             // Where there is no descriptor left for them, there are no round trips.
             let _ = plan.run(&stopped, &mut |number, sample| {
-                let mut probes = on_thread.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut probes = lock(&on_thread);
                 handshakes::enter(&mut probes, number, sample);
             });
         })?);
         Ok(Self { probes, stop })
     }
 
-    fn probes(&self) -> MutexGuard<'_, Vec<ProbeSample>> {
-        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
     pub(super) fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
         let since = Instant::now();
-        let longest = || self.probes().iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);
+        let longest = || lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);
         let patience = || PATIENCE.to_duration().min(LATE.max(Duration::from_nanos(2 * longest())));
         let is_open = |probe: &ProbeSample| probe.rtt_ns.is_none() && !probe.failed;
-        while self.probes().iter().any(|probe| probe.sent_at_ns < until_ns && is_open(probe))
+        while lock(&self.probes).iter().any(|probe| probe.sent_at_ns < until_ns && is_open(probe))
             && since.elapsed() < patience()
             && !cancel.load(Ordering::Relaxed)
         {
@@ -69,15 +66,15 @@ impl Prober {
 
 impl Probes for Prober {
     fn last_ns(&self) -> Option<u64> {
-        self.probes().iter().rev().find_map(|probe| probe.rtt_ns)
+        lock(&self.probes).iter().rev().find_map(|probe| probe.rtt_ns)
     }
 
     fn smallest_ns(&self) -> Option<u64> {
-        self.probes().iter().filter_map(|probe| probe.rtt_ns).min()
+        lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).min()
     }
 
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
-        let probed = Probed { probes: self.probes().clone(), awaited_until_ns: clock::monotonic_ns() };
+        let probed = Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() };
         probed.outcomes(sent_within, PATIENCE).collect()
     }
 }

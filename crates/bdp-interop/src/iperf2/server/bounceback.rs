@@ -11,7 +11,6 @@ use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 
 use super::shared::{self, Membership, Shared};
-use bdp_agent::server::Event;
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::wait_until;
 use bdp_flow::session::deadline::{self, PATIENCE};
@@ -24,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
     if let Err(wrong) = Bounceback::decode(first) {
         let why = format!("it asked for iperf2's --bounceback, and {wrong}");
-        shared.server.report(&Event::TurnedAway { peer, why });
+        shared.server.turn_away(peer, why);
         return socket::close_hard(stream);
     }
     let first = first.to_vec();

@@ -18,8 +18,8 @@ use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
 
 use super::flow::{Arrivals, Flow};
 use super::shared::{Shared, check_rate, join, turn_away, turn_away_unserved};
+use bdp_agent::server::Reason;
 use bdp_agent::server::access::origin;
-use bdp_agent::server::{Event, Reason};
 use bdp_flow::error::FlowError;
 
 /// Whose datagrams were turned away may begin again after so long a silence.
@@ -147,7 +147,7 @@ impl Post<'_> {
                 "of iperf2's flows of datagrams {most} are served at once, {share} of them of one address"
             );
             self.note_refused(peer);
-            return self.shared.server.report(&Event::TurnedAway { peer, why });
+            return self.shared.server.turn_away(peer, why);
         }
         if let Some(unserved) = header.and_then(|header| header.unserved) {
             self.note_refused(peer);

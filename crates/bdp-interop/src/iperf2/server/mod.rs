@@ -11,12 +11,13 @@ mod stream;
 mod tcp_port;
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use bdp_agent::server::foreign::ForeignProtocol;
 use bdp_agent::server::{ECHO_CHECK, ServerState};
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 use bdp_sys::echo::EchoSocket;
 use bdp_wire::stranger::Stranger;
 
@@ -67,7 +68,7 @@ impl ForeignProtocol for Iperf2 {
     }
 
     fn start(&self, server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, FlowError> {
-        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sockets = lock(&self.sockets).take();
         let Some(Sockets { listener, datagrams: socket }) = sockets else { return Ok(Vec::new()) };
         let (udp_reverse, tests) = (self.options.udp_reverse, Arc::clone(&self.tests));
         let of_streams = Arc::new(Shared { server: Arc::clone(server), udp_reverse, tests });

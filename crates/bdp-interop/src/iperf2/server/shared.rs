@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bdp_agent::server::access::{Denied, Protocol};
 use bdp_agent::server::places::{Activity, EVICTED, Place, StreamPlaces};
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_flow::error::FlowError;
+use bdp_flow::lock::lock;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket;
 use bdp_wire::iperf2::{TestHeader, Unserved};
@@ -62,11 +63,7 @@ pub(super) struct Membership {
 impl Tests {
     /// Whether nobody is served.
     pub(super) fn is_empty(&self) -> bool {
-        self.of().is_empty()
-    }
-
-    fn of(&self) -> MutexGuard<'_, HashMap<IpAddr, Test>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).is_empty()
     }
 }
 
@@ -77,7 +74,7 @@ pub(super) fn join(
     connection: Option<&TcpStream>,
 ) -> Result<Membership, Denied> {
     shared.server.options.access.check(peer.ip(), Protocol::Iperf2)?;
-    let mut tests = shared.tests.of();
+    let mut tests = lock(&shared.tests.0);
     // Both directions of a test are streams.
     let most = shared.server.options.limits.streams.saturating_mul(2);
     // One that was evicted is over; what is left of it is about to notice.
@@ -134,7 +131,7 @@ pub(super) fn serve(
         }
     });
     if let Err(error) = started {
-        shared.server.report(&Event::TurnedAway { peer, why: error.to_string() });
+        shared.server.turn_away(peer, error);
     }
 }
 
@@ -155,7 +152,7 @@ pub(super) fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader)
 /// Tells of somebody who was not let in.
 pub(super) fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
     shared.server.counters.give_reason(Reason::of_denied(denied));
-    shared.server.report(&Event::TurnedAway { peer, why: denied.to_string() });
+    shared.server.turn_away(peer, denied);
 }
 
 /// Tells of a client with an option that changes what a server does, and that is not served here: serving a plain test in its
@@ -167,13 +164,13 @@ pub(super) fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Un
         Unserved::PeriodicBursts => "--burst-period is served where the client alone sends",
     };
     let why = format!("it asked for iperf2's {}, which is not served; {way_out}", unserved.option());
-    shared.server.report(&Event::TurnedAway { peer, why });
+    shared.server.turn_away(peer, why);
 }
 
 impl Membership {
     /// Notes why the test did not go as it should have.
     pub(super) fn note(&self, why: impl Into<String>) {
-        let mut tests = self.shared.tests.of();
+        let mut tests = lock(&self.shared.tests.0);
         if let Some(test) = tests.get_mut(&self.peer.ip()).filter(|test| test.number == self.number) {
             test.why.get_or_insert(why.into());
         }
@@ -182,7 +179,7 @@ impl Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let mut tests = self.shared.tests.of();
+        let mut tests = lock(&self.shared.tests.0);
         let Some(test) = tests.get_mut(&self.peer.ip()).filter(|test| test.number == self.number) else {
             return;
         };

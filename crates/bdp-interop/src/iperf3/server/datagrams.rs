@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
@@ -18,8 +18,9 @@ use bdp_wire::iperf3::{Failure, Parameters, State};
 use super::ending::{Ending, GAVE_UP, STEP, busy};
 use crate::iperf3::control::Control;
 use crate::iperf3::udp::streams;
-use bdp_agent::server::{Event, ServerState};
+use bdp_agent::server::ServerState;
 use bdp_flow::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use bdp_flow::lock::{self, lock};
 
 /// From one look at repeated hellos to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,12 +56,8 @@ enum Missed {
 }
 
 impl Waiting {
-    fn tests(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Arrivals>>> {
-        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn of(&self, address: IpAddr) -> Option<Arc<Arrivals>> {
-        self.tests().get(&address.to_canonical()).cloned()
+        lock(&self.tests).get(&address.to_canonical()).cloned()
     }
 
     /// Waits for this address to be free, as long as the client does.
@@ -73,13 +70,13 @@ impl Waiting {
     ) -> Result<Turn<'_>, Missed> {
         let address = address.to_canonical();
         let until = Instant::now() + patience;
-        let mut tests = self.tests();
+        let mut tests = lock(&self.tests);
         while tests.contains_key(&address) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Missed::Busy);
             }
-            tests = self.left.wait_timeout(tests, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+            tests = lock::wait(&self.left, tests, left.min(LOOK));
             if has_left() {
                 return Err(Missed::Left);
             }
@@ -92,7 +89,7 @@ impl Waiting {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.waiting.tests().remove(&self.address);
+        lock(&self.waiting.tests).remove(&self.address);
         self.waiting.left.notify_all();
     }
 }
@@ -128,7 +125,7 @@ pub(super) fn gather(
     let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
     control.say(State::CreateStreams).map_err(gone)?;
     let until = Instant::now() + STEP;
-    let mut came = turn.arrivals.came();
+    let mut came = lock(&turn.arrivals.came);
     while came.len() < wanted {
         if server.is_ending() {
             return Err(Ending::silent("the server ends"));
@@ -137,8 +134,7 @@ pub(super) fn gather(
             let why = format!("{} of {wanted} streams came within {}", came.len(), Nanos::from(STEP));
             return Err(Ending::refused(Failure::ACCEPT, why));
         }
-        let waited = turn.arrivals.changed.wait_timeout(came, LOOK);
-        came = waited.unwrap_or_else(PoisonError::into_inner).0;
+        came = lock::wait(&turn.arrivals.changed, came, LOOK);
         came.iter().for_each(answer_again);
         if control.has_left() {
             return Err(Ending::silent(GAVE_UP));
@@ -173,15 +169,11 @@ fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerS
                 }
             }
         }
-        Err(why) => server.report(&Event::TurnedAway { peer, why }),
+        Err(why) => server.turn_away(peer, why),
     }
 }
 
 impl Arrivals {
-    fn came(&self) -> MutexGuard<'_, Vec<UdpSocket>> {
-        self.came.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The server's end of a stream: on the same port, and hearing only this client. What others said to that port before it
     /// heard only one is given back.
     fn take(
@@ -190,7 +182,7 @@ impl Arrivals {
         peer: SocketAddr,
         local: SocketAddr,
     ) -> Result<Vec<([u8; 4], SocketAddr)>, String> {
-        let mut came = self.came();
+        let mut came = lock(&self.came);
         if came.len() >= self.wanted {
             return Ok(Vec::new());
         }

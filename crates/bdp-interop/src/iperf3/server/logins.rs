@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_sys::clock;
@@ -15,6 +15,8 @@ use bdp_wire::iperf3::base64;
 
 use crate::iperf3::login::{Padding, PrivateKey};
 use bdp_agent::server::access::origin;
+
+use bdp_flow::lock::lock;
 
 /// From a login to its answer: longer than the arithmetic takes.
 const ANSWER: Duration = Duration::from_millis(100);
@@ -74,7 +76,7 @@ impl Logins {
 
     fn judge(&self, peer: IpAddr, token: Option<&str>, now: Instant, unix_s: u64) -> Result<String, String> {
         // One after the other: the key is not for a client to keep processors busy with.
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = lock(&self.memory);
         if memory.has_failed_often(peer, now) {
             return Err(format!(
                 "{MOST_FAILURES} logins of its address have failed within {} s",

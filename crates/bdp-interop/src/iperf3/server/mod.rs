@@ -13,7 +13,7 @@ mod silence;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
@@ -30,6 +30,7 @@ use bdp_agent::server::foreign::{Claim, ForeignProtocol};
 use bdp_agent::server::pending_handshakes::PendingHandshake;
 use bdp_agent::server::places::{EVICTED, Place};
 use bdp_agent::server::{Event, Reason, ServerState};
+use bdp_flow::lock::{self, lock};
 use bdp_flow::streams::Streams;
 use bdp_sys::echo::Way;
 use datagrams::take_hello;
@@ -79,11 +80,11 @@ impl ForeignProtocol for Iperf3 {
     }
 
     fn is_idle(&self) -> bool {
-        self.tests.map().is_empty()
+        lock(&self.tests.by_cookie).is_empty()
     }
 
     fn hang_up(&self) {
-        for test in self.tests.map().values() {
+        for test in lock(&self.tests.by_cookie).values() {
             test.hang_up();
         }
     }
@@ -103,22 +104,16 @@ struct Tests {
     logins: Option<Logins>,
 }
 
-impl Tests {
-    fn map(&self) -> MutexGuard<'_, HashMap<Cookie, Arc<Test>>> {
-        self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A connection that began with a cookie: the control connection of a new test, or a stream of one that there is.
 /// `order` counts connections as they were let in.
 fn take(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cookie, order: u64) {
-    let test = shared.tests.map().get(&cookie).cloned();
+    let test = lock(&shared.tests.by_cookie).get(&cookie).cloned();
     let refused = match test {
         Some(test) => test.take_stream(stream, peer, order),
         None => begin(shared, stream, peer, cookie),
     };
     if let Err(why) = refused {
-        shared.server.report(&Event::TurnedAway { peer, why });
+        shared.server.turn_away(peer, why);
     }
 }
 
@@ -163,17 +158,17 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         arrivals: Mutex::new(Arrivals { missing: 0, streams: BTreeMap::new(), ended: false }),
         changed: Condvar::new(),
     });
-    shared.tests.map().insert(cookie, Arc::clone(&test));
+    lock(&shared.tests.by_cookie).insert(cookie, Arc::clone(&test));
     let on_thread = Arc::clone(shared);
     let started = bdp_flow::worker::start(move || {
         let was_session = test.serve(&on_thread, stream, entry);
-        on_thread.tests.map().remove(&cookie);
+        lock(&on_thread.tests.by_cookie).remove(&cookie);
         if was_session && on_thread.server.options.once {
             on_thread.server.end();
         }
     });
     started.map(drop).map_err(|e| {
-        shared.tests.map().remove(&cookie);
+        lock(&shared.tests.by_cookie).remove(&cookie);
         e.to_string()
     })
 }
@@ -206,7 +201,7 @@ impl Test {
     /// From the cookie to the farewell; whether it was a session.
     fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
         let turn_away = |why| {
-            shared.server.report(&Event::TurnedAway { peer: self.peer, why });
+            shared.server.turn_away(self.peer, why);
             false
         };
         let control = match Control::over(stream) {
@@ -230,7 +225,7 @@ impl Test {
         let ended = self
             .run(shared, &control, &parameters, &place, &mut flows)
             .map_err(|ending| ending.send(&control, parameters.client_version.as_deref()));
-        self.arrivals().ended = true;
+        lock(&self.arrivals).ended = true;
         let is_evicted = place.activity().is_evicted();
         drop(place);
         shared.server.report(&Event::Ended {
@@ -315,11 +310,11 @@ impl Test {
     /// Asks for the streams, and waits for all of them.
     fn gather(&self, control: &Control, parameters: &Parameters) -> Result<Vec<TcpStream>, Ending> {
         let wanted = parameters.streams() as usize;
-        self.arrivals().missing = wanted;
+        lock(&self.arrivals).missing = wanted;
         let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
         control.say(State::CreateStreams).map_err(gone)?;
         let until = Instant::now() + STEP;
-        let mut arrivals = self.arrivals();
+        let mut arrivals = lock(&self.arrivals);
         while arrivals.missing > 0 {
             if arrivals.ended {
                 return Err(Ending::silent("the server ends"));
@@ -330,8 +325,7 @@ impl Test {
                 let why = format!("{came} of {wanted} streams came within {}", Nanos::from(STEP));
                 return Err(Ending::refused(Failure::ACCEPT, why));
             }
-            let waited = self.changed.wait_timeout(arrivals, left.min(LOOK));
-            arrivals = waited.unwrap_or_else(PoisonError::into_inner).0;
+            arrivals = lock::wait(&self.changed, arrivals, left.min(LOOK));
             if control.has_left() {
                 return Err(Ending::silent(GAVE_UP));
             }
@@ -358,7 +352,7 @@ impl Test {
         if peer.ip() != self.peer.ip() {
             return Err("its cookie is of a test of another address".to_owned());
         }
-        let mut arrivals = self.arrivals();
+        let mut arrivals = lock(&self.arrivals);
         if arrivals.missing == 0 || arrivals.ended {
             return Err("its test expects no stream".to_owned());
         }
@@ -372,12 +366,8 @@ impl Test {
     fn hang_up(&self) {
         let _ = (&mut &self.hang_up).write_all(&[State::ServerTerminate.byte()]);
         let _ = self.hang_up.shutdown(Shutdown::Both);
-        self.arrivals().ended = true;
+        lock(&self.arrivals).ended = true;
         self.changed.notify_all();
-    }
-
-    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -203,12 +203,13 @@ fn read_counters(device: &str) -> Result<Answer, FlowError> {
 mod tests {
     use std::os::unix::net::UnixStream;
 
+    use bdp_model::flow::FlowSpec;
     use bdp_wire::control::{Role, StreamSource};
 
     use super::*;
 
     fn order(source: StreamSource) -> FlowOrder {
-        FlowOrder::plain(1, Role::Receive, source, Nanos::secs(1))
+        FlowOrder::of(1, Role::Receive, source, &FlowSpec::default())
     }
 
     #[test]

@@ -47,12 +47,12 @@ impl Listening {
         }
         let (sockets, port) = match order.datagrams {
             Some(_) => {
-                let (sockets, port) = bind(address, order.streams)?;
+                let (sockets, port) = bind(address, order.spec.streams)?;
                 (Sockets::Datagrams(sockets), port)
             }
             None => {
-                let options = TcpOptions { mss: order.mss, ..Default::default() };
-                let backlog = i32::try_from(order.streams).unwrap_or(i32::MAX).clamp(16, 4096);
+                let options = TcpOptions { mss: order.spec.mss, ..Default::default() };
+                let backlog = i32::try_from(order.spec.streams).unwrap_or(i32::MAX).clamp(16, 4096);
                 let listener = socket::listen(address, &options, backlog)?;
                 let port = listener.local_addr().map_err(FlowError::io("listen"))?.port();
                 (Sockets::Listener(listener), port)
@@ -70,7 +70,7 @@ impl Listening {
     pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams, FlowError> {
         match self.sockets {
             Sockets::Listener(listener) => {
-                accept(&listener, order.streams, self.patience, stop).map(Streams::Connections)
+                accept(&listener, order.spec.streams, self.patience, stop).map(Streams::Connections)
             }
             Sockets::Datagrams(sockets) => {
                 let streams = sockets.into_iter().zip(0..);
@@ -117,7 +117,7 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
     if order.datagrams.is_some() {
         let options = UdpOptions { send_buffer: Some(SEND_BUFFER), ..Default::default() };
         let mut streams = Vec::new();
-        for stream in 0..order.streams {
+        for stream in 0..order.spec.streams {
             let to = SocketAddr::new(to.ip(), port_of(to.port(), stream)?);
             streams.push(udp::connect(None, to, &options)?);
         }
@@ -126,12 +126,12 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
         return Ok(Streams::Datagrams(streams.collect()));
     }
     let options = TcpOptions {
-        congestion: order.congestion.clone(),
-        mss: order.mss,
-        nodelay: order.nodelay,
+        congestion: order.spec.congestion.clone(),
+        mss: order.spec.mss,
+        nodelay: order.spec.nodelay,
         ..Default::default()
     };
-    let connections = (0..order.streams).map(|_| socket::connect(to, &options, patience.to_duration()));
+    let connections = (0..order.spec.streams).map(|_| socket::connect(to, &options, patience.to_duration()));
     Ok(Streams::Connections(connections.collect::<Result<_, _>>()?))
 }
 

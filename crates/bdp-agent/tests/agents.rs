@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use bdp_agent::remote::Agents;
 use bdp_agent::{agent, expect_answer};
+use bdp_model::flow::FlowSpec;
+use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::ProbeKind;
-use bdp_model::units::Nanos;
+use bdp_model::units::{ByteCount, Nanos};
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
 use bdp_wire::datagram::DatagramOrder;
 
@@ -28,8 +30,15 @@ fn agents() -> Agents {
 fn order(streams: u32, duration: Nanos) -> FlowOrder {
     let address = "127.0.0.1:0".parse().unwrap();
     let source = StreamSource::Listen { address, patience: PATIENCE, tcp_rmem_bytes: None };
-    let plain = FlowOrder::plain(3, Role::Receive, source, duration);
-    FlowOrder { streams, interval: Nanos::millis(50), length_bytes: 10_000, ..plain }
+    let spec = FlowSpec {
+        streams,
+        duration,
+        interval: Nanos::millis(50),
+        length: ByteCount::bytes(10_000),
+        zerocopy: Zerocopy::Off,
+        ..FlowSpec::default()
+    };
+    FlowOrder::of(3, Role::Receive, source, &spec)
 }
 
 /// From near to far.
@@ -38,7 +47,8 @@ fn carry(agents: &mut Agents, receive: FlowOrder, bytes: Option<u64>) -> (Receiv
     let port = expect_answer!(listening, Answer::Listening { port } => port).unwrap();
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let source = StreamSource::Connect { to, start: Nanos::millis(10), patience: PATIENCE };
-    let send = FlowOrder { role: Role::Send, source, bytes, ..receive };
+    let spec = FlowSpec { bytes: bytes.map(ByteCount::bytes), ..receive.spec };
+    let send = FlowOrder { role: Role::Send, source, spec, ..receive };
     let collecting = agents.ask("far", Request::Collect { flow: 3 }).unwrap();
     assert_eq!(agents.call("near", Request::Prepare(Box::new(send)), LONG).unwrap(), Answer::Done);
     assert_eq!(agents.call("near", Request::Begin { flow: 3 }, LONG).unwrap(), Answer::Done);

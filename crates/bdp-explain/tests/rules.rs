@@ -255,7 +255,7 @@ fn what_the_user_set_is_what_the_user_changes() {
         explain(Way::To, &m).remove(0).remedy.unwrap()
     };
     let bytes = bdp_model::units::ByteCount::kib(1024);
-    assert!(remedy(&|m| m.request.spec.window = Some(bytes)).contains("-w, 2.72 MiB or more"));
+    assert!(remedy(&|m| m.request.spec.window = bytes.try_into().ok()).contains("-w, 2.72 MiB or more"));
     assert!(remedy(&|m| m.request.spec.socket_buffer = Some(bytes)).contains("--sockbuf"));
     let unscaled = remedy(&|m| {
         m.far.sysctls.insert("net.ipv4.tcp_window_scaling".into(), "0".into());
@@ -319,7 +319,7 @@ fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
 fn what_was_asked_for_is_not_laid_to_the_system() {
     let mut m = WINDOW_BOUND.measurement();
     assert!(explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
-    m.request.spec.window = Some(bdp_model::units::ByteCount::kib(1024));
+    m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
     assert!(!explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
 }
 
@@ -527,7 +527,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
 #[test]
 fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
-    m.request.spec.window = Some(bdp_model::units::ByteCount::kib(1024));
+    m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
     let finding = explain(Way::To, &m).remove(0);
     assert_eq!(
         finding.summary,

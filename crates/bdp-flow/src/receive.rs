@@ -7,10 +7,12 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::payload::{PayloadCheck, WrongByte};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
+use bdp_model::window::WindowBytes;
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::{clock, process, socket, tcp_info};
 use bdp_wire::control::{Mark, Received};
@@ -53,6 +55,22 @@ pub struct ReceivePlan {
     pub check: bool,
     /// Who reads.
     pub crew: Crew,
+}
+
+impl ReceivePlan {
+    /// Of a flow whose first byte is awaited so long.
+    pub fn of(spec: &FlowSpec, patience: Nanos, crew: Crew) -> Self {
+        Self {
+            duration: spec.duration,
+            omit: spec.omit,
+            interval: spec.interval,
+            patience,
+            window_bytes: spec.window.map(WindowBytes::get),
+            coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
+            check: spec.check_payload,
+            crew,
+        }
+    }
 }
 
 /// Reads connected streams until the plan's duration has passed since the first byte, until all have closed, or until

@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::SenderSample;
@@ -53,6 +54,23 @@ pub struct SendPlan {
     pub patterned: bool,
     /// Who sends.
     pub crew: Crew,
+}
+
+impl SendPlan {
+    /// Of a flow that its receiver may end so long after its duration.
+    pub fn of(spec: &FlowSpec, patience: Nanos, crew: Crew) -> Self {
+        Self {
+            length_bytes: spec.length.as_bytes(),
+            longest: spec.duration + patience,
+            bytes: spec.bytes.map(|b| b.as_bytes()),
+            rate_bps: spec.pacing_bps,
+            whole_writes: false,
+            interval: spec.interval,
+            zerocopy: spec.zerocopy,
+            patterned: spec.check_payload,
+            crew,
+        }
+    }
 }
 
 /// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::payload::Zerocopy;
-use crate::scenario;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
+use crate::window::WindowBytes;
 
 /// Bytes of a write where no length is asked for, which is what iperf3 has too.
 pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
@@ -29,7 +29,7 @@ pub struct FlowSpec {
     /// Bytes of one write.
     pub length: ByteCount,
     /// Window asked for, on the wire, each stream; `None` leaves autotuning alone.
-    pub window: Option<ByteCount>,
+    pub window: Option<WindowBytes>,
     /// `SO_SNDBUF` and `SO_RCVBUF` at both ends.
     pub socket_buffer: Option<ByteCount>,
     /// `TCP_MAXSEG`.
@@ -53,9 +53,6 @@ pub struct FlowSpec {
     #[serde(default)]
     pub udp: Option<UdpRequest>,
 }
-
-/// From one sample of a flow of the lab to the next.
-pub const LAB_SAMPLE_INTERVAL: Nanos = Nanos::millis(100);
 
 /// One connection for ten seconds, read every 100 ms; all else is left to the kernel.
 impl Default for FlowSpec {
@@ -81,30 +78,9 @@ impl Default for FlowSpec {
     }
 }
 
-impl From<&scenario::FlowSpec> for FlowSpec {
-    fn from(flow: &scenario::FlowSpec) -> Self {
-        Self {
-            streams: flow.streams,
-            duration: flow.duration,
-            bytes: flow.bytes,
-            omit: flow.omit,
-            interval: LAB_SAMPLE_INTERVAL,
-            length: flow.length,
-            window: flow.window,
-            socket_buffer: None,
-            mss: flow.mss,
-            congestion: Some(flow.congestion.clone()),
-            nodelay: flow.nodelay,
-            dscp: None,
-            zerocopy: Zerocopy::Auto,
-            check_payload: false,
-            pacing_bps: None,
-            udp: flow.udp.map(|udp| UdpRequest {
-                rate_bps: Some(udp.rate.as_bps()),
-                search: None,
-                datagram_bytes: Some(udp.datagram_bytes),
-                dont_fragment: false,
-            }),
-        }
+impl FlowSpec {
+    /// Payload that datagrams are asked to carry, all streams together, bit/s; `None` of TCP, and where no rate is asked for.
+    pub fn offered_bps(&self) -> Option<f64> {
+        Some(self.udp.as_ref()?.rate_bps? as f64 * f64::from(self.streams))
     }
 }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrivals;
+pub mod case;
 pub mod caveat;
 pub mod comparison;
 pub mod curve;
@@ -41,5 +42,6 @@ pub mod stats;
 pub mod threshold;
 pub mod udp;
 pub mod units;
+pub mod window;
 
 pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

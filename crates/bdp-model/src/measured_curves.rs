@@ -61,7 +61,7 @@ pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value
 
 fn asked(request: &FlowSpec, axis: Axis) -> Option<String> {
     match axis {
-        Axis::WindowOnTheWire | Axis::WindowAsked => request.window.map(typed_size),
+        Axis::WindowOnTheWire | Axis::WindowAsked => request.window.map(|window| typed_size(window.into())),
         Axis::Streams => Some(request.streams.to_string()),
         Axis::Length => Some(typed_size(request.length)),
         Axis::Mss => request.mss.map(|mss| mss.to_string()),

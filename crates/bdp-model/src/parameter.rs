@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use crate::curve::Axis;
 use crate::units::{ByteCount, Nanos, Probability, Rate};
+use crate::window::WindowBytes;
 
 /// What is known of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +90,10 @@ impl Parameter {
         use Unit::{Bytes, Number};
         [
             // A measurement takes 1G, too, and gets the most that there is.
-            Self { axis: Some(Axis::WindowOnTheWire), ..new("window", Size, Bytes, 1..=1 << 30) },
+            Self {
+                axis: Some(Axis::WindowOnTheWire),
+                ..new("window", Size, Bytes, 1..=WindowBytes::MAX as u64)
+            },
             Self { axis: Some(Axis::Streams), ..new("streams", Count, Number, 1..=10_000) },
             Self { axis: Some(Axis::Length), ..new("length", Size, Bytes, 1..=64 << 20) },
             // What TCP_MAXSEG takes: TCP_MIN_MSS to MAX_TCP_WINDOW (include/net/tcp.h of Linux).

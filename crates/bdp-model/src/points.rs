@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::case::Published;
 use crate::parameter::{Kind, Parameter, Quantity};
 use crate::plain::one_line;
-use crate::record::{Published, Record};
+use crate::record::Record;
 use crate::stats::Spread;
 use crate::units::asked_size;
 

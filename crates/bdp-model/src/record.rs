@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::case::{CaseSpec, Published};
 use crate::caveat::WindowShortfall;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
 use crate::method::WindowMechanism;
-use crate::scenario::CaseSpec;
 use crate::stats::nearest_rank;
 use crate::udp::UdpReport;
 
@@ -64,16 +64,6 @@ pub struct Record {
     pub environment: Environment,
     /// What was run, complete: all that is needed to write the scenario that repeats it.
     pub case: CaseSpec,
-}
-
-/// A published figure: one number or a range.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Published {
-    /// One figure, bit/s.
-    Number(f64),
-    /// Lowest and highest, bit/s.
-    Range([f64; 2]),
 }
 
 /// An expectation, written down before the run, and the outcome.

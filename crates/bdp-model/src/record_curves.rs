@@ -134,7 +134,7 @@ fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Plac
         goodput_bps,
         not_counted: point.records.len() - point.valid().count(),
         expected_bps: point.expected_bps().map(|e| e.median),
-        streams: first.case.flows.first().map_or(1, |f| f.streams),
+        streams: first.case.flows.first().map_or(1, |f| f.spec.streams),
         mss_bytes: first.flows.first().and_then(|f| f.mss_bytes),
         window_asked_bytes: first.window.asked_bytes,
         socket_buffer_bytes: middle(&|r| r.window.socket_buffer_bytes),

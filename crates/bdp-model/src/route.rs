@@ -1,10 +1,10 @@
 //! The route of a flow through the links of its case: there, and back for what is acknowledged.
 
+use crate::case::{CaseFlow, CaseSpec, LinkSpec};
 use crate::link::{DirectionConfig, LinkConfig, Medium};
 use crate::path::loss::SegmentLoss;
 use crate::path::{turns, udp};
 use crate::scenario::route::{Hop, Network};
-use crate::scenario::{CaseSpec, FlowSpec, LinkSpec};
 use crate::units::{Nanos, Rate};
 
 /// Two paths between the same hosts.
@@ -19,7 +19,7 @@ pub struct Route<'a> {
 
 impl<'a> Route<'a> {
     /// Of a flow; `None` where no links and routers join its hosts, which a scenario that was read excludes.
-    pub fn of(case: &'a CaseSpec, flow: &FlowSpec) -> Option<Self> {
+    pub fn of(case: &'a CaseSpec, flow: &CaseFlow) -> Option<Self> {
         Self::between(case, &flow.from, &flow.to)
     }
 

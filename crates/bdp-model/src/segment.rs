@@ -1,12 +1,12 @@
 //! Full segments and datagrams of a flow of the lab, before a kernel has said how large they are.
 
+use crate::case::{CaseFlow, CaseSpec, Family, HostSpec};
 use crate::path::overhead::{Transport, header_bytes as of_transport};
 use crate::route::Route;
-use crate::scenario::{CaseSpec, Family, FlowSpec, HostSpec};
 
 /// Bytes of IP and TCP or UDP headers of a full segment between hosts with these sysctls.
-pub fn header_bytes(case: &CaseSpec, flow: &FlowSpec) -> u64 {
-    let transport = match flow.udp {
+pub fn header_bytes(case: &CaseSpec, flow: &CaseFlow) -> u64 {
+    let transport = match flow.spec.udp {
         Some(_) => Transport::Udp,
         None if both_use(case, flow, "tcp_timestamps") => Transport::TcpTimestamps,
         None => Transport::Tcp,
@@ -20,20 +20,20 @@ pub fn ip_header_bytes(family: Family) -> u64 {
 }
 
 /// Whether both hosts of a flow leave an extension of TCP on, as Linux has it where nothing is set.
-pub fn both_use(case: &CaseSpec, flow: &FlowSpec, extension: &str) -> bool {
+pub fn both_use(case: &CaseSpec, flow: &CaseFlow, extension: &str) -> bool {
     let name = format!("net.ipv4.{extension}");
     let off = |h: &HostSpec| h.sysctls.get(&name).is_some_and(|v| v == "0");
     !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 
 /// Payload of a full segment of this flow; of a datagram.
-pub fn planned_mss(case: &CaseSpec, flow: &FlowSpec) -> u64 {
-    if let Some(udp) = flow.udp {
-        return u64::from(udp.datagram_bytes);
+pub fn planned_mss(case: &CaseSpec, flow: &CaseFlow) -> u64 {
+    if let Some(bytes) = flow.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes) {
+        return u64::from(bytes);
     }
     let mtu = Route::of(case, flow).map_or(1500, |route| u64::from(route.mtu()));
     let headers = header_bytes(case, flow);
     let options = headers - of_transport(case.family, Transport::Tcp);
     let by_path = mtu.saturating_sub(headers);
-    flow.mss.map_or(by_path, |mss| by_path.min(u64::from(mss).saturating_sub(options))).max(1)
+    flow.spec.mss.map_or(by_path, |mss| by_path.min(u64::from(mss).saturating_sub(options))).max(1)
 }

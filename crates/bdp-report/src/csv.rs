@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bdp_model::case::Published;
 use bdp_model::measurement::Measurement;
-use bdp_model::record::{Published, Record, RttSummary};
+use bdp_model::record::{Record, RttSummary};
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
@@ -259,7 +260,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
         word(&reason),
         word(flow.map(|f| f.from.as_str()).or(spec.map(|s| s.from.as_str())).unwrap_or_default()),
         word(flow.map(|f| f.to.as_str()).or(spec.map(|s| s.to.as_str())).unwrap_or_default()),
-        spec.map(|s| s.streams.to_string()).unwrap_or_default(),
+        spec.map(|s| s.spec.streams.to_string()).unwrap_or_default(),
         number(flow.map(|f| f.goodput_bps)),
         number(record.goodput_bps),
         number(record.expected_bps),

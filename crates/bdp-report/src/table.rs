@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use bdp_model::case::Published;
 use bdp_model::curve::{self, DeliveryDelay};
-use bdp_model::record::{Published, Record};
+use bdp_model::record::Record;
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
@@ -53,7 +54,8 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     }
     let kernel = distinct(records.iter().map(|r| r.environment.kernel.as_str()));
     let used = distinct(records.iter().flat_map(|r| &r.flows).map(|f| f.congestion_control.as_str()));
-    let asked = || distinct(records.iter().flat_map(|r| &r.case.flows).map(|f| f.congestion.as_str()));
+    let asked =
+        || distinct(records.iter().flat_map(|r| &r.case.flows).filter_map(|f| f.spec.congestion.as_deref()));
     let congestion = if used.is_empty() { asked() } else { used };
     let seeds: BTreeSet<u64> = records.iter().map(|r| r.seed).collect();
     let version = distinct(records.iter().map(|r| r.environment.bdp.as_str()));
@@ -333,7 +335,8 @@ fn is_window_sweep(points: &[Point<'_>]) -> bool {
 }
 
 fn delivery_delay(point: &Point<'_>) -> Cell {
-    let streams = point.valid().next().and_then(|r| r.case.flows.first()).map_or(1, |f| f.streams.max(1));
+    let streams =
+        point.valid().next().and_then(|r| r.case.flows.first()).map_or(1, |f| f.spec.streams.max(1));
     let delay = || {
         let window = point.on_the_wire_bytes()?.median * f64::from(streams);
         curve::delivery_delay(window, point.goodput_bps()?.median, point.rtt_idle_min_ns()?)

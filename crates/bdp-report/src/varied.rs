@@ -1,8 +1,8 @@
 //! What sets a case apart, in few words: `64 KiB = 45 segments`, `loss 5%`, `10 x 128 KiB`.
 
-use bdp_model::ByteCount;
 use bdp_model::points::{label, value_words};
 pub(crate) use bdp_model::points::{name, window};
+use bdp_model::window::WindowBytes;
 use serde_json::Value;
 
 use crate::grid::tame;
@@ -53,14 +53,14 @@ fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String
         (host.name == flow.to || host.name == flow.from)
             && host.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
     };
-    match flow.window.map(ByteCount::as_bytes) {
-        Some(bytes) if flow.streams > 1 => {
+    match flow.spec.window.map(WindowBytes::as_bytes) {
+        Some(bytes) if flow.spec.streams > 1 => {
             let times = if style.unicode { '×' } else { 'x' };
-            format!("{} {times} {}", flow.streams, asked_size(bytes))
+            format!("{} {times} {}", flow.spec.streams, asked_size(bytes))
         }
         Some(bytes) => in_segments(bytes, count),
         None if case.hosts.iter().any(unscaled) => "scaling off".to_owned(),
-        None if flow.streams > 1 => format!("{} streams", flow.streams),
+        None if flow.spec.streams > 1 => format!("{} streams", flow.spec.streams),
         None => "autotuned".to_owned(),
     }
 }

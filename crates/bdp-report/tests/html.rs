@@ -5,11 +5,12 @@ mod fixture;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bdp_model::ByteCount;
+use bdp_model::case::Published;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{
-    ProbeOutcome, Published, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
+    ProbeOutcome, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
 };
+use bdp_model::window::WindowBytes;
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -306,7 +307,7 @@ fn measured(window: u64, repetition: u32, goodput_bps: f64) -> Measurement {
         serde_json::from_str(include_str!("../../bdp-store/tests/it/measurement.json")).unwrap();
     let sampled = sampled(record(&Recipe { here_bps: goodput_bps, ..Recipe::default() }), 10);
     m.repetition = repetition;
-    m.request.spec.window = Some(ByteCount::bytes(window));
+    m.request.spec.window = WindowBytes::new(window);
     let d = &mut m.directions[0];
     d.goodput_bps = goodput_bps;
     d.window.on_the_wire_bytes = Some(window);

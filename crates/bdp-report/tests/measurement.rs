@@ -11,6 +11,7 @@ use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style, measurements_text};
 
 const UNICODE: Style = Style { unicode: true, ..Style::plain() };
@@ -214,7 +215,7 @@ fn commands_repeat_the_request_and_name_the_store() {
             streams: 4,
             duration: Nanos::millis(3_500),
             omit: Nanos::secs(1),
-            window: Some(ByteCount::kib(64)),
+            window: WindowBytes::new(64 << 10),
             length: ByteCount::bytes(319_000),
             congestion: Some("bbr".into()),
             nodelay: true,

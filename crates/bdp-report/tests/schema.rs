@@ -8,6 +8,7 @@ use bdp_model::facts::Facts;
 use bdp_model::link::Loss;
 use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
+use bdp_model::udp::UdpRequest;
 use bdp_report::json;
 use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use jsonschema::Validator;
@@ -51,8 +52,12 @@ fn everything() -> Vec<Record> {
         timestamps: TimestampSource::Kernel,
         ..Default::default()
     });
-    udp.case.flows[0].udp =
-        Some(bdp_model::scenario::UdpFlow { rate: "110M".parse().unwrap(), datagram_bytes: 1470 });
+    udp.case.flows[0].spec.udp = Some(UdpRequest {
+        rate_bps: Some(110_000_000),
+        search: None,
+        datagram_bytes: Some(1470),
+        dont_fragment: false,
+    });
     let mut explained = record(&Recipe { scenario: "explained", ..Recipe::default() });
     explained.flows[0].needless_retransmits = Some(0);
     explained.flows[0].send_buffer_bytes = Some(4 << 20);

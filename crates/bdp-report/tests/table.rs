@@ -2,9 +2,10 @@
 
 mod fixture;
 
+use bdp_model::case::Published;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::record::{Published, Record};
+use bdp_model::record::Record;
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 

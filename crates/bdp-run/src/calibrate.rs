@@ -11,9 +11,11 @@ use bdp_agent::expect_answer;
 use bdp_agent::remote::Agents;
 use bdp_flow::error::FlowError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
+use bdp_model::flow::FlowSpec;
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
+use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
-use bdp_model::units::{Nanos, Rate};
+use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
 
 use crate::RunError;
@@ -214,22 +216,25 @@ impl Twin {
         let deadline = (duration + patience + patience).to_duration();
         let source =
             StreamSource::Listen { address: (to, 0).into(), patience, tcp_rmem_bytes: Some(buffer_bytes) };
-        let receive = FlowOrder {
-            length_bytes: 64 << 10,
+        let spec = FlowSpec {
+            duration: duration + patience,
+            length: ByteCount::kib(64),
             mss: self.conditions.mss_option,
-            ..FlowOrder::plain(0, Role::Receive, source, duration + patience)
+            zerocopy: Zerocopy::Off,
+            ..FlowSpec::default()
         };
-        let listening = self.agents.call("far", Request::Prepare(Box::new(receive.clone())), deadline)?;
+        let receive = FlowOrder::of(0, Role::Receive, source, &spec);
+        let listening = self.agents.call("far", Request::Prepare(Box::new(receive)), deadline)?;
         let port = expect_answer!(listening, Answer::Listening { port } => port)?;
-        let send = FlowOrder {
-            role: Role::Send,
-            source: StreamSource::Connect { to: (to, port).into(), start: Nanos::ZERO, patience },
+        let source = StreamSource::Connect { to: (to, port).into(), start: Nanos::ZERO, patience };
+        let spec = FlowSpec {
             duration,
             interval: Nanos::millis(2),
-            bytes: Some(bytes),
+            bytes: Some(ByteCount::bytes(bytes)),
             congestion: Some("reno".to_owned()),
-            ..receive
+            ..spec
         };
+        let send = FlowOrder::of(0, Role::Send, source, &spec);
         self.agents.call("near", Request::Prepare(Box::new(send)), deadline)?;
         self.agents.call("near", Request::Begin { flow: 0 }, deadline)?;
         let sent = self.agents.call("near", Request::Collect { flow: 0 }, deadline)?;

@@ -4,7 +4,7 @@ use bdp_model::caveat::WindowShortfall;
 use bdp_model::method::WindowMechanism;
 use bdp_model::plain::in_words;
 use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::segment;
 use bdp_model::stats::median;
 use bdp_wire::control::{Received, Sent};
@@ -16,24 +16,23 @@ use crate::{RunError, verdict};
 /// What one flow did; its round trips are still to come.
 pub(crate) fn flow_record(
     case: &CaseSpec,
-    spec: &FlowSpec,
+    flow: &CaseFlow,
     means: Means,
     calibration: Option<Calibration>,
     received: Received,
     sent: Sent,
 ) -> FlowRecord {
-    let window = match spec.udp {
+    let window = match flow.spec.udp {
         // Datagrams have no window.
         Some(_) => WindowReport { method: WindowMechanism::None, ..Default::default() },
-        None => window_report(case, spec, means, calibration, &received, &sent),
+        None => window_report(case, flow, means, calibration, &received, &sent),
     };
-    let asked = spec.udp.map(|udp| udp.rate.as_bps() as f64 * f64::from(spec.streams));
     // All hosts of the lab have one clock.
-    let udp = bdp_flow::datagram::outcome::report(asked, &received, &sent, Some((0, 0)));
+    let udp = bdp_flow::datagram::outcome::report(flow.spec.offered_bps(), &received, &sent, Some((0, 0)));
     FlowRecord {
-        from: spec.from.clone(),
-        to: spec.to.clone(),
-        start_ns: spec.start.as_ns(),
+        from: flow.from.clone(),
+        to: flow.to.clone(),
+        start_ns: flow.start.as_ns(),
         rtt_ns: RttReport::default(),
         goodput_bps: received.goodput_bps(),
         received_bytes: received.bytes,
@@ -61,16 +60,16 @@ pub(crate) fn flow_record(
 
 fn window_report(
     case: &CaseSpec,
-    spec: &FlowSpec,
+    flow: &CaseFlow,
     means: Means,
     calibration: Option<Calibration>,
     received: &Received,
     sent: &Sent,
 ) -> WindowReport {
-    let mut seen = sent.windows_seen(spec.omit);
+    let mut seen = sent.windows_seen(flow.spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     // Of a full segment: below one, senders shrink theirs.
-    let mss = segment::planned_mss(case, spec);
+    let mss = segment::planned_mss(case, flow);
     let target = match means {
         Means::Autotuned => None,
         Means::Receiver { target_bytes } => Some(target_bytes),
@@ -87,7 +86,7 @@ fn window_report(
         (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
     });
     WindowReport {
-        asked_bytes: spec.window.map(|w| w.as_bytes()),
+        asked_bytes: flow.spec.window.map(|w| w.as_bytes()),
         socket_buffer_bytes: received.receive_buffer_bytes,
         on_the_wire_bytes: on_the_wire,
         on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
@@ -129,7 +128,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         rtt_idle_ns: None,
         rtt_ns: RttReport::default(),
         window: WindowReport {
-            asked_bytes: case.flows.first().and_then(|f| f.window).map(|w| w.as_bytes()),
+            asked_bytes: case.flows.first().and_then(|f| f.spec.window).map(|w| w.as_bytes()),
             ..Default::default()
         },
         flows: Vec::new(),

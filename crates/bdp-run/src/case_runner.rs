@@ -10,7 +10,7 @@ use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
 use bdp_model::record::{Environment, FlowRecord, Record};
 use bdp_model::route::Route;
-use bdp_model::scenario::{CaseSpec, FlowSpec, HostSpec, LinkSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec, HostSpec, LinkSpec};
 use bdp_model::segment;
 
 use bdp_sys::clock;
@@ -98,24 +98,24 @@ impl CaseRunner {
         }
     }
 
-    fn calibration(&self, plan: &Plan, flow: usize) -> Result<Option<Calibration>, RunError> {
-        let Means::Receiver { target_bytes } = plan.means[flow] else { return Ok(None) };
-        let spec = &plan.case.flows[flow];
+    fn calibration(&self, plan: &Plan, index: usize) -> Result<Option<Calibration>, RunError> {
+        let Means::Receiver { target_bytes } = plan.means[index] else { return Ok(None) };
+        let flow = &plan.case.flows[index];
         let sysctls = |name: &str| {
             plan.hosts.iter().find(|h| h.name == name).map_or_else(BTreeMap::new, |h| h.sysctls.clone())
         };
-        let route = Route::of(plan.case, spec);
+        let route = Route::of(plan.case, flow);
         let last = route.as_ref().and_then(Route::last);
         let delivery = last.map_or(Delivered::Segments, |(link, direction)| Delivered::over(link, direction));
         let conditions = Conditions {
             target_bytes,
             delivery,
-            mss_bytes: segment::planned_mss(plan.case, spec),
-            mss_option: spec.mss,
+            mss_bytes: segment::planned_mss(plan.case, flow),
+            mss_option: flow.spec.mss,
             mtu: route.map_or(1500, |route| route.mtu()),
             family: plan.case.family,
-            receiver_sysctls: sysctls(&spec.to),
-            sender_sysctls: sysctls(&spec.from),
+            receiver_sysctls: sysctls(&flow.to),
+            sender_sysctls: sysctls(&flow.from),
         };
         self.calibrator.find(&self.command, &conditions).map(Some)
     }
@@ -173,7 +173,7 @@ impl CaseRunner {
         mut environment: Environment,
     ) -> Record {
         let case = plan.case;
-        let rtt_of = |flow: &FlowSpec, counted: &Range<u64>| {
+        let rtt_of = |flow: &CaseFlow, counted: &Range<u64>| {
             let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
             probed.map(|p| p.rtt_ns(case, counted)).unwrap_or_default()
         };
@@ -247,7 +247,7 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|host| {
                 let largest =
-                    case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.window).max();
+                    case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.spec.window).max();
                 let mut sysctls = default_sysctls(largest.map_or(0, |w| w.as_bytes()));
                 sysctls.extend(host.sysctls.clone());
                 HostSpec { sysctls, ..host.clone() }

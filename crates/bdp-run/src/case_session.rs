@@ -6,12 +6,10 @@ use bdp_agent::expect_answer;
 use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::Testbed;
 use bdp_lab::testbed::DeviceReading;
-use bdp_model::flow::LAB_SAMPLE_INTERVAL;
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::sysctl;
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, StreamSource};
-use bdp_wire::datagram::DatagramOrder;
 
 use crate::calibrate::Calibration;
 use crate::pair::{Ends, Pair};
@@ -128,7 +126,7 @@ impl Session<'_> {
         echoes: &[Echo],
     ) -> Result<Outcomes, RunError> {
         let flows = &self.case.flows;
-        let last_end = flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
+        let last_end = flows.iter().map(|f| f.span().end).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
         let deadline = (last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
         let mut listening = Vec::new();
@@ -208,34 +206,21 @@ impl Session<'_> {
 }
 
 /// What the agent at one end of a flow is to do.
-fn order(spec: &FlowSpec, number: u32, role: Role, source: StreamSource) -> FlowOrder {
-    let sends = role == Role::Send;
-    let datagrams = spec.udp.map(|udp| DatagramOrder {
-        payload_bytes: Some(udp.datagram_bytes),
-        rate_bps: Some(udp.rate.as_bps()),
-        dont_fragment: false,
-        path_mtu: None,
-    });
-    FlowOrder {
-        streams: spec.streams,
+fn order(flow: &CaseFlow, number: u32, role: Role, source: StreamSource) -> FlowOrder {
+    let mut order = FlowOrder::of(number, role, source, &flow.spec);
+    // Means of its own bring it about.
+    order.spec.window = None;
+    if role == Role::Send {
         // Only the receiver knows when the first byte came.
-        omit: if sends { Nanos::ZERO } else { spec.omit },
-        interval: LAB_SAMPLE_INTERVAL,
-        bytes: spec.bytes.filter(|_| sends).map(|b| b.as_bytes()),
-        length_bytes: spec.length.as_bytes(),
-        mss: spec.mss,
-        congestion: Some(spec.congestion.clone()).filter(|_| sends),
-        nodelay: spec.nodelay,
-        datagrams,
-        // Bytes are copied: that keeps what a case costs the same on every kernel.
-        ..FlowOrder::plain(number, role, source, spec.duration)
+        order.spec.omit = Nanos::ZERO;
     }
+    order
 }
 
 /// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
-fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
+fn check_counted(flow: &CaseFlow, received: &Received) -> Result<(), RunError> {
     if received.counted_ns() > 0 {
-        if flow.bytes.is_some() && received.counted_bytes() == 0 {
+        if flow.spec.bytes.is_some() && received.counted_bytes() == 0 {
             return Err(RunError::Case(format!(
                 "the {} from '{}' to '{}' came in one piece, and no time is left to tell a rate by; set more bytes",
                 ByteCount::bytes(received.bytes),
@@ -251,7 +236,7 @@ fn check_counted(flow: &FlowSpec, received: &Received) -> Result<(), RunError> {
         flow.from,
         flow.to,
         Nanos(received.duration_ns),
-        flow.omit
+        flow.spec.omit
     )))
 }
 

@@ -4,7 +4,7 @@ use bdp_lab::LinkOutcome;
 use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
 use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Probed, Received, Sent};
 
@@ -97,13 +97,13 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
 
 fn of_flow(
     case: &CaseSpec,
-    spec: &FlowSpec,
+    flow: &CaseFlow,
     (received, sent): &Ends,
     probed: &[PairProbed],
     outcomes: &[LinkOutcome],
 ) -> Option<FlowSeen> {
-    let route = Route::of(case, spec)?;
-    let on_loop = probed.iter().position(|PairProbed { pair, .. }| Pair::joins(pair, spec))?;
+    let route = Route::of(case, flow)?;
+    let on_loop = probed.iter().position(|PairProbed { pair, .. }| Pair::joins(pair, flow))?;
     let span = received.counted_within();
     let direction = |hop: &Hop| usize::from(!hop.forward);
     let busy = span.as_ref().and_then(|span| {
@@ -117,14 +117,13 @@ fn of_flow(
         };
         worst(span.start).max(worst(span.end)) as f64 / (span.end - span.start).max(1) as f64
     });
-    let datagrams = spec.udp.zip(sent.datagrams.as_ref()).map(|(udp, datagrams)| {
-        let asked = udp.rate.as_bps() as f64 * f64::from(spec.streams);
+    let datagrams = flow.spec.offered_bps().zip(sent.datagrams.as_ref()).map(|(asked, datagrams)| {
         let bits = datagrams.sent as f64 * datagrams.payload_bytes as f64 * 8.0;
         let sent_bps = bits * 1e9 / datagrams.duration_ns.max(1) as f64;
         DatagramsSeen { sent_of_asked: sent_bps / asked, edges: edges.unwrap_or(0.0) }
     });
     Some(FlowSeen {
-        name: format!("{}->{}", spec.from, spec.to),
+        name: format!("{}->{}", flow.from, flow.to),
         on_loop,
         way: route.there.iter().chain(&route.back).map(|hop| 2 * hop.link + direction(hop)).collect(),
         busy,

@@ -1,7 +1,7 @@
 //! The pairs of hosts that flows run between.
 
 use bdp_model::record::RttSummary;
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
 
@@ -27,7 +27,7 @@ impl Pair {
     }
 
     /// Whether a flow runs between the two. A round trip is the same from either end: it takes both paths.
-    pub(crate) fn joins(&self, flow: &FlowSpec) -> bool {
+    pub(crate) fn joins(&self, flow: &CaseFlow) -> bool {
         (&self.from, &self.to) == (&flow.from, &flow.to) || (&self.from, &self.to) == (&flow.to, &flow.from)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bdp_model::link::Loss;
 use bdp_model::record::RttReport;
 use bdp_model::route::Route;
-use bdp_model::scenario::{CaseSpec, FlowSpec, ProbeKind};
+use bdp_model::scenario::{CaseFlow, CaseSpec, ProbeKind};
 use bdp_model::segment;
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::Probed;
@@ -78,7 +78,7 @@ pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
 }
 
 /// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
-pub(crate) fn probe_bytes(case: &CaseSpec, flow: &FlowSpec) -> (u64, u64) {
+pub(crate) fn probe_bytes(case: &CaseSpec, flow: &CaseFlow) -> (u64, u64) {
     let ip = segment::ip_header_bytes(case.family);
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);

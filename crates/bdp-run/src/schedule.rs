@@ -217,9 +217,9 @@ impl Schedule {
 
 /// Seconds that a case takes when nothing goes wrong.
 fn usual_seconds(case: &CaseSpec) -> f64 {
-    let last_end = case.flows.iter().map(|f| f.start + f.duration).max().unwrap_or_default();
+    let last_end = case.flows.iter().map(|f| f.span().end).max().unwrap_or_default();
     let rtt = case.flows.iter().filter_map(|f| Some(Route::of(case, f)?.delay())).max().unwrap_or_default();
-    let calibrating = case.flows.iter().filter(|f| f.window.is_some()).count() as f64 * 0.7;
+    let calibrating = case.flows.iter().filter(|f| f.spec.window.is_some()).count() as f64 * 0.7;
     (case.idle + last_end).as_secs_f64() + 6.0 * rtt.as_secs_f64() + calibrating + 0.3
 }
 

@@ -1,12 +1,13 @@
 //! What flows reach together: those that share a link share what it carries.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bdp_model::link::Medium;
 use bdp_model::path::udp;
 use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 
 /// One flow: what it would reach alone, when, and what each link on its way could carry of it.
@@ -15,7 +16,7 @@ pub(crate) struct Load {
     /// Goodput alone, bit/s.
     bps: f64,
     /// Its span of time, from the start to the end.
-    span: (Nanos, Nanos),
+    span: Range<Nanos>,
     /// Whether it is in the sum, or in the background.
     counted: bool,
     /// The wires that it takes, with the goodput that each has room for, and whether it takes them forward: a half-duplex
@@ -27,12 +28,12 @@ impl Load {
     /// Of a flow whose full segments have so many bytes of payload and of headers.
     pub(crate) fn new(
         case: &CaseSpec,
-        flow: &FlowSpec,
+        flow: &CaseFlow,
         route: &Route<'_>,
         (mss, headers): (u64, u64),
         bps: f64,
     ) -> Self {
-        let rooms: Vec<(Hop, f64)> = if flow.udp.is_some() {
+        let rooms: Vec<(Hop, f64)> = if flow.spec.udp.is_some() {
             let hops = datagram_hops(flow, route, (mss, headers));
             let rooms = udp::rooms_pps(&hops).map(|pps| pps * (8 * mss) as f64);
             route.there.iter().copied().zip(rooms).filter(|(_, room)| room.is_finite()).collect()
@@ -43,16 +44,11 @@ impl Load {
             let shared = case.links[hop.link].config.medium != Medium::FullDuplex;
             (if shared { Hop { forward: true, ..hop } } else { hop }, room, hop.forward)
         });
-        Self {
-            bps,
-            span: (flow.start, flow.start + flow.duration),
-            counted: !flow.background,
-            wires: wires.collect(),
-        }
+        Self { bps, span: flow.span(), counted: !flow.background, wires: wires.collect() }
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        self.span.0 < other.span.1 && other.span.0 < self.span.1
+        self.span.start < other.span.end && other.span.start < self.span.end
     }
 }
 
@@ -126,12 +122,12 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
 
 /// What the hops of a flow of datagrams do to them.
 pub(crate) fn datagram_hops(
-    flow: &FlowSpec,
+    flow: &CaseFlow,
     route: &Route<'_>,
     (payload, headers): (u64, u64),
 ) -> Vec<udp::Hop> {
-    let offered_bps = flow.udp.map_or(0.0, |udp| udp.rate.as_bps() as f64) * f64::from(flow.streams);
-    let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.duration.as_secs_f64();
+    let offered_bps = flow.spec.offered_bps().unwrap_or(0.0);
+    let offered = offered_bps / (8 * payload.max(1)) as f64 * flow.spec.duration.as_secs_f64();
     route.datagram_hops(payload, headers, offered as u64)
 }
 
@@ -139,7 +135,7 @@ pub(crate) fn datagram_hops(
 mod tests {
     use super::*;
 
-    const SPAN: (Nanos, Nanos) = (Nanos::ZERO, Nanos::secs(10));
+    const SPAN: Range<Nanos> = Nanos::ZERO..Nanos::secs(10);
 
     /// Of so many Mbit/s, over wires given by link number and Mbit/s.
     fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
@@ -200,9 +196,9 @@ mod tests {
         let loads = [load(10.0, &[(0, 10.0), (1, 10.0)]), load(10.0, &[(0, 10.0)]), load(10.0, &[(1, 10.0)])];
         assert_eq!(total(&loads), None);
         let mut late = [load(10.0, &[(0, 10.0)]), load(10.0, &[(0, 10.0)])];
-        late[1].span = (Nanos::secs(5), Nanos::secs(15));
+        late[1].span = Nanos::secs(5)..Nanos::secs(15);
         assert_eq!(total(&late), None);
-        late[1].span = (Nanos::secs(10), Nanos::secs(15));
+        late[1].span = Nanos::secs(10)..Nanos::secs(15);
         assert_eq!(total(&late), Some((20.0, vec![])), "one after the other");
     }
 }

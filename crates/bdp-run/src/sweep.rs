@@ -10,6 +10,7 @@ use bdp_model::measured_curves::measured_curves;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::order::shuffle_in_blocks;
 use bdp_model::points::natural_order;
+use bdp_model::window::WindowBytes;
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
@@ -103,14 +104,18 @@ impl Variable {
     }
 
     /// Puts a value of it into a request.
-    fn apply(self, value: &Setting, request: &mut MeasureRequest) {
+    fn apply(self, value: &Setting, request: &mut MeasureRequest) -> Result<(), SessionError> {
         match self {
-            Self::Window => request.spec.window = Some(ByteCount::bytes(value.number)),
+            Self::Window => {
+                let window = WindowBytes::try_from(ByteCount::bytes(value.number));
+                request.spec.window = Some(window.map_err(|e| SessionError::Request(e.to_string()))?);
+            }
             Self::Streams => request.spec.streams = value.number as u32,
             Self::Length => request.spec.length = ByteCount::bytes(value.number),
             Self::Mss => request.spec.mss = Some(value.number as u32),
             Self::Congestion => request.spec.congestion = Some(value.text.clone()),
         }
+        Ok(())
     }
 }
 
@@ -190,7 +195,7 @@ impl Sweep<'_, '_> {
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let measurement = measure(&request(&plan.request, point), repetition)?;
+                let measurement = measure(&request(&plan.request, point)?, repetition)?;
                 // It may have been cut short, and would be no point of the curve.
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
@@ -257,12 +262,12 @@ fn new_run(plan: &SweepPlan, planned: usize, first: &Measurement) -> NewRun {
     }
 }
 
-fn request(base: &MeasureRequest, point: &SweptPoint) -> MeasureRequest {
+fn request(base: &MeasureRequest, point: &SweptPoint) -> Result<MeasureRequest, SessionError> {
     let mut request = base.clone();
     for (parameter, value) in point {
-        parameter.apply(value, &mut request);
+        parameter.apply(value, &mut request)?;
     }
-    request
+    Ok(request)
 }
 
 /// Every value of each with every value of the others, the first slowest.

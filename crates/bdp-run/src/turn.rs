@@ -66,12 +66,12 @@ impl Demand {
                 Ok(Means::Path { clamp_bytes }) => Some(f64::from(clamp_bytes)),
                 _ => unscaled.then_some(65_535.0),
             };
-            let by_window = window.map(|w| w * f64::from(flow.streams) / rtt.as_secs_f64() / mss);
+            let by_window = window.map(|w| w * f64::from(flow.spec.streams) / rtt.as_secs_f64() / mss);
             // Each link that a segment crosses is work.
             let links = route.as_ref().map_or(1, Route::length) as f64;
-            if let Some(udp) = flow.udp {
+            if let Some(offered_bps) = flow.spec.offered_bps() {
                 // What is offered is work, also where the link drops it.
-                segments += links * udp.rate.as_bps() as f64 * f64::from(flow.streams) / 8.0 / mss;
+                segments += links * offered_bps / 8.0 / mss;
                 continue;
             }
             segments += links * by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));

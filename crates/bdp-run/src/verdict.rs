@@ -7,7 +7,7 @@ use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord, Record};
 use bdp_model::route::Route;
-use bdp_model::scenario::{CaseSpec, Expect, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec, Expect};
 use bdp_model::segment::{header_bytes, planned_mss};
 use bdp_model::units::format_bps;
 
@@ -38,7 +38,7 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
 /// What one flow must reach by itself.
 fn of_flow(
     case: &CaseSpec,
-    flow: &FlowSpec,
+    flow: &CaseFlow,
     route: &Route<'_>,
     means: Means,
     record: &FlowRecord,
@@ -49,8 +49,7 @@ fn of_flow(
             format!("black hole: {} lets {most} B through, a segment has {}", route.name(hop), mss + headers);
         return Some((0.0, by));
     }
-    if let Some(spec) = flow.udp {
-        let offered = spec.rate.as_bps() as f64 * f64::from(flow.streams);
+    if let Some(offered) = flow.spec.offered_bps() {
         let bits = (8 * mss) as f64;
         let hops = datagram_hops(flow, route, (mss, headers));
         let (pps, bound) = udp::arriving_pps(offered / bits, &hops)?;
@@ -81,7 +80,7 @@ fn of_flow(
         loss: if case.flows.len() > 1 { route.segment_loss().shared() } else { route.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
     };
-    if !window::loss_is_modelled(&path, flow.streams) {
+    if !window::loss_is_modelled(&path, flow.spec.streams) {
         return None;
     }
     let seen = record.window.on_the_wire_bytes;
@@ -95,7 +94,7 @@ fn of_flow(
     };
     let rooms = route.rooms(mss, headers).map(|(_, bps, by)| (bps, format!("{by}: {}", format_bps(bps))));
     // Of equals the first: a plain ceiling is the model's own.
-    window::expect_goodput(&path, &window, flow.streams)
+    window::expect_goodput(&path, &window, flow.spec.streams)
         .map(|e| (e.bps, e.by))
         .into_iter()
         .chain(rooms)
@@ -103,7 +102,7 @@ fn of_flow(
 }
 
 /// Payload and headers of a full segment.
-fn segment_bytes(case: &CaseSpec, flow: &FlowSpec, record: &FlowRecord) -> (u64, u64) {
+fn segment_bytes(case: &CaseSpec, flow: &CaseFlow, record: &FlowRecord) -> (u64, u64) {
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
 }
 
@@ -167,7 +166,7 @@ mod tests {
         let rtt = RttSummary { min: 40_000_000, ..RttSummary::default() };
         let record = FlowRecord {
             congestion_control: "reno".into(),
-            mss_bytes: case.flows[0].udp.is_none().then_some(1448),
+            mss_bytes: case.flows[0].spec.udp.is_none().then_some(1448),
             rtt_ns: RttReport { idle: Some(rtt), ..RttReport::default() },
             ..FlowRecord::default()
         };

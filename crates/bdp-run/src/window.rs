@@ -3,7 +3,7 @@
 use bdp_model::link::{DirectionConfig, WindowScaleRewrite};
 use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseSpec, FlowSpec, LinkSpec, WindowMethod};
+use bdp_model::scenario::{CaseFlow, CaseSpec, LinkSpec, WindowMethod};
 use bdp_model::segment::planned_mss;
 
 /// What is to be done for one flow's window.
@@ -18,8 +18,8 @@ pub(crate) enum Means {
 }
 
 /// Chooses the means for a flow.
-pub(crate) fn choose(case: &CaseSpec, flow: &FlowSpec) -> Result<Means, String> {
-    let Some(window) = flow.window else { return Ok(Means::Autotuned) };
+pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> {
+    let Some(window) = flow.spec.window else { return Ok(Means::Autotuned) };
     let (bytes, mss) = (window.as_bytes(), planned_mss(case, flow));
     let by_path = match flow.window_method {
         WindowMethod::Path => true,
@@ -47,10 +47,10 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
             ));
         }
     }
-    let to_set = |(_, means): &(&FlowSpec, &Means)| matches!(means, Means::Receiver { .. });
+    let to_set = |(_, means): &(&CaseFlow, &Means)| matches!(means, Means::Receiver { .. });
     let flows = || case.flows.iter().zip(means);
     for (set, _) in flows().filter(to_set) {
-        if flows().any(|pair| pair.0.to == set.to && pair.0.udp.is_none() && !to_set(&pair)) {
+        if flows().any(|pair| pair.0.to == set.to && pair.0.spec.udp.is_none() && !to_set(&pair)) {
             return Err(format!(
                 "host '{}' receives a flow with a window and one without, and its kernel sizes buffers for both or \
                  for neither; give both a window, or another host to one of them",

@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
-use bdp_model::udp::Distribution;
-use bdp_model::units::Nanos;
+use bdp_model::udp::{Distribution, UdpRequest};
+use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::window::WindowBytes;
 use serde::{Deserialize, Serialize};
 
 use crate::datagram::DatagramOrder;
@@ -101,46 +103,46 @@ pub struct FlowOrder {
     /// Where its streams come from.
     #[serde(default, skip_serializing_if = "StreamSource::is_session")]
     pub source: StreamSource,
-    /// Connections.
-    pub streams: u32,
-    /// How long, omit included.
-    pub duration: Nanos,
-    /// Beginning that does not count.
-    pub omit: Nanos,
-    /// From one sample to the next.
-    pub interval: Nanos,
-    /// A sender ends after so many bytes, if sooner.
-    pub bytes: Option<u64>,
-    /// Bytes of one write.
-    pub length_bytes: u64,
-    /// A receiver's window on the wire, each stream.
-    pub window_bytes: Option<u64>,
-    /// `SO_SNDBUF` and `SO_RCVBUF`.
-    pub socket_buffer_bytes: Option<u64>,
-    /// `TCP_MAXSEG`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mss: Option<u32>,
-    /// A sender's `TCP_CONGESTION`.
-    pub congestion: Option<String>,
-    /// `TCP_NODELAY`.
-    pub nodelay: bool,
-    /// Differentiated services code point.
-    pub dscp: Option<u8>,
-    /// How a sender gives its bytes to the kernel.
-    #[serde(default)]
-    pub zerocopy: Zerocopy,
-    /// Whether the payload is [`crate::pattern`], and a receiver checks every byte.
-    #[serde(default)]
-    pub check_payload: bool,
+    /// The flow. What it says of datagrams is in `datagrams`; the window is a receiver's, and the congestion control and the bytes to
+    /// end after are a sender's.
+    #[serde(flatten, with = "Ordered")]
+    pub spec: FlowSpec,
     /// Processors that the flow's threads are kept to, in turn.
     #[serde(default)]
     pub cpus: Option<CpuList>,
-    /// Rate that a sender's connections are held to, each, bit/s.
-    #[serde(default)]
-    pub pacing_bps: Option<u64>,
     /// Its streams are of datagrams, as these are ordered; null where they are connections.
     #[serde(default)]
     pub datagrams: Option<DatagramOrder>,
+}
+
+/// A flow as the protocol writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FlowSpec")]
+struct Ordered {
+    streams: u32,
+    duration: Nanos,
+    omit: Nanos,
+    interval: Nanos,
+    bytes: Option<ByteCount>,
+    #[serde(rename = "length_bytes")]
+    length: ByteCount,
+    #[serde(rename = "window_bytes")]
+    window: Option<WindowBytes>,
+    #[serde(rename = "socket_buffer_bytes")]
+    socket_buffer: Option<ByteCount>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mss: Option<u32>,
+    congestion: Option<String>,
+    nodelay: bool,
+    dscp: Option<u8>,
+    #[serde(default)]
+    zerocopy: Zerocopy,
+    #[serde(default)]
+    check_payload: bool,
+    #[serde(default)]
+    pacing_bps: Option<u64>,
+    #[serde(skip)]
+    udp: Option<UdpRequest>,
 }
 
 /// What an end does in a flow.
@@ -154,30 +156,15 @@ pub enum Role {
 }
 
 impl FlowOrder {
-    /// One stream of writes of 128 KiB, copied, that goes on for so long, a reading each 100 ms; nothing else is asked for.
-    pub fn plain(flow: u32, role: Role, source: StreamSource, duration: Nanos) -> Self {
-        Self {
-            flow,
-            role,
-            source,
-            streams: 1,
-            duration,
-            omit: Nanos::ZERO,
-            interval: Nanos::millis(100),
-            bytes: None,
-            length_bytes: 128 << 10,
-            window_bytes: None,
-            socket_buffer_bytes: None,
-            mss: None,
-            congestion: None,
-            nodelay: false,
-            dscp: None,
-            zerocopy: Zerocopy::Off,
-            check_payload: false,
-            cpus: None,
-            pacing_bps: None,
-            datagrams: None,
-        }
+    /// What the end in this role has to know of a flow.
+    pub fn of(flow: u32, role: Role, source: StreamSource, spec: &FlowSpec) -> Self {
+        let datagrams = spec.udp.as_ref().map(DatagramOrder::of);
+        let spec = FlowSpec { udp: None, ..spec.clone() };
+        let spec = match role {
+            Role::Receive => FlowSpec { congestion: None, bytes: None, ..spec },
+            Role::Send => FlowSpec { window: None, ..spec },
+        };
+        Self { flow, role, source, spec, cpus: None, datagrams }
     }
 }
 
@@ -487,4 +474,41 @@ pub struct Sent {
     /// Of a flow of datagrams, what was done of them.
     #[serde(default)]
     pub datagrams: Option<DatagramsSent>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDER: &str = r#"{"flow":7,"role":"receive","streams":2,"duration":"1000000000ns","omit":"0ns","interval":"100000000ns",
+        "bytes":null,"length_bytes":131072,"window_bytes":65536,"socket_buffer_bytes":null,"congestion":null,"nodelay":false,
+        "dscp":null,"zerocopy":"auto","check_payload":false,"pacing_bps":null,"cpus":null,"datagrams":null}"#;
+
+    #[test]
+    fn an_order_has_the_members_of_the_protocol_by_the_role_of_its_end() {
+        let spec = FlowSpec {
+            streams: 2,
+            duration: Nanos::secs(1),
+            bytes: Some(ByteCount::kib(1)),
+            window: WindowBytes::new(65_536),
+            congestion: Some("reno".to_owned()),
+            ..FlowSpec::default()
+        };
+        let order = |role| FlowOrder::of(7, role, StreamSource::Session, &spec);
+        let json = |order: &FlowOrder| serde_json::to_value(order).unwrap();
+        assert_eq!(json(&order(Role::Receive)), serde_json::from_str::<serde_json::Value>(ORDER).unwrap());
+        assert_eq!(serde_json::from_str::<FlowOrder>(ORDER).unwrap(), order(Role::Receive));
+        let sender = json(&order(Role::Send));
+        assert_eq!((&sender["bytes"], &sender["congestion"]), (&1024.into(), &"reno".into()));
+        assert!(sender["window_bytes"].is_null(), "{sender}");
+    }
+
+    #[test]
+    fn a_window_that_no_kernel_can_hold_is_refused() {
+        for window in ["0", "1073741825", "4294967296"] {
+            let order = ORDER.replace("65536", window);
+            let error = serde_json::from_str::<FlowOrder>(&order).unwrap_err().to_string();
+            assert!(error.contains("1 byte to 1 GiB"), "{error}");
+        }
+    }
 }

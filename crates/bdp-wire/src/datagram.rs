@@ -2,6 +2,7 @@
 //! not ask, and what each datagram begins with.
 
 use aws_lc_rs::hmac;
+use bdp_model::udp::UdpRequest;
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Key, MAGIC, PREAMBLE_BYTES, VERSION};
@@ -168,6 +169,18 @@ pub struct DatagramOrder {
     /// MTU of the path as the client found it: a server that chooses the payload chooses none that is too long for that.
     #[serde(default)]
     pub path_mtu: Option<u32>,
+}
+
+impl DatagramOrder {
+    /// Of what is asked for, over a path of which nothing has been found.
+    pub fn of(udp: &UdpRequest) -> Self {
+        Self {
+            payload_bytes: udp.datagram_bytes,
+            rate_bps: udp.rate_bps,
+            dont_fragment: udp.dont_fragment,
+            path_mtu: None,
+        }
+    }
 }
 
 #[cfg(test)]

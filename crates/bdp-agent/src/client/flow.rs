@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Way};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
@@ -17,7 +18,7 @@ use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::session::datagrams;
-use bdp_flow::session::options::{PATIENCE, window};
+use bdp_flow::session::options::PATIENCE;
 use bdp_flow::session::peer::Outcome;
 use bdp_flow::stall;
 
@@ -44,34 +45,13 @@ pub(super) enum End {
 
 /// What the server is to do in a direction.
 pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder {
-    let spec = &request.spec;
-    let (role, window, congestion, bytes) = match way {
-        Way::To => (Role::Receive, spec.window, None, None),
-        Way::From => (Role::Send, None, spec.congestion.clone(), spec.bytes),
+    let role = match way {
+        Way::To => Role::Receive,
+        Way::From => Role::Send,
     };
-    FlowOrder {
-        flow,
-        role,
-        source: StreamSource::Session,
-        streams: spec.streams,
-        duration: spec.duration,
-        omit: spec.omit,
-        interval: spec.interval,
-        bytes: bytes.map(|b| b.as_bytes()),
-        length_bytes: spec.length.as_bytes(),
-        window_bytes: window.map(|w| w.as_bytes()),
-        socket_buffer_bytes: spec.socket_buffer.map(|b| b.as_bytes()),
-        // The client makes the connections, and has set it.
-        mss: None,
-        congestion,
-        nodelay: spec.nodelay,
-        dscp: spec.dscp,
-        zerocopy: spec.zerocopy,
-        check_payload: spec.check_payload,
-        cpus: request.far_cpus.clone(),
-        pacing_bps: spec.pacing_bps,
-        datagrams: datagrams::order(request),
-    }
+    // The client makes the connections, and has set the MSS.
+    let spec = FlowSpec { mss: None, ..request.spec.clone() };
+    FlowOrder { cpus: request.far_cpus.clone(), ..FlowOrder::of(flow, role, StreamSource::Session, &spec) }
 }
 
 impl Flow {
@@ -130,17 +110,8 @@ impl Flow {
                 })
             });
         }
-        let plan = ReceivePlan {
-            duration: spec.duration,
-            omit: spec.omit,
-            interval: spec.interval,
-            // The server may wait for streams, and then the first byte has its way.
-            patience: Nanos::from(3 * PATIENCE),
-            window_bytes: window(request),
-            coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
-            check: spec.check_payload,
-            crew: self.crew(request),
-        };
+        // The server may wait for streams, and then the first byte has its way.
+        let plan = ReceivePlan::of(spec, Nanos::from(3 * PATIENCE), self.crew(request));
         let patience = stall::patience(plan.interval, spec.pacing_bps);
         self.start(move |streams, stop, meter| {
             stall::guard(meter, stop, patience, |stop| {
@@ -171,17 +142,7 @@ impl Flow {
                 datagram::send::over(streams, &plan, stop, meter).map(End::Sent)
             });
         }
-        let plan = SendPlan {
-            length_bytes: spec.length.as_bytes(),
-            longest: spec.duration + Nanos::from(PATIENCE),
-            bytes: spec.bytes.map(|b| b.as_bytes()),
-            rate_bps: spec.pacing_bps,
-            whole_writes: false,
-            interval: spec.interval,
-            zerocopy: spec.zerocopy,
-            patterned: spec.check_payload,
-            crew: self.crew(request),
-        };
+        let plan = SendPlan::of(spec, Nanos::from(PATIENCE), self.crew(request));
         let pacing_bps = spec.pacing_bps;
         self.start(move |streams, stop, meter| {
             let patience = stall::patience(plan.interval, pacing_bps);

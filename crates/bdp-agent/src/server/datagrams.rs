@@ -19,11 +19,11 @@ pub(super) fn connect(
     peer: SocketAddr,
 ) -> Result<Stream, String> {
     let datagrams = order.datagrams.as_ref().ok_or("the flow's streams are connections")?;
-    let buffer = order.socket_buffer_bytes.map(|b| usize::try_from(b).unwrap_or(usize::MAX));
+    let buffer = order.spec.socket_buffer.map(|b| usize::try_from(b.as_bytes()).unwrap_or(usize::MAX));
     let options = UdpOptions {
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
-        dscp: order.dscp,
+        dscp: order.spec.dscp,
         dont_fragment: datagrams.dont_fragment,
         share_port: true,
         ..Default::default()
@@ -34,7 +34,7 @@ pub(super) fn connect(
 
 /// Holds an order of datagrams against what the server grants; fills in the rate that is granted at most.
 pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), String> {
-    let streams = u64::from(order.streams.max(1));
+    let streams = u64::from(order.spec.streams.max(1));
     let Some(datagrams) = &mut order.datagrams else { return Ok(()) };
     if let (Some(rate), Some(granted)) = (datagrams.rate_bps, granted)
         && rate.saturating_mul(streams) > granted.as_bps()
@@ -62,13 +62,18 @@ pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPl
     DatagramSendPlan {
         payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),
         rate_bps: datagrams.and_then(|d| d.rate_bps),
-        duration: order.duration,
-        omit: order.omit,
-        bytes: order.bytes.filter(|_| order.role == Role::Send),
+        duration: order.spec.duration,
+        omit: order.spec.omit,
+        bytes: order.spec.bytes.filter(|_| order.role == Role::Send).map(|b| b.as_bytes()),
     }
 }
 
 /// What a receiver of it does.
 pub(super) fn receive_plan(order: &FlowOrder, patience: bdp_model::units::Nanos) -> DatagramReceivePlan {
-    DatagramReceivePlan { duration: order.duration, omit: order.omit, interval: order.interval, patience }
+    DatagramReceivePlan {
+        duration: order.spec.duration,
+        omit: order.spec.omit,
+        interval: order.spec.interval,
+        patience,
+    }
 }

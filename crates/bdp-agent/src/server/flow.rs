@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bdp_model::method::EndReason;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::{Nanos, Rate};
+use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{Answer, FlowOrder, Mark, Received, Role, Sent, StreamSource};
@@ -87,7 +88,7 @@ impl Flow {
             _ => None,
         };
         let answer = listening.as_ref().map_or(Answer::Done, |at| Answer::Listening { port: at.port() });
-        let count = order.streams as usize;
+        let count = order.spec.streams as usize;
         let state = State {
             streams: std::iter::repeat_with(|| None).take(count).collect(),
             datagrams: std::iter::repeat_with(|| None).take(count).collect(),
@@ -128,7 +129,7 @@ impl Flow {
     }
 
     pub(crate) fn duration(&self) -> Nanos {
-        self.order.duration
+        self.order.spec.duration
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -137,13 +138,15 @@ impl Flow {
 
     /// Puts a stream in its place, with the flow's options.
     pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
+        let (spec, receives) = (&self.order.spec, self.order.role == Role::Receive);
+        let buffer = spec.socket_buffer.map(|b| b.as_bytes() as usize);
         let options = TcpOptions {
-            congestion: self.order.congestion.clone().filter(|_| self.order.role == Role::Send),
-            nodelay: self.order.nodelay,
-            receive_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
-            send_buffer: self.order.socket_buffer_bytes.map(|b| b as usize),
-            window_bytes: self.window(),
-            dscp: self.order.dscp,
+            congestion: spec.congestion.clone().filter(|_| !receives),
+            nodelay: spec.nodelay,
+            receive_buffer: buffer,
+            send_buffer: buffer,
+            window_bytes: spec.window.filter(|_| receives).map(WindowBytes::get),
+            dscp: spec.dscp,
             ..Default::default()
         };
         let mut state = lock(&self.state);
@@ -215,11 +218,6 @@ impl Flow {
         self.changed.notify_all();
     }
 
-    fn window(&self) -> Option<u32> {
-        let window = self.order.window_bytes.filter(|_| self.order.role == Role::Receive)?;
-        Some(u32::try_from(window).unwrap_or(u32::MAX))
-    }
-
     /// The flow from its streams' arrival to its outcome, with the request that waits for that.
     fn live(
         &self,
@@ -283,7 +281,7 @@ impl Flow {
     }
 
     fn incomplete(&self, missing: usize) -> FlowError {
-        let count = self.order.streams as usize;
+        let count = self.order.spec.streams as usize;
         FlowError::Deadline(format!(
             "{} of {count} connections came within {}; a NAT or firewall may hold so many back",
             count - missing,
@@ -295,7 +293,7 @@ impl Flow {
         match (streams, self.order.role) {
             (Streams::Connections(streams), Role::Receive) => {
                 let plan = self.receive_plan(streams.len());
-                let patience = stall::patience(plan.interval, self.order.pacing_bps);
+                let patience = stall::patience(plan.interval, self.order.spec.pacing_bps);
                 let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
                 match received {
                     // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
@@ -307,7 +305,7 @@ impl Flow {
             }
             (Streams::Connections(streams), Role::Send) => {
                 let plan = self.send_plan(streams.len());
-                let pacing_bps = plan.rate_bps.filter(|_| self.order.pacing_bps.is_some());
+                let pacing_bps = plan.rate_bps.filter(|_| self.order.spec.pacing_bps.is_some());
                 let patience = stall::patience(plan.interval, pacing_bps);
                 let sent = self.guard(meter, patience, |stop| send::over(streams, &plan, stop, meter))?;
                 Ok(Answer::Sent(Sent { pacing_bps, ..sent }))
@@ -351,37 +349,18 @@ impl Flow {
     }
 
     fn receive_plan(&self, streams: usize) -> ReceivePlan {
-        let order = &self.order;
-        let is_autotuned = order.window_bytes.is_none() && order.socket_buffer_bytes.is_none();
-        ReceivePlan {
-            duration: order.duration,
-            omit: order.omit,
-            interval: order.interval,
-            patience: if self.is_session() { PATIENCE } else { order.duration },
-            window_bytes: self.window(),
-            coalesce: self.is_session() && is_autotuned,
-            check: order.check_payload,
-            crew: self.crew(streams),
-        }
+        let patience = if self.is_session() { PATIENCE } else { self.order.spec.duration };
+        let plan = ReceivePlan::of(&self.order.spec, patience, self.crew(streams));
+        ReceivePlan { coalesce: self.is_session() && plan.coalesce, ..plan }
     }
 
     fn send_plan(&self, streams: usize) -> SendPlan {
-        let order = &self.order;
-        let patience = match order.source {
+        let patience = match self.order.source {
             StreamSource::Connect { patience, .. } => patience,
             _ => PATIENCE,
         };
-        SendPlan {
-            length_bytes: order.length_bytes,
-            longest: order.duration + patience,
-            bytes: order.bytes,
-            rate_bps: self.stream_rate(streams),
-            whole_writes: false,
-            interval: order.interval,
-            zerocopy: order.zerocopy,
-            patterned: order.check_payload,
-            crew: self.crew(streams),
-        }
+        let plan = SendPlan::of(&self.order.spec, patience, self.crew(streams));
+        SendPlan { rate_bps: self.stream_rate(streams), ..plan }
     }
 
     /// A thread for each stream of a client; one where hosts share the machine.
@@ -395,7 +374,7 @@ impl Flow {
     /// What each of so many streams is held to: what was asked for, and no more than its share of what the server may send.
     fn stream_rate(&self, streams: usize) -> Option<u64> {
         let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
-        self.order.pacing_bps.into_iter().chain(granted).min()
+        self.order.spec.pacing_bps.into_iter().chain(granted).min()
     }
 
     /// Waits for a condition, the deadline, or the session's end, whichever is first.
@@ -418,8 +397,8 @@ fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
     let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
     Received {
         duration_ns: duration.as_ns(),
-        counted_from: Mark { at_ns: order.omit.as_ns(), bytes: 0 },
-        stream_bytes: vec![0; order.streams as usize],
+        counted_from: Mark { at_ns: order.spec.omit.as_ns(), bytes: 0 },
+        stream_bytes: vec![0; order.spec.streams as usize],
         samples: vec![ends(0), ends(duration.as_ns())],
         ended: EndReason::Silence,
         ..Default::default()

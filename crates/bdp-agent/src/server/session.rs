@@ -135,7 +135,7 @@ impl Session {
         }
         let refused = |denied: Denied| FlowError::Refused(denied.to_string());
         let places = match &*lock(&self.place) {
-            Some(place) => place.take_streams(order.streams).map_err(refused)?,
+            Some(place) => place.take_streams(order.spec.streams).map_err(refused)?,
             None => return Err(FlowError::Refused("the session is over".to_owned())),
         };
         let counters = Arc::clone(&self.counters);
@@ -145,38 +145,39 @@ impl Session {
     /// Holds an order against what the server grants and what can be done at all.
     fn check(&self, order: &FlowOrder) -> Result<(), String> {
         let Limits { duration, streams, .. } = self.limits;
-        if order.duration > duration {
+        if order.spec.duration > duration {
             return Err(format!(
                 "{} were asked for, and it grants {duration} a flow (--max-duration there)",
-                order.duration
+                order.spec.duration
             ));
         }
-        if order.streams > streams {
+        if order.spec.streams > streams {
             return Err(format!(
                 "{} streams were asked for, and it grants {streams} (--max-streams there)",
-                order.streams
+                order.spec.streams
             ));
         }
-        if let (Some(rate), Some(granted), Role::Receive) = (order.pacing_bps, self.limits.rate, order.role)
-            && rate.saturating_mul(u64::from(order.streams)) > granted.as_bps()
+        if let (Some(rate), Some(granted), Role::Receive) =
+            (order.spec.pacing_bps, self.limits.rate, order.role)
+            && rate.saturating_mul(u64::from(order.spec.streams)) > granted.as_bps()
         {
-            let asked = format_bps(rate as f64 * f64::from(order.streams));
+            let asked = format_bps(rate as f64 * f64::from(order.spec.streams));
             return Err(format!("{asked} were asked for, and it grants {granted} a flow (--max-rate there)"));
         }
-        if order.interval < SHORTEST_INTERVAL
-            || order.duration.as_ns() / order.interval.as_ns() > MOST_SAMPLES
+        if order.spec.interval < SHORTEST_INTERVAL
+            || order.spec.duration.as_ns() / order.spec.interval.as_ns() > MOST_SAMPLES
         {
             return Err(format!("it keeps {MOST_SAMPLES} samples of a flow at most; set a longer interval"));
         }
-        if let (Some(name), Role::Send) = (&order.congestion, order.role) {
+        if let (Some(name), Role::Send) = (&order.spec.congestion, order.role) {
             socket::check_congestion(name).map_err(|e| e.to_string())?;
         }
-        let whole = order.streams > 0
-            && order.length_bytes > 0
-            && order.length_bytes <= LONGEST_WRITE
-            && order.interval <= LONGEST_INTERVAL
-            && order.omit <= order.duration
-            && order.dscp.is_none_or(|dscp| dscp < 64);
+        let whole = order.spec.streams > 0
+            && order.spec.length.as_bytes() > 0
+            && order.spec.length.as_bytes() <= LONGEST_WRITE
+            && order.spec.interval <= LONGEST_INTERVAL
+            && order.spec.omit <= order.spec.duration
+            && order.spec.dscp.is_none_or(|dscp| dscp < 64);
         if whole { Ok(()) } else { Err("the flow's order is out of range".to_owned()) }
     }
 

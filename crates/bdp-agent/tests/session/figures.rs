@@ -10,6 +10,7 @@ use bdp_model::measurement::Way;
 use bdp_model::method::EndReason;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::window::WindowBytes;
 
 use crate::support::{Serving, TOKEN, options, request, run, run_with};
 
@@ -116,7 +117,7 @@ fn a_window_is_on_the_wire_in_both_roles() {
     for window in [2896, 30_000, 262_144] {
         let mut request = server.request();
         (request.directions, request.spec.mss) = (vec![Way::To, Way::From], Some(1460));
-        (request.spec.window, request.spec.omit) = (Some(ByteCount::bytes(window)), Nanos::millis(100));
+        (request.spec.window, request.spec.omit) = (WindowBytes::new(window), Nanos::millis(100));
         // Samples enough for one at which the reader had read all.
         (request.spec.duration, request.spec.interval) = (Nanos::millis(600), Nanos::millis(10));
         for result in run(&request).unwrap().directions {

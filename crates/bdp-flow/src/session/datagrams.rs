@@ -12,7 +12,7 @@ use bdp_model::udp::{SearchEnd, UdpReport};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{Received, Sent};
-use bdp_wire::datagram::{DatagramOrder, LONGEST_DATAGRAM};
+use bdp_wire::datagram::LONGEST_DATAGRAM;
 use bdp_wire::session::Key;
 
 use super::options::PATIENCE;
@@ -22,16 +22,6 @@ use crate::datagram::opening;
 use crate::datagram::outcome;
 use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use crate::stall::STALL;
-
-/// What makes the server's order one of datagrams; nothing where connections are asked for.
-pub fn order(request: &MeasureRequest) -> Option<DatagramOrder> {
-    request.spec.udp.as_ref().map(|udp| DatagramOrder {
-        payload_bytes: udp.datagram_bytes,
-        rate_bps: udp.rate_bps,
-        dont_fragment: udp.dont_fragment,
-        path_mtu: None,
-    })
-}
 
 /// Makes the sockets of a flow and opens its streams.
 pub fn connect(

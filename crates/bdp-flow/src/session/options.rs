@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 
 /// How long the server may take to answer what it can answer at once.
@@ -18,13 +19,8 @@ pub fn options(request: &MeasureRequest, way: Way) -> TcpOptions {
         nodelay: spec.nodelay,
         receive_buffer: buffer,
         send_buffer: buffer,
-        window_bytes: window(request).filter(|_| way == Way::From),
+        window_bytes: spec.window.map(WindowBytes::get).filter(|_| way == Way::From),
         dscp: spec.dscp,
         device: request.bind_device.clone(),
     }
-}
-
-/// The window that is asked for.
-pub fn window(request: &MeasureRequest) -> Option<u32> {
-    request.spec.window.map(|w| u32::try_from(w.as_bytes()).unwrap_or(u32::MAX))
 }

@@ -28,9 +28,6 @@ pub fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     if spec.interval < Nanos::millis(1) {
         return wrong("the interval is 1 ms at least");
     }
-    if spec.window.is_some_and(|w| w.as_bytes() == 0 || w.as_bytes() > 1 << 30) {
-        return wrong("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323)");
-    }
     if spec.duration.as_ns() / spec.interval.as_ns() > MOST_SAMPLES {
         return Err(SessionError::Request(format!(
             "one sample each {} for {} are more than the {MOST_SAMPLES} that are kept; set a longer interval",

@@ -14,13 +14,13 @@ use std::sync::atomic::AtomicBool;
 use bdp_flow::background::Passed;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
-use bdp_flow::session::options::window;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Way};
 use bdp_model::method::EndReason;
 use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::window::WindowBytes;
 use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::tcp_info::TcpInfo;
@@ -68,7 +68,7 @@ impl Peer for Download {
             tls.config().map_err(|what| failed(&self.url, what))?;
         }
         let options = TcpOptions {
-            window_bytes: window(request),
+            window_bytes: request.spec.window.map(WindowBytes::get),
             receive_buffer: request.spec.socket_buffer.map(|b| b.as_bytes() as usize),
             mss: request.spec.mss,
             dscp: request.spec.dscp,
@@ -104,7 +104,7 @@ impl Peer for Download {
         _: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         let connections = std::mem::take(&mut self.connections);
-        self.flow = Some(Flow::start(connections, &self.url, window(request))?);
+        self.flow = Some(Flow::start(connections, &self.url, request.spec.window.map(WindowBytes::get))?);
         Ok(())
     }
 

@@ -1,21 +1,20 @@
 //! The facts of a flow of the lab.
 
 use super::{End, Facts, Source};
-use crate::flow::FlowSpec;
+use crate::case::{CaseFlow, CaseSpec};
 use crate::measurement::{Ceiling, HostFacts};
 use crate::record::{FlowRecord, Record};
 use crate::route::Route;
-use crate::scenario::{CaseSpec, FlowSpec as Workload};
 use crate::segment::{header_bytes, planned_mss};
 use crate::units::format_bps;
 
 impl Facts {
     /// Of one flow of a case; `None` where there is none of that index.
     pub fn emulated(record: &Record, index: usize) -> Option<Self> {
-        let (flow, spec) = (record.flows.get(index)?, record.case.flows.get(index)?);
+        let (flow, planned) = (record.flows.get(index)?, record.case.flows.get(index)?);
         Some(Self {
             source: Source::Emulated,
-            asked: FlowSpec::from(spec),
+            asked: planned.spec.clone(),
             sender: End {
                 cpu: flow.sender_cpu,
                 thread_cpu: flow.sender_thread_cpu,
@@ -46,7 +45,7 @@ impl Facts {
             received: flow.received.clone(),
             sent: flow.sent.clone(),
             udp: flow.udp.clone(),
-            ceiling: ceiling(&record.case, spec, flow),
+            ceiling: ceiling(&record.case, planned, flow),
             both_directions: meets_data(&record.case, index),
             through_tunnel: false,
         })
@@ -71,13 +70,13 @@ fn end(record: &Record, name: &str) -> End {
 }
 
 /// What the narrowest link or policer on the flow's route leaves to its payload; `None` where none has a rate.
-fn ceiling(case: &CaseSpec, spec: &Workload, flow: &FlowRecord) -> Option<Ceiling> {
-    let route = Route::of(case, spec)?;
-    let mss = flow.mss_bytes.unwrap_or_else(|| planned_mss(case, spec));
+fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Ceiling> {
+    let route = Route::of(case, planned)?;
+    let mss = flow.mss_bytes.unwrap_or_else(|| planned_mss(case, planned));
     // Nothing acknowledges datagrams, so that a half-duplex medium is theirs alone.
-    let rooms = match spec.udp {
-        Some(_) => route.one_way_rooms(mss, header_bytes(case, spec)),
-        None => route.rooms(mss, header_bytes(case, spec)).collect(),
+    let rooms = match planned.spec.udp {
+        Some(_) => route.one_way_rooms(mss, header_bytes(case, planned)),
+        None => route.rooms(mss, header_bytes(case, planned)).collect(),
     };
     let (hop, goodput_bps, by) = rooms.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let direction = hop.direction(&case.links);
@@ -92,10 +91,9 @@ fn ceiling(case: &CaseSpec, spec: &Workload, flow: &FlowRecord) -> Option<Ceilin
 /// Whether another flow takes a link of this one's data the other way at the same time.
 fn meets_data(case: &CaseSpec, index: usize) -> bool {
     let own = &case.flows[index];
-    let span = |flow: &Workload| (flow.start, flow.start + flow.duration);
-    let overlaps = |other: &Workload| {
-        let ((from, to), (start, end)) = (span(own), span(other));
-        from < end && start < to
+    let overlaps = |other: &CaseFlow| {
+        let (own, other) = (own.span(), other.span());
+        own.start < other.end && other.start < own.end
     };
     let Some(route) = Route::of(case, own) else { return false };
     case.flows.iter().enumerate().filter(|&(i, other)| i != index && overlaps(other)).any(|(_, other)| {

@@ -199,7 +199,15 @@ fn first<'r, 'a, T>(rules: &'r [Rule<T>], lookup: impl Fn(&str) -> Option<&'a No
     rules.iter().find(|r| r.applies(lookup)).map(|r| &r.value)
 }
 
-pub(super) fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
+impl CaseSpec {
+    /// Whether a filter chooses the case: its whole key, or words that must all match, each `param=value`,
+    /// `#repetition` or a part of the key. `param` may be the last part of a swept path.
+    pub fn matches(&self, filter: &str) -> bool {
+        matches(&self.params, &self.key(), filter)
+    }
+}
+
+fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
     let filter = filter.trim();
     // A value may hold spaces, so the whole filter is tried before its words.
     key == filter

@@ -7,8 +7,8 @@ use super::path::{flatten, get};
 use super::read::check_keys;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, Value};
+use crate::case::Published;
 use crate::parameter::{Kind, Parameter, Quantity};
-use crate::record::Published;
 use crate::units::{Probability, Rate};
 
 type Result<T> = std::result::Result<T, ScenarioError>;

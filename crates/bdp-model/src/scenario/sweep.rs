@@ -8,7 +8,7 @@ use super::path::flatten;
 use super::range::range;
 use super::rule::published_figure;
 use super::tree::{Node, Table, Value};
-use crate::record::Published;
+use crate::case::Published;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 

@@ -12,10 +12,13 @@ fn what_is_absent_has_its_default() {
     assert_eq!(case.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(case.links[0].config, Default::default());
     let flow = &case.flows[0];
-    assert_eq!((flow.from.as_str(), flow.to.as_str(), flow.congestion.as_str()), ("a", "b", "cubic"));
-    assert_eq!((flow.window, flow.mss, flow.bytes, flow.streams), (None, None, None, 1));
-    assert_eq!((flow.duration, flow.omit), (Nanos::secs(10), Nanos::secs(2)));
-    assert_eq!((flow.length, flow.window_method), (ByteCount::kib(128), WindowMethod::Auto));
+    assert_eq!(
+        (flow.from.as_str(), flow.to.as_str(), flow.spec.congestion.as_deref().unwrap()),
+        ("a", "b", "cubic")
+    );
+    assert_eq!((flow.spec.window, flow.spec.mss, flow.spec.bytes, flow.spec.streams), (None, None, None, 1));
+    assert_eq!((flow.spec.duration, flow.spec.omit), (Nanos::secs(10), Nanos::secs(2)));
+    assert_eq!((flow.spec.length, flow.window_method), (ByteCount::kib(128), WindowMethod::Auto));
 }
 
 #[test]
@@ -73,10 +76,13 @@ duration = "1min"
     assert_eq!((forward.rewrite.window_field_max, reverse.rewrite.window_field_max), (None, Some(1000)));
     assert_eq!((forward.overhead_bytes, case.links[0].config.mtu), (0, 9000));
     let flow = &case.flows[0];
-    assert_eq!((flow.from.as_str(), flow.congestion.as_str()), ("far", "bbr"));
-    assert_eq!((flow.mss, flow.window, flow.streams), (Some(8940), Some(ByteCount::bytes(56_000)), 3));
-    assert_eq!((flow.window_method, flow.nodelay), (WindowMethod::Path, true));
-    assert_eq!((flow.bytes, flow.duration), (Some(ByteCount::kib(10 * 1024)), Nanos::secs(60)));
+    assert_eq!((flow.from.as_str(), flow.spec.congestion.as_deref().unwrap()), ("far", "bbr"));
+    assert_eq!(
+        (flow.spec.mss, flow.spec.window, flow.spec.streams),
+        (Some(8940), WindowBytes::new(56_000), 3)
+    );
+    assert_eq!((flow.window_method, flow.spec.nodelay), (WindowMethod::Path, true));
+    assert_eq!((flow.spec.bytes, flow.spec.duration), (Some(ByteCount::kib(10 * 1024)), Nanos::secs(60)));
 }
 
 #[test]

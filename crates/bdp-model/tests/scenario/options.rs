@@ -8,7 +8,7 @@ const SWEPT: &str = "[sweep]\nflow.window = ['4K', '64K', '640K']\n[published]\n
 fn overrides_change_every_case_and_hold_swept_parameters() {
     let text = format!("{BASE}{SWEPT}");
     let cases = plan_with(&text, &set("flow.duration", "3s"));
-    assert!(cases.len() == 3 && cases.iter().all(|c| c.flows[0].duration == Nanos::secs(3)));
+    assert!(cases.len() == 3 && cases.iter().all(|c| c.flows[0].spec.duration == Nanos::secs(3)));
     assert!(cases.iter().all(|c| c.published_bps.is_some()), "a shorter run is the same experiment");
     let cases = plan_with(&text, &set("link.forward.delay", "90ms"));
     assert!(cases.iter().all(|c| c.published_bps.is_none()), "another delay is another experiment");

@@ -17,8 +17,8 @@ fn a_grid_runs_through_its_last_parameter_first_and_repeats_each_point() {
         "flow.window=4096 link.delay=2ms #2",
     ];
     assert_eq!(keys(&cases), expected);
-    assert_eq!(cases[2].flows[0].window, Some(ByteCount::kib(4)));
-    assert_eq!(cases[0].flows[0].window, None);
+    assert_eq!(cases[2].flows[0].spec.window, WindowBytes::new(4 << 10));
+    assert_eq!(cases[0].flows[0].spec.window, None);
     assert_eq!(cases[4].links[0].config.reverse.delay, Nanos::millis(2));
 }
 
@@ -30,8 +30,11 @@ fn paths_reach_one_flow_all_flows_a_direction_and_a_sysctl() {
     );
     let cases = plan(&text);
     let case = &cases[1];
-    assert_eq!(case.flows.iter().map(|f| f.mss).collect::<Vec<_>>(), [Some(1000), Some(1000)]);
-    assert_eq!(case.flows.iter().map(|f| f.window).collect::<Vec<_>>(), [None, Some(ByteCount::kib(8))]);
+    assert_eq!(case.flows.iter().map(|f| f.spec.mss).collect::<Vec<_>>(), [Some(1000), Some(1000)]);
+    assert_eq!(
+        case.flows.iter().map(|f| f.spec.window).collect::<Vec<_>>(),
+        [None, WindowBytes::new(8 << 10)]
+    );
     assert_eq!(case.links[0].config.forward.loss, Loss::None);
     assert_eq!(case.links[0].config.reverse.loss, Loss::Periodic(7));
     assert_eq!(case.links[0].config.reverse.delay, Nanos::millis(20));
@@ -66,8 +69,8 @@ fn ranges_and_points_multiply() {
     let published: Vec<_> = cases.iter().map(|c| c.published_bps).collect();
     let (own, rule) = (Some(Published::Number(9e6)), Some(Published::Range([1e6, 2e6])));
     assert_eq!(published, [own, own, own, rule, None, rule]);
-    assert_eq!(cases[3].flows[0].streams, 2);
-    assert_eq!(cases[0].flows[0].streams, 1);
+    assert_eq!(cases[3].flows[0].spec.streams, 2);
+    assert_eq!(cases[0].flows[0].spec.streams, 1);
 }
 
 #[test]

@@ -41,15 +41,15 @@ fn all_parse_plan_and_say_where_they_come_from() {
 fn datagrams_are_offered_as_the_source_offered_them() {
     let all = cases("s1-udp");
     let [case] = all.as_slice() else { panic!("{} cases", all.len()) };
-    let udp = case.flows[0].udp.unwrap();
-    assert_eq!((udp.rate.as_bps(), udp.datagram_bytes), (110_000_000, 1470));
+    let udp = case.flows[0].spec.udp.clone().unwrap();
+    assert_eq!((udp.rate_bps, udp.datagram_bytes), (Some(110_000_000), Some(1470)));
     assert_eq!(case.published_bps, Some(Published::Number(98.0e6)));
     assert_eq!(case.links[0].config.forward.overhead_bytes, 0);
     let all = cases("s1-starve");
     let flows = &all[0].flows;
-    assert_eq!((flows[0].udp, flows[0].window.map(ByteCount::as_bytes)), (None, Some(131_072)));
-    let udp = flows[1].udp.unwrap();
-    assert_eq!((udp.rate.as_bps(), flows[1].streams, flows[1].background), (29_000_000, 10, true));
+    assert_eq!((&flows[0].spec.udp, flows[0].spec.window.map(WindowBytes::as_bytes)), (&None, Some(131_072)));
+    let udp = flows[1].spec.udp.clone().unwrap();
+    assert_eq!((udp.rate_bps, flows[1].spec.streams, flows[1].background), (Some(29_000_000), 10, true));
     assert!(all[0].expect.goodput_max_bps.is_some_and(|most| most < 5_350_000));
 }
 
@@ -67,9 +67,9 @@ fn numbers_are_those_of_the_experiments() {
         let [case] = all.as_slice() else { panic!("{name} has {} cases", all.len()) };
         assert_eq!(rtt(case).as_millis_f64(), rtt_ms, "{name}");
         let flow = &case.flows[0];
-        assert_eq!(flow.window.map(ByteCount::as_bytes), window, "{name}");
-        assert_eq!(flow.streams, streams, "{name}");
-        assert_eq!(flow.congestion, "reno", "{name}");
+        assert_eq!(flow.spec.window.map(WindowBytes::as_bytes), window, "{name}");
+        assert_eq!(flow.spec.streams, streams, "{name}");
+        assert_eq!(flow.spec.congestion.as_deref(), Some("reno"), "{name}");
         assert_eq!(case.published_bps, Some(published), "{name}");
         let bar = (name != "s3-base").then(|| Probability::new(0.05).unwrap());
         assert_eq!(case.expect.model_within, bar, "{name}");
@@ -88,7 +88,7 @@ fn curves_are_judged_up_to_half_and_from_twice_rate_x_rtt() {
         [("s0-window-i", 318_750, 885_000_000), ("s0-window-ii", 27_256, 78_700_000)]
     {
         for case in cases(name) {
-            let window = case.flows[0].window.unwrap().as_bytes();
+            let window = case.flows[0].spec.window.unwrap().as_bytes();
             let bars = (case.expect.model_within.map(Probability::fraction), case.expect.goodput_min_bps);
             let expected = match window {
                 w if w <= bdp_bytes / 2 => (Some(0.12), None),
@@ -102,7 +102,7 @@ fn curves_are_judged_up_to_half_and_from_twice_rate_x_rtt() {
     }
     let both: Vec<CaseSpec> = cases("s0-window-i");
     assert_eq!((both[0].flows[0].from.as_str(), both[20].flows[0].from.as_str()), ("near", "far"));
-    assert_eq!(both.last().unwrap().flows[0].window, Some(ByteCount::bytes(128 << 20)));
+    assert_eq!(both.last().unwrap().flows[0].spec.window, WindowBytes::new(128 << 20));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn connects_are_timed_below_and_above_what_the_path_holds() {
         let expected = if rate == Rate::mbps(1000) { 2.55 } else { 2.45 };
         assert_eq!(rtt(case).as_millis_f64(), expected);
         let held = rate.as_bps() as f64 * rtt(case).as_secs_f64() / 8.0;
-        let window = case.flows[0].window.unwrap().as_bytes() as f64;
+        let window = case.flows[0].spec.window.unwrap().as_bytes() as f64;
         assert!(window <= held / 1.6 || window >= 2.0 * held, "{window} of {held}");
         assert_eq!(case.expect.model_within.is_some(), window < held);
     }
@@ -136,8 +136,8 @@ fn connects_are_timed_below_and_above_what_the_path_holds() {
 #[test]
 fn streams_are_judged_up_to_twenty() {
     for case in cases("s0-streams") {
-        let streams = case.flows[0].streams;
-        assert_eq!(case.flows[0].window, Some(ByteCount::bytes(56_000)));
+        let streams = case.flows[0].spec.streams;
+        assert_eq!(case.flows[0].spec.window, WindowBytes::new(56_000));
         assert_eq!(
             case.expect != Default::default(),
             streams <= 3 || (10..=20).contains(&streams),
@@ -159,7 +159,7 @@ fn lengths_have_the_published_means_beside_them() {
         all.iter()
             .filter(|c| c.links[0].config.forward.rate == Some(Rate::mbps(rate)))
             .filter_map(|c| match c.published_bps {
-                Some(Published::Number(bps)) => Some((c.flows[0].length.as_bytes() / 1024, bps / 1e3)),
+                Some(Published::Number(bps)) => Some((c.flows[0].spec.length.as_bytes() / 1024, bps / 1e3)),
                 _ => None,
             })
             .collect()
@@ -171,7 +171,7 @@ fn lengths_have_the_published_means_beside_them() {
     assert_eq!(means(300), wan.iter().zip(lan).map(|(&(length, _), bps)| (length, bps)).collect::<Vec<_>>());
     for case in &all {
         assert_eq!(case.expect != Default::default(), case.published_bps.is_some());
-        assert_eq!(case.flows[0].nodelay, case.published_bps.is_none());
+        assert_eq!(case.flows[0].spec.nodelay, case.published_bps.is_none());
     }
 }
 
@@ -180,7 +180,7 @@ fn of_a_black_hole_nothing_is_expected() {
     let all = cases("s2-mss");
     for case in &all {
         let swallows = case.links[1].config.forward.drop_above == Some(1500);
-        let jumbo = case.flows[0].mss.is_none_or(|mss| mss > 1460) && case.links[1].config.mtu == 9000;
+        let jumbo = case.flows[0].spec.mss.is_none_or(|mss| mss > 1460) && case.links[1].config.mtu == 9000;
         let probes = !case.hosts[0].sysctls.is_empty();
         let nothing = case.expect.goodput_max_bps == Some(0);
         assert_eq!(nothing, swallows && jumbo && !probes, "{}", case.key());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
 use bdp_model::record::Record;
-use bdp_model::scenario::{Family, FlowSpec};
+use bdp_model::scenario::{CaseFlow, Family};
 
 use super::page::{About, facts, head, numbers, words};
 use crate::markup::Markup;
@@ -180,7 +180,8 @@ fn direction(config: &DirectionConfig) -> String {
     parts.join(", ")
 }
 
-fn flow(spec: &FlowSpec, used: Option<&str>) -> String {
+fn flow(flow: &CaseFlow, used: Option<&str>) -> String {
+    let spec = &flow.spec;
     let mut parts = vec![match spec.window {
         Some(window) => format!("window {} asked for on the wire", asked_size(window.as_bytes())),
         None => "window autotuned".to_owned(),
@@ -189,8 +190,8 @@ fn flow(spec: &FlowSpec, used: Option<&str>) -> String {
         parts.push(format!("{} streams", spec.streams));
     }
     // Of a flow that came to nothing the sender read none back.
-    let used = used.filter(|name| !name.is_empty()).unwrap_or(&spec.congestion);
-    parts.extend((!used.is_empty()).then(|| used.to_owned()));
+    let used = used.filter(|name| !name.is_empty()).or(spec.congestion.as_deref());
+    parts.extend(used.map(str::to_owned));
     parts.push(format!("writes of {}", spec.length));
     if let Some(mss) = spec.mss {
         parts.push(format!("MSS {mss}"));

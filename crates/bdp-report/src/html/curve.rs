@@ -1,8 +1,8 @@
 //! A sweep as curves: goodput against what was varied, the model beside it, and what the window costs in delay below.
 
+use bdp_model::case::Published;
 use bdp_model::curve::{self as model, DeliveryDelay, Knee};
 use bdp_model::parameter::{self, Parameter, Unit};
-use bdp_model::record::Published;
 use bdp_model::units::{Nanos, format_bps};
 use serde_json::Value;
 

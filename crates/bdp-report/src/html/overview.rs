@@ -1,6 +1,6 @@
 //! The table of all points, as the terminal has it, with each repetition as a dot beside the model's 100 %.
 
-use bdp_model::record::Published;
+use bdp_model::case::Published;
 
 use super::page::{Heading, head, inline, numbers, words};
 use crate::markup::Markup;

@@ -2,7 +2,7 @@
 
 use bdp_model::Nanos;
 use bdp_model::record::{FlowRecord, ReceiverSample, Record, SenderSample, WindowReport};
-use bdp_model::scenario::{CaseSpec, FlowSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec};
 
 /// An interval of the goodput takes about so many round trips at least.
 const ROUND_TRIPS: u64 = 4;
@@ -144,12 +144,12 @@ fn header_bytes(record: &Record) -> u64 {
     header_bytes(record.case.family, transport)
 }
 
-fn direct_link<'a>(case: &'a CaseSpec, flow: &FlowSpec) -> Option<&'a bdp_model::scenario::LinkSpec> {
+fn direct_link<'a>(case: &'a CaseSpec, flow: &CaseFlow) -> Option<&'a bdp_model::scenario::LinkSpec> {
     case.links.iter().find(|link| link.between.contains(&flow.from) && link.between.contains(&flow.to))
 }
 
 /// Bit rate of the link that the flow's hosts share; `None` where they share none or it has no rate.
-pub(crate) fn slowest_bps(case: &CaseSpec, flow: &FlowSpec) -> Option<f64> {
+pub(crate) fn slowest_bps(case: &CaseSpec, flow: &CaseFlow) -> Option<f64> {
     let link = direct_link(case, flow)?;
     let direction = if link.between[0] == flow.from { &link.config.forward } else { &link.config.reverse };
     direction.rate.map(|rate| rate.as_bps() as f64)

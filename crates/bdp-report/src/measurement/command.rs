@@ -79,7 +79,7 @@ fn flags(m: &Measurement) -> Vec<String> {
         (spec.bytes.is_none() && counted != usual.spec.duration).then(|| time("-t", counted)),
         (spec.omit != usual.spec.omit).then(|| time("-O", spec.omit)),
         (spec.streams != usual.spec.streams).then(|| format!("-P {}", spec.streams)),
-        spec.window.map(|w| size("-w", w)),
+        spec.window.map(|w| size("-w", w.into())),
         spec.pacing_bps.map(|bps| format!("-b {bps}")),
         (spec.zerocopy != usual.spec.zerocopy).then(|| format!("--zerocopy {}", spec.zerocopy.name())),
         spec.check_payload.then(|| "--check-payload".to_owned()),

@@ -4,8 +4,9 @@ use std::sync::Mutex;
 use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};
 use bdp_model::record::Environment;
-use bdp_model::scenario::{Expect, Family, FlowSpec, HostSpec, LinkSpec, WHOLE_PACKETS, WindowMethod};
-use bdp_model::units::{ByteCount, Nanos, Rate};
+use bdp_model::scenario::{CaseFlow, Expect, Family, HostSpec, LinkSpec, WHOLE_PACKETS};
+use bdp_model::units::{Nanos, Rate};
+use bdp_model::window::WindowBytes;
 
 use bdp_store::{Error as StoreError, NewRun, Page, RunInfo, StoredMeasurement, StoredRecord};
 
@@ -16,6 +17,10 @@ use crate::stage::Ended;
 fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
     let direction = DirectionConfig { rate: Some(rate), delay: Nanos(rtt.as_ns() / 2), ..Default::default() };
     let host = |name: &str| HostSpec { name: name.to_owned(), ..Default::default() };
+    let mut flow = CaseFlow::between("near", "far", "reno");
+    flow.spec.window = window.and_then(WindowBytes::new);
+    flow.spec.duration = Nanos::secs(1);
+    flow.spec.omit = Nanos::ZERO;
     CaseSpec {
         scenario: "test".to_owned(),
         title: String::new(),
@@ -30,23 +35,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
         }],
-        flows: vec![FlowSpec {
-            from: "near".to_owned(),
-            to: "far".to_owned(),
-            window: window.map(ByteCount::bytes),
-            window_method: WindowMethod::Auto,
-            streams: 1,
-            length: ByteCount::kib(128),
-            mss: None,
-            congestion: "reno".to_owned(),
-            nodelay: false,
-            start: Nanos::ZERO,
-            duration: Nanos::secs(1),
-            bytes: None,
-            omit: Nanos::ZERO,
-            background: false,
-            udp: None,
-        }],
+        flows: vec![flow],
         idle: Nanos::millis(100),
         probe: Default::default(),
         expect: Expect::default(),

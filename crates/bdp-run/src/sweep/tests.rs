@@ -12,7 +12,7 @@ const CEILING_BPS: f64 = 941.48e6;
 
 /// What the scripted path gives a window.
 fn scripted(request: &MeasureRequest, repetition: u32) -> Measurement {
-    let window = request.spec.window.map_or(0, ByteCount::as_bytes);
+    let window = request.spec.window.map_or(0, WindowBytes::as_bytes);
     let mut measurement = Measurement { repetition, ..Measurement::of(request) };
     for &way in &request.directions {
         let mut direction = DirectionResult { direction: way, ..stored_direction() };
@@ -59,7 +59,7 @@ fn run(plan: &SweepPlan) -> (Swept, Vec<u64>) {
     let mut order = Vec::new();
     let swept = plan.run_with(
         &mut |request, repetition| {
-            order.push(request.spec.window.map_or(0, ByteCount::as_bytes));
+            order.push(request.spec.window.map_or(0, WindowBytes::as_bytes));
             Ok(scripted(request, repetition))
         },
         None,

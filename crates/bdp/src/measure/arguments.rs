@@ -8,6 +8,7 @@ use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
 use bdp_run::session::Credentials;
@@ -97,7 +98,7 @@ pub struct MeasureArgs {
 
     /// Window on the wire of each connection, as 256K; iperf3's -w is --sockbuf [default: autotuned]
     #[arg(short = 'w', long, value_name = "SIZE", conflicts_with = "sockbuf", help_heading = help::WINDOW)]
-    window: Option<ByteCount>,
+    window: Option<WindowBytes>,
 
     /// Maximum segment size (TCP_MAXSEG)
     #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767), help_heading = help::WINDOW, hide_short_help = true)]

@@ -91,7 +91,7 @@ fn options(request: &MeasureRequest) -> Vec<String> {
     let size = |size: Option<ByteCount>| size.map(bdp_report::typed_size);
     let set = |option: &str, on: bool| if on { option.to_owned() } else { format!("no {option}") };
     vec![
-        given("-w", size(spec.window)),
+        given("-w", size(spec.window.map(ByteCount::from))),
         given("-P", Some(spec.streams.to_string())),
         given("-l", size(Some(spec.length))),
         given("-M", spec.mss.map(|mss| mss.to_string())),
@@ -132,11 +132,12 @@ mod tests {
     use bdp_model::flow::FlowSpec;
     use bdp_model::measurement::Way;
     use bdp_model::units::Nanos;
+    use bdp_model::window::WindowBytes;
 
     fn request() -> MeasureRequest {
         MeasureRequest {
             directions: vec![Way::To],
-            spec: FlowSpec { window: Some(ByteCount::kib(64)), ..FlowSpec::default() },
+            spec: FlowSpec { window: WindowBytes::new(64 << 10), ..FlowSpec::default() },
             ..MeasureRequest::to("ams1")
         }
     }
@@ -146,7 +147,7 @@ mod tests {
         let (before, mut now) = (request(), request());
         now.spec.duration = Nanos::secs(1);
         assert_eq!(differing(&before, &now), None);
-        now.spec.window = Some(ByteCount::bytes(8200));
+        now.spec.window = WindowBytes::new(8200);
         now.spec.streams = 4;
         now.spec.length = ByteCount::kib(2048);
         now.spec.congestion = Some("bbr".to_owned());

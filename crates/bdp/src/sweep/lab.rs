@@ -32,7 +32,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         // The scenario's own: it knows how long its slow start lasts.
         None => {
             let cases = source::plan(&scenario, &options)?;
-            cases.iter().flat_map(|c| &c.flows).map(|f| f.omit).max().unwrap_or_default()
+            cases.iter().flat_map(|c| &c.flows).map(|f| f.spec.omit).max().unwrap_or_default()
         }
     };
     let nanoseconds = |time: bdp_model::Nanos| format!("{}ns", time.as_ns());

@@ -5,9 +5,9 @@ use std::fs;
 use std::process::Output;
 
 use crate::support::Bench;
-use bdp_model::ByteCount;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
+use bdp_model::window::WindowBytes;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 use serde_json::Value;
 
@@ -122,7 +122,7 @@ fn every_document_gives_the_page_of_its_run() {
             let mut measurement = Measurement { repetition, ..measurement.clone() };
             let mut params = BTreeMap::new();
             if kind == RunKind::Sweep {
-                measurement.request.spec.window = Some(ByteCount::kib(window));
+                measurement.request.spec.window = WindowBytes::new(window << 10);
                 measurement.directions.iter_mut().for_each(|d| d.goodput_bps *= window as f64);
                 params.insert("window".to_owned(), Value::from(format!("{window}K")));
             }

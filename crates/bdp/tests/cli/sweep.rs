@@ -22,7 +22,7 @@ fn stored(bench: &Bench) -> String {
         record.scenario = "s0-window-i".into();
         record.params = [("flow.window".to_owned(), Value::from(window))].into();
         record.case.params = record.params.clone();
-        record.case.flows[0].streams = 1;
+        record.case.flows[0].spec.streams = 1;
         let by_window = if window < 1448 { 50e3 } else { window as f64 * 8.0 / (RTT_NS as f64 / 1e9) };
         record.goodput_bps = Some(by_window.min(941.48e6));
         record.expected_bps = record.goodput_bps;

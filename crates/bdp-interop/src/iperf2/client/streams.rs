@@ -205,18 +205,10 @@ fn receive_all(
     meter: &Meter,
 ) -> Result<(Received, Sent), FlowError> {
     let spec = &request.spec;
-    let count = streams.len();
-    let plan = ReceivePlan {
-        // The server ends it.
-        duration: spec.duration + SLACK,
-        omit: spec.omit,
-        interval: spec.interval,
-        patience: SLACK,
-        window_bytes: None,
-        coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
-        check: false,
-        crew: Crew::listed(count, request.near_cpus.as_ref()),
-    };
+    let crew = Crew::listed(streams.len(), request.near_cpus.as_ref());
+    let plan = ReceivePlan::of(spec, SLACK, crew);
+    // The server ends it.
+    let plan = ReceivePlan { duration: spec.duration + SLACK, window_bytes: None, check: false, ..plan };
     let received = receive::over(streams, &plan, stop, meter)?;
     // The header asked the server for the rate.
     Ok((received, Sent { pacing_bps: spec.pacing_bps, ..Default::default() }))

@@ -6,11 +6,13 @@ use super::super::error::Problem;
 use super::super::read::check_keys;
 use super::super::route::Network;
 use super::super::tree::{Node, Table};
-use super::super::{Family, FlowSpec, LinkSpec, UdpFlow, WindowMethod};
+use super::super::{CaseFlow, Family, LinkSpec, WindowMethod};
 use super::host::{congestion, host_named};
 use super::{Result, list, place, refused, time};
 use crate::parameter::{Parameter, WINDOW_MAX_BYTES};
+use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
+use crate::window::WindowBytes;
 
 const FLOW_KEYS: [&str; 18] = [
     "from",
@@ -43,7 +45,7 @@ pub(super) fn flows(
     network: &Network<'_>,
     names: &[String],
     congestions: &BTreeMap<String, String>,
-) -> Result<Vec<FlowSpec>> {
+) -> Result<Vec<CaseFlow>> {
     let all = list(root, "flow", "write [[flow]] with from = \"near\" and to = \"far\"")?;
     let build = |(i, node): (usize, &Node)| {
         let at = place("flow", i, all.len());
@@ -52,29 +54,13 @@ pub(super) fn flows(
         let (from, to) = ends(node, table, &at, network.links(), names)?;
         let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
         let default = congestions.get(&from).map_or("cubic", String::as_str);
-        let mut flow = FlowSpec {
-            from,
-            to,
-            window: None,
-            window_method: WindowMethod::Auto,
-            streams: 1,
-            length: ByteCount::kib(128),
-            mss: None,
-            congestion: default.to_owned(),
-            nodelay: false,
-            start: Nanos::ZERO,
-            duration: Nanos::secs(10),
-            bytes: None,
-            omit: Nanos::secs(2),
-            background: false,
-            udp: None,
-        };
+        let mut flow = CaseFlow::between(from, to, default);
         workload(table, &at, &mut flow)?;
-        flow.udp = udp(node, table, &at, family, path_mtu)?;
+        flow.spec.udp = udp(node, table, &at, family, path_mtu)?;
         if let Some(n) = table.get("mss") {
-            flow.mss = mss(n, &format!("{at}.mss"), family, path_mtu)?;
+            flow.spec.mss = mss(n, &format!("{at}.mss"), family, path_mtu)?;
         }
-        if flow.omit >= flow.duration {
+        if flow.spec.omit >= flow.spec.duration {
             let (n, key) = match (table.get("omit"), table.get("duration")) {
                 // The one that a sweep or an override put there is the one to name.
                 (Some(o), Some(d)) if d.origin.by.is_some() && o.origin.by.is_none() => (d, "duration"),
@@ -86,16 +72,16 @@ pub(super) fn flows(
                 at: format!("{at}.{key}"),
                 found: n.describe(),
                 other: if key == "omit" {
-                    format!("a duration of {}", flow.duration)
+                    format!("a duration of {}", flow.spec.duration)
                 } else {
-                    format!("an omit of {}", flow.omit)
+                    format!("an omit of {}", flow.spec.omit)
                 },
                 rule: "omit must be shorter than the duration, or nothing is left to count".into(),
             }));
         }
         Ok(flow)
     };
-    let flows = all.iter().enumerate().map(build).collect::<Result<Vec<FlowSpec>>>()?;
+    let flows = all.iter().enumerate().map(build).collect::<Result<Vec<CaseFlow>>>()?;
     if let (true, Some(n)) = (flows.iter().all(|f| f.background), all.first()) {
         let expected =
             "false for one of the flows at least: what all flows are background to is no experiment";
@@ -106,7 +92,7 @@ pub(super) fn flows(
 }
 
 /// Datagrams, where the flow's protocol is UDP.
-fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> Result<Option<UdpFlow>> {
+fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> Result<Option<UdpRequest>> {
     let protocol = table.get("protocol");
     let is_udp = match protocol {
         Some(n) => n.as_choice(&format!("{at}.protocol"), &[("tcp", false), ("udp", true)])?,
@@ -152,7 +138,12 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
             }
         }
     };
-    Ok(Some(UdpFlow { rate, datagram_bytes }))
+    Ok(Some(UdpRequest {
+        rate_bps: Some(rate.as_bps()),
+        search: None,
+        datagram_bytes: Some(datagram_bytes),
+        dont_fragment: false,
+    }))
 }
 
 /// The two ends, swapped where the direction is `reverse`.
@@ -199,7 +190,7 @@ fn path_mtu(node: &Node, table: &Table, at: &str, network: &Network<'_>, ends: [
     Ok(mtu)
 }
 
-fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
+fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     let size = |n: &Node, key: &str, expected: &str| -> Result<ByteCount> {
         let at = format!("{at}.{key}");
         let value: ByteCount = n.as_quantity(&at, expected)?;
@@ -211,10 +202,12 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     };
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
-        flow.window = if n.is_word(&["auto", "default"]) { None } else { Some(size(n, "window", expected)?) };
-        if flow.window.is_some_and(|window| window.as_bytes() > WINDOW_MAX_BYTES) {
-            return Err(n.unexpected(&format!("{at}.window"), expected));
-        }
+        let window = || {
+            let window = WindowBytes::try_from(size(n, "window", expected)?).ok();
+            let window = window.filter(|window| window.as_bytes() <= WINDOW_MAX_BYTES);
+            window.ok_or_else(|| n.unexpected(&format!("{at}.window"), expected))
+        };
+        flow.spec.window = if n.is_word(&["auto", "default"]) { None } else { Some(window()?) };
     }
     if let Some(n) = table.get("window_method") {
         let choices = [
@@ -226,16 +219,17 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     }
     if let Some(n) = table.get("streams") {
         let expected = "a number of connections, 1 to 10000";
-        flow.streams = n.as_count(&format!("{at}.streams"), Parameter::at("streams").range, expected)? as u32;
+        flow.spec.streams =
+            n.as_count(&format!("{at}.streams"), Parameter::at("streams").range, expected)? as u32;
     }
     if let Some(n) = table.get("length") {
-        flow.length = size(n, "length", "bytes of one write from 1 to 64M, such as \"128K\"")?;
+        flow.spec.length = size(n, "length", "bytes of one write from 1 to 64M, such as \"128K\"")?;
     }
     if let Some(n) = table.get("congestion") {
-        flow.congestion = congestion(n, &format!("{at}.congestion"))?;
+        flow.spec.congestion = Some(congestion(n, &format!("{at}.congestion"))?);
     }
     if let Some(n) = table.get("nodelay") {
-        flow.nodelay = n.as_bool(&format!("{at}.nodelay"))?;
+        flow.spec.nodelay = n.as_bool(&format!("{at}.nodelay"))?;
     }
     if let Some(n) = table.get("background") {
         flow.background = n.as_bool(&format!("{at}.background"))?;
@@ -247,20 +241,20 @@ fn workload(table: &Table, at: &str, flow: &mut FlowSpec) -> Result<()> {
     if let Some(n) = table.get("duration") {
         let (at, expected) =
             (format!("{at}.duration"), "a time above 0 and up to 24h, such as \"10s\", omit included");
-        flow.duration = time(n, &at, expected)?;
-        if flow.duration == Nanos::ZERO {
+        flow.spec.duration = time(n, &at, expected)?;
+        if flow.spec.duration == Nanos::ZERO {
             return Err(n.unexpected(&at, expected));
         }
     }
     if let Some(n) = table.get("bytes") {
-        flow.bytes = if n.is_word(&["none"]) {
+        flow.spec.bytes = if n.is_word(&["none"]) {
             None
         } else {
             Some(size(n, "bytes", "bytes to send in total, such as \"10M\", or \"none\"")?)
         };
     }
     if let Some(n) = table.get("omit") {
-        flow.omit = time(n, &format!("{at}.omit"), "a time such as \"2s\" or 0")?;
+        flow.spec.omit = time(n, &format!("{at}.omit"), "a time such as \"2s\" or 0")?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::error::{Problem, ScenarioError};
 use super::path::host_names;
 use super::route::{Network, RouteError};
 use super::tree::{Node, Origin, Table, Value};
-use super::{Family, FlowSpec, HostSpec, LinkSpec, ProbeKind};
+use super::{CaseFlow, Family, HostSpec, LinkSpec, ProbeKind};
 use crate::parameter::Parameter;
 use crate::units::Nanos;
 
@@ -24,7 +24,7 @@ pub(super) struct Decoded {
     pub probe: ProbeKind,
     pub hosts: Vec<HostSpec>,
     pub links: Vec<LinkSpec>,
-    pub flows: Vec<FlowSpec>,
+    pub flows: Vec<CaseFlow>,
 }
 
 /// Decodes hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere.

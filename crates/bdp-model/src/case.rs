@@ -1,0 +1,279 @@
+//! One point of a scenario's sweep and one repetition: what is needed to run it, and to repeat it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flow::FlowSpec;
+use crate::link::LinkConfig;
+use crate::payload::Zerocopy;
+use crate::udp::UdpRequest;
+use crate::units::{ByteCount, Nanos, Probability};
+use crate::window::WindowBytes;
+
+/// One point of a scenario's sweep and one repetition: everything that is needed to run it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseSpec {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's title.
+    pub title: String,
+    /// Swept parameters of this case, as written, by dotted path.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Seed of every random stream of the case.
+    pub seed: u64,
+    /// IP version of the flows.
+    pub family: Family,
+    /// The hosts.
+    pub hosts: Vec<HostSpec>,
+    /// The links; every flow runs between two hosts that links and routers join.
+    pub links: Vec<LinkSpec>,
+    /// The workloads, each started at its time.
+    pub flows: Vec<CaseFlow>,
+    /// How long the idle round trip is measured before the flows start.
+    pub idle: Nanos,
+    /// What the probe flow is made of.
+    #[serde(default)]
+    pub probe: ProbeKind,
+    /// What must come out.
+    pub expect: Expect,
+    /// What the source printed for this point.
+    pub published_bps: Option<Published>,
+}
+
+impl CaseSpec {
+    /// Names the case within its run: parameters and repetition.
+    pub fn key(&self) -> String {
+        let mut key = String::new();
+        for (path, value) in &self.params {
+            key.push_str(path);
+            key.push('=');
+            match value {
+                serde_json::Value::String(s) => key.push_str(s),
+                other => key.push_str(&other.to_string()),
+            }
+            key.push(' ');
+        }
+        format!("{key}#{}", self.repetition)
+    }
+}
+
+/// IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// A host of the lab.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Sysctls by dotted name (`net.ipv4.tcp_window_scaling`), set in the host's own namespace.
+    pub sysctls: BTreeMap<String, String>,
+    /// Whether it forwards packets of others.
+    #[serde(default)]
+    pub router: bool,
+    /// Static routes, before those that follow from the shortest way.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+}
+
+/// A static route of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The host that it leads to.
+    pub to: String,
+    /// The neighbour that it leads through.
+    pub via: String,
+}
+
+/// What a case's probe flow is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// Small UDP datagrams, echoed.
+    #[default]
+    Udp,
+    /// TCP connections: the time from SYN to SYN-ACK as `connect` sees it.
+    TcpConnect,
+}
+
+/// A link of the lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkSpec {
+    /// The two hosts; `forward` is from the first to the second.
+    pub between: [String; 2],
+    /// What it does.
+    pub config: LinkConfig,
+    /// At which of its ends packets are captured, first and second host.
+    #[serde(default)]
+    pub capture: [bool; 2],
+    /// Bytes of each packet that a capture keeps, at most.
+    #[serde(default = "whole_packets")]
+    pub capture_snap: u32,
+}
+
+/// The snap length that keeps every packet whole: the largest IP packet without jumbograms.
+pub const WHOLE_PACKETS: u32 = 65_535;
+
+const fn whole_packets() -> u32 {
+    WHOLE_PACKETS
+}
+
+/// A flow of a case: what is to go from which host to which, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseFlow {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// How the window is brought about.
+    pub window_method: WindowMethod,
+    /// When it starts, since the first flow could start.
+    #[serde(default)]
+    pub start: Nanos,
+    /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
+    #[serde(default)]
+    pub background: bool,
+    /// The workload.
+    #[serde(flatten, with = "Recorded")]
+    pub spec: FlowSpec,
+}
+
+impl CaseFlow {
+    /// Of hosts by these names, with what a scenario has where it says nothing.
+    pub fn between(from: impl Into<String>, to: impl Into<String>, congestion: impl Into<String>) -> Self {
+        Self {
+            from: from.into(),
+            to: to.into(),
+            window_method: WindowMethod::Auto,
+            start: Nanos::ZERO,
+            background: false,
+            spec: FlowSpec {
+                omit: Nanos::secs(2),
+                congestion: Some(congestion.into()),
+                zerocopy: copied(),
+                ..FlowSpec::default()
+            },
+        }
+    }
+
+    /// When it sends, unless its bytes are through before, since the first flow could start.
+    pub fn span(&self) -> Range<Nanos> {
+        self.start..self.start + self.spec.duration
+    }
+}
+
+/// The workload in a record's JSON: what a scenario can set.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FlowSpec")]
+struct Recorded {
+    window: Option<WindowBytes>,
+    streams: u32,
+    length: ByteCount,
+    mss: Option<u32>,
+    congestion: Option<String>,
+    nodelay: bool,
+    duration: Nanos,
+    bytes: Option<ByteCount>,
+    omit: Nanos,
+    #[serde(default, with = "datagrams")]
+    udp: Option<UdpRequest>,
+    #[serde(skip, default = "sample_interval")]
+    interval: Nanos,
+    #[serde(skip)]
+    socket_buffer: Option<ByteCount>,
+    #[serde(skip)]
+    dscp: Option<u8>,
+    #[serde(skip, default = "copied")]
+    zerocopy: Zerocopy,
+    #[serde(skip)]
+    check_payload: bool,
+    #[serde(skip)]
+    pacing_bps: Option<u64>,
+}
+
+const fn sample_interval() -> Nanos {
+    Nanos::millis(100)
+}
+
+/// Bytes are copied: that keeps what a case costs the same on every kernel.
+const fn copied() -> Zerocopy {
+    Zerocopy::Off
+}
+
+/// Datagrams in a record's JSON: `rate` and `datagram_bytes`, or null.
+mod datagrams {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::udp::UdpRequest;
+
+    #[derive(Serialize, Deserialize)]
+    struct Written {
+        rate: Option<u64>,
+        datagram_bytes: Option<u32>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        udp: &Option<UdpRequest>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let written = |udp: &UdpRequest| Written { rate: udp.rate_bps, datagram_bytes: udp.datagram_bytes };
+        udp.as_ref().map(written).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<UdpRequest>, D::Error> {
+        let read = |Written { rate, datagram_bytes }| UdpRequest {
+            rate_bps: rate,
+            search: None,
+            datagram_bytes,
+            dont_fragment: false,
+        };
+        Ok(Option::<Written>::deserialize(deserializer)?.map(read))
+    }
+}
+
+/// How a window is brought about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowMethod {
+    /// `receiver` from one segment on, `path` below it.
+    #[default]
+    Auto,
+    /// The receiver's buffer, calibrated (`tcp_rmem` in the host's namespace).
+    Receiver,
+    /// A clamp on the path: scaling stripped, the window field bounded after the handshake.
+    Path,
+}
+
+/// What must come out of a case. Nothing set: nothing is judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expect {
+    /// Largest relative distance of the goodput from the model.
+    pub model_within: Option<Probability>,
+    /// Least goodput, bit/s.
+    pub goodput_min_bps: Option<u64>,
+    /// Largest goodput, bit/s.
+    pub goodput_max_bps: Option<u64>,
+}
+
+/// A published figure: one number or a range.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Published {
+    /// One figure, bit/s.
+    Number(f64),
+    /// Lowest and highest, bit/s.
+    Range([f64; 2]),
+}

@@ -1,0 +1,92 @@
+//! The window that a flow may ask for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{ByteCount, UnitError};
+
+/// A receive window on the wire: 1 byte to 1 GiB, the most that TCP can advertise (RFC 7323, section 2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "ByteCount", into = "ByteCount")]
+pub struct WindowBytes(u32);
+
+/// Why a size is no window.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// It can't be read.
+    #[error(transparent)]
+    Size(#[from] UnitError),
+    /// TCP can't advertise it.
+    #[error("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323), and not {0}")]
+    Range(ByteCount),
+}
+
+impl WindowBytes {
+    /// Largest, bytes.
+    pub const MAX: u32 = 1 << 30;
+
+    /// Of so many bytes; `None` where TCP can't advertise them.
+    pub const fn new(bytes: u64) -> Option<Self> {
+        if bytes > 0 && bytes <= Self::MAX as u64 { Some(Self(bytes as u32)) } else { None }
+    }
+
+    /// As the kernel is told.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(self) -> u64 {
+        self.0 as u64
+    }
+}
+
+impl TryFrom<ByteCount> for WindowBytes {
+    type Error = WindowError;
+
+    fn try_from(size: ByteCount) -> Result<Self, WindowError> {
+        Self::new(size.as_bytes()).ok_or(WindowError::Range(size))
+    }
+}
+
+impl From<WindowBytes> for ByteCount {
+    fn from(window: WindowBytes) -> Self {
+        Self::bytes(window.as_bytes())
+    }
+}
+
+impl FromStr for WindowBytes {
+    type Err = WindowError;
+
+    fn from_str(text: &str) -> Result<Self, WindowError> {
+        text.parse::<ByteCount>()?.try_into()
+    }
+}
+
+impl fmt::Display for WindowBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ByteCount::from(*self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_tcp_can_not_advertise_is_refused() {
+        for (text, bytes) in [("1", 1), ("64K", 65_536), ("1G", 1 << 30)] {
+            assert_eq!(text.parse::<WindowBytes>().unwrap().as_bytes(), bytes, "{text}");
+            assert_eq!(serde_json::from_str::<WindowBytes>(&bytes.to_string()).unwrap().as_bytes(), bytes);
+        }
+        for text in ["0", "1073741825", "4G", "4096G"] {
+            let error = text.parse::<WindowBytes>().unwrap_err().to_string();
+            assert!(error.contains("1 byte to 1 GiB"), "{error}");
+            assert!(serde_json::from_str::<WindowBytes>(&format!("\"{text}\"")).is_err(), "{text}");
+        }
+        assert!(matches!("64Q".parse::<WindowBytes>(), Err(WindowError::Size(_))));
+        assert_eq!(serde_json::to_string(&WindowBytes::new(65_536)).unwrap(), "65536");
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::error::{Problem, ScenarioError};
 use super::path::flatten;
-use super::plan::PlanOptions;
 use super::read::check_keys;
 use super::rule::Rules;
 use super::sweep::Sweep;
@@ -50,21 +49,13 @@ const ROOT_KEYS: [&str; 15] = [
 ];
 
 impl Scenario {
-    /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
-    /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
-        scenario.plan(&PlanOptions::default())?;
-        scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
-        Ok(scenario)
-    }
-
     /// The file as it was read.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    fn read(name: &str, text: &str) -> Result<Self, ScenarioError> {
+    /// Reads what every case has in common, and no case.
+    pub(super) fn read(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let mut root = tree::parse(text)?;
         check_keys(&root, "the file", &ROOT_KEYS)?;
         normalise(&mut root)?;

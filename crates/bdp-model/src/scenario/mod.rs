@@ -9,6 +9,7 @@ mod file;
 mod measure;
 mod path;
 mod plan;
+mod published;
 mod range;
 mod read;
 pub mod route;

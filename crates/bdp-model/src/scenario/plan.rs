@@ -9,8 +9,9 @@ use super::decode::decode;
 use super::error::{Problem, ScenarioError};
 use super::file::{Scenario, repetitions, seed};
 use super::path::{get, normalise, set};
+use super::range::CASES_MAX;
 use super::rule::Rule;
-use super::sweep::{CASES_MAX, Sweep};
+use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, parse_override};
 use super::{CaseSpec, Expect};
 use crate::order::shuffle_in_blocks;
@@ -39,6 +40,15 @@ const RUN_LENGTH: [&str; 4] = ["duration", "omit", "bytes", "idle"];
 const PARTS_MAX: u64 = 1_000_000;
 
 impl Scenario {
+    /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
+    /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
+        scenario.plan(&PlanOptions::default())?;
+        scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
+        Ok(scenario)
+    }
+
     /// The cases in natural order: points, the grid with its last parameter fastest, repetitions of each. Empty where
     /// the filter matches none. Errors name the override or the line that is wrong.
     pub fn plan(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>, ScenarioError> {
@@ -143,7 +153,7 @@ impl Scenario {
     }
 
     /// A rule that no case meets is a mistake in its `when`, and an expectation that can't fail.
-    pub(super) fn check_rules_apply(&self) -> Result<(), ScenarioError> {
+    fn check_rules_apply(&self) -> Result<(), ScenarioError> {
         let mut unmet_expect: Vec<&Rule<Expect>> = self.rules.expect.iter().collect();
         let mut unmet_published: Vec<_> = self.rules.published.iter().collect();
         for index in 0..self.sweep.len() {

@@ -3,9 +3,11 @@
 use super::error::{Problem, ScenarioError};
 use super::measure::{read, write};
 use super::read::check_keys;
-use super::sweep::CASES_MAX;
 use super::tree::{Node, Table};
 use crate::parameter::{Kind, Parameter, Quantity};
+
+/// Most cases of one run, repetitions included.
+pub(super) const CASES_MAX: u64 = 100_000;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 

@@ -4,6 +4,7 @@ use super::Expect;
 use super::error::{Problem, ScenarioError};
 use super::measure::read;
 use super::path::{flatten, get};
+use super::published::figure;
 use super::read::check_keys;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, Value};
@@ -51,7 +52,7 @@ impl Rules {
             let table = node.as_table("published")?;
             check_keys(table, "[[published]]", &["goodput", "note", "when"])?;
             let value = match table.get("goodput") {
-                Some(n) => Some(published_figure(n, "published.goodput")?),
+                Some(n) => Some(figure(n, "published.goodput")?),
                 None => None,
             };
             if let Some(n) = table.get("note") {
@@ -114,26 +115,6 @@ fn expectation(table: &Table) -> Result<Expect> {
         }));
     }
     Ok(Expect { model_within, goodput_min_bps, goodput_max_bps })
-}
-
-/// `"2.77M"`, `"5.57M..5.60M"` or a bare number, in bit/s.
-pub(super) fn published_figure(node: &Node, at: &str) -> Result<Published> {
-    const EXPECTED: &str = "a bit rate such as \"2.77M\", or two such as \"5.57M..5.60M\"";
-    let part = |text: &str| -> Result<f64> {
-        let end = Node { origin: node.origin.clone(), value: Value::Text(text.trim().to_owned()) };
-        end.as_quantity::<Rate>(at, EXPECTED).map(|r| r.as_bps() as f64)
-    };
-    if let Value::Text(text) = &node.value
-        && let Some((low, high)) = text.split_once("..")
-    {
-        let (low, high) = (part(low)?, part(high)?);
-        return if low <= high {
-            Ok(Published::Range([low, high]))
-        } else {
-            Err(node.unexpected(at, EXPECTED))
-        };
-    }
-    node.as_quantity::<Rate>(at, EXPECTED).map(|r| Published::Number(r.as_bps() as f64))
 }
 
 /// One line of a `when`.

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use super::decode;
 use super::error::{Problem, ScenarioError};
 use super::path::flatten;
+use super::published::figure;
 use super::range::range;
-use super::rule::published_figure;
 use super::tree::{Node, Table, Value};
 use crate::case::Published;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
-
-/// Most cases of one run, repetitions included.
-pub(super) const CASES_MAX: u64 = 100_000;
 
 /// One parameter and its values.
 #[derive(Debug, Clone)]
@@ -173,7 +170,7 @@ fn point(node: &Node) -> Result<Point> {
     let mut table = node.as_table("point")?.clone();
     let mut published = None;
     if let Some(i) = table.entries.iter().position(|e| e.key == "published") {
-        published = Some(published_figure(&table.entries.remove(i).node, "point.published")?);
+        published = Some(figure(&table.entries.remove(i).node, "point.published")?);
     }
     let by: Arc<str> = "point".into();
     let settings: Vec<(String, Node)> =

@@ -6,7 +6,6 @@ mod code;
 mod map;
 mod rules;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,13 +19,6 @@ const PURE: [&str; 3] = ["bdp-model", "bdp-wire", "bdp-link"];
 const UNSAFE: &str = "bdp-sys";
 /// Runtimes that would bring threads and clocks of their own.
 const RUNTIMES: [&str; 4] = ["tokio", "async-std", "async-io", "smol"];
-
-/// Where files need each other still, and why; the list only shrinks.
-const KNOWN_CIRCLES: &[(&str, usize, &str)] = &[
-    ("bdp-model/scenario/decode", 5, "what links and flows are read by is in mod.rs, which reads them"),
-    ("bdp-model/scenario/file", 2, "a file is checked by its plan"),
-    ("bdp-model/scenario/range", 3, "a range has as many values as a sweep has cases"),
-];
 
 #[test]
 fn every_crate_uses_only_what_the_map_allows() {
@@ -71,7 +63,6 @@ fn time_and_randomness_are_arguments() {
 #[test]
 fn no_file_needs_itself_through_others() {
     let mut faults = Vec::new();
-    let mut known: BTreeSet<&str> = KNOWN_CIRCLES.iter().map(|(first, ..)| *first).collect();
     for member in crates() {
         let source = member.folder.join("src");
         let module = |file: &PathBuf| -> circles::Module {
@@ -84,21 +75,9 @@ fn no_file_needs_itself_through_others() {
         for circle in circles::circles(&files) {
             let names: Vec<String> =
                 circle.iter().map(|module| format!("{}/{}", member.name, module.join("/"))).collect();
-            let files = names.len();
-            match KNOWN_CIRCLES.iter().find(|(first, ..)| *first == names[0]) {
-                Some(&(first, most, _)) => {
-                    known.remove(first);
-                    if files != most {
-                        faults
-                            .push(format!("the circle of {first} has {files} files, not {most}: {names:?}"));
-                    }
-                }
-                None => faults.push(format!("a circle of files: {}", names.join(", "))),
-            }
+            faults.push(format!("a circle of files: {}", names.join(", ")));
         }
     }
-    faults
-        .extend(known.iter().map(|first| format!("{first} is in no circle any more: take it off the list")));
     assert_none(faults);
 }
 

@@ -8,7 +8,7 @@ use super::super::route::Network;
 use super::super::tree::{Node, Table};
 use super::super::{CaseFlow, Family, LinkSpec, WindowMethod};
 use super::host::{congestion, host_named};
-use super::{Result, list, place, refused, time};
+use super::item::{Result, list, place, refused, time};
 use crate::parameter::{Parameter, WINDOW_MAX_BYTES};
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};

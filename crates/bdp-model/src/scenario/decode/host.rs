@@ -8,7 +8,7 @@ use super::super::read::check_keys;
 use super::super::route::Network;
 use super::super::tree::{Node, Origin, Table, Value};
 use super::super::{HostSpec, Route};
-use super::{PARTS_MAX, Result, refused};
+use super::item::{PARTS_MAX, Result, refused};
 
 const HOST_KEYS: [&str; 4] = ["sysctls", "congestion", "router", "routes"];
 const ROUTES: &str = "a list such as [{ to = \"far\", via = \"r1\" }]";

@@ -2,7 +2,7 @@
 
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
-use super::{Result, time};
+use super::item::{Result, time};
 use crate::link::{DirectionConfig, Jitter, JitterDistribution, Loss, Policer, QueueLimit, Reorder};
 use crate::parameter::Parameter;
 use crate::units::{Nanos, Offset, Probability};

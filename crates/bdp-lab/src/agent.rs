@@ -15,7 +15,7 @@ use crate::offload;
 
 /// Makes a host of the calling process, which must have a single thread: reads its setup from `control`, moves to a
 /// namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must
-/// outlive it. Afterwards `control` carries the engine's protocol. On failure the lab has been told.
+/// outlive it. Afterwards `control` carries the engine's protocol. On failure the lab knows.
 pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
     process::die_with_parent(parent);
     let setup: HostSetup = frame::read(&mut &*control)?;

@@ -216,7 +216,7 @@ struct Active {
 impl DriverLoop {
     fn run(&mut self) {
         process::sharpen_timers();
-        // These help where they are allowed, and the fidelity of each case tells how far it went without.
+        // These help where they are allowed, and the fidelity of each case shows how far it went without.
         match self.pace {
             Pace::Spin => drop(process::raise_priority()),
             Pace::Share => drop(process::prefer(0)),

@@ -13,7 +13,7 @@ pub fn prepare() {
     let _ = bdp_sys::process::raise_descriptor_limit();
 }
 
-/// Why no lab can be built here, or `None` where one can: tells by making a host, which ends at once.
+/// Why no lab can be built here, or `None` where one can: shown by making a host, which ends at once.
 pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
     let device = DeviceSetup {
         name: "link0".to_owned(),

@@ -5,7 +5,7 @@ use bdp_model::link::DirectionConfig;
 
 use crate::crossing::Crossings;
 
-/// Shortest busy stretch over which a rate is told.
+/// Shortest busy stretch over which a rate is computed.
 const SHORTEST_STRETCH_NS: u64 = 100_000_000;
 
 /// Resolution at which busy times and delays are kept.

@@ -119,7 +119,7 @@ fn broken(cause: impl std::fmt::Display) -> LabError {
 
 fn keep_to(cpus: Option<&[usize]>) {
     if let Some(cpus) = cpus {
-        // Without it the fidelity tells what came of sharing.
+        // Without it the fidelity shows what came of sharing.
         let _ = process::pin(0, cpus);
     }
 }

@@ -105,7 +105,7 @@ impl Testbed {
             if let Some(cpus) = driver.host_cpus() {
                 bdp_sys::process::pin(running.process_id(), cpus)?;
             }
-            // It helps where it is allowed; the fidelity of each case tells how far it went without.
+            // It helps where it is allowed; the fidelity of each case shows how far it went without.
             bdp_sys::process::prefer(running.process_id());
             for (device, tun) in setup.devices.iter().zip(tuns) {
                 devices.insert((host.name.clone(), device.name.clone()), tun);

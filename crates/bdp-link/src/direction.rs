@@ -58,14 +58,14 @@ impl Direction {
         }
     }
 
-    /// Takes a packet of several segments, and tells what becomes of each. To be asked where packets keep their order on a
+    /// Takes a packet of several segments, and reports what becomes of each. To be asked where packets keep their order on a
     /// wire of their own.
     pub(crate) fn enqueue_super(
         &mut self,
         mut packet: Packet,
         segments: &Segments,
         now: Nanos,
-        tell: &mut dyn FnMut(Verdict),
+        report: &mut dyn FnMut(Verdict),
     ) {
         rewrite::apply(&self.rewrite, &mut packet);
         let capable = ecn::is_capable(&packet);
@@ -102,7 +102,7 @@ impl Direction {
                     verdict
                 }
             };
-            tell(verdict);
+            report(verdict);
         }
         match stretch {
             Some(last) if last.begin == 0 => {

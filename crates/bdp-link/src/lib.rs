@@ -38,7 +38,7 @@
 //!
 //! A packet may stand for many wire segments ([`Offload`]). All of the above is then decided segment by segment, as if
 //! each had entered by itself at that instant; what comes out together is the longest run of neighbours that nothing
-//! tells apart and whose departures lie within 50 us, when the last of them is due.
+//! distinguishes and whose departures lie within 50 us, when the last of them is due.
 //!
 //! The link's MTU is for the devices at its ends to enforce; packets of any size pass here.
 

@@ -68,18 +68,18 @@ impl Link {
         first.unwrap_or(Verdict::QUEUED)
     }
 
-    /// The same, and `tell` hears what became of each of its wire segments, in their order.
-    pub fn enqueue_each(&mut self, from: End, packet: Packet, now: Nanos, tell: &mut dyn FnMut(Verdict)) {
+    /// The same, and `report` hears what became of each of its wire segments, in their order.
+    pub fn enqueue_each(&mut self, from: End, packet: Packet, now: Nanos, report: &mut dyn FnMut(Verdict)) {
         let segments = Segments::of(&packet);
         if segments.count() == 1 {
-            tell(self.enqueue_segment(from, packet, now));
+            report(self.enqueue_segment(from, packet, now));
         } else if self.shared.is_none() && self.direction(from).keeps_order() {
             let direction = self.direction_mut(from);
             direction.transmit(now);
-            direction.enqueue_super(packet, &segments, now, tell);
+            direction.enqueue_super(packet, &segments, now, report);
         } else {
             let each = 0..segments.count();
-            each.for_each(|i| tell(self.enqueue_segment(from, segments.cut(&packet, i..i + 1), now)));
+            each.for_each(|i| report(self.enqueue_segment(from, segments.cut(&packet, i..i + 1), now)));
         }
     }
 

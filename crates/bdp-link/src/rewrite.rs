@@ -24,7 +24,7 @@ pub(crate) fn apply(rewrite: &HeaderRewrite, packet: &mut Packet) {
 
 /// Strips or replaces every window scale option (RFC 7323, section 2.2). One that is absent is not added.
 ///
-/// A shift count is written as asked for; receivers take more than 14 as 14 (RFC 7323, section 2.3). Whoever strips
+/// A shift count is written as asked for; receivers take more than 14 as 14 (RFC 7323, section 2.3). A box that strips
 /// the option from a SYN-ACK alone leaves the two ends with different ideas of the window, as such middleboxes do.
 fn rewrite_window_scale(rewrite: WindowScaleRewrite, header: &mut TcpHeader<'_>) {
     let mut from = 0;

@@ -12,7 +12,7 @@ pub struct Throttling {
     pub time_ns: u64,
 }
 
-/// Of this process's group and those above it, since they are there; `None` where none tells, as where there is no quota.
+/// Of this process's group and those above it, since they are there; `None` where none reports it, as where there is no quota.
 pub fn throttling() -> Option<Throttling> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let stats = stat_files(&groups).into_iter().filter_map(|file| parse(&fs::read_to_string(file).ok()?));

@@ -60,7 +60,7 @@ const GET_DRIVER: u32 = 3;
 /// Drivers whose speed is made up.
 const VIRTUAL: [&str; 6] = ["veth", "tun", "bridge", "dummy", "vxlan", "netkit"];
 
-/// Its speed in bit/s as its driver tells it; `None` where it does not, and for virtual devices, which tell a figure
+/// Its speed in bit/s as its driver reports it; `None` where it does not, and for virtual devices, which report a figure
 /// that nothing keeps.
 pub fn speed_bps(device: &str) -> Option<u64> {
     // struct ethtool_drvinfo: cmd, then 32 bytes of driver name.
@@ -79,7 +79,7 @@ pub fn speed_bps(device: &str) -> Option<u64> {
     }
 }
 
-/// Whether both ends may send at the same time, as its driver tells it; `None` where it does not.
+/// Whether both ends may send at the same time, as its driver reports it; `None` where it does not.
 pub fn is_full_duplex(device: &str) -> Option<bool> {
     // struct ethtool_cmd: duplex at 14, DUPLEX_HALF 0, DUPLEX_FULL 1, DUPLEX_UNKNOWN 0xff. A virtual device has none.
     speed_bps(device)?;
@@ -132,7 +132,7 @@ pub fn mtu(device: &str) -> Option<u32> {
     u32::try_from(mtu).ok()
 }
 
-/// Its queueing discipline, as `fq`; `None` where it does not tell.
+/// Its queueing discipline, as `fq`; `None` where it is not reported.
 pub fn queueing_discipline(device: &str) -> Option<String> {
     Netlink::open().ok()?.queueing_discipline(device).ok().flatten()
 }

@@ -59,7 +59,7 @@ impl EchoSocket {
         } else {
             set_number(&socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1, "IP_PKTINFO")?;
         }
-        // Where the kernel does not tell, answers have no code point.
+        // Where the kernel does not report it, answers have no code point.
         let _ = set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1, "IP_RECVTOS");
         let _ = set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS");
         // Flows of datagrams have sockets of their own on the same port.

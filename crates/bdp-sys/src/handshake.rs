@@ -32,7 +32,7 @@ pub struct Tried {
     pub ended_ns: u64,
     /// How it went; `TimedOut` where patience or the flag ended it.
     pub outcome: io::Result<()>,
-    /// Whether a SYN was sent again; the kernel tells only of a connection that stands.
+    /// Whether a SYN was sent again; the kernel reports it only of a connection that stands.
     pub retransmitted: bool,
 }
 

@@ -31,7 +31,7 @@ mod attribute {
 pub struct DeviceSettings {
     /// Largest IP packet.
     pub mtu: Option<u32>,
-    /// Packets that may wait between the stack and whoever reads the device.
+    /// Packets that may wait between the stack and the program that reads the device.
     pub transmit_queue: Option<u32>,
     /// Wire segments in one packet that TCP builds: 1 makes every packet a segment.
     pub gso_max_segments: Option<u32>,
@@ -161,7 +161,7 @@ impl Netlink {
     }
 
     /// The queueing discipline of a device; of one with many queues that of the queues, and all where they differ.
-    /// `None` where it has none that it tells.
+    /// `None` where it reports none.
     pub fn queueing_discipline(&mut self, device: &str) -> Result<Option<String>> {
         let failed = |e| SysError::new("read the queueing discipline of", device, e);
         let index = self.index(device)?;

@@ -78,7 +78,7 @@ impl Ending {
         }
     }
 
-    /// Ends the process by this signal, so that whoever started it sees which one it was.
+    /// Ends the process by this signal, so that its parent sees which one it was.
     pub fn carry_out(self) -> ! {
         // SAFETY: the default disposition runs no code of ours; the set is initialised before it is used.
         unsafe {

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Packets that found the backlog of their processor full (`net.core.netdev_max_backlog`) since boot, all processors; `None`
-/// where the kernel does not tell.
+/// where the kernel does not report it.
 pub fn dropped() -> Option<u64> {
     parse(&fs::read_to_string("/proc/net/softnet_stat").ok()?)
 }

@@ -21,7 +21,7 @@ const CONTROL_BYTES: usize = 256;
 /// Bytes that a socket may hold: those of a small packet count as nearly a thousand.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// What is asked for. A device stamps only where it was told to (`hwstamp_ctl`): bdp changes no device.
+/// What is asked for. A device stamps only where it was set to (`hwstamp_ctl`): bdp changes no device.
 const ASKED: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
@@ -113,7 +113,7 @@ impl StampedSocket {
         Self { socket, stamps: false }
     }
 
-    /// How many packets the socket had no room for; where the kernel tells.
+    /// How many packets the socket had no room for; where the kernel reports it.
     pub fn drops(&self) -> Option<u32> {
         drops(&self.socket)
     }

@@ -46,7 +46,7 @@ pub struct TcpInfo {
     pub rwnd_limited_ns: Option<u64>,
     /// Time limited by the send buffer (4.10).
     pub sndbuf_limited_ns: Option<u64>,
-    /// Segments that the peer had received already, as it told (DSACK, RFC 2883; 4.19).
+    /// Segments that the peer had received already, as it reported (DSACK, RFC 2883; 4.19).
     pub dsack_dups: Option<u32>,
     /// Times that segments were seen to have been reordered on their way (4.19).
     pub reorder_seen: Option<u32>,

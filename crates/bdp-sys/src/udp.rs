@@ -1,6 +1,6 @@
 //! UDP many datagrams at a time: `sendmmsg` with `UDP_SEGMENT` (GSO), `recvmmsg` with `UDP_GRO`, drops of the receiving
 //! socket (`SO_RXQ_OVFL`), times of arrival (`SO_TIMESTAMPNS`). What the kernel lacks is found out by its answer, done
-//! without, and told.
+//! without, and reported.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -245,7 +245,7 @@ pub struct Train<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each.
     pub datagram_bytes: usize,
-    /// When the kernel got them, since 1970; where it tells.
+    /// When the kernel got them, since 1970; where it reports that.
     pub arrived_unix_ns: Option<u64>,
     /// How often the socket had been full by then.
     pub drops: Option<u32>,
@@ -259,7 +259,7 @@ impl TrainReceiver {
         let coalesced = set_number(&socket, libc::IPPROTO_UDP, libc::UDP_GRO, 1, "UDP_GRO").is_ok();
         let stamped =
             set_number(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS").is_ok();
-        // Where the kernel does not tell, drops are not known.
+        // Where the kernel does not report it, drops are not known.
         let _ = set_number(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1, "SO_RXQ_OVFL");
         Ok(Self {
             socket,
@@ -275,7 +275,7 @@ impl TrainReceiver {
         self.coalesced
     }
 
-    /// Whether the kernel tells when datagrams came.
+    /// Whether the kernel reports when datagrams came.
     pub fn is_stamped(&self) -> bool {
         self.stamped
     }
@@ -314,24 +314,24 @@ impl TrainReceiver {
         }
         for (message, slot) in messages.iter().take(got as usize).zip(self.room.chunks_exact(SLOT_BYTES)) {
             let bytes = &slot[..(message.msg_len as usize).min(SLOT_BYTES)];
-            let told = Told::read(&message.msg_hdr);
+            let reported = Reported::read(&message.msg_hdr);
             each(Train {
                 bytes,
-                datagram_bytes: told.segment.filter(|&s| s > 0).unwrap_or(bytes.len().max(1)),
-                arrived_unix_ns: told.arrived_unix_ns,
-                drops: told.drops,
+                datagram_bytes: reported.segment.filter(|&s| s > 0).unwrap_or(bytes.len().max(1)),
+                arrived_unix_ns: reported.arrived_unix_ns,
+                drops: reported.drops,
             });
         }
         Ok(())
     }
 
-    /// How often the socket has been full; where the kernel tells.
+    /// How often the socket has been full; where the kernel reports it.
     pub fn drops(&self) -> Option<u32> {
         drops(&self.socket)
     }
 }
 
-/// How often a socket has been full (`SO_MEMINFO`); where the kernel tells.
+/// How often a socket has been full (`SO_MEMINFO`); where the kernel reports it.
 pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u32> {
     let mut room = [0u32; 16];
     let mut length = size_of_val(&room) as libc::socklen_t;
@@ -348,17 +348,17 @@ pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u32> {
     (done == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>()).then(|| room[MEMINFO_DROPS])
 }
 
-/// What control messages told of a train.
+/// What control messages report of a train.
 #[derive(Default)]
-struct Told {
+struct Reported {
     segment: Option<usize>,
     arrived_unix_ns: Option<u64>,
     drops: Option<u32>,
 }
 
-impl Told {
+impl Reported {
     fn read(message: &libc::msghdr) -> Self {
-        let mut told = Self::default();
+        let mut reported = Self::default();
         // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
         // is of the type that its level and kind say.
         unsafe {
@@ -368,21 +368,21 @@ impl Told {
                 match ((*header).cmsg_level, (*header).cmsg_type) {
                     (libc::IPPROTO_UDP, libc::UDP_GRO) => {
                         let bytes = data.cast::<libc::c_int>().read_unaligned();
-                        told.segment = usize::try_from(bytes).ok();
+                        reported.segment = usize::try_from(bytes).ok();
                     }
                     (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                         let at = data.cast::<libc::timespec>().read_unaligned();
-                        told.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
+                        reported.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
                     }
                     (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                        told.drops = Some(data.cast::<u32>().read_unaligned());
+                        reported.drops = Some(data.cast::<u32>().read_unaligned());
                     }
                     _ => {}
                 }
                 header = libc::CMSG_NXTHDR(&raw const *message, header);
             }
         }
-        told
+        reported
     }
 }
 
@@ -477,13 +477,13 @@ mod tests {
         receiver.receive(|train| seen += train.bytes.len() / 1000).unwrap();
         let dropped = receiver.drops().unwrap();
         assert!(dropped > 0);
-        // What came later tells of what was dropped before it.
+        // What came later shows what was dropped before it.
         sender.send(&[7; 1000]).unwrap();
-        let mut told = None;
-        while told.is_none() {
-            receiver.receive(|train| told = train.drops.filter(|&d| d > 0).or(told)).unwrap();
+        let mut seen = None;
+        while seen.is_none() {
+            receiver.receive(|train| seen = train.drops.filter(|&d| d > 0).or(seen)).unwrap();
         }
-        assert_eq!(told, Some(dropped));
+        assert_eq!(seen, Some(dropped));
     }
 
     #[test]

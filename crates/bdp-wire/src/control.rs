@@ -28,7 +28,7 @@ pub struct Numbered<T> {
     pub body: T,
 }
 
-/// What an agent can be asked. Whoever has been admitted to a session may send the first five, which name no address to connect
+/// What an agent can be asked. A client that was admitted to a session may send the first five, which name no address to connect
 /// or send to, no file and no setting of the machine; the rest, and the orders that say so, are for the owner of the host alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,7 +175,7 @@ pub enum StreamSource {
     /// From the session's client, each with a [`crate::session::Ticket`] or opened as [`crate::datagram`] says.
     #[default]
     Session,
-    /// Owner: from whoever connects to a port of the flow's own; streams of datagrams have one each, this one and those behind it.
+    /// Owner: from those that connect to a port of the flow's own; streams of datagrams have one each, this one and those behind it.
     Listen {
         /// Where; port 0 lets the kernel choose.
         address: SocketAddr,
@@ -336,7 +336,7 @@ pub struct Received {
 pub struct DatagramsReceived {
     /// By their numbers.
     pub counts: ArrivalCounts,
-    /// Of those missing, such as were dropped because the socket was full; null where the kernel does not tell.
+    /// Of those missing, such as were dropped because the socket was full; null where the kernel does not report it.
     pub dropped: Option<u64>,
     /// Where a stream had no mark of its end; null where all had, and from older ends.
     #[serde(default)]
@@ -349,7 +349,7 @@ pub struct DatagramsReceived {
     pub stamped: bool,
 }
 
-/// How a flow of datagrams ended of whose end no mark came, all streams together. With what the sender says it sent it tells how many
+/// How a flow of datagrams ended of whose end no mark came, all streams together. With what the sender says it sent it shows how many
 /// were dropped at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenEnd {
@@ -442,7 +442,7 @@ pub struct Sent {
     pub samples: Vec<SenderSample>,
     /// Segments sent again, all streams.
     pub retransmits: Option<u64>,
-    /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams.
+    /// Segments that the receiver had already, as it reported to the sender (DSACK, RFC 2883), all streams.
     #[serde(default)]
     pub needless_retransmits: Option<u64>,
     /// Processor time of the process / wall clock.

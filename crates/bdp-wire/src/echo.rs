@@ -71,10 +71,10 @@ mod tests {
     fn beginnings_come_back_and_halves_do_not() {
         let asked = Echo { key: *b"0123456789abcdef", number: 1 << 50, far: None };
         let far = FarStamps { arrived_ns: 1_790_000_000_000_000_001, by_kernel: true, returned_ns: 7 };
-        let told = Echo { far: Some(far), ..asked };
+        let answered = Echo { far: Some(far), ..asked };
         let by_program = Echo { far: Some(FarStamps { by_kernel: false, ..far }), ..asked };
         let mut message = [9; 64];
-        for echo in [asked, told, by_program] {
+        for echo in [asked, answered, by_program] {
             echo.put(&mut message);
             assert_eq!(Echo::read(&message), Some(echo));
             assert_eq!(message[ECHO_BYTES..], [9; 64 - ECHO_BYTES]);

@@ -1,4 +1,4 @@
-//! Payload that tells where in its stream each byte stands, so that a receiver can check every one.
+//! Payload that shows where in its stream each byte stands, so that a receiver can check every one.
 //!
 //! Byte `i` of stream `s` is byte `i % 8`, least significant first, of the 64-bit word `(s + 1) * STREAM + (i / 8) * STEP`. Words of
 //! one stream repeat after 2^64; those of two streams meet nowhere near. Additions alone make it, so that

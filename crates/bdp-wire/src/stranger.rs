@@ -1,4 +1,4 @@
-//! Names the protocol that a connection begins with, for whoever came to the wrong port.
+//! Names the protocol that a connection begins with, for a client that came to the wrong port.
 
 use crate::iperf2::{Bounceback, TestHeader};
 use crate::iperf3::{COOKIE_BYTES, Cookie};

@@ -227,7 +227,7 @@ fn migrate(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch("COMMIT")
     })();
     if migrated.is_err() {
-        // What failed is told; there is nothing to add to it.
+        // What failed is reported; there is nothing to add to it.
         let _ = db.execute_batch("ROLLBACK");
     }
     migrated

@@ -27,7 +27,7 @@ pub enum Method {
     Sendfile,
     /// `vmsplice` of large pages into a pipe, and `splice` from there.
     Splice,
-    /// `send` with `MSG_ZEROCOPY`; the kernel tells on the error queue when it needs the bytes no more.
+    /// `send` with `MSG_ZEROCOPY`; the kernel reports on the error queue when it needs the bytes no more.
     ZeroCopy,
 }
 

@@ -54,7 +54,7 @@ impl Conduit {
         let taken = self.refer_to(bytes)?;
         self.held += taken;
         match self.flush(stream) {
-            // It was taken all the same; the next call tells.
+            // It was taken all the same; the next call shows it.
             Ok(_) => Ok(taken),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(taken),
             Err(e) => Err(e),

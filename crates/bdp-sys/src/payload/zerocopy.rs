@@ -19,7 +19,7 @@ const CODE_COPIED: u8 = 1;
 
 const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
 
-/// What was told of one stream's sends.
+/// What was reported of one stream's sends.
 #[derive(Debug)]
 pub(super) struct Completions {
     completed: u64,

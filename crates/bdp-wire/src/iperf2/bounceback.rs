@@ -35,7 +35,7 @@ pub struct Bounceback {
 }
 
 impl Bounceback {
-    /// Bytes that have to be there before [`Bounceback::decode`] can tell.
+    /// Bytes that have to be there before [`Bounceback::decode`] knows.
     pub const WANTED_BYTES: usize = BOUNCEBACK_BYTES;
 
     /// Whether these first bytes begin such a message.

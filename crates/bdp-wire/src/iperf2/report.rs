@@ -1,4 +1,4 @@
-//! What a server tells of a flow of datagrams at its end.
+//! What a server reports of a flow of datagrams at its end.
 
 use super::{STAMP_BYTES, halves, put, word};
 

@@ -58,7 +58,7 @@ impl Tally {
         self.bytes
     }
 
-    /// As it is told to the client.
+    /// As it is reported to the client.
     pub fn report(&self) -> ServerReport {
         ServerReport {
             bytes: self.bytes,

@@ -76,7 +76,7 @@ impl Users {
         if users.is_empty() { Err("it names no user".to_owned()) } else { Ok(Self(users)) }
     }
 
-    /// Whether a login is that of one of them. Takes as long whoever it is.
+    /// Whether a login is that of one of them. Takes as long for every user.
     pub fn know(&self, login: &Login) -> bool {
         let digest = login.digest();
         self.0.iter().fold(false, |known, (user, right)| {
@@ -85,9 +85,9 @@ impl Users {
     }
 }
 
-/// Whether two texts are the same, in a time that does not tell how far they are.
+/// Whether two texts are the same, in a time that does not show how far they are.
 fn same(one: &[u8], other: &[u8]) -> bool {
-    // Their codes under a key are compared, which are of one length: a difference there tells nothing of the texts.
+    // Their codes under a key are compared, which are of one length: a difference there shows nothing of the texts.
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"equal");
     hmac::verify(&key, one, hmac::sign(&key, other).as_ref()).is_ok()
 }

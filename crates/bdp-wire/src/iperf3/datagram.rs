@@ -2,7 +2,7 @@
 
 /// A client's hello, as releases since 3.12 on little-endian machines send it.
 pub const HELLO: [u8; 4] = *b"9876";
-/// Hellos, each with its answer: both are numbers in the byte order of whoever sends them, so that each has a mirror image;
+/// Hellos, each with its answer: both are numbers in the byte order of their sender, so that each has a mirror image;
 /// the latter two are those of releases before 3.12.
 const GREETINGS: [([u8; 4], [u8; 4]); 4] = [
     (HELLO, *b"6789"),

@@ -54,7 +54,7 @@ pub enum Iperf3Error {
 }
 
 impl Iperf3Error {
-    /// What to tell the other end that it was.
+    /// What the other end is sent as the reason.
     pub fn failure(&self) -> Failure {
         match self {
             Self::Sctp => Failure::SCTP,

@@ -77,7 +77,7 @@ impl Cookie {
 
 impl fmt::Debug for Cookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whoever knows it can join the test.
+        // Those who know it can join the test.
         f.write_str("Cookie(...)")
     }
 }

@@ -73,7 +73,7 @@ pub struct Parameters {
     pub tos: u8,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// `TCP_CONGESTION` of whoever sends.
+    /// `TCP_CONGESTION` of the sender.
     pub congestion: Option<String>,
     /// Whether datagrams count by 64 bits.
     pub wide_counters: bool,

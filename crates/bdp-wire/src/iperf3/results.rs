@@ -1,4 +1,4 @@
-//! What each end tells of a test.
+//! What each end reports of a test.
 
 use serde_json::{Map, Value, json};
 

@@ -20,7 +20,7 @@ pub enum State {
     ServerTerminate = 11,
     /// The client was ended.
     ClientTerminate = 12,
-    /// Both are to tell their results, the client first.
+    /// Both are to send their results, the client first.
     ExchangeResults = 13,
     /// Results are there.
     DisplayResults = 14,

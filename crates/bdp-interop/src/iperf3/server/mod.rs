@@ -1,7 +1,6 @@
 //! Clients of iperf3: each test on a thread of its own, its data connections found by their cookie.
 //!
-//! Every wait has its deadline, and a client that vanishes is noticed by its control connection. Streams of datagrams:
-//! `iperf3/datagrams.rs`.
+//! Every wait has its deadline, and a client that vanishes is noticed by its control connection.
 
 mod datagrams;
 mod ending;

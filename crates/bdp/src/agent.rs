@@ -30,7 +30,7 @@ pub fn run(parent: Option<&str>) -> ExitCode {
         return ExitCode::from(3);
     };
     if bdp_lab::agent::enter(&control, parent).is_err() {
-        // The lab has been told why, or has gone.
+        // The lab knows why, or has gone.
         return ExitCode::from(3);
     }
     if let Ok(writer) = control.try_clone() {

@@ -130,7 +130,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Reads the help's blocks, which empty lines part; the first word of two tells what a block is.
+    /// Reads the help's blocks, which empty lines part; the first word of two says what a block is.
     fn of(command: &Command) -> Self {
         let help = command.get_after_long_help().or(command.get_after_help());
         let help = help.map(ToString::to_string).unwrap_or_default();

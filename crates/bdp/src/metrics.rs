@@ -1,7 +1,7 @@
 //! `bdp serve --metrics`: what the server has done so far, for Prometheus, on a listener of its own.
 //!
-//! The text format 0.0.4 over HTTP/1.1. Whoever asks is answered within a deadline or dropped, a few at a time, and nothing
-//! that they say reaches the server itself.
+//! The text format 0.0.4 over HTTP/1.1. A request is answered within a deadline or dropped, a few at a time, and nothing
+//! in it reaches the server itself.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -56,7 +56,7 @@ pub fn serve(listener: TcpListener, watcher: Watcher) -> anyhow::Result<()> {
             // Without a thread the connection closes.
             drop(spawn(move || {
                 let _place = place;
-                // Whoever went away has nothing to be told.
+                // A client that went away needs no answer.
                 let _ = answer(&stream, &watcher, started);
             }));
         }

@@ -1,4 +1,4 @@
-//! Standard output: data alone goes there, laid out for whoever reads it.
+//! Standard output: data alone goes there, laid out for its reader.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};

@@ -1,7 +1,10 @@
 //! What `bdp` alone prints: what it is, commands to paste, what works on this machine.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use bdp_lab::machine;
 use bdp_sys::process;
+use bdp_sys::stamp::StampedSocket;
 
 use crate::exit::Outcome;
 use crate::output;
@@ -11,6 +14,11 @@ pub fn print() -> Outcome {
     let lab = match machine::obstacle(&crate::agent::command()) {
         None => format!("yes (Linux {})", process::kernel_release()),
         Some(error) => format!("no: {}", output::tame(&error.to_string())),
+    };
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let icmp = match StampedSocket::icmp(loopback, None, None, None) {
+        Ok(_) => "yes",
+        Err(_) => "no; 'bdp ping' connects by TCP, which needs none",
     };
     output::print(&format!(
         "bdp {version}: why is this network path slower than it should be?
@@ -23,6 +31,7 @@ pub fn print() -> Outcome {
   bdp lab list                        experiments for the emulated lab, and paths to start from
 
 lab on this machine: {lab}
+ICMP on this machine: {icmp}
 measuring needs no privilege; bdp --help lists everything
 ",
         version = env!("CARGO_PKG_VERSION"),

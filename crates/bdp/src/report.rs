@@ -140,7 +140,7 @@ pub fn write_comparison(
     Ok(())
 }
 
-/// Writes a file whole or not at all: whoever reads it never finds half of it.
+/// Writes a file whole or not at all: no reader finds half of it.
 pub fn write(path: &Path, text: &str, what: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(

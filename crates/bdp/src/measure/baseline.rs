@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told_and_the_time_is_not() {
+    fn only_what_differs_is_named_and_the_time_is_not() {
         let (before, mut now) = (request(), request());
         now.spec.duration = Nanos::secs(1);
         assert_eq!(differing(&before, &now), None);
@@ -152,14 +152,14 @@ mod tests {
         now.spec.length = ByteCount::kib(2048);
         now.spec.congestion = Some("bbr".to_owned());
         now.bidirectional = true;
-        let told = differing(&before, &now).unwrap();
-        assert_eq!(told.0, "-w 64K, -P 1, -l 128K, no -C, no --bidir");
-        assert_eq!(told.1, "-w 8200, -P 4, -l 2M, -C bbr, --bidir");
+        let words = differing(&before, &now).unwrap();
+        assert_eq!(words.0, "-w 64K, -P 1, -l 128K, no -C, no --bidir");
+        assert_eq!(words.1, "-w 8200, -P 4, -l 2M, -C bbr, --bidir");
         now = request();
         now.spec.mss = Some(1000);
         now.spec.window = None;
         now.spec.socket_buffer = Some(ByteCount::kib(64));
-        let told = differing(&before, &now).unwrap();
-        assert_eq!(told.1, "no -w, -M 1000, --sockbuf 64K");
+        let words = differing(&before, &now).unwrap();
+        assert_eq!(words.1, "no -w, -M 1000, --sockbuf 64K");
     }
 }

@@ -117,7 +117,7 @@ fn carried(
     loop {
         let runs = store.runs(&page).map_err(refuse)?;
         for run in runs.iter().filter(|run| run.kind != RunKind::Lab && is_it(&run.scenario)) {
-            // A run that can't be read any more tells nothing.
+            // A run that can't be read any more says nothing.
             let _ = store.each_measurement(&run.id, &mut |kept| {
                 add(&mut most, &kept.measurement);
                 ControlFlow::Continue(())

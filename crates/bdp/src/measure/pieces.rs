@@ -1,4 +1,4 @@
-//! What went by between two reports of progress, for whoever makes intervals of it.
+//! What went by between two reports of progress, to make intervals of.
 
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::units::Nanos;
@@ -53,7 +53,7 @@ fn arrived(reading: &ArrivalReading) -> ReceiverReading {
     ReceiverReading { sent, received, jitter_ns }
 }
 
-/// What a kernel tells of a stream, as intervals have it.
+/// What a kernel reports of a stream, as intervals have it.
 pub fn reading(info: &TcpInfo) -> SenderReading {
     SenderReading {
         retransmits: info.total_retrans.map_or(0, u64::from),

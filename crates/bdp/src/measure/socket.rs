@@ -39,7 +39,7 @@ pub struct SocketArgs {
 }
 
 impl SocketArgs {
-    /// Those that mean something of whoever sends data alone, and whether they were given.
+    /// Those that concern the sender of data alone, and whether they were given.
     pub fn of_senders(&self) -> [(&'static str, bool); 2] {
         [("--dscp", self.dscp.or(self.tos).is_some()), ("--nodelay", self.nodelay)]
     }

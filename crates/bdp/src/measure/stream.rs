@@ -17,7 +17,7 @@ pub struct Lines<'a> {
     plan: &'a MeasurePlan,
     /// Whether to tell of what goes by.
     intervals: bool,
-    /// The run of which a start was told.
+    /// The last run whose start was written.
     started: u32,
     /// Whether nobody reads any more.
     is_over: bool,

@@ -224,7 +224,15 @@ fn bdp_alone_is_about_ten_lines() {
     let ended = bench.run("");
     assert_eq!((ended.code(), ended.err.as_str()), (0, ""));
     assert!((8..=12).contains(&ended.out.lines().count()), "{}", ended.out);
-    for part in ["bdp demo", "bdp serve", "bdp measure ", "bdp sweep ", "bdp lab ", "lab on this machine: "] {
+    for part in [
+        "bdp demo",
+        "bdp serve",
+        "bdp measure ",
+        "bdp sweep ",
+        "bdp lab ",
+        "lab on this machine: ",
+        "ICMP on this machine: ",
+    ] {
         assert!(ended.out.contains(part), "{part}: {}", ended.out);
     }
     assert!(!bench.store().exists());

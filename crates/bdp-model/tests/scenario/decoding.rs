@@ -205,4 +205,7 @@ background = false
 "#;
     let short = "title = 't'\n[link]\nbetween = ['near', 'far']\n[flow]\n";
     assert_eq!(plan(spelled_out), plan(short));
+    // Seconds need no unit.
+    let bare = spelled_out.replace("\"10s\"", "10").replace("\"2s\"", "2.0").replace("\"1s\"", "'1'");
+    assert_eq!(plan(&bare), plan(short));
 }

@@ -152,8 +152,7 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         ),
         (
             "jitter = { table = ['--1ms'] }",
-            "link.jitter.table: '--1ms' is not a time: it must begin with a number, for example -1.5ms or 2ms (a unit is \
-             needed); expected a list of what packets take more or less than the delay, each up to 1h, such as [\"-1ms\", \
+            "link.jitter.table: '--1ms' is not a time: it must begin with a number, for example -1.5ms or 2ms; expected a list of what packets take more or less than the delay, each up to 1h, such as [\"-1ms\", \
              \"0ms\", \"4ms\"]",
         ),
         (

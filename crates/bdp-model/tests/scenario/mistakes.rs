@@ -18,8 +18,8 @@ fn are_shown_with_line_found_and_expected() {
         ),
         (
             "\"20ms\"",
-            "20",
-            "s.toml:7: link.delay = 20: expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
+            "3601",
+            "s.toml:7: link.delay = 3601: expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
         ),
         (
             "\"20ms\"",

@@ -114,8 +114,8 @@ fn what_can_not_be_reached_is_refused() {
         ),
         (
             "start = \"5s\"",
-            "start = 5",
-            "s.toml:28: flow.1.start = 5: expected a time up to 24h since the flows could start, such as \"5s\" or 0",
+            "start = 86401",
+            "s.toml:28: flow.1.start = 86401: expected a time up to 24h since the flows could start, such as \"5s\" or 0",
         ),
         ("\"tcp-connect\"", "\"icmp\"", "s.toml:2: probe = \"icmp\": expected \"udp\" or \"tcp-connect\""),
         (

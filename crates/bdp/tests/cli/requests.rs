@@ -23,7 +23,7 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
         ("lab run s3-30k --attempts 0", ["1 to 100", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --seed x", ["'x'", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --set flow.duration", ["PATH=VALUE", "see 'bdp lab run --help'"]),
-        ("lab run s3-30k --set flow.duration=5", ["--set flow.duration=5", "such as \"10s\""]),
+        ("lab run s3-30k --set flow.duration=5x", ["--set flow.duration=5x", "such as \"10s\""]),
         ("lab run s3-30k --set flow.window=5Q", ["'5Q' is not a size", "64K"]),
         ("lab run s3-30k --set link.rate=1x", ["--set link.rate=1x", "10M"]),
         ("lab run s3-30k --set flow.durance=5s", ["durance", "duration"]),
@@ -88,7 +88,7 @@ fn a_mistake_in_a_scenario_is_named_by_file_and_line() {
     let line_of = |text: &str, word: &str| 1 + text.lines().position(|line| line.contains(word)).unwrap();
     for (from, to, hint) in [
         ("rate = \"5M\"", "rat = \"5M\"", "did you mean 'rate'?"),
-        ("delay = \"20ms\"", "delay = 20", "such as \"20.5ms\""),
+        ("delay = \"20ms\"", "delay = true", "such as \"20.5ms\""),
         ("to = \"far\"", "to = \"fra\"", "did you mean 'far'?"),
         ("duration = \"1s\"", "duration = \"1s", "string"),
     ] {

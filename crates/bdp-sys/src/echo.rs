@@ -26,7 +26,7 @@ pub struct EchoSocket {
 
 /// Where a datagram came from and which address of ours it was sent to.
 #[derive(Clone, Copy)]
-pub struct Way {
+pub struct ReturnPath {
     name: libc::sockaddr_storage,
     name_length: libc::socklen_t,
     local: Option<Local>,
@@ -85,16 +85,16 @@ impl EchoSocket {
     }
 
     /// The next datagram, waited for: its own length, of which `room` has the beginning, and its way.
-    pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, Way)> {
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, ReturnPath)> {
         self.take(room, 0)
     }
 
     /// A datagram that has come; `WouldBlock` where none has.
-    pub fn receive_now(&self, room: &mut [u8]) -> io::Result<(usize, Way)> {
+    pub fn receive_now(&self, room: &mut [u8]) -> io::Result<(usize, ReturnPath)> {
         self.take(room, libc::MSG_DONTWAIT)
     }
 
-    fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Way)> {
+    fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, ReturnPath)> {
         // SAFETY: all-zero is valid for both structures.
         let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -114,11 +114,11 @@ impl EchoSocket {
             return Err(io::Error::last_os_error());
         }
         let (local, octet, arrived_ns) = read_control(&message);
-        Ok((got as usize, Way { name, name_length: message.msg_namelen, local, octet, arrived_ns }))
+        Ok((got as usize, ReturnPath { name, name_length: message.msg_namelen, local, octet, arrived_ns }))
     }
 
     /// Sends a datagram back the way another came.
-    pub fn answer(&self, bytes: &[u8], way: &Way) -> io::Result<usize> {
+    pub fn answer(&self, bytes: &[u8], way: &ReturnPath) -> io::Result<usize> {
         // SAFETY: all-zero is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -165,7 +165,7 @@ impl EchoSocket {
     }
 }
 
-impl Way {
+impl ReturnPath {
     /// Who sent it; an IPv4 address as such, whatever the socket.
     pub fn peer(&self) -> Option<SocketAddr> {
         // SAFETY: the kernel has filled the name up to its length.
@@ -209,7 +209,7 @@ impl AsFd for EchoSocket {
     }
 }
 
-impl Way {
+impl ReturnPath {
     /// When the kernel took the datagram in, nanoseconds since 1970; `None` where it was not asked before.
     pub fn arrived_unix_ns(&self) -> Option<u64> {
         self.arrived_ns

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bdp_flow::error::FlowError;
-use bdp_sys::echo::Way;
+use bdp_sys::echo::ReturnPath;
 use bdp_wire::stranger::Stranger;
 
 use super::accept::Arrived;
@@ -45,7 +45,7 @@ pub trait ForeignProtocol: Send + Sync {
     fn take(&self, _server: &Arc<ServerState>, _connection: Arrived, _order: u64) {}
 
     /// Takes a datagram that came to the server's port; false where it is none of its own.
-    fn take_datagram(&self, _server: &ServerState, _bytes: &[u8], _way: &Way) -> bool {
+    fn take_datagram(&self, _server: &ServerState, _bytes: &[u8], _way: &ReturnPath) -> bool {
         false
     }
 

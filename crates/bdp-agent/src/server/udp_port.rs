@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::thread;
 use std::time::Duration;
 
-use bdp_sys::echo::{EchoSocket, Way};
+use bdp_sys::echo::{EchoSocket, ReturnPath};
 use bdp_sys::{clock, process};
 use bdp_wire::datagram::{Opening, Step};
 use bdp_wire::echo::{Echo, FarStamps, LONGEST_ECHO};
@@ -50,7 +50,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
 }
 
 /// Answers a datagram that opens a stream of a session; false where it is none.
-fn answer_opening(bytes: &[u8], way: &Way, socket: &EchoSocket, sessions: &Sessions) -> bool {
+fn answer_opening(bytes: &[u8], way: &ReturnPath, socket: &EchoSocket, sessions: &Sessions) -> bool {
     let Some(asked) = Opening::decode(bytes) else { return false };
     let (Some(session), Some(peer)) = (sessions.get(&asked.key), way.peer()) else { return true };
     let cookie = asked.cookie_for(&sessions.cookie_secret, &peer.to_string());
@@ -87,7 +87,7 @@ impl Echoes {
     }
 
     /// The next datagram, of whatever kind.
-    fn receive(&mut self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, Way)> {
+    fn receive(&mut self, socket: &EchoSocket, room: &mut [u8]) -> io::Result<(usize, ReturnPath)> {
         while self.spin.goes_on(clock::monotonic_ns()) {
             match socket.receive_now(room) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
@@ -101,7 +101,13 @@ impl Echoes {
     }
 
     /// Answers a message of a session; false where the datagram is none.
-    fn answer(&mut self, message: &mut [u8], way: &Way, socket: &EchoSocket, sessions: &Sessions) -> bool {
+    fn answer(
+        &mut self,
+        message: &mut [u8],
+        way: &ReturnPath,
+        socket: &EchoSocket,
+        sessions: &Sessions,
+    ) -> bool {
         let Some(mut echo) = Echo::read(message) else { return false };
         if !sessions.hears(&echo.key) {
             return true;

@@ -86,13 +86,13 @@ impl Payload {
 
     /// What sends it on one stream.
     pub fn writer(&self, stream: &TcpStream) -> Result<Writer<'_>> {
-        let way = match (self.method, &self.file) {
-            (Method::Sendfile, Some(file)) => Way::Sendfile(file),
-            (Method::Write | Method::Sendfile, _) => Way::Write,
-            (Method::Splice, _) => Way::Splice(splice::Conduit::new()?),
-            (Method::ZeroCopy, _) => Way::ZeroCopy(zerocopy::Completions::start(stream)?),
+        let call = match (self.method, &self.file) {
+            (Method::Sendfile, Some(file)) => Call::Sendfile(file),
+            (Method::Write | Method::Sendfile, _) => Call::Write,
+            (Method::Splice, _) => Call::Splice(splice::Conduit::new()?),
+            (Method::ZeroCopy, _) => Call::ZeroCopy(zerocopy::Completions::start(stream)?),
         };
-        Ok(Writer { bytes: &self.bytes.as_ref()[..self.length], way })
+        Ok(Writer { bytes: &self.bytes.as_ref()[..self.length], call })
     }
 }
 
@@ -100,11 +100,12 @@ impl Payload {
 #[derive(Debug)]
 pub struct Writer<'a> {
     bytes: &'a [u8],
-    way: Way<'a>,
+    call: Call<'a>,
 }
 
+/// What gives the bytes to the kernel.
 #[derive(Debug)]
-enum Way<'a> {
+enum Call<'a> {
     Write,
     Sendfile(&'a File),
     Splice(splice::Conduit),
@@ -115,26 +116,26 @@ impl Writer<'_> {
     /// Sends the first `length` bytes, or as many as the kernel takes at once.
     pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         let bytes = &self.bytes[..length.min(self.bytes.len())];
-        match &mut self.way {
-            Way::Write => (&mut &*stream).write(bytes),
-            Way::Sendfile(file) => Ok(sendfile(stream, file, Some(&mut 0), bytes.len())?),
-            Way::Splice(conduit) => conduit.send(stream, bytes),
-            Way::ZeroCopy(completions) => completions.send(stream, bytes),
+        match &mut self.call {
+            Call::Write => (&mut &*stream).write(bytes),
+            Call::Sendfile(file) => Ok(sendfile(stream, file, Some(&mut 0), bytes.len())?),
+            Call::Splice(conduit) => conduit.send(stream, bytes),
+            Call::ZeroCopy(completions) => completions.send(stream, bytes),
         }
     }
 
     /// Sends on what the kernel took before and keeps back; true when nothing is left.
     pub fn flush(&mut self, stream: &TcpStream) -> io::Result<bool> {
-        match &mut self.way {
-            Way::Splice(conduit) => conduit.flush(stream),
+        match &mut self.call {
+            Call::Splice(conduit) => conduit.flush(stream),
             _ => Ok(true),
         }
     }
 
     /// How many sends by reference the kernel has completed, and how many of them it copied after all.
     pub fn completed(&mut self, stream: &TcpStream) -> (u64, u64) {
-        match &mut self.way {
-            Way::ZeroCopy(completions) => completions.read(stream),
+        match &mut self.call {
+            Call::ZeroCopy(completions) => completions.read(stream),
             _ => (0, 0),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_sys::echo::{EchoSocket, Way};
+use bdp_sys::echo::{EchoSocket, ReturnPath};
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{REPORT_BYTES, STAMP_BYTES, TestHeader};
@@ -100,7 +100,7 @@ enum Known {
 }
 
 impl Post<'_> {
-    fn take(&mut self, bytes: &[u8], way: &Way) {
+    fn take(&mut self, bytes: &[u8], way: &ReturnPath) {
         let Some(peer) = way.peer() else { return };
         match self.known.get_mut(&peer) {
             Some(Known::Opened { flow, came, .. }) => {
@@ -131,7 +131,7 @@ impl Post<'_> {
     }
 
     /// Begins a flow with its first datagram, where that begins one.
-    fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &Way) {
+    fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &ReturnPath) {
         let header = bytes.get(STAMP_BYTES..).and_then(TestHeader::decode);
         let wide = header.is_some_and(|header| header.wide_numbers);
         let Some(first) = Arrivals::read(bytes, wide, way.arrived_unix_ns()) else { return };
@@ -230,7 +230,7 @@ impl Post<'_> {
 
 /// The socket of a flow, and what it got before it heard its client alone.
 fn open(
-    way: &Way,
+    way: &ReturnPath,
     port: u16,
     peer: SocketAddr,
     header: Option<&TestHeader>,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
-use bdp_sys::echo::Way;
+use bdp_sys::echo::ReturnPath;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::iperf3::datagram;
 use bdp_wire::iperf3::{Failure, Parameters, State};
@@ -150,7 +150,7 @@ pub(super) fn gather(
 }
 
 /// Takes a hello; false where the datagram is none.
-pub(super) fn take_hello(bytes: &[u8], way: &Way, server: &ServerState, waiting: &Waiting) -> bool {
+pub(super) fn take_hello(bytes: &[u8], way: &ReturnPath, server: &ServerState, waiting: &Waiting) -> bool {
     let Some(answer) = datagram::answer(bytes) else { return false };
     if let (Some(peer), Some(local)) = (way.peer(), way.local(server.port)) {
         let_in(answer, peer, local, server, waiting);

@@ -31,7 +31,7 @@ use bdp_agent::server::places::{EVICTED, Place};
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_flow::lock::{self, lock};
 use bdp_flow::streams::Streams;
-use bdp_sys::echo::Way;
+use bdp_sys::echo::ReturnPath;
 use datagrams::take_hello;
 use ending::{Ending, GAVE_UP, STEP, busy};
 use logins::{LoginRules, Logins};
@@ -74,7 +74,7 @@ impl ForeignProtocol for Iperf3 {
         }
     }
 
-    fn take_datagram(&self, server: &ServerState, bytes: &[u8], way: &Way) -> bool {
+    fn take_datagram(&self, server: &ServerState, bytes: &[u8], way: &ReturnPath) -> bool {
         take_hello(bytes, way, server, &self.tests.waiting)
     }
 

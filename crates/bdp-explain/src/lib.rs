@@ -30,7 +30,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         // Neither a reader that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
         .or_else(|| rule::slow_reader::judge(facts))
         .or_else(|| rule::send_buffer::runs_dry(facts))
-        // A queue that stands tells that the path is busy all the time, whatever else is full.
+        // A standing queue means that the path is busy all the time, whatever else is full.
         .or_else(|| rule::path_rate::judge(facts))
         .or_else(|| rule::receive_window::judge(facts))
         .or_else(|| rule::send_buffer::judge(facts))

@@ -19,7 +19,7 @@ pub enum Setting {
     Datagram,
 }
 
-/// How whoever asked for the transfer changes a setting: the option of a measurement, the key of a scenario.
+/// What changes a setting: the option of a measurement, the key of a scenario.
 pub fn name_of(facts: &Facts, setting: Setting) -> &'static str {
     match (facts.source, setting) {
         (Source::Measured, Setting::Window) => "-w",

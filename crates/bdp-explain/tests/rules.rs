@@ -521,7 +521,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
     assert_eq!((full.limit, full.subject.as_str()), (Limit::Ceiling, "the path's bottleneck"), "{full:#?}");
     let reached = queued(200.0);
     assert_eq!(reached.limit, Limit::AskedRate);
-    assert_eq!(reached.summary, "asked rate reached: 200 Mbit/s; a queue stands on the path");
+    assert_eq!(reached.summary, "asked rate reached: 200 Mbit/s; the path has a standing queue");
 }
 
 #[test]

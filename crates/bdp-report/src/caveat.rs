@@ -186,7 +186,7 @@ pub fn text(caveat: &Caveat) -> String {
             "{probes} probes were skipped, because others were under way or this machine paused; a longer interval \
              leaves room for them"
         ),
-        Caveat::SamplesCapped { kept } => format!("only the first {kept} probes were kept by themselves"),
+        Caveat::SamplesCapped { kept } => format!("single round trips were kept of the first {kept} probes only"),
         Caveat::OneProcessor => {
             "there is one processor: floors are of threads that sleep and wake, and clocks were not compared with one \
              another"

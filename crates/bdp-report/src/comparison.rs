@@ -1,4 +1,4 @@
-//! Two stored runs held against each other, point by point; as text and as JSON.
+//! Two stored runs compared, point by point; as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum Metric {
     RttIdleNs,
     /// 95th percentile of the loaded round trips of a run.
     RttLoadedP95Ns,
-    /// Segments sent again in a run.
+    /// Retransmitted segments of a run.
     Retransmits,
 }
 

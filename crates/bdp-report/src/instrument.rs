@@ -16,7 +16,7 @@ pub fn instrument_text(found: &Instrument, style: &Style) -> String {
     let mut line =
         |lead: &str, said: &str| text.push_str(&wrap(&format!("{lead:<12}"), Tint::Strong, said, style));
     let across = match (clock.compared, clock.backwards) {
-        (0, _) => "not held against another processor's".to_owned(),
+        (0, _) => "not compared with another processor's".to_owned(),
         (n, 0) => format!("never went back in {n} comparisons between processors"),
         (n, back) => {
             format!(

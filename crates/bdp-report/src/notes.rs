@@ -88,7 +88,7 @@ impl Limited<'_> {
         let text = match (count, finding.limit) {
             (1, _) => format!("{what}: {}", tame(&finding.summary)),
             (n, Limit::Unknown) => {
-                format!("{}: what limits it is not known, in {n} {counted}", tame(scenario))
+                format!("{}: limit unknown, in {n} {counted}", tame(scenario))
             }
             (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&finding.subject)),
         };

@@ -25,7 +25,7 @@ pub(crate) fn percent(share: f64) -> String {
     if share.is_finite() { format_percent(share) } else { "-".to_owned() }
 }
 
-/// Lost / sent as a share, with as many digits as it takes to tell it from none.
+/// Lost / sent as a share, with as many digits as it takes to differ from none.
 pub(crate) fn loss(ratio: f64) -> String {
     match ratio * 100.0 {
         0.0 => "0 %".to_owned(),

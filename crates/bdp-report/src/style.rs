@@ -17,7 +17,7 @@ pub struct Style {
     pub every_stream: bool,
 }
 
-/// Columns where nothing tells them: a terminal's by tradition.
+/// Columns where nothing reports them: a terminal's by tradition.
 const TERMINAL_WIDTH: u16 = 80;
 /// Columns of text that does not go to a terminal.
 const FILE_WIDTH: u16 = 100;

@@ -138,11 +138,11 @@ pub(crate) fn unmeasured_words(curve: &Curve) -> String {
     format!("{} {} no valid run", asked.join(", "), if asked.len() == 1 { "has" } else { "have" })
 }
 
-/// Where else the knee may lie, as far as the points tell; nothing where it is as sure as the points are close.
+/// Where else the knee may lie, by the noise of the plateau; nothing where the points leave no doubt.
 pub(crate) fn doubt(curve: &Curve, at: usize) -> String {
     let points = curve.plateau().points;
     let Some(interval) = curve.knee_interval() else {
-        return format!("; how sure is unknown: {points} on the plateau, needs 3");
+        return format!("; no confidence interval: {points} on the plateau, 3 needed");
     };
     let before = at.checked_sub(1).map(|before| curve.points[before].x);
     if (interval.above, interval.up_to) == (before, Some(curve.points[at].x)) {

@@ -136,7 +136,7 @@ const FULL: Shape = Shape {
 };
 
 /// What is given up, one after the other, where columns are short; the flag says that every attempt was valid, so
-/// that the heading has already told what the fidelity column tells.
+/// that the heading already says what the fidelity column says.
 const CONCESSIONS: [fn(&mut Shape, bool); 11] = [
     |s, _| s.delay = false,
     |s, _| s.segment = Some("seg"),

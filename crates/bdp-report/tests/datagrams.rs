@@ -76,8 +76,8 @@ fn the_text_tells_what_was_found_and_how() {
     let text = whole(&measurements_text(&[searched()], Some("7f3a"), None, &style));
     for part in [
         "highest rate without loss: 96.6 Mbit/s, held for 10 s; 98.5 Mbit/s lost 1.19 %, on the path",
-        "trials: as fast as it goes, 9.00 Gbit/s, lost 98.8 %; 98.5 Mbit/s lost 1.19 %; 96.6 Mbit/s held passed",
-        "96.6 Mbit/s, by the times of calls; what one holds goes at once: eth0 has pfifo_fast, not fq",
+        "trials: as fast as possible, 9.00 Gbit/s, lost 98.8 %; 98.5 Mbit/s lost 1.19 %; 96.6 Mbit/s held passed",
+        "96.6 Mbit/s, paced by the times of send calls, each one burst: eth0 has pfifo_fast, not fq",
         "-u -b auto --flood",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -93,7 +93,7 @@ fn loss_that_no_rate_is_free_of_names_the_share_to_allow() {
         (trial.lost, trial.loss_ratio, trial.passed) = (lost, lost as f64 / 8_000.0, false);
     }
     let text = whole(&measurements_text(&[m], None, None, &Style { width: 400, ..Style::plain() }));
-    assert!(text.contains("--loss-ratio 0.002 searches the highest rate with so little"), "{text}");
+    assert!(text.contains("--loss-ratio 0.002 finds the highest rate with that little loss"), "{text}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_page_has_every_trial() {
     for part in [
         "Datagrams, ",
         "24604 of 1472 B",
-        "as fast as it goes",
+        "as fast as possible",
         "98.5 Mbit/s",
         "held",
         "UDP datagrams of what",
@@ -167,9 +167,9 @@ fn what_a_server_does_not_tell_is_not_printed_as_none() {
         (text, html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT))
     };
     let (text, page) = of(None, None);
-    assert!(text.contains("duplicates and reordering not known") && !text.contains("0 reordered"), "{text}");
+    assert!(text.contains("duplicates and reordering unknown") && !text.contains("0 reordered"), "{text}");
     assert!(text.contains("(96.6 Mbit/s asked for) 0 lost"), "{text}");
-    assert!(page.contains("not known: the server does not tell") && !page.contains("sent by ,"));
+    assert!(page.contains("unknown: the server does not report it") && !page.contains("sent by ,"));
     assert!(of(None, Some(41)).0.contains("41 out of order or copies"));
     assert!(of(Some(39), Some(0)).0.contains("39 duplicated, 0 reordered"));
 }

@@ -322,7 +322,7 @@ fn slow_start_is_shown_apart() {
         .collect();
     let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, None, &UNICODE);
     assert!(
-        shown(&m).contains("\nstart    → 800 ms, 33.3 Mbit/s from there on (until 90 % of the later rate)\n"),
+        shown(&m).contains("\nstart    → 800 ms, then 33.3 Mbit/s (time to 90 % of the later rate)\n"),
         "{}",
         shown(&m)
     );

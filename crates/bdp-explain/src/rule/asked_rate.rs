@@ -27,7 +27,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if queue.is_some() && steady < REACHED_BESIDE_A_QUEUE * asked {
         return None;
     }
-    let beyond = if queue.is_some() { "a queue stands on the path" } else { "the path may carry more" };
+    let beyond = if queue.is_some() { "the path has a standing queue" } else { "the path may carry more" };
     let reached = rate(facts.goodput_bps);
     let mut evidence = vec![format!(
         "{reached} is {} of the {} that {} asks for",

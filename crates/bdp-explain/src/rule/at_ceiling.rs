@@ -25,9 +25,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     };
     evidence.extend(load);
     if share > ABOVE_CEILING {
-        evidence.push(
-            "more than the device says it can: its driver tells a speed that is not its own".to_owned(),
-        );
+        evidence.push("more than the device can carry: its driver reports a wrong speed".to_owned());
     }
     Some(Finding {
         limit: Limit::Ceiling,

@@ -10,7 +10,7 @@ use crate::text::{Setting, load_adds, name_of, percent, rate, size, time};
 
 /// This share of what was lost explains it.
 const EXPLAINED: f64 = 0.5;
-/// Loss beyond this tells what the path carries, by what came through.
+/// Beyond this loss, what came through is what the path carries.
 const OVERLOAD: f64 = 0.02;
 /// Less than this of what was sent in the same time still waits somewhere.
 const ARRIVED: f64 = 0.99;
@@ -75,7 +75,7 @@ fn held_back_by_receiver(dropped: Option<u64>, lost: u64) -> bool {
     dropped.is_some_and(|dropped| dropped as f64 >= EXPLAINED * lost as f64)
 }
 
-/// What the sending device dropped of its queue, nothing where it does not tell.
+/// What the sending device dropped of its queue, nothing where that is unknown.
 fn dropped_by_device(facts: &Facts) -> Option<u64> {
     Some(facts.sender.host.counters.as_ref()?.device.as_ref()?.tx_dropped)
 }
@@ -96,7 +96,7 @@ fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
     let span = time(Nanos(facts.duration_ns));
     let mut evidence = vec![
         match udp.lost {
-            0 => format!("{held} came through whole for {span}"),
+            0 => format!("{held} for {span} without loss"),
             _ => format!("{held} for {span}: {}", lost_as_allowed(facts, udp)),
         },
         format!(
@@ -151,7 +151,7 @@ fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
     let mut evidence = vec![all];
     evidence.extend(of_ceiling(facts));
     evidence.extend(queue(udp).map(|added| {
-        format!("half of them came {} or more after the quickest: a queue stands on the way", time(added))
+        format!("half of them arrived {} or more after the fastest: a standing queue", time(added))
     }));
     evidence.extend(load_adds(facts));
     Finding {
@@ -166,11 +166,11 @@ fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
                 if udp.lost == 0 { "nothing was lost".to_owned() } else { lost_as_allowed(facts, udp) };
             format!("at the ceiling, and {lost}")
         } else {
-            "what was asked for came through; nothing is known of what the path carries beyond it".to_owned()
+            "the asked rate came through; the path may carry more".to_owned()
         },
         evidence,
         remedy: (!at_ceiling && may_search(facts, udp))
-            .then(|| "-b auto searches the highest rate without loss".to_owned()),
+            .then(|| "-b auto finds the highest rate without loss".to_owned()),
         missing: Vec::new(),
     }
 }
@@ -179,8 +179,8 @@ fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
 fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
     let came = rate(facts.goodput_bps);
     let mut evidence = vec![
-        format!("{} were sent, {came} came, and nothing was lost", rate(udp.sent_bps)),
-        format!("half of them came {} or more after the quickest: a queue stands on the way", time(queue)),
+        format!("{} sent, {came} received, none lost", rate(udp.sent_bps)),
+        format!("half of them arrived {} or more after the fastest: a standing queue", time(queue)),
     ];
     evidence.extend(of_ceiling(facts));
     evidence.extend(load_adds(facts));
@@ -189,7 +189,7 @@ fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
         subject: "the path's bottleneck".to_owned(),
         confidence: Confidence::Medium,
         summary: format!(
-            "the path's bottleneck is full: {came} of {} came, and its queue grows",
+            "the path's bottleneck is full: {came} of {} arrive, and its queue grows",
             rate(udp.sent_bps)
         ),
         evidence,
@@ -213,11 +213,11 @@ fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
             rate(asked),
             percent(udp.sent_bps / asked.max(1.0))
         ),
-        None => format!("{} were sent, as fast as it went, and none was lost", rate(udp.sent_bps)),
+        None => format!("{} sent as fast as possible, none lost", rate(udp.sent_bps)),
     });
     if udp.left_out > 0 {
         evidence.push(format!(
-            "{} datagrams were left out: {name} was over 20 ms late for their times",
+            "{} datagrams were skipped: {name} was more than 20 ms behind schedule",
             udp.left_out
         ));
     }
@@ -272,15 +272,13 @@ fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
         dropped_by_device(facts)
             .map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
     );
-    evidence.push(format!("{} were sent, {} came", rate(udp.sent_bps), rate(facts.goodput_bps)));
+    evidence.push(format!("{} sent, {} received", rate(udp.sent_bps), rate(facts.goodput_bps)));
     evidence.extend(of_ceiling(facts));
     Finding {
         limit: Limit::SendingHost,
         subject: format!("queue of {device} on {name}"),
         confidence: Confidence::Medium,
-        summary: format!(
-            "{device} on {name} dropped what it was given beyond its rate: it never left the host"
-        ),
+        summary: format!("{device} on {name} dropped what exceeded its rate: it never left the host"),
         evidence,
         remedy: Some(format!(
             "a rate of {} at most ({})",
@@ -302,11 +300,11 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
     evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &facts.receiver.name));
     let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= QUEUE_NOISE);
     if overload {
-        evidence.push(format!("{} were sent, {came} came: the path carries that", rate(udp.sent_bps)));
+        evidence.push(format!("{} sent, {came} received: the path carries that", rate(udp.sent_bps)));
     }
     evidence.extend(match standing {
         Some(added) => Some(format!(
-            "half of them came {} or more after the quickest: a queue was full on the way",
+            "half of them arrived {} or more after the fastest: a queue on the path was full",
             time(added)
         )),
         None => rose.map(|added| format!("delay was {} above its least at p95", time(added))),
@@ -327,7 +325,10 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
         )
     }));
     if udp.left_out > 0 {
-        evidence.push(format!("{} more were not sent in time by {}", udp.left_out, facts.sender.name));
+        evidence.push(format!(
+            "{} more were skipped by {}: too late to be sent",
+            udp.left_out, facts.sender.name
+        ));
     }
     evidence.extend(of_ceiling(facts));
     let search = searched(facts, udp).unwrap_or_default();
@@ -340,7 +341,7 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
             false => sure(udp.dropped_by_receiver).min(Confidence::Medium),
         },
         summary: if overload {
-            format!("the path carried {came} of the {} that were sent, and lost the rest", rate(udp.sent_bps))
+            format!("the path carried {came} of the {} sent and lost the rest", rate(udp.sent_bps))
         } else {
             format!("the path lost {} of what was sent at {}", percent(udp.loss_ratio), rate(udp.sent_bps))
         },
@@ -348,7 +349,7 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
         remedy: Some(if overload {
             format!("a rate below {came} ({by}){search}")
         } else {
-            format!("a lower rate ({by}){search}; loss that stays is not for the rate")
+            format!("a lower rate ({by}){search}; loss that remains does not depend on the rate")
         }),
         missing: unknown_drops(udp.dropped_by_receiver),
     }
@@ -406,7 +407,7 @@ fn may_search(facts: &Facts, udp: &UdpReport) -> bool {
 }
 
 fn searched(facts: &Facts, udp: &UdpReport) -> Option<&'static str> {
-    may_search(facts, udp).then_some(", or -b auto, which searches it")
+    may_search(facts, udp).then_some(", or -b auto, which finds one")
 }
 
 fn sure(by_receiver: Option<u64>) -> Confidence {

@@ -47,7 +47,7 @@ fn claim(facts: &Facts, queue: Queue, steady_from: f64) -> Option<Finding> {
     let Queue { added, own_way } = queue;
     let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
     let mut evidence = vec![format!(
-        "load adds {} to the median {of}: a queue stands before a hop that is busy all the time",
+        "load adds {} to the median {of}: a standing queue before a hop that is always busy",
         time(added)
     )];
     evidence.push(format!("goodput is steady: its lower quartile is {} of the upper one", percent(steady)));

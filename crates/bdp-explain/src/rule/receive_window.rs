@@ -234,7 +234,7 @@ fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) ->
     all
 }
 
-/// What to change at the receiver; by how much, where the ceiling tells.
+/// What to change at the receiver; by how much, where a ceiling is known.
 fn remedy(facts: &Facts, window: WindowUse) -> Option<String> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
     let needed = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes);

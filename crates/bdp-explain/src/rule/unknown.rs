@@ -6,12 +6,12 @@ use bdp_model::threshold::{SAMPLES_MIN, WORTH_A_WORD};
 
 use crate::text::{Setting, name_of, percent, rate, size, time};
 
-/// Says that the limit is not known.
+/// Says that the limit is unknown.
 pub fn judge(facts: &Facts) -> Finding {
     let evidence = observed(facts);
     let summary = match evidence.first() {
-        Some(first) => format!("what limits it is not known; {first}"),
-        None => "what limits it is not known".to_owned(),
+        Some(first) => format!("limit unknown; {first}"),
+        None => "limit unknown".to_owned(),
     };
     Finding {
         limit: Limit::Unknown,
@@ -26,8 +26,8 @@ pub fn judge(facts: &Facts) -> Finding {
 
 /// What is said where TCP's own figures are those of a tunnel's ends.
 pub fn through_tunnel() -> Finding {
-    let summary = "what limits it is not known: data went through ssh's connection, and TCP as it is seen here ends at \
-                   ssh on either machine";
+    let summary = "limit unknown: data went through ssh's connection, and the TCP connections seen here end at ssh on either \
+                   machine";
     Finding {
         limit: Limit::Unknown,
         subject: "what limits it".to_owned(),
@@ -41,7 +41,7 @@ pub fn through_tunnel() -> Finding {
     }
 }
 
-/// What may be the reason, the most telling first.
+/// What may be the reason, the strongest first.
 fn observed(facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
     if let Some((end, cpu)) = facts.busy_thread() {
@@ -49,11 +49,11 @@ fn observed(facts: &Facts) -> Vec<String> {
     }
     if let Some((again, share)) = facts.retransmitted().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };
-        // The kernel may send a segment twice again, and is told of each copy.
+        // The kernel may retransmit a segment twice, and hears of each copy.
         let needless = match facts.needless_retransmits.map_or(0, |n| n.min(again)) {
             0 => String::new(),
             n => format!(
-                "; {n} needlessly, the receiver had them already (DSACK): late or overtaken, and not lost"
+                "; {n} needlessly, the receiver had them already (DSACK): late or reordered, not lost"
             ),
         };
         all.push(format!(
@@ -86,7 +86,7 @@ fn observed(facts: &Facts) -> Vec<String> {
     }
     if let Some(Queue { added, own_way }) = facts.standing_queue() {
         let of = if own_way { "one-way delay towards the receiver" } else { "round trip" };
-        all.push(format!("load adds {} to the median {of}: a queue stands on the way", time(added)));
+        all.push(format!("load adds {} to the median {of}: a standing queue", time(added)));
     }
     if let Some(asked) = facts.asked_bps().filter(|&asked| asked > 0.0) {
         let share = percent(facts.goodput_bps / asked);

@@ -1,4 +1,4 @@
-//! Two runs held against each other: for each point the medians with their spread, the difference with its interval.
+//! Two runs compared: for each point the medians with their spread, the difference with its interval.
 
 use bdp_model::comparison::{Interval, Values, Verdict as Shown};
 

@@ -372,7 +372,7 @@ impl Curve<'_, '_> {
     }
 
     /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
-    /// varied, or nothing of it can be told.
+    /// varied, or none has a delay.
     pub fn delay_figure(&self) -> Option<Figure<'static>> {
         let known = self.known.as_ref().filter(|_| self.axis.is_window() && self.on_the_wire)?;
         let delays: Vec<(f64, f64, bool)> = known
@@ -401,10 +401,7 @@ impl Curve<'_, '_> {
         }
         let mut keys = vec![(Sign::DotOnLine("third", "third-dot"), "equivalent delay".to_owned())];
         if delays.iter().any(|d| !d.2) {
-            keys.push((
-                Sign::Dot("hollow"),
-                "below what can be told: under 5 % of the idle round trip".to_owned(),
-            ));
+            keys.push((Sign::Dot("hollow"), "below resolution: under 5 % of the idle round trip".to_owned()));
         }
         let notes = vec![
             "8 × window / goodput − idle round trip: how much longer a window takes to be delivered than an empty path \

@@ -30,13 +30,13 @@ pub(super) fn of_direction(
 
 /// The figures of a flow of datagrams, name and value.
 pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
-    let asked = udp.asked_bps.map_or_else(|| "as fast as it goes".to_owned(), format_bps);
+    let asked = udp.asked_bps.map_or_else(|| "as fast as possible".to_owned(), format_bps);
     let by_receiver = match udp.dropped_by_receiver {
         None => "; drops in the receiving host are unknown".to_owned(),
         Some(0) => String::new(),
         Some(dropped) => format!("; {dropped} of them dropped by the receiving host, whose socket was full"),
     };
-    let unknown = || "not known: the server does not tell".to_owned();
+    let unknown = || "unknown: the server does not report it".to_owned();
     let duplicated = udp.duplicated.map_or_else(unknown, |n| n.to_string());
     let reordered = match (udp.reordered, udp.reorder_displacement_max) {
         (None, _) => unknown(),
@@ -62,7 +62,10 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
     vec![
         row("asked for", asked),
         row("sent", format!("{}, {} of {} B", format_bps(udp.sent_bps), udp.sent, udp.datagram_bytes)),
-        row("not sent in time", if udp.left_out > 0 { udp.left_out.to_string() } else { String::new() }),
+        row(
+            "skipped: too late to be sent",
+            if udp.left_out > 0 { udp.left_out.to_string() } else { String::new() },
+        ),
         row("lost", format!("{} ({}){by_receiver}", udp.lost, loss(udp.loss_ratio))),
         row("duplicated", duplicated),
         row("reordered", reordered),
@@ -93,7 +96,7 @@ fn trials(m: &mut Markup, trials: &[Trial]) {
             head(m, &headings);
             m.element("tbody", &[], |m| {
                 for (trial, number) in trials.iter().zip(1..) {
-                    let asked = trial.rate_bps.map_or_else(|| "as fast as it goes".to_owned(), format_bps);
+                    let asked = trial.rate_bps.map_or_else(|| "as fast as possible".to_owned(), format_bps);
                     let cells = [
                         number.to_string(),
                         asked,

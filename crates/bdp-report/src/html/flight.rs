@@ -12,7 +12,7 @@ const HEIGHT: f64 = 218.0;
 /// Where the largest curve passes the smallest by more than this, a linear axis would flatten the small one.
 const LOGARITHMIC_FROM: f64 = 12.0;
 
-/// The figure; `None` where the sender told nothing of it.
+/// The figure; `None` where the sender reported none of it.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let mss = transfer.mss_bytes.filter(|&m| m > 0)? as f64;
     let readings = |value: &dyn Fn(&bdp_model::record::SenderSample) -> Option<f64>| -> Vec<[f64; 2]> {

@@ -254,8 +254,8 @@ fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
     });
     for &way in ways {
         let Some((run, direction)) = typical(runs, way) else { continue };
-        if let Some(told) = latency::in_words(direction) {
-            m.leaf("p", &[("class", "note")], &format!("{}: {told}.", arrow(run, way)));
+        if let Some(words) = latency::in_words(direction) {
+            m.leaf("p", &[("class", "note")], &format!("{}: {words}.", arrow(run, way)));
         }
     }
     if let Some(ceiling) = runs.iter().find_map(|r| r.ceiling.as_ref()) {
@@ -315,8 +315,8 @@ fn row(
         for cell in &cells {
             m.leaf("td", &[("class", "n")], cell);
         }
-        let untold = || if direction.udp.is_some() { dash() } else { "autotuned".to_owned() };
-        m.leaf("td", &[], &direction.window.asked_bytes.map_or_else(untold, asked_size));
+        let otherwise = || if direction.udp.is_some() { dash() } else { "autotuned".to_owned() };
+        m.leaf("td", &[], &direction.window.asked_bytes.map_or_else(otherwise, asked_size));
     });
     m.line();
 }
@@ -443,9 +443,9 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
                 .datagram_bytes
                 .map_or_else(|| "what the path's MTU holds".to_owned(), |b| format!("{b} B"));
             let rate = match (udp.search, udp.rate_bps) {
-                (Some(_), _) => "the highest rate without loss searched".to_owned(),
+                (Some(_), _) => "highest rate without loss (search)".to_owned(),
                 (None, Some(bps)) => format!("{} each", format_bps(bps as f64)),
-                (None, None) => "as fast as it goes".to_owned(),
+                (None, None) => "as fast as possible".to_owned(),
             };
             format!("UDP datagrams of {size}, {rate}")
         }
@@ -460,7 +460,7 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
         spec.mss.map(|m| format!("MSS {m}")),
         spec.congestion.as_ref().map(|c| format!("congestion control {c}")),
         spec.nodelay.then(|| "no Nagle".to_owned()),
-        spec.pacing_bps.map(|bps| format!("each held to {}", format_bps(bps as f64))),
+        spec.pacing_bps.map(|bps| format!("each paced at {}", format_bps(bps as f64))),
         spec.dscp.map(|d| format!("DSCP {d}")),
         r.bind_address.as_ref().map(|a| format!("from {a}")),
         r.bind_device.as_ref().map(|d| format!("through {d}")),
@@ -483,7 +483,7 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
             "congestion control in use".to_owned(),
             if spec.udp.is_some() { String::new() } else { used.join(", ") },
         ),
-        ("rate kept to".to_owned(), paced.join("; ")),
+        ("pacing".to_owned(), paced.join("; ")),
         ("idle before it".to_owned(), r.idle.to_string()),
         ("samples".to_owned(), format!("every {}", spec.interval)),
     ]

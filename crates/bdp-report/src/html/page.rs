@@ -4,7 +4,7 @@ use super::glossary::glossary;
 use crate::markup::Markup;
 use crate::svg::number;
 
-/// What is told of a run beside its records.
+/// What a page says of a run beside its records.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'a> {
     /// The run's id in the store.

@@ -63,11 +63,11 @@ pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
 fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
     let (cause, advice) = match finding.limit {
         Limit::ReceiveWindow => (
-            format!("{to} lets too little data be on the way at once for a path this long"),
+            format!("{to} accepts too little data at a time for a path this long"),
             format!("A larger receive window on {to} makes it faster."),
         ),
         Limit::SendBuffer => (
-            format!("{from} keeps too little data on the way at once for a path this long"),
+            format!("{from} sends too little data at a time for a path this long"),
             format!("A larger send buffer on {from} makes it faster."),
         ),
         Limit::Ceiling => (
@@ -75,7 +75,7 @@ fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "No setting makes it faster, only a faster connection does.".to_owned(),
         ),
         Limit::AskedRate => (
-            "no more was asked for".to_owned(),
+            "the test asked for this rate and no more".to_owned(),
             "To find the most that the path carries, ask for more.".to_owned(),
         ),
         Limit::PathLoss => (
@@ -83,14 +83,14 @@ fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "Look for a congested or faulty link between the two, or send more slowly.".to_owned(),
         ),
         Limit::ReceivingHost => (
-            format!("{to} takes in data more slowly than it arrives"),
+            format!("{to} reads data more slowly than it arrives"),
             format!("A faster processor, or less other work, on {to} helps."),
         ),
         Limit::SendingHost => (
             format!("{from} can't send any faster"),
             format!("A faster processor, or less other work, on {from} helps."),
         ),
-        Limit::Unknown => return vec!["What limits it is unknown.".to_owned()],
+        Limit::Unknown => return vec!["The limit is unknown.".to_owned()],
     };
     let sure = match finding.confidence {
         Confidence::High => "The reason is that",
@@ -106,8 +106,8 @@ fn delay(rtt: &RttReport) -> Option<String> {
     let ms = |ns: u64| three_digits(ns as f64 / 1e6);
     (loaded > idle + NOTICEABLE_DELAY.as_ns()).then(|| {
         format!(
-            "Answers took {} ms before, and up to {} ms while it ran (95 % of them): whoever calls or plays over the \
-             same connection waits as long.",
+            "Answers took {} ms when idle and up to {} ms under load (95 % of them): calls and games over the same \
+             connection wait as long.",
             ms(idle),
             ms(loaded)
         )
@@ -141,7 +141,7 @@ mod tests {
         let text = sentences(&[described]).join(" ");
         assert!(
             text.starts_with(
-                "From near to ams1 it reached 25.4 Mbit/s. The probable reason is that ams1 lets"
+                "From near to ams1 it reached 25.4 Mbit/s. The probable reason is that ams1 accepts"
             ),
             "{text}"
         );
@@ -158,6 +158,6 @@ mod tests {
         assert_eq!(both.iter().filter(|s| s.contains("connection is full")).count(), 1, "{both:?}");
         assert_eq!(sentences(&[way("a", "b", None)]).len(), 1);
         let unknown = finding(Limit::Unknown, Confidence::Low);
-        assert_eq!(sentences(&[way("a", "b", Some(&unknown))])[1], "What limits it is unknown.");
+        assert_eq!(sentences(&[way("a", "b", Some(&unknown))])[1], "The limit is unknown.");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         if share < 0.0005 {
             continue;
         }
-        // A gap of one unit tells neighbours apart without their colours.
+        // A gap of one unit separates neighbours without their colours.
         drawing.rect([x, 6.0], [(share * width - 1.0).max(0.5), 18.0], class);
         if share > 0.05 {
             drawing.text([x, 38.0], Anchor::Start, "name", &percent(share));

@@ -99,7 +99,7 @@ fn goodput(
     drawing.polyline(steps.map(|[at, bps]| Some(frame.at(at, bps))), "here");
 }
 
-/// Middle of each interval in which segments were sent again, and how many.
+/// Middle of each interval in which segments were retransmitted, and how many.
 fn retransmissions(transfer: &Transfer<'_>) -> Vec<(f64, u64)> {
     let counts: Vec<(u64, u64)> =
         transfer.sent.iter().filter_map(|s| Some((s.at_ns, s.retransmits?))).collect();

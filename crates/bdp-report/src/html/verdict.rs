@@ -58,7 +58,7 @@ pub(crate) fn further(m: &mut Markup, finding: &Finding) {
         m.line();
     }
     if !finding.missing.is_empty() {
-        m.leaf("p", &[("class", "note")], &format!("Not known: {}.", finding.missing.join("; ")));
+        m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding.missing.join("; ")));
         m.line();
     }
 }

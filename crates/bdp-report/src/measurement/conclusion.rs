@@ -28,7 +28,7 @@ pub(super) fn conclusions(
                 format!("{} ({} confidence{agreement})", finding.subject, confidence(finding.confidence))
             }
             "OK" => format!("{}{agreement}", finding.summary),
-            _ => format!("what limits it is not known{agreement}"),
+            _ => format!("no rule explains the goodput{agreement}"),
         };
         text.push_str(&wrap(&lead, tint, &tame(&first), style));
         let indent = " ".repeat(width(&lead));

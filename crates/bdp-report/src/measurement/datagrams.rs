@@ -30,7 +30,7 @@ pub(super) fn datagrams(m: &Measurement, way: Way, style: &Style) -> String {
 fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
     let asked = udp
         .asked_bps
-        .map_or_else(|| "as fast as it went".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
+        .map_or_else(|| "as fast as possible".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
     // A server of another protocol does not report how it sent them.
     let by = match &direction.send_method {
         SendMethod::Unknown => String::new(),
@@ -42,14 +42,14 @@ fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
 fn lost(udp: &UdpReport) -> String {
     let mut parts = vec![format!("{} lost ({})", udp.lost, loss(udp.loss_ratio))];
     parts.push(match (udp.dropped_by_receiver, udp.lost) {
-        (None, _) => "drops of the receiving host not known".to_owned(),
+        (None, _) => "drops of the receiving host unknown".to_owned(),
         (Some(0), 0) => String::new(),
-        (Some(dropped), _) => format!("{dropped} of them in the receiving host"),
+        (Some(dropped), _) => format!("{dropped} of them dropped by the receiving host"),
     });
     parts.push(match (udp.duplicated, udp.reordered) {
-        (None, None) => "duplicates and reordering not known".to_owned(),
+        (None, None) => "duplicates and reordering unknown".to_owned(),
         (None, Some(n)) => format!("{n} out of order or copies"),
-        (Some(copies), None) => format!("{copies} duplicated, reordering not known"),
+        (Some(copies), None) => format!("{copies} duplicated, reordering unknown"),
         (Some(copies), Some(0)) => format!("{copies} duplicated, 0 reordered"),
         (Some(copies), Some(n)) => match udp.reorder_displacement_max {
             Some(places) => format!("{copies} duplicated, {n} reordered (by {places} at most)"),
@@ -57,7 +57,7 @@ fn lost(udp: &UdpReport) -> String {
         },
     });
     if udp.left_out > 0 {
-        parts.push(format!("{} not sent in time", udp.left_out));
+        parts.push(format!("{} skipped: too late to be sent", udp.left_out));
     }
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
@@ -66,13 +66,13 @@ fn lost(udp: &UdpReport) -> String {
 fn delays(udp: &UdpReport) -> String {
     let mut parts = vec![match udp.jitter_ns {
         Some(ns) => format!("jitter {} ms (RFC 3550)", ms(ns as f64)),
-        None => "jitter not known".to_owned(),
+        None => "jitter unknown".to_owned(),
     }];
     parts.extend(udp.delay_variation_ns.map(|d| format!("delay variation {} ms p50/p95/p99", three(&d))));
     parts.extend(udp.one_way_delay_ns.map(|d| {
         let of = |ns: i64| ms(ns as f64);
         format!(
-            "one way {} ms min/p50/p99, {}{} by the clocks",
+            "one way {} ms min/p50/p99, {}{} ms clock error",
             [of(d.min), of(d.p50), d.p99.map_or_else(|| "-".to_owned(), of)].join("/"),
             "+-",
             ms(d.clock_error as f64)
@@ -83,7 +83,7 @@ fn delays(udp: &UdpReport) -> String {
 
 fn gaps(udp: &UdpReport) -> Option<String> {
     let gaps = udp.send_gap_ns?;
-    Some(format!("sent up to {} at a time, {} ms apart p50/p95/p99", udp.burst_max, three(&gaps)))
+    Some(format!("sent in bursts of up to {}, gaps {} ms p50/p95/p99", udp.burst_max, three(&gaps)))
 }
 
 fn three(d: &Distribution) -> String {

@@ -77,15 +77,15 @@ fn host(host: &HostFacts) -> String {
         Some(device) => {
             parts.push(match device.speed_bps {
                 Some(speed) => format!("{} {}", tame(&device.name), format_bps(speed as f64)),
-                None => format!("{} (speed not told)", tame(&device.name)),
+                None => format!("{} (speed unknown)", tame(&device.name)),
             });
             parts.extend(device.mtu.map(|mtu| format!("MTU {mtu}")));
         }
         None => parts.push("device unknown".to_owned()),
     }
-    // A server that is not bdp tells nothing of its machine.
+    // A server that is not bdp reports nothing of its machine.
     if host.system.is_empty() && host.kernel.is_empty() && host.cpus == 0 && host.device.is_none() {
-        return "not told".to_owned();
+        return "unknown".to_owned();
     }
     if !host.system.is_empty() {
         parts.push(tame(&format!("{} {}", host.system, host.kernel)));

@@ -1,4 +1,4 @@
-//! What the probes told beside round trips: how many of those fit into a minute, and how long each way took.
+//! What the probes measured beside round trips: responsiveness, and how long each way took.
 
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::one_way::EachWayReport;
@@ -18,13 +18,19 @@ pub(super) fn latency(m: &Measurement, style: &Style) -> String {
         .filter_map(|d| Some(format!("{} {:.0}", arrow(d.direction, style), d.responsiveness_rpm?)))
         .collect();
     if !parts.is_empty() {
-        let said = format!("{} round trips a minute under load (probes, trimmed mean)", parts.join("  "));
-        text.push_str(&wrap("response ", Tint::None, &said, style));
+        let said =
+            format!("{} (round trips per minute under load, trimmed mean of probes)", parts.join("  "));
+        text.push_str(&wrap("RPM      ", Tint::None, &said, style));
     }
+    let mut clock_error = None;
     for direction in &m.directions {
-        let Some(said) = direction.each_way_ns.as_ref().and_then(each_way) else { continue };
+        let Some((said, error)) = direction.each_way_ns.as_ref().and_then(each_way) else { continue };
         let lead = format!("one way  {} ", arrow(direction.direction, style));
         text.push_str(&wrap(&lead, Tint::None, &said, style));
+        clock_error = clock_error.max(Some(error));
+    }
+    if let Some(error) = clock_error {
+        text.push_str(&wrap("         ", Tint::None, &format!("({})", legend(error)), style));
     }
     text
 }
@@ -32,25 +38,29 @@ pub(super) fn latency(m: &Measurement, style: &Style) -> String {
 /// Both in words, for a page.
 pub(crate) fn in_words(direction: &DirectionResult) -> Option<String> {
     let responsiveness =
-        direction.responsiveness_rpm.map(|rpm| format!("{rpm:.0} round trips a minute under load"));
+        direction.responsiveness_rpm.map(|rpm| format!("{rpm:.0} RPM (round trips per minute) under load"));
     let each_way = direction.each_way_ns.as_ref().and_then(each_way);
+    let each_way = each_way.map(|(said, error)| format!("one way {said}, {}", legend(error)));
     let parts: Vec<String> = responsiveness.into_iter().chain(each_way).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn each_way(report: &EachWayReport) -> Option<String> {
+/// Both ways, and the largest error of the clocks in nanoseconds.
+fn each_way(report: &EachWayReport) -> Option<(String, u64)> {
     let loaded = report.loaded?;
     let of = |way: &OneWayDelay, idle: Option<OneWayDelay>| {
         let idle = idle.map_or_else(String::new, |idle| format!(" (idle {})", ms(idle.p50)));
         let known = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), ms);
         format!("{}/{}/{} ms{idle}", ms(way.p50), known(way.p95), known(way.p99))
     };
-    Some(format!(
-        "probes there {}, back {}; p50/p95/p99 under load, each off by up to {} ms, the clocks' error",
-        of(&loaded.there, report.idle.map(|idle| idle.there)),
-        of(&loaded.back, report.idle.map(|idle| idle.back)),
-        ms(i64::try_from(loaded.there.clock_error).unwrap_or(i64::MAX))
-    ))
+    let there = of(&loaded.there, report.idle.map(|idle| idle.there));
+    let back = of(&loaded.back, report.idle.map(|idle| idle.back));
+    Some((format!("there {there}, back {back}"), loaded.there.clock_error))
+}
+
+fn legend(clock_error: u64) -> String {
+    let error = ms(i64::try_from(clock_error).unwrap_or(i64::MAX));
+    format!("p50/p95/p99 of probes under load; clock error up to {error} ms")
 }
 
 fn ms(ns: i64) -> String {
@@ -64,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_told_on_its_way() {
+    fn a_queue_shows_on_its_way() {
         let way = |p50, p99| OneWayDelay {
             p50,
             p95: Some(p99),
@@ -77,9 +87,9 @@ mod tests {
         let report = EachWayReport { idle: Some(idle), loaded: Some(loaded) };
         assert_eq!(
             each_way(&report).unwrap(),
-            "probes there 48.0/50.0/50.0 ms (idle 10.0), back 10.1/10.2/10.2 ms (idle 10.1); p50/p95/p99 under load, \
-             each off by up to 0.0250 ms, the clocks' error"
+            ("there 48.0/50.0/50.0 ms (idle 10.0), back 10.1/10.2/10.2 ms (idle 10.1)".to_owned(), 25_000)
         );
+        assert_eq!(legend(25_000), "p50/p95/p99 of probes under load; clock error up to 0.0250 ms");
         assert_eq!(each_way(&EachWayReport { idle: Some(idle), loaded: None }), None);
     }
 }

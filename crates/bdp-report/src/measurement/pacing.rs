@@ -12,16 +12,16 @@ pub(crate) fn words(m: &Measurement, direction: &DirectionResult, pacing: &Pacin
     let name = device.map_or_else(|| "the device".to_owned(), |device| tame(&device.name));
     let qdisc = match device.and_then(|device| device.qdisc.as_deref()) {
         Some(qdisc) => format!("{name} has {}, not fq", tame(qdisc)),
-        None => format!("{name} does not tell that it has fq"),
+        None => format!("{name} does not report fq"),
     };
     let each = if m.request.spec.streams > 1 { " each stream" } else { "" };
     let rate = format_bps(pacing.rate_bps as f64);
     match pacing.by {
-        Pacer::Fq => format!("{rate}{each}, kept to by fq of {name}"),
-        Pacer::Tcp => format!("{rate}{each}, kept to by TCP itself, whose timers are coarser: {qdisc}"),
-        Pacer::Bdp => format!("{rate}{each}, by the times of calls; what one holds goes at once: {qdisc}"),
+        Pacer::Fq => format!("{rate}{each}, paced by fq on {name}"),
+        Pacer::Tcp => format!("{rate}{each}, paced by TCP itself, whose timers are coarser: {qdisc}"),
+        Pacer::Bdp => format!("{rate}{each}, paced by the times of send calls, each one burst: {qdisc}"),
         Pacer::BdpAndFq => {
-            format!("{rate}{each}, by the times of calls, and fq of {name} spaces what one holds")
+            format!("{rate}{each}, paced by the times of send calls, each spread out by fq on {name}")
         }
     }
 }

@@ -32,8 +32,8 @@ pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
         SearchEnd::LossAtAnyRate => {
             let highest = udp.trials.iter().max_by(|a, b| asked(a).total_cmp(&asked(b))).unwrap_or(last);
             format!(
-                "loss does not depend on the rate: {} at {}, {} at {here}{}; --loss-ratio {} searches the highest rate with \
-                 so little",
+                "loss does not depend on the rate: {} at {}, {} at {here}{}; --loss-ratio {} finds the highest rate with that \
+                 little loss",
                 loss(highest.loss_ratio),
                 rate(asked(highest)),
                 loss(last.loss_ratio),
@@ -55,10 +55,10 @@ pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
 
 /// Every trial in its order; nothing where there was none.
 pub(crate) fn trials(udp: &UdpReport) -> Option<String> {
-    let told = udp.trials.iter().map(|trial| {
+    let trials = udp.trials.iter().map(|trial| {
         let at = match trial.rate_bps {
             Some(asked) => rate(asked),
-            None => format!("as fast as it goes, {},", rate(trial.sent_bps)),
+            None => format!("as fast as possible, {},", rate(trial.sent_bps)),
         };
         let held = if trial.held { " held" } else { "" };
         let verdict = match trial {
@@ -70,8 +70,8 @@ pub(crate) fn trials(udp: &UdpReport) -> Option<String> {
         };
         format!("{at}{held} {verdict}")
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("trials: {}", told.join("; ")))
+    let trials: Vec<String> = trials.collect();
+    (!trials.is_empty()).then(|| format!("trials: {}", trials.join("; ")))
 }
 
 /// What became of the next rate above.
@@ -81,7 +81,7 @@ fn above(trials: &[Trial], found: &Trial) -> String {
         higher.clone().filter(|t| !t.passed && t.lost > 0).min_by(|a, b| asked(a).total_cmp(&asked(b)));
     match lossy {
         Some(next) => format!("{} lost {}{}", rate(asked(next)), loss(next.loss_ratio), whereabouts(next)),
-        None => "more was not sent: the sender can no more, or the server grants no more".to_owned(),
+        None => "no higher rate was sent: the sender or the server allows none".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::method::WindowMechanism;
 use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
 use bdp_model::units::format_bps;
@@ -202,7 +203,7 @@ fn ceiling(m: &Measurement) -> String {
             let by = tame(&c.by);
             format!("{} from {by}; the path may allow less", exact(c.goodput_bps))
         }
-        None => "unknown: neither end's device tells its speed".to_owned(),
+        None => "unknown: neither end's device reports its speed".to_owned(),
     }
 }
 
@@ -215,19 +216,19 @@ fn exact(bps: f64) -> String {
 /// The three numbers that are called window.
 fn window(w: &WindowReport) -> String {
     let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), |b| size(b as f64));
-    let asked = w.asked_bytes.map_or_else(|| "none".to_owned(), asked_size);
     let most = match (w.on_the_wire_bytes, w.on_the_wire_max_bytes) {
         (Some(median), Some(max)) if max as f64 > 1.1 * median as f64 => {
             format!(" (up to {})", size(max as f64))
         }
         _ => String::new(),
     };
-    let mut text = format!(
-        "asked {asked}, socket buffer {} ({}), on the wire {}{most}",
-        known(w.socket_buffer_bytes),
-        w.method,
-        known(w.on_the_wire_bytes)
-    );
+    let (asked, method) = match (w.asked_bytes, &w.method) {
+        (None, WindowMechanism::Autotuned) => ("autotuned".to_owned(), String::new()),
+        (None, method) => ("asked none".to_owned(), format!(" ({method})")),
+        (Some(bytes), method) => (format!("asked {}", asked_size(bytes)), format!(" ({method})")),
+    };
+    let (buffer, wire) = (known(w.socket_buffer_bytes), known(w.on_the_wire_bytes));
+    let mut text = format!("{asked}, socket buffer {buffer}{method}, on the wire {wire}{most}");
     if w.reached == Some(false) {
         let why = w
             .note
@@ -241,17 +242,17 @@ fn window(w: &WindowReport) -> String {
 /// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
 fn start(m: &Measurement, style: &Style) -> String {
     let unit = unit(std::slice::from_ref(m), style);
-    let told = |way: Way| {
+    let of_way = |way: Way| {
         let direction = of(m, way)?;
         let start = RampUp::of(&direction.received, direction.omit_ns)?;
         let after = unit.format(start.goodput_after_bps);
-        Some(format!("{} {}, {after} {} from there on", arrow(way, style), start.took, unit.name))
+        Some(format!("{} {}, then {after} {}", arrow(way, style), start.took, unit.name))
     };
-    let parts: Vec<String> = ways(std::slice::from_ref(m)).into_iter().filter_map(told).collect();
+    let parts: Vec<String> = ways(std::slice::from_ref(m)).into_iter().filter_map(of_way).collect();
     if parts.is_empty() {
         return String::new();
     }
-    wrap("start    ", Tint::None, &format!("{} (until 90 % of the later rate)", parts.join("; ")), style)
+    wrap("start    ", Tint::None, &format!("{} (time to 90 % of the later rate)", parts.join("; ")), style)
 }
 
 /// What the goodput varied by: of the intervals of one run, or of several runs.
@@ -275,7 +276,7 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
         return String::new();
     }
     let of_what = match measurements.len() {
-        1 => format!("{which} of intervals; one run, no interval of confidence"),
+        1 => format!("{which} of intervals; one run: no confidence interval"),
         n => {
             let medians: Vec<String> = ways(measurements)
                 .into_iter()

@@ -13,7 +13,7 @@ use crate::style::{Style, Tint};
 
 pub use csv::csv_of_ping;
 
-/// Shorter round trips are told in microseconds.
+/// Shorter round trips are printed in microseconds.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
 /// The face of a ping, in several lines.

@@ -28,7 +28,7 @@ pub(crate) enum Anchor {
 }
 
 impl Drawing {
-    /// The drawing as an element, with what a reader who does not see it is told.
+    /// The drawing as an element, with what a reader who does not see it hears.
     pub fn finish(self, height: f64, title: &str, description: &str) -> Markup {
         let mut svg = Markup::default();
         let view = format!("0 0 {} {}", number(WIDTH), number(height));

@@ -20,7 +20,7 @@ fn connections_are_held_to_a_rate() {
         timing.judge(|| assert!(goodput >= 10e6, "{goodput}: {}", direction["pacing"]));
     }
     let told = bench.run(&format!("measure 127.0.0.1:{} -b 20M -t 0.2 --idle 0.1 --forward", server.port));
-    assert!(told.out.contains("20 Mbit/s, kept to by TCP itself"), "{}{}", told.out, told.err);
+    assert!(told.out.contains("20 Mbit/s, paced by TCP itself"), "{}{}", told.out, told.err);
     assert!(told.out.contains(" -b 20000000 "), "{}", told.out);
 }
 

@@ -5,6 +5,7 @@ mod fixture;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use bdp_model::breach::Breach;
 use bdp_model::case::Published;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{
@@ -234,7 +235,7 @@ fn hostile_text_stays_text() {
     let mut broken = hurt.clone();
     broken.attempt = 2;
     broken.valid = false;
-    broken.fidelity.broken = vec![hostile.to_owned()];
+    broken.fidelity.broken = vec![Breach::Text(hostile.to_owned())];
     let mut ended = hurt.clone();
     ended.attempt = 3;
     ended.valid = false;
@@ -429,13 +430,14 @@ fn every_page_says_in_plain_language_what_was_measured() {
     for (what, records) in runs() {
         let page = html(&records, &ABOUT);
         let document = parse(&page);
-        let told = all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("plain-language"));
+        let written =
+            all(&document, "p").into_iter().filter(|p| p.attribute("class") == Some("plain-language"));
         let measured = records.iter().any(|r| r.error.is_none() && r.valid) || records.len() > 1;
-        assert_eq!(told.count(), usize::from(measured), "{what}");
+        assert_eq!(written.count(), usize::from(measured), "{what}");
     }
     let params = BTreeMap::new();
     let page = html_of_measurements(&[(&params, &measured(65_536, 1, 20e6))], &ABOUT);
-    assert!(page.contains("The reason is that ams1 lets too little data be on the way at once"), "{page}");
+    assert!(page.contains("The reason is that ams1 accepts too little data at a time"), "{page}");
 }
 
 #[test]

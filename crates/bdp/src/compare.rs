@@ -1,10 +1,8 @@
 //! `bdp compare`: two stored runs, point by point, with intervals of confidence.
 
-use std::path::PathBuf;
-
 use bdp_model::Probability;
 use bdp_model::comparison::THRESHOLD;
-use bdp_report::{Compared, Metric, Outcomes};
+use bdp_report::{About, Compared, Metric, Outcomes};
 use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
@@ -12,6 +10,7 @@ use crate::exit::Exit;
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
 use crate::output::{self, tame, utc};
+use crate::report::PageArgs;
 use crate::store::StoreArgs;
 
 /// Arguments of `bdp compare`.
@@ -41,9 +40,8 @@ pub struct CompareArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write an HTML page about it to this file, too
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -57,7 +55,7 @@ enum Judged {
     RttIdle,
     /// 95th percentile of the loaded round trip
     RttLoaded,
-    /// Segments sent again
+    /// Retransmitted segments
     Retransmits,
 }
 
@@ -109,9 +107,12 @@ impl CompareArgs {
             let heading = format!("A  {}\nB  {}\n\n", line(&a.info), line(&b.info));
             output::print(&(heading + &compared.table(threshold, &style)))?;
         }
-        if let Some(path) = &self.report {
-            crate::report::write_comparison(path, &compared, [&a, &b], threshold, &self.store)?;
-        }
+        let store = self.store.given();
+        self.page.write(None, &self.store, |words| {
+            let about = |found| About { planned: None, ..Found::about(found, store.as_deref()) };
+            let first = About { title: words.title, note: words.note, ..about(&a) };
+            bdp_report::html_of_comparison(&compared, &first, &about(&b), threshold)
+        })?;
         Ok(if compared.regressed() { Exit::Missed } else { Exit::Done })
     }
 }

@@ -7,6 +7,7 @@ use bdp_model::scenario::{self, PlanOptions, Scenario};
 use crate::exit::Outcome;
 use crate::lab::{Ending, Page, Work};
 use crate::output;
+use crate::report::PageWords;
 use crate::store::StoreArgs;
 
 /// Scenarios of the published experiments.
@@ -33,6 +34,9 @@ pub struct DemoArgs {
     /// File of the HTML page [default: bdp-demo.html here]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    #[command(flatten)]
+    words: PageWords,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -70,6 +74,7 @@ impl DemoArgs {
             page: Some(Page {
                 required: self.report.is_some(),
                 path: self.report.unwrap_or_else(|| DEFAULT_PAGE.into()),
+                words: self.words,
                 store: self.store.given(),
             }),
         };

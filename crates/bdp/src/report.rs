@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept, by_id};
+use crate::help;
 use crate::output::{self, print};
 use crate::store::StoreArgs;
 
@@ -31,19 +32,78 @@ pub struct ReportArgs {
     output: Option<PathBuf>,
 
     /// Write comma-separated values instead ('bdp help reports'), to standard output where no --output is given
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["title", "note"])]
     csv: bool,
 
-    /// Title of the page [default: the label, or what was measured]
-    #[arg(long, value_name = "TEXT", conflicts_with = "csv")]
-    title: Option<String>,
-
-    /// Note below the title; an empty line begins a paragraph
-    #[arg(long, value_name = "TEXT", conflicts_with = "csv")]
-    note: Option<String>,
+    #[command(flatten)]
+    words: PageWords,
 
     #[command(flatten)]
     store: StoreArgs,
+}
+
+/// What its author writes on a page.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct PageWords {
+    /// Title of the page [default: the label, or what was measured]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    /// Note below the title; an empty line begins a paragraph
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+impl PageWords {
+    /// Adds them.
+    pub fn on<'a>(&'a self, about: About<'a>) -> About<'a> {
+        About { title: self.title.as_deref(), note: self.note.as_deref(), ..about }
+    }
+}
+
+/// The page that a command writes beside what it prints.
+#[derive(clap::Args)]
+pub struct PageArgs {
+    /// Write an HTML page to this file, too
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT)]
+    report: Option<PathBuf>,
+
+    /// Title of that page [default: the label, or what was measured]
+    #[arg(long, value_name = "TEXT", requires = "report", help_heading = help::OUTPUT, hide_short_help = true)]
+    title: Option<String>,
+
+    /// Note below its title; an empty line begins a paragraph
+    #[arg(long, value_name = "TEXT", requires = "report", help_heading = help::OUTPUT, hide_short_help = true)]
+    note: Option<String>,
+}
+
+impl PageArgs {
+    /// Writes the page of a run, of what the store has of it, or without a store that which `unkept` makes, and says where
+    /// on standard error. Does nothing where no page was asked for.
+    pub fn write(
+        &self,
+        kept: Option<(&str, &SqliteStore)>,
+        given: &StoreArgs,
+        unkept: impl FnOnce(&About<'_>) -> String,
+    ) -> anyhow::Result<()> {
+        let Some((path, words)) = self.parts() else { return Ok(()) };
+        let text = match kept {
+            Some((run, store)) => {
+                let found = by_id(run, store)?;
+                page(&found, &words.on(found.about(given.given().as_deref())))
+            }
+            None => unkept(&words.on(About::default())),
+        };
+        write(&path, &text, "report")?;
+        output::note(&format!("report  {}", shown(&path)));
+        Ok(())
+    }
+
+    /// Where the page goes and what its author writes on it; `None` where no page was asked for.
+    pub fn parts(&self) -> Option<(PathBuf, PageWords)> {
+        let words = PageWords { title: self.title.clone(), note: self.note.clone() };
+        Some((self.report.clone()?, words))
+    }
 }
 
 impl ReportArgs {
@@ -61,12 +121,7 @@ impl ReportArgs {
             };
         }
         let store = self.store.given();
-        let own = About {
-            title: self.title.as_deref(),
-            note: self.note.as_deref(),
-            ..found.about(store.as_deref())
-        };
-        let text = page(&found, &own);
+        let text = page(&found, &self.words.on(found.about(store.as_deref())));
         let path = self.output.unwrap_or_else(|| format!("bdp-{}.html", name(&found)).into());
         if path.as_os_str() == "-" {
             return print(&text);
@@ -85,7 +140,7 @@ fn name(found: &Found) -> String {
 fn page(found: &Found, about: &About<'_>) -> String {
     match &found.kept {
         Kept::Records(_) => bdp_report::html(&found.records(), about),
-        Kept::Measurements(kept) => bdp_report::html_of_measurements(&varied(kept), about),
+        Kept::Measurements(kept) => page_of_measurements(kept, about),
     }
 }
 
@@ -105,39 +160,14 @@ pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow:
     write(path, &bdp_report::html(records, about), "report")
 }
 
-/// Writes a page about measurements that no store keeps to `path`, and says where on standard error.
-pub fn write_measured(path: &Path, kept: &[StoredMeasurement]) -> anyhow::Result<()> {
-    write(path, &bdp_report::html_of_measurements(&varied(kept), &About::default()), "report")?;
-    output::note(&format!("report  {}", shown(path)));
-    Ok(())
-}
-
-/// Makes the page of a stored run, writes it to `path` and says where on standard error.
-pub fn write_stored(path: &Path, run: &str, store: &SqliteStore, given: &StoreArgs) -> anyhow::Result<()> {
-    let found = by_id(run, store)?;
-    write(path, &page(&found, &found.about(given.given().as_deref())), "report")?;
-    output::note(&format!("report  {}", shown(path)));
-    Ok(())
+/// A page about measurements that no store keeps.
+pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> String {
+    bdp_report::html_of_measurements(&varied(kept), about)
 }
 
 /// Writes what Prometheus collects of the cases of scenarios.
 pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()> {
     write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
-}
-
-/// Writes the page of a comparison.
-pub fn write_comparison(
-    path: &Path,
-    compared: &bdp_report::Compared,
-    [a, b]: [&Found; 2],
-    threshold: f64,
-    given: &StoreArgs,
-) -> anyhow::Result<()> {
-    let store = given.given();
-    let about = |found| About { planned: None, ..Found::about(found, store.as_deref()) };
-    write(path, &bdp_report::html_of_comparison(compared, &about(a), &about(b), threshold), "report")?;
-    output::note(&format!("report  {}", shown(path)));
-    Ok(())
 }
 
 /// Writes a file whole or not at all: no reader finds half of it.

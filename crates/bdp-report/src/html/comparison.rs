@@ -1,8 +1,11 @@
 //! Two runs compared: for each point the medians with their spread, the difference with its interval.
 
 use bdp_model::comparison::{Interval, Values, Verdict as Shown};
+use bdp_model::units::format_bps;
 
 use super::page::{About, head, inline, numbers, page, words};
+use super::plain_language;
+use super::sentence::sentence;
 use super::verdict::Verdict;
 use crate::comparison::{Compared, Metric, Row, effect};
 use crate::markup::Markup;
@@ -12,18 +15,19 @@ use crate::svg::number;
 /// A drawing in a cell.
 const SIZE: [f64; 2] = [150.0, 16.0];
 
-/// A page about a comparison, whole in itself. `threshold` is the share that a change must pass to be a regression.
+/// A page about a comparison, whole in itself, with the title and the note of `a`. `threshold` is the share that a change must
+/// pass to be a regression.
 pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, threshold: f64) -> String {
     let name = |about: &About<'_>| about.label.or(about.run).unwrap_or("run").to_owned();
     let title = format!("{} against {}", name(b), name(a));
     let mut m = Markup::default();
-    m.leaf("h1", &[], &title);
-    m.line();
+    let title = a.heading(&mut m, title);
     for (letter, about) in [("A", a), ("B", b)] {
         let command = about.command.map(str::to_owned);
         m.leaf("p", &[("class", "facts")], &format!("{letter}  {}", about.line(command)));
     }
     verdict(compared, threshold).write(&mut m);
+    plain_language::write(&mut m, &sentences(compared));
     // Each metric has scales of its own: what can't be compared does not stand on one axis.
     let metrics = [Metric::GoodputBps, Metric::RttIdleNs, Metric::RttLoadedP95Ns, Metric::Retransmits];
     for metric in metrics {
@@ -61,19 +65,58 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
             let n = compared.rows.iter().filter(|r| r.regressed).count();
             format!("{n} of {} rows REGRESSED beyond {}.", compared.rows.len(), percent(threshold))
         }
-        (rows, false) => format!(
-            "Goodput at {} points: {} better, {} worse, {} without a difference shown, {} unknown: too few runs.",
-            rows.len(),
-            count(Shown::Better),
-            count(Shown::Worse),
-            count(Shown::NoDifferenceShown),
-            count(Shown::TooFewRuns)
-        ),
+        (rows, false) => {
+            let verdicts = [
+                (Shown::Better, "better"),
+                (Shown::Worse, "worse"),
+                (Shown::NoDifferenceShown, "without a difference shown"),
+                (Shown::TooFewRuns, "unknown, too few runs"),
+            ];
+            let some =
+                verdicts.map(|(shown, words)| (count(shown), words)).into_iter().filter(|some| some.0 > 0);
+            let some: Vec<String> = some.map(|(n, words)| format!("{n} {words}")).collect();
+            format!("Goodput at {} points: {}.", rows.len(), some.join("; "))
+        }
     };
     Verdict {
         headline,
-        why: compared.sentences(threshold).iter().map(|l| format!("{l}.")).collect::<Vec<_>>().join(" "),
+        why: compared.sentences(threshold).iter().map(|l| sentence(l)).collect::<Vec<_>>().join(" "),
     }
+}
+
+/// Points that the plain words describe one by one.
+const MOST_POINTS: usize = 3;
+
+/// What was compared and what changed, for readers who are no network engineers.
+fn sentences(compared: &Compared) -> Vec<String> {
+    let mut sentences = vec!["This page compares two series of measurements, A and B.".to_owned()];
+    let goodput: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == Metric::GoodputBps).collect();
+    for row in goodput.iter().take(MOST_POINTS) {
+        let c = &row.comparison;
+        let change = match (c.effect.map(f64::abs), c.difference > 0.0) {
+            (Some(share), _) if share < 0.0005 => "as fast as A".to_owned(),
+            (Some(share), true) => format!("{} faster", percent(share)),
+            (Some(share), false) => format!("{} slower", percent(share)),
+            (None, true) => "faster".to_owned(),
+            (None, false) => "slower".to_owned(),
+        };
+        let point = if goodput.len() > 1 { format!("{}: ", row.point) } else { String::new() };
+        sentences.push(format!(
+            "{point}A reached {}, B {}: {change}. {}",
+            format_bps(c.a.p50),
+            format_bps(c.b.p50),
+            match c.verdict {
+                Shown::Better | Shown::Worse => "The change is larger than the runs vary by themselves.",
+                Shown::NoDifferenceShown => "The runs vary by as much themselves, so it may be chance.",
+                Shown::TooFewRuns => "The runs are too few to exclude chance.",
+            }
+        ));
+    }
+    let more = goodput.len().saturating_sub(MOST_POINTS);
+    if more > 0 {
+        sentences.push(format!("The table has {more} more points."));
+    }
+    sentences
 }
 
 fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {

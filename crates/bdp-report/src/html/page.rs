@@ -34,6 +34,14 @@ impl About<'_> {
         otherwise: String,
         further: impl IntoIterator<Item = String>,
     ) -> String {
+        let title = self.heading(m, otherwise);
+        m.leaf("p", &[("class", "facts")], &self.line(further));
+        m.line();
+        title
+    }
+
+    /// The title, which it returns, and the note.
+    pub(crate) fn heading(&self, m: &mut Markup, otherwise: String) -> String {
         let title = self.title.map_or(otherwise, str::to_owned);
         m.leaf("h1", &[], &title);
         m.line();
@@ -44,8 +52,6 @@ impl About<'_> {
                 m.line();
             }
         }
-        m.leaf("p", &[("class", "facts")], &self.line(further));
-        m.line();
         title
     }
 

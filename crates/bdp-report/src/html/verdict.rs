@@ -1,6 +1,6 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
-use bdp_model::finding::{Confidence, Finding};
+use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
@@ -43,12 +43,19 @@ pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
         Confidence::Medium => "medium",
         Confidence::Low => "low",
     };
-    let mut why = finding.evidence.iter().map(|e| sentence(e)).collect::<Vec<_>>().join(" ");
+    let unsaid = finding.evidence.iter().filter(|evidence| !claim(finding).contains(evidence.as_str()));
+    let mut why = unsaid.map(|e| sentence(e)).collect::<Vec<_>>().join(" ");
     if !why.is_empty() {
         why.push(' ');
     }
     why.push_str(&format!("Confidence: {sure}."));
-    Verdict { headline: format!("{here}: {}.", finding.summary.trim_end_matches('.')), why }
+    Verdict { headline: format!("{here}: {}.", claim(finding).trim_end_matches('.')), why }
+}
+
+/// The claim of a finding's summary alone: its numbers are in the evidence.
+fn claim(finding: &Finding) -> &str {
+    let end = if finding.limit == Limit::Unknown { "; " } else { ": " };
+    finding.summary.split(end).next().unwrap_or_default()
 }
 
 /// What to change, and what is missing.

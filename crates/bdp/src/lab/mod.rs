@@ -16,6 +16,7 @@ use bdp_report::About;
 
 use crate::exit::{self, Outcome};
 use crate::help;
+use crate::report::{PageArgs, PageWords};
 use crate::store::StoreArgs;
 
 /// Arguments of `bdp lab`.
@@ -138,9 +139,8 @@ struct RunArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
-    /// Write an HTML page to this file, too
-    #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
 
     /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
@@ -169,7 +169,12 @@ impl RunArgs {
             run: work.run_id().map(str::to_owned),
             again: work.run_id().map(|run| self.store.show_command(run)),
             next: "",
-            page: self.report.map(|path| Page { path, required: true, store: self.store.given() }),
+            page: self.page.parts().map(|(path, words)| Page {
+                path,
+                words,
+                required: true,
+                store: self.store.given(),
+            }),
         };
         let written = match (&self.prometheus, &outcome) {
             (Some(path), Ok(records) | Err((records, _))) => crate::report::write_case_metrics(path, records),
@@ -197,6 +202,8 @@ pub struct Ending {
 pub struct Page {
     /// Where it goes.
     pub path: PathBuf,
+    /// What its author writes on it.
+    pub words: PageWords,
     /// Whether it was asked for: otherwise a folder that can't be written is no failure.
     pub required: bool,
     /// Path of the store, where it was given.
@@ -257,7 +264,7 @@ fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
             store: page.store.as_deref(),
             ..About::default()
         };
-        match crate::report::write_page(&page.path, records, &about) {
+        match crate::report::write_page(&page.path, records, &page.words.on(about)) {
             Ok(()) => text.push_str(&format!("report  {}\n", crate::report::shown(&page.path))),
             Err(error) if page.required => return Err(error),
             Err(error) => crate::output::note(&format!("note: {error:#}")),
@@ -303,7 +310,9 @@ mod tests {
             serde_json::from_str(include_str!("../../../bdp-store/tests/it/record.json")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        let page = |path: &PathBuf, required| Some(Page { path: path.clone(), required, store: None });
+        let page = |path: &PathBuf, required| {
+            Some(Page { path: path.clone(), words: PageWords::default(), required, store: None })
+        };
         let mut ending =
             Ending { as_json: false, run: None, again: None, next: "next  more\n", page: page(&path, false) };
         let text = closing(std::slice::from_ref(&record), &ending).unwrap();

@@ -24,6 +24,7 @@ use super::ssh::SshArgs;
 use super::target;
 use super::udp::UdpArgs;
 use crate::arguments::seconds;
+use crate::report::PageArgs;
 use crate::store::StoreArgs;
 use crate::{command_line, exit, help, output, token};
 
@@ -151,9 +152,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "json_stream", "csv", "runs"], help_heading = help::OUTPUT, hide_short_help = true)]
     format: Option<Format>,
 
-    /// Write an HTML page to this file, too
-    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
-    pub(super) report: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
 
     /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]

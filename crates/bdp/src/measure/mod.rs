@@ -94,17 +94,12 @@ impl MeasureArgs {
                 None => error,
             })?;
         }
-        match (&self.report, &run, &store) {
-            (Some(path), Some(run), Some(store)) => {
-                crate::report::write_stored(path, run, store, &self.store)?
-            }
-            (Some(path), ..) if !measured.is_empty() => {
-                crate::report::write_measured(
-                    path,
-                    &measured.iter().cloned().map(alone).collect::<Vec<_>>(),
-                )?;
-            }
-            _ => {}
+        if run.is_some() || !measured.is_empty() {
+            let stored = run.as_deref().zip(store.as_ref());
+            self.page.write(stored, &self.store, |about| {
+                let kept: Vec<_> = measured.iter().cloned().map(alone).collect();
+                crate::report::page_of_measurements(&kept, about)
+            })?;
         }
         let metrics = self.prometheus.as_ref().map_or(Ok(()), |path| {
             let text =

@@ -8,6 +8,7 @@ use bdp_run::sweep::{Variable, Varied};
 use super::varied;
 use crate::arguments::seconds;
 use crate::measure::SocketArgs;
+use crate::report::PageArgs;
 use crate::store::StoreArgs;
 use crate::{exit, help};
 
@@ -109,9 +110,8 @@ pub struct SweepArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Write an HTML page to this file, too
-    #[arg(long, help_heading = help::OUTPUT, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
 
     /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]

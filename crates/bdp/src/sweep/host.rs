@@ -46,13 +46,8 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
             let text = bdp_report::prometheus_of_sweep(&all, &plan.request.host, env!("CARGO_PKG_VERSION"));
             crate::report::write(path, &text, "metrics")?;
         }
-        match (&args.report, &run, &store) {
-            (Some(path), Some(run), Some(store)) => {
-                crate::report::write_stored(path, run, store, &args.store)?
-            }
-            (Some(path), ..) => crate::report::write_measured(path, &kept)?,
-            _ => {}
-        }
+        let stored = run.as_deref().zip(store.as_ref());
+        args.page.write(stored, &args.store, |about| crate::report::page_of_measurements(&kept, about))?;
     }
     if cancel.load(Ordering::Relaxed) {
         interrupt::carry_out();

@@ -2,7 +2,6 @@
 
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
-use bdp_report::About;
 use bdp_run::lab::RefinedSweep;
 use bdp_run::sweep::{Variable, Varied};
 
@@ -55,13 +54,8 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         if let Some(path) = &args.prometheus {
             crate::report::write_case_metrics(path, records)?;
         }
-        match (&args.report, &run, &store) {
-            (Some(path), Some(run), Some(store)) => {
-                crate::report::write_stored(path, run, store, &args.store)
-            }
-            (Some(path), ..) => crate::report::write_page(path, records, &About::default()),
-            _ => Ok(()),
-        }
+        let stored = run.as_deref().zip(store.as_ref());
+        args.page.write(stored, &args.store, |about| bdp_report::html(records, about))
     })
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bdp_model::caveat::{Caveat, to_percent};
 use bdp_model::histogram::Histogram;
 use bdp_model::instrument::{ClockFacts, Floor, INSTRUMENT_SCHEMA, Instrument, StallFacts};
+use bdp_model::method::FloorProtocol;
 use bdp_model::ping::Distribution;
 use bdp_sys::{clock, poll, process};
 
@@ -42,10 +43,7 @@ pub fn examine() -> Result<Instrument, FlowError> {
     let udp =
         UdpPair::open(may_spin).and_then(UdpPair::time).map_err(FlowError::io("time UDP over loopback"))?;
     let tcp = time_tcp(may_spin).map_err(FlowError::io("time TCP over loopback"))?;
-    let floor = |protocol: &str, rtt: &Histogram| Floor {
-        protocol: protocol.to_owned(),
-        rtt_ns: Distribution::of(rtt),
-    };
+    let floor = |protocol, rtt: &Histogram| Floor { protocol, rtt_ns: Distribution::of(rtt) };
     if clock.backwards > 0 {
         caveats.push(Caveat::ClockWentBack { by_ns: clock.backwards_max_ns });
     }
@@ -61,7 +59,7 @@ pub fn examine() -> Result<Instrument, FlowError> {
         clock,
         sleep_overshoot_ns,
         stalls,
-        floors: vec![floor("UDP", &udp), floor("TCP", &tcp)],
+        floors: vec![floor(FloorProtocol::Udp, &udp), floor(FloorProtocol::Tcp, &tcp)],
         caveats,
     })
 }

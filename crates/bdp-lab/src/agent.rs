@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use bdp_sys::namespace::{self, Privilege};
+use bdp_model::method::Privilege;
+use bdp_sys::namespace;
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::tun::Tun;
 use bdp_sys::{SysError, passing, process, sysctl};
@@ -22,10 +23,10 @@ pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
     match build(&setup, parent) {
         Ok((privilege, devices)) => {
             let privilege = match privilege {
-                Privilege::Root => "root",
-                Privilege::UserNamespace => "user namespace",
+                namespace::Privilege::Root => Privilege::Root,
+                namespace::Privilege::UserNamespace => Privilege::UserNamespace,
             };
-            frame::write(&mut &*control, &SetupAnswer::Ready { privilege: privilege.to_owned() })?;
+            frame::write(&mut &*control, &SetupAnswer::Ready { privilege })?;
             let devices: Vec<&OwnedFd> = devices.iter().collect();
             passing::send_descriptors(control, &devices).map_err(|e| FrameError::Io(e.source))
         }
@@ -42,7 +43,7 @@ pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
     }
 }
 
-fn build(setup: &HostSetup, parent: u32) -> Result<(Privilege, Vec<OwnedFd>), SysError> {
+fn build(setup: &HostSetup, parent: u32) -> Result<(namespace::Privilege, Vec<OwnedFd>), SysError> {
     let privilege = namespace::enter_own_network()?;
     // A change of credentials clears the signal that is sent when the parent ends.
     process::die_with_parent(parent);

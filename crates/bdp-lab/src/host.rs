@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use bdp_model::method::Privilege;
 use bdp_sys::passing;
 use bdp_sys::tun::Tun;
 use bdp_wire::frame::{self, FrameError};
@@ -31,7 +32,7 @@ pub struct AgentCommand {
 #[derive(Debug)]
 pub(crate) struct Host {
     child: Child,
-    pub(crate) privilege: String,
+    pub(crate) privilege: Privilege,
 }
 
 impl Host {
@@ -49,7 +50,7 @@ impl Host {
             .stdout(Stdio::null())
             .spawn()
             .map_err(|e| failed(format!("start {}: {e}", command.program.display())))?;
-        let mut host = Self { child, privilege: String::new() };
+        let mut host = Self { child, privilege: Privilege::Unknown };
         let io = |e: io::Error| failed(format!("control socket: {e}"));
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
         let lost = |e: FrameError| match e {

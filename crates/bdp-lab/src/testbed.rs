@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bdp_link::{DropCause, End};
 use bdp_model::histogram::Histogram;
 use bdp_model::link::{DirectionConfig, Loss};
+use bdp_model::method::Privilege;
 use bdp_model::record::{DirectionFidelity, Lateness};
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
@@ -176,8 +177,8 @@ impl Testbed {
     }
 
     /// How the hosts came to their namespaces: `root` or `user namespace`.
-    pub fn privilege(&self) -> &str {
-        self.hosts.first().map_or("", |(_, host)| &host.privilege)
+    pub fn privilege(&self) -> Privilege {
+        self.hosts.first().map_or(Privilege::Unknown, |(_, host)| host.privilege.clone())
     }
 
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.

@@ -362,7 +362,7 @@ pub fn to_percent(share: f64) -> f64 {
 }
 
 /// What `bdp-report` would say: a string, or the `text` of an object.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Words {

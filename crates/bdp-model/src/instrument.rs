@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
+use crate::method::FloorProtocol;
 use crate::ping::Distribution;
 
 /// Version of the shape; a reader refuses a larger major number.
@@ -65,8 +66,8 @@ pub struct StallFacts {
 /// A round trip that only the stack of this machine is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
-    /// `UDP`, `TCP`.
-    pub protocol: String,
+    /// What makes them.
+    pub protocol: FloorProtocol,
     /// The round trips, nanoseconds.
     pub rtt_ns: Option<Distribution>,
 }

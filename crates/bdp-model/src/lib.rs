@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrivals;
+pub mod breach;
 pub mod case;
 pub mod caveat;
 pub mod comparison;

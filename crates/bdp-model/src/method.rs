@@ -108,6 +108,31 @@ named! {
 }
 
 named! {
+    /// By which right the hosts of a case were made.
+    Privilege {
+        /// The case failed before that.
+        #[default]
+        Unknown = "",
+        /// As root.
+        Root = "root",
+        /// In a user namespace.
+        UserNamespace = "user namespace",
+    } or Other
+}
+
+named! {
+    /// What the round trips of a floor are made by.
+    #[derive(Copy)]
+    FloorProtocol {
+        /// Datagrams.
+        #[default]
+        Udp = "UDP",
+        /// A connection.
+        Tcp = "TCP",
+    }
+}
+
+named! {
     /// Where a receiver's times of arrival come from.
     #[derive(Copy)]
     TimestampSource {

@@ -21,8 +21,8 @@ pub struct Ping {
     pub request: PingRequest,
     /// Where the probes went: an address, with its port where there is one.
     pub address: String,
-    /// How a round trip was made, and what its time is from and to, in a sentence.
-    pub method: String,
+    /// How a round trip was made; `bdp-report` writes it in a sentence.
+    pub method: PingMethod,
     /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// From the first probe that counts to the last answer or the end of patience, milliseconds.
@@ -47,6 +47,25 @@ pub struct Ping {
     /// Each probe by itself, where that was asked for; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
+}
+
+/// How round trips are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PingMethod {
+    /// TCP handshakes, each reset as soon as it stands.
+    Handshakes,
+    /// ICMP echo requests.
+    Icmp {
+        /// Payload of each.
+        payload_bytes: u64,
+        /// Whether by a raw socket, for want of the kind that needs no privilege.
+        raw: bool,
+    },
+    /// Datagrams that `bdp serve` sends back.
+    Datagrams,
+    /// Messages on one connection that `bdp serve` sends back.
+    Messages,
 }
 
 /// What was asked for.

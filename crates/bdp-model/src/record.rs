@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breach::{Breach, Cause, OtherProgram, causes};
 use crate::case::{CaseSpec, Published};
 use crate::caveat::WindowShortfall;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
-use crate::method::WindowMechanism;
+use crate::method::{Privilege, WindowMechanism};
 use crate::stats::nearest_rank;
 use crate::udp::UdpReport;
 
@@ -377,11 +378,12 @@ pub struct CaptureRecord {
 pub struct Fidelity {
     /// Within all bounds.
     pub valid: bool,
-    /// Each bound that was broken, in words with the measured value and the bound.
-    pub broken: Vec<String>,
-    /// Who or what broke them, as far as that was seen, and what to do; null where nothing was broken.
-    #[serde(default)]
-    pub cause: Option<String>,
+    /// Each bound that was broken; `bdp-report` writes them in words.
+    pub broken: Vec<Breach>,
+    /// Who or what broke them, as far as that was seen, in the order of what one can do about it; likewise in words, null
+    /// where nothing was broken.
+    #[serde(default, deserialize_with = "causes")]
+    pub cause: Vec<Cause>,
     /// How late packets left the emulator, all links and directions.
     pub release_lateness_ns: Lateness,
     /// Smallest idle round trip against the configured one.
@@ -406,18 +408,6 @@ pub struct Fidelity {
     pub host_cpu_busy: f64,
     /// Fraction stolen by the hypervisor.
     pub host_cpu_steal: f64,
-}
-
-impl Fidelity {
-    /// Every bound that was broken, and the cause, in one line; empty where none was.
-    pub fn why_invalid(&self) -> String {
-        let mut text = self.broken.join("; ");
-        if let Some(cause) = &self.cause {
-            text.push_str(". Cause: ");
-            text.push_str(cause);
-        }
-        text
-    }
 }
 
 /// Probes between two hosts, each held against what the links made of it.
@@ -490,17 +480,6 @@ pub struct HostFidelity {
     pub busiest_thread: f64,
     /// The thread that waited longest for a processor that others had.
     pub waiting: f64,
-}
-
-/// A program that took the processors.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct OtherProgram {
-    /// As the kernel calls it.
-    pub name: String,
-    /// Its process.
-    pub process: u32,
-    /// How many processors it used on average.
-    pub processors: f64,
 }
 
 /// How late packets were released, or read.
@@ -600,7 +579,7 @@ pub struct Environment {
     /// Whole case, milliseconds.
     pub took_ms: u64,
     /// Whether the case ran as root or in a user namespace.
-    pub privilege: String,
+    pub privilege: Privilege,
     /// Sysctls in force on each host that matter to TCP, as read back.
     pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
 }

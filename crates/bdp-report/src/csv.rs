@@ -239,7 +239,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
     };
     let reason = match &record.error {
         Some(error) => error.clone(),
-        None => record.fidelity.why_invalid(),
+        None => crate::breach::why_invalid(&record.fidelity),
     };
     let rtt = flow.map_or(&record.rtt_ns, |flow| &flow.rtt_ns);
     let [idle, loaded] = [rtt.idle, rtt.loaded].map(quantiles);

@@ -6,7 +6,9 @@ use bdp_model::ping::Ping;
 use bdp_model::record::Record;
 use serde_json::{Value, json as value};
 
+use crate::breach;
 use crate::caveat::{worded, worded_shortfall};
+use crate::ping::method_words;
 use crate::summary::{Ending, Point, in_order, points};
 
 /// Version of the document's shape; a reader refuses a larger major number.
@@ -24,9 +26,11 @@ pub fn json(records: &[Record], run: Option<&str>) -> Value {
     })
 }
 
-/// A record, with the wording of what kept a window from what was asked for.
+/// A record, with the bounds that it broke in words, and the wording of what kept a window from what was asked for.
 pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
+    value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
+    value["fidelity"]["cause"] = breach::cause(&record.fidelity).into();
     value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
@@ -47,6 +51,7 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
 /// What `bdp ping` measured, likewise: `docs/ping.md`, `docs/ping.schema.json`.
 pub fn ping_json(ping: &Ping) -> Value {
     let mut value = value!(ping);
+    value["method"] = method_words(&ping.method).into();
     value["caveats"] = worded(&ping.caveats);
     value
 }

@@ -1,6 +1,7 @@
 //! Tables, charts and JSON from records and measurements. Nothing here measures, asks for the time or touches a file.
 #![forbid(unsafe_code)]
 
+mod breach;
 mod caveat;
 mod chart;
 mod comparison;
@@ -27,6 +28,7 @@ mod table;
 mod varied;
 
 pub use bdp_model::plain::plain;
+pub use breach::why_invalid;
 pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;

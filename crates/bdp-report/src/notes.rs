@@ -5,6 +5,7 @@ use bdp_model::finding::{Finding, Limit};
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 
+use crate::breach::why_invalid;
 use crate::caveat::window_shortfall;
 use crate::grid::{tame, wrap};
 use crate::measurement::conclusion::word;
@@ -31,7 +32,7 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
         for record in point.records.iter().filter(|r| ending(r) == Ending::Invalid) {
             let broken = match record.fidelity.broken.as_slice() {
                 [] => "no broken bound recorded".to_owned(),
-                _ => record.fidelity.why_invalid(),
+                _ => why_invalid(&record.fidelity),
             };
             text.push_str(&wrap("INVALID  ", Tint::Doubtful, &attempt(point, record, &broken), style));
         }

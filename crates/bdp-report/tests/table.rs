@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use bdp_model::breach::Breach;
 use bdp_model::case::Published;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::finding::{Confidence, Finding, Limit};
@@ -224,7 +225,7 @@ fn invalid_windows_are_not_on_the_curve() {
         .map(|mut r| {
             if r.window.asked_bytes == Some(319_000) {
                 r.valid = false;
-                r.fidelity.broken = vec!["late".to_owned()];
+                r.fidelity.broken = vec![Breach::Text("late".to_owned())];
             }
             r
         })

@@ -8,6 +8,7 @@ use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_model::method::Privilege;
 use bdp_model::record::{Environment, FlowRecord, Record};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, HostSpec, LinkSpec};
@@ -45,7 +46,7 @@ struct Measured {
     outcomes: Vec<LinkOutcome>,
     watched: Watched,
     host_cpu: (f64, f64),
-    privilege: String,
+    privilege: Privilege,
 }
 
 impl CaseRunner {
@@ -159,7 +160,7 @@ impl CaseRunner {
             }
             outcome.hold_against(readings);
         }
-        let privilege = testbed.privilege().to_owned();
+        let privilege = testbed.privilege();
         Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use bdp_model::method::Privilege;
 use serde::{Deserialize, Serialize};
 
 /// The first message on the stream, from the lab to the process.
@@ -55,8 +56,8 @@ pub struct DeviceSetup {
 pub enum SetupAnswer {
     /// The host is there.
     Ready {
-        /// `root` or `user namespace`.
-        privilege: String,
+        /// By which right.
+        privilege: Privilege,
     },
     /// It can't be made.
     Failed {

@@ -17,8 +17,6 @@ use bdp_flow::session::dial::failure;
 use bdp_flow::session::error::SessionError;
 
 /// How the handshakes are made.
-pub(super) const METHOD: &str =
-    "TCP handshakes, from the call that connects to its answer, each reset as soon as it stands";
 
 /// Where handshakes go, and from where.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use bdp_model::ping::PingRequest;
+use bdp_model::ping::{PingMethod, PingRequest};
 use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, StampedSocket};
 
@@ -70,12 +70,9 @@ impl Icmp {
     }
 
     /// How it is done, in a sentence.
-    pub(super) fn method(&self) -> String {
-        let socket = match self.access {
-            IcmpAccess::Datagram => "a datagram socket, which needs no privilege",
-            IcmpAccess::Raw => "a raw socket, which needs CAP_NET_RAW",
-        };
-        format!("ICMP echo requests with {} B of payload, by {socket}", self.message.len() - HEADER_BYTES)
+    pub(super) fn method(&self) -> PingMethod {
+        let payload_bytes = (self.message.len() - HEADER_BYTES) as u64;
+        PingMethod::Icmp { payload_bytes, raw: matches!(self.access, IcmpAccess::Raw) }
     }
 
     /// The number of the probe that a packet answers; `None` of any other packet.

@@ -235,7 +235,7 @@ fn roomy() -> Histogram {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use bdp_model::ping::{PING_SCHEMA, PingMode, PingRequest};
+    use bdp_model::ping::{PING_SCHEMA, PingMethod, PingMode, PingRequest};
     use bdp_model::units::Nanos;
 
     use super::*;
@@ -261,7 +261,7 @@ pub(super) mod tests {
                 dscp: None,
             },
             address: String::new(),
-            method: String::new(),
+            method: PingMethod::Handshakes,
             started_unix_ms: 0,
             took_ms: 0,
             probes: Tally::default(),

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_model::caveat::Caveat;
-use bdp_model::ping::{PING_SCHEMA, Ping, PingMode, PingRequest, Sample, Tally};
+use bdp_model::ping::{PING_SCHEMA, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 
@@ -78,7 +78,7 @@ pub fn ping(
             let connector = connector(request, &addresses, cancel)?;
             let (to, request) = (connector.to, request.clone());
             let work: Work = Box::new(move |ledger, stop| connector.run(&request, ledger, stop));
-            (to.to_string(), connect::METHOD.to_owned(), work)
+            (to.to_string(), PingMethod::Handshakes, work)
         }
         PingMode::Icmp => {
             let to = addresses.first().copied().ok_or_else(|| SessionError::no_address(&request.host))?;
@@ -94,8 +94,8 @@ pub fn ping(
                 PingMode::Udp => exchanging(open.datagrams(request)?, to, request),
                 _ => exchanging(open.connection(request, &options, cancel)?, to, request),
             };
-            let what = if request.mode == PingMode::Udp { "datagrams" } else { "messages on one connection" };
-            (to.to_string(), format!("{what} that bdp serve sends back with its times"), work)
+            let is_udp = request.mode == PingMode::Udp;
+            (to.to_string(), if is_udp { PingMethod::Datagrams } else { PingMethod::Messages }, work)
         }
     };
     let mut keep_alive = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);

@@ -1,5 +1,6 @@
 //! The receiver's program leaves data in its socket: the receive window shrinks, and closes, until it reads again.
 
+use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::threshold::{WINDOW_FREE, WORTH_A_WORD};
@@ -17,7 +18,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let name = &facts.receiver.name;
-    let busy = facts.busy_thread().filter(|&(end, _)| end == "receiving");
+    let busy = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving);
     let paused = facts.receiver_paused();
     Some(Finding {
         limit: Limit::ReceivingHost,
@@ -68,7 +69,7 @@ fn evidence(facts: &Facts, window: WindowUse) -> Vec<String> {
             time(paused)
         ));
     }
-    if let Some((_, cpu)) = facts.busy_thread().filter(|&(end, _)| end == "receiving") {
+    if let Some((_, cpu)) = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving) {
         all.push(format!("a receiving thread used {} of a processor", percent(cpu)));
     }
     all

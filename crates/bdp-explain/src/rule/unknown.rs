@@ -44,8 +44,9 @@ pub fn through_tunnel() -> Finding {
 /// What may be the reason, the strongest first.
 fn observed(facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some((end, cpu)) = facts.busy_thread() {
-        all.push(format!("a {end} thread used {} of a processor", percent(cpu)));
+    if let Some((task, cpu)) = facts.busy_thread() {
+        let task = task.name();
+        all.push(format!("a {task} thread used {} of a processor", percent(cpu)));
     }
     if let Some((again, share)) = facts.retransmitted().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };

@@ -12,6 +12,7 @@
 //! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link holds what it waits for. So the harm is at
 //! most the share of the time in which its busiest link was idle.
 
+use bdp_model::breach::{Delayed, HarmSeen, Place};
 use bdp_model::record::{Excess, FlowFidelity};
 use bdp_model::units::Nanos;
 
@@ -62,39 +63,35 @@ fn delays(flow: &FlowSeen, seen: &Observation) -> (u64, u64) {
     ways.fold((0, 0), |(unread, late), d| (unread + d.unread_ns.mean, late + d.release_lateness_ns.mean))
 }
 
-/// Where a round trip's time went, for a message: the largest parts first.
-pub(super) fn explain(flow: &FlowSeen, report: &FlowFidelity, seen: &Observation) -> String {
+/// What showed the harm, what a round trip took beyond its links, and where: the largest parts first.
+pub(super) fn explain(
+    flow: &FlowSeen,
+    report: &FlowFidelity,
+    seen: &Observation,
+) -> (HarmSeen, u64, Vec<Delayed>) {
     if flow.datagrams.is_some() {
-        return "packets were late where counting began or ended".to_owned();
+        return (HarmSeen::Edges, 0, Vec::new());
     }
     let on_loop = seen.loops.get(flow.on_loop);
     let probed = on_loop.and_then(|l| l.loaded);
     let (unread, late) = delays(flow, seen);
-    let (mut parts, of, whole) = match probed.filter(|p| p.harm >= report.harm_by_packets) {
+    let host = |name: &str| Place::Host(name.to_owned());
+    let (mut parts, seen_by, whole) = match probed.filter(|p| p.harm >= report.harm_by_packets) {
         Some(p) => {
             let (near, far) =
                 on_loop.map_or(("near", "far"), |l| l.ends.split_once(" and ").unwrap_or(("near", "far")));
             let parts = vec![
-                (p.sent_late_ns, "before they were sent".to_owned()),
-                (p.near_ns, format!("in {near} and unread")),
-                (p.far_ns, format!("in {far} and unread")),
-                (p.routers_ns, "in routers".to_owned()),
-                (p.late_ns, "released late".to_owned()),
+                (p.sent_late_ns, Place::Sender),
+                (p.near_ns, host(near)),
+                (p.far_ns, host(far)),
+                (p.routers_ns, Place::Routers),
+                (p.late_ns, Place::Release),
             ];
-            (parts, "probes", p.mean_ns + p.sent_late_ns)
+            (parts, HarmSeen::Probes, p.mean_ns + p.sent_late_ns)
         }
-        None => {
-            let parts =
-                vec![(unread, "unread by the emulator".to_owned()), (late, "released late by it".to_owned())];
-            (parts, "packets", unread + late)
-        }
+        None => (vec![(unread, Place::Emulator), (late, Place::Release)], HarmSeen::Packets, unread + late),
     };
     parts.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
-    let largest: Vec<String> = parts
-        .iter()
-        .take(2)
-        .filter(|&&(ns, _)| ns * 10 >= whole)
-        .map(|(ns, place)| format!("{} {place}", Nanos(*ns)))
-        .collect();
-    format!("{of} took {} a round trip beyond the links: {}", Nanos(whole), largest.join(", "))
+    let largest = parts.into_iter().take(2).filter(|&(ns, _)| ns * 10 >= whole);
+    (seen_by, whole, largest.map(|(ns, place)| Delayed { place, ns }).collect())
 }

@@ -9,6 +9,7 @@ mod harm;
 mod loss;
 mod observation;
 
+use bdp_model::breach::Breach;
 use bdp_model::record::{DirectionFidelity, Fidelity, FlowFidelity, Lateness, LoopFidelity};
 use bdp_model::units::Nanos;
 
@@ -45,7 +46,8 @@ impl Default for Bounds {
 
 /// Judges a case.
 pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
-    let mut broken = seen.faults.clone();
+    let mut broken: Vec<Breach> =
+        seen.faults.iter().map(|error| Breach::LinkFailed { error: error.clone() }).collect();
     for one in &seen.loops {
         judge_loop(one, seen.loops.len() > 1, bounds, &mut broken);
     }
@@ -61,7 +63,7 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
     let (host_cpu_busy, host_cpu_steal) = seen.host_cpu;
     Fidelity {
         valid: broken.is_empty(),
-        cause: (!broken.is_empty()).then(|| cause::of(&seen)),
+        cause: if broken.is_empty() { Vec::new() } else { cause::of(&seen) },
         broken,
         release_lateness_ns: Lateness::of(&seen.lateness),
         rtt_idle_configured_ns: seen.loops.first().map(|l| l.rtt_configured.as_ns()),
@@ -97,24 +99,26 @@ impl Loop {
     }
 }
 
-fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<String>) {
+fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Breach>) {
     let configured = one.rtt_configured;
-    let between = if several { format!("between {}: ", one.ends) } else { String::new() };
+    let (between, configured_ns) = (several.then(|| one.ends.clone()), configured.as_ns());
     let Some((least, median)) = one.rtt_idle else {
         if one.probed_idle && one.loaded.is_none() {
-            broken.push(format!("{between}no probe was answered, so that nobody knows the round trip"));
+            broken.push(Breach::NoAnswer { between });
         }
         return;
     };
     if least < one.rtt_least.saturating_sub(Nanos::micros(1)) {
-        broken.push(format!("{between}idle RTT {least} below the configured {}", one.rtt_least));
+        broken.push(Breach::IdleBelow {
+            between: between.clone(),
+            idle_ns: least.as_ns(),
+            configured_ns: one.rtt_least.as_ns(),
+        });
     }
     let most = configured + one.least_bound();
     if !one.jitter && least > most {
-        let (excess, bound) = (least - configured, one.least_bound());
-        broken.push(format!(
-            "{between}idle RTT {excess} above the configured {configured} at least (bound {bound})"
-        ));
+        let (excess_ns, bound_ns) = ((least - configured).as_ns(), one.least_bound().as_ns());
+        broken.push(Breach::IdleAbove { between, excess_ns, configured_ns, bound_ns });
         return;
     }
     // Where the links were not seen, as by connections, it is the whole round trip that tells.
@@ -125,9 +129,8 @@ fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Strin
     };
     let bound = one.idle_bound(bounds);
     if excess > bound {
-        broken.push(format!(
-            "{between}half of the idle probes took {excess} or more beyond the links' {configured} (bound {bound})"
-        ));
+        let (excess_ns, bound_ns) = (excess.as_ns(), bound.as_ns());
+        broken.push(Breach::IdleBeyond { between, excess_ns, configured_ns, bound_ns });
     }
 }
 
@@ -136,17 +139,13 @@ fn judge_flow(
     report: &FlowFidelity,
     seen: &Observation,
     bounds: &Bounds,
-    broken: &mut Vec<String>,
+    broken: &mut Vec<Breach>,
 ) {
-    let name = &flow.name;
+    let name = || flow.name.clone();
     if let Some(DatagramsSeen { sent_of_asked, .. }) = flow.datagrams
         && (sent_of_asked - 1.0).abs() > bounds.sent
     {
-        broken.push(format!(
-            "{name}: its host sent {} % of what was asked (bound {} % off)",
-            percent(sent_of_asked),
-            percent(bounds.sent)
-        ));
+        broken.push(Breach::SentOfAsked { flow: name(), share: sent_of_asked, bound: bounds.sent });
         return;
     }
     // Of a link that was busy but for so little, the rest is all that can have been lost.
@@ -154,45 +153,31 @@ fn judge_flow(
     let bunched = seen.slept && flow.segments >= MANY_SEGMENTS && !busy;
     let bound = if bunched { bounds.harm_bunched } else { bounds.harm };
     if report.harm > bound {
-        let why = harm::explain(flow, report, seen);
-        broken.push(format!(
-            "{name}: the emulation took about {} % of its goodput (bound {} %): {why}",
-            percent(report.harm),
-            percent(bound)
-        ));
+        let (seen_by, beyond_ns, places) = harm::explain(flow, report, seen);
+        broken.push(Breach::Harm { flow: name(), harm: report.harm, bound, seen_by, beyond_ns, places });
     }
 }
 
-fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut Vec<String>) {
-    let name = &direction.name;
+fn judge_direction(direction: &DirectionFidelity, bounds: &Bounds, broken: &mut Vec<Breach>) {
+    let link = || direction.name.clone();
     if !direction.conserved {
-        broken.push(format!("{name}: packets in are not packets out, dropped and queued"));
+        broken.push(Breach::NotConserved { link: link() });
     }
     let of_devices: u64 =
         ["device_in", "device_out"].iter().filter_map(|cause| direction.dropped.get(*cause)).sum();
     if of_devices > 0 {
-        broken.push(format!("{name}: the TUN devices dropped {of_devices} packets"));
+        broken.push(Breach::DeviceDrops { link: link(), packets: of_devices });
     }
     if let (Some(configured), Some(achieved)) = (direction.rate_configured_bps, direction.rate_achieved_bps) {
         let off = achieved / configured as f64 - 1.0;
         if off.abs() > bounds.rate {
-            broken.push(format!(
-                "{name}: rate {:+.2} % off the configured one (bound {:.1} %)",
-                off * 100.0,
-                bounds.rate * 100.0
-            ));
+            broken.push(Breach::Rate { link: link(), off, bound: bounds.rate });
         }
     }
     let (configured, achieved) = (direction.loss_configured, direction.loss_achieved);
     if (achieved - configured).abs() > direction.loss_tolerance {
-        broken.push(format!("{name}: loss {achieved:.4} where {configured:.4} was configured"));
+        broken.push(Breach::Loss { link: link(), achieved, configured });
     }
-}
-
-/// A fraction in per cent, to a tenth below ten.
-fn percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What follows from the facts of a transfer: its samples condensed.
 
 use super::{End, Facts, WindowUse};
+use crate::ends::Task;
 use crate::ramp_up::RampUp;
 use crate::record::{ReceiverSample, SenderSample};
 use crate::stats::percentile;
@@ -162,12 +163,12 @@ impl Facts {
         Some(self.paced_bps? as f64 * f64::from(self.streams()))
     }
 
-    /// The end, and its share, of which a thread has used up the processor that it runs on.
-    pub fn busy_thread(&self) -> Option<(&'static str, f64)> {
+    /// What an end does, and the share, of which a thread has used up the processor that it runs on.
+    pub fn busy_thread(&self) -> Option<(Task, f64)> {
         if self.duration_ns < LONG_ENOUGH.as_ns() {
             return None;
         }
-        let ends = [("sending", self.sender_thread()), ("receiving", self.receiver_thread())];
+        let ends = [(Task::Sending, self.sender_thread()), (Task::Receiving, self.receiver_thread())];
         ends.into_iter().find(|&(_, cpu)| cpu >= BUSY_THREAD)
     }
 

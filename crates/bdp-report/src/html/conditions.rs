@@ -7,6 +7,7 @@ use bdp_model::record::Record;
 use bdp_model::scenario::{CaseFlow, Family};
 
 use super::page::{About, facts, head, numbers, words};
+use crate::breach::why_invalid;
 use crate::markup::Markup;
 use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};
@@ -71,7 +72,7 @@ fn machine(records: &[Record]) -> Vec<(String, String)> {
         ("kernel".to_owned(), each(|r| &r.environment.kernel)),
         ("architecture".to_owned(), each(|r| &r.environment.arch)),
         ("processors".to_owned(), cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
-        ("privilege".to_owned(), each(|r| &r.environment.privilege)),
+        ("privilege".to_owned(), each(|r| r.environment.privilege.name())),
         (
             "seed".to_owned(),
             match seeds.first() {
@@ -265,7 +266,7 @@ fn excluded(m: &mut Markup, points: &[Point<'_>]) {
         for record in &point.records {
             let case = format!("{} #{} attempt {}", name(point, None), record.repetition, record.attempt);
             match ending(record) {
-                Ending::Invalid => rows.push((case, "INVALID", record.fidelity.why_invalid())),
+                Ending::Invalid => rows.push((case, "INVALID", why_invalid(&record.fidelity))),
                 Ending::Failed => rows.push((case, "FAILED", record.error.clone().unwrap_or_default())),
                 Ending::Valid => {
                     let missed = record.expectation.as_ref().filter(|e| e.met == Some(false));

@@ -3,7 +3,7 @@
 mod csv;
 mod histogram;
 
-use bdp_model::ping::{Distribution, Fate, Ping, PingMode, PingRequest, Sample, Tally};
+use bdp_model::ping::{Distribution, Fate, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 
 use crate::caveat;
@@ -29,7 +29,7 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
         let jitter = format!("{}, mean difference between one round trip and the next", Nanos(jitter));
         text.push_str(&wrap("jitter   ", Tint::Faint, &jitter, style));
     }
-    text.push_str(&wrap("method   ", Tint::Faint, &ping.method, style));
+    text.push_str(&wrap("method   ", Tint::Faint, &method_words(&ping.method), style));
     for caveat in &ping.caveats {
         text.push_str(&wrap("NOTE     ", Tint::Doubtful, &caveat::text(caveat), style));
     }
@@ -38,6 +38,27 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
         text.push_str(&histogram::draw(&ping.histogram, style));
     }
     text
+}
+
+/// How a round trip was made, and what its time is from and to, in a sentence.
+pub(crate) fn method_words(method: &PingMethod) -> String {
+    match method {
+        PingMethod::Handshakes => {
+            "TCP handshakes, from the call that connects to its answer, each reset as soon as it stands"
+                .to_owned()
+        }
+        PingMethod::Icmp { payload_bytes, raw } => {
+            let socket = match raw {
+                false => "a datagram socket, which needs no privilege",
+                true => "a raw socket, which needs CAP_NET_RAW",
+            };
+            format!("ICMP echo requests with {payload_bytes} B of payload, by {socket}")
+        }
+        PingMethod::Datagrams => "datagrams that bdp serve sends back with its times".to_owned(),
+        PingMethod::Messages => {
+            "messages on one connection that bdp serve sends back with its times".to_owned()
+        }
+    }
 }
 
 /// The line of one probe, as ping prints it: `ams1:443: seq=1 time=24.2 ms`.
@@ -186,7 +207,7 @@ mod tests {
                 dscp: None,
             },
             address: "198.51.100.20:443".to_owned(),
-            method: "TCP handshakes".to_owned(),
+            method: PingMethod::Handshakes,
             started_unix_ms: 0,
             took_ms: 200_000,
             probes: Tally { sent: 1001, received: 1000, lost: 1, ..Tally::default() },

@@ -239,7 +239,7 @@ impl Fast {
             output::note(&format!(
                 "{}: INVALID (attempt {attempt}): {}",
                 self.names[0],
-                carried.fidelity.why_invalid()
+                bdp_report::why_invalid(&carried.fidelity)
             ));
             attempt += 1;
         };

@@ -257,7 +257,11 @@ fn ended(record: &Record) -> String {
     match (&record.error, record.goodput_bps) {
         (Some(error), _) => format!("{key}: FAILED: {error}"),
         (None, Some(_)) if !record.valid => {
-            format!("{key}: INVALID (attempt {}): {}", record.attempt, record.fidelity.why_invalid())
+            format!(
+                "{key}: INVALID (attempt {}): {}",
+                record.attempt,
+                bdp_report::why_invalid(&record.fidelity)
+            )
         }
         (None, Some(goodput)) => format!("{key}: {}", format_bps(goodput)),
         (None, None) => key,

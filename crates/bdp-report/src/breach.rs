@@ -6,17 +6,48 @@ use bdp_model::units::Nanos;
 
 /// Every bound that was broken, and the cause, in one line; empty where none was.
 pub fn why_invalid(fidelity: &Fidelity) -> String {
-    let broken = fidelity.broken.iter().map(text).collect::<Vec<_>>().join("; ");
-    match cause(fidelity) {
-        Some(cause) => format!("{broken}. Cause: {cause}"),
+    let broken = why_broken(fidelity);
+    match causes(&[fidelity]) {
+        Some(causes) => format!("{broken}. Cause: {causes}"),
         None => broken,
     }
 }
 
-/// Who or what broke the bounds and what to do about it, where any was.
-pub(crate) fn cause(fidelity: &Fidelity) -> Option<String> {
-    let causes: Vec<String> = fidelity.cause.iter().map(cause_text).collect();
-    (!causes.is_empty()).then(|| causes.join("; "))
+/// Every bound that was broken.
+pub(crate) fn why_broken(fidelity: &Fidelity) -> String {
+    fidelity.broken.iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+/// Who or what broke the bounds of some attempts and what to do about it, each once; of one of which there is more than one
+/// figure the largest.
+pub(crate) fn causes(of: &[&Fidelity]) -> Option<String> {
+    let mut once: Vec<Cause> = Vec::new();
+    for cause in of.iter().flat_map(|fidelity| &fidelity.cause) {
+        match once.iter_mut().find(|known| is_alike(known, cause)) {
+            Some(known) if amount(cause) > amount(known) => *known = cause.clone(),
+            Some(_) => {}
+            None => once.push(cause.clone()),
+        }
+    }
+    if once.len() > 1 {
+        once.retain(|cause| *cause != Cause::Unknown);
+    }
+    (!once.is_empty()).then(|| once.iter().map(cause_text).collect::<Vec<_>>().join("; "))
+}
+
+fn is_alike(a: &Cause, b: &Cause) -> bool {
+    match (a, b) {
+        (Cause::Text(a), Cause::Text(b)) => a == b,
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}
+
+fn amount(cause: &Cause) -> f64 {
+    match cause {
+        Cause::Programs { processors, .. } => *processors,
+        Cause::Hypervisor { share } | Cause::OwnHosts { share } => *share,
+        _ => 0.0,
+    }
 }
 
 /// A bound that was broken, with the measured value and the bound.
@@ -239,6 +270,17 @@ mod tests {
         assert!(why(vec![Cause::OwnHosts { share: 1.0 }]).contains("its own hosts used 100 %"));
         assert!(why(vec![Cause::Unknown]).contains("Cause: unknown; neither"));
         assert_eq!(why(Vec::new()), "late");
+        let of = |cause| Fidelity { cause, ..Fidelity::default() };
+        let all = [
+            of(vec![Cause::Unknown]),
+            of(vec![Cause::Hypervisor { share: 0.02 }]),
+            of(vec![Cause::Hypervisor { share: 0.3 }, Cause::OtherCases]),
+            of(vec![Cause::OtherCases]),
+        ];
+        assert_eq!(
+            causes(&all.iter().collect::<Vec<_>>()).unwrap(),
+            "the hypervisor took 30 % of the processors; other cases ran beside it: --jobs 1 runs each alone"
+        );
         assert_eq!(why_invalid(&Fidelity::default()), "");
     }
 }

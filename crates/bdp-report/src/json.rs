@@ -30,7 +30,7 @@ pub fn json(records: &[Record], run: Option<&str>) -> Value {
 pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
     value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
-    value["fidelity"]["cause"] = breach::cause(&record.fidelity).into();
+    value["fidelity"]["cause"] = breach::causes(&[&record.fidelity]).into();
     value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());

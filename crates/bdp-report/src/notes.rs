@@ -2,10 +2,10 @@
 
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::finding::{Finding, Limit};
-use bdp_model::record::Record;
+use bdp_model::record::{Fidelity, Record};
 use bdp_model::units::format_bps;
 
-use crate::breach::why_invalid;
+use crate::breach::{causes, why_broken};
 use crate::caveat::window_shortfall;
 use crate::grid::{tame, wrap};
 use crate::measurement::conclusion::word;
@@ -20,7 +20,7 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
     for point in points {
         for record in point.records.iter().filter(|r| ending(r) == Ending::Failed) {
             let error = record.error.as_deref().unwrap_or("no error recorded");
-            text.push_str(&wrap("FAILED   ", Tint::Bad, &attempt(point, record, error), style));
+            text.push_str(&wrap("FAILED   ", Tint::Bad, &attempts(point, &[record], error), style));
         }
     }
     for point in points {
@@ -28,15 +28,7 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
             text.push_str(&wrap("MISSED   ", Tint::Bad, &line, style));
         }
     }
-    for point in points {
-        for record in point.records.iter().filter(|r| ending(r) == Ending::Invalid) {
-            let broken = match record.fidelity.broken.as_slice() {
-                [] => "no broken bound recorded".to_owned(),
-                _ => why_invalid(&record.fidelity),
-            };
-            text.push_str(&wrap("INVALID  ", Tint::Doubtful, &attempt(point, record, &broken), style));
-        }
-    }
+    text.push_str(&invalid(points, style));
     for line in windows(points) {
         text.push_str(&wrap("WINDOW   ", Tint::Doubtful, &line, style));
     }
@@ -97,8 +89,33 @@ impl Limited<'_> {
     }
 }
 
-/// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one.
-fn attempt(point: &Point<'_>, record: &Record, why: &str) -> String {
+/// Attempts that are INVALID, a line for each repetition of a point, and what caused all of them.
+fn invalid(points: &[Point<'_>], style: &Style) -> String {
+    let mut text = String::new();
+    let mut all: Vec<&Fidelity> = Vec::new();
+    for point in points {
+        let invalid: Vec<&Record> =
+            point.records.iter().filter(|r| ending(r) == Ending::Invalid).copied().collect();
+        for alike in invalid.chunk_by(|a, b| a.repetition == b.repetition) {
+            all.extend(alike.iter().map(|record| &record.fidelity));
+            let broken = match alike {
+                [.., last] if !last.fidelity.broken.is_empty() => why_broken(&last.fidelity),
+                _ => "no broken bound recorded".to_owned(),
+            };
+            text.push_str(&wrap("INVALID  ", Tint::Doubtful, &attempts(point, alike, &broken), style));
+        }
+    }
+    if let Some(causes) = causes(&all) {
+        text.push_str(&wrap("CAUSE    ", Tint::Doubtful, &tame(&causes), style));
+    }
+    text
+}
+
+/// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one. Of several
+/// attempts `why` is that of the last.
+fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
+    let [first, ..] = alike else { return String::new() };
+    let record = alike.last().unwrap_or(first);
     let repeated = point.records.iter().any(|r| r.repetition != record.repetition);
     let next = point
         .records
@@ -118,7 +135,11 @@ fn attempt(point: &Point<'_>, record: &Record, why: &str) -> String {
             format!("repeated as attempt {}, {how}", next.attempt)
         }
     };
-    format!("{case}{number} attempt {}: {}; {sequel}", record.attempt, tame(why))
+    let which = match alike {
+        [only] => format!("attempt {}", only.attempt),
+        several => format!("{} attempts, the last", several.len()),
+    };
+    format!("{case}{number} {which}: {}; {sequel}", tame(why))
 }
 
 /// One line for each expectation of the point that was missed, with what came instead.

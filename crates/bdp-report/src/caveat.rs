@@ -38,6 +38,48 @@ fn beside(evidence: Value, text: String) -> Value {
 /// In a sentence or two.
 pub fn text(caveat: &Caveat) -> String {
     match caveat {
+        Caveat::HypervisorSteal { .. }
+        | Caveat::HalfDuplex { .. }
+        | Caveat::DeviceDrops { .. }
+        | Caveat::CrossTraffic { .. }
+        | Caveat::BacklogDrops { .. }
+        | Caveat::CpuQuota { .. }
+        | Caveat::OneProcessor
+        | Caveat::ClockWentBack { .. }
+        | Caveat::ProcessorsTaken { .. } => of_host(caveat),
+        Caveat::BusyThread { .. }
+        | Caveat::TimeRanOut { .. }
+        | Caveat::EndedEarly { .. }
+        | Caveat::WindowNotReached { .. }
+        | Caveat::RateNotReached { .. }
+        | Caveat::ReceiverDrops { .. }
+        | Caveat::Fragmented { .. }
+        | Caveat::LastUncounted { .. }
+        | Caveat::ServerRateLimit { .. } => of_direction(caveat),
+        Caveat::SearchNotHeld { .. } | Caveat::LossAtAnyRate { .. } | Caveat::SearchCutShort { .. } => {
+            of_search(caveat)
+        }
+        Caveat::NotMeasured { .. }
+        | Caveat::Interrupted { .. }
+        | Caveat::RecognisedIperf3
+        | Caveat::ForeignServer { .. }
+        | Caveat::WebServer { .. }
+        | Caveat::FileTooShort { .. }
+        | Caveat::SshTunnel => of_session(caveat),
+        Caveat::ProbesOverTcp { .. }
+        | Caveat::MtuBlackHole { .. }
+        | Caveat::MtuUnconfirmed { .. }
+        | Caveat::AnswersDropped { .. }
+        | Caveat::SynRetransmitted { .. }
+        | Caveat::ProbesLeftOut { .. }
+        | Caveat::SamplesCapped { .. } => of_probes(caveat),
+        Caveat::Text(text) => text.clone(),
+    }
+}
+
+/// What disturbed or limited a machine.
+fn of_host(caveat: &Caveat) -> String {
+    match caveat {
         Caveat::HypervisorSteal { end, share } => {
             let percent = percent(*share);
             format!("{}its hypervisor took {percent} % of its processor time; the path may carry more", at(*end))
@@ -71,6 +113,26 @@ pub fn text(caveat: &Caveat) -> String {
             let end = at(*end);
             format!("{end}the CPU quota of its control group throttled it {periods} times{total}; raise the limit")
         }
+        Caveat::OneProcessor => {
+            "there is one processor: floors are of threads that sleep and wake, and clocks were not compared with one \
+             another"
+                .to_owned()
+        }
+        Caveat::ClockWentBack { by_ns } => format!(
+            "the clock went back by up to {by_ns} ns from one processor to another: one-way times below that are not \
+             reliable"
+        ),
+        Caveat::ProcessorsTaken { share } => format!(
+            "threads missed {} % of their processors: another program, or the hypervisor, took them",
+            percent(*share)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What became of a direction.
+fn of_direction(caveat: &Caveat) -> String {
+    match caveat {
         Caveat::BusyThread { direction, task, share } => format!(
             "{}a {} thread used {} % of a processor; the path may carry more",
             of(*direction),
@@ -101,22 +163,6 @@ pub fn text(caveat: &Caveat) -> String {
                 n => format!(", and skipped {n} datagrams that were too late for their schedule"),
             }
         ),
-        Caveat::SearchNotHeld { direction } => format!(
-            "{}no rate found by trials lasted for the whole duration; the figures are those of the last rate tried",
-            of(*direction)
-        ),
-        Caveat::LossAtAnyRate { direction } => format!(
-            "{}loss does not depend on the rate; the figures are those of the lowest rate tried",
-            of(*direction)
-        ),
-        Caveat::SearchCutShort { direction, trials, passed, rate_bps } => format!(
-            "{}the search was cut short after {}{}, and no rate was held for the whole duration; the figures are those \
-             at {}",
-            of(*direction),
-            if *trials == 1 { "one trial".to_owned() } else { format!("{trials} trials") },
-            if *passed == 0 { ", none of which passed" } else { "" },
-            format_bps(*rate_bps)
-        ),
         Caveat::ReceiverDrops { direction, dropped, lost } => format!(
             "{}{dropped} of the {lost} lost datagrams were dropped by the receiving host, whose socket was full: they \
              are no loss of the path",
@@ -136,6 +182,36 @@ pub fn text(caveat: &Caveat) -> String {
             let rate = Rate::bps(*rate_bps);
             format!("{}the server sends no more than {rate} (--max-rate there)", of(Way::From))
         }
+        _ => String::new(),
+    }
+}
+
+/// What a search came to.
+fn of_search(caveat: &Caveat) -> String {
+    match caveat {
+        Caveat::SearchNotHeld { direction } => format!(
+            "{}no rate found by trials lasted for the whole duration; the figures are those of the last rate tried",
+            of(*direction)
+        ),
+        Caveat::LossAtAnyRate { direction } => format!(
+            "{}loss does not depend on the rate; the figures are those of the lowest rate tried",
+            of(*direction)
+        ),
+        Caveat::SearchCutShort { direction, trials, passed, rate_bps } => format!(
+            "{}the search was cut short after {}{}, and no rate was held for the whole duration; the figures are those \
+             at {}",
+            of(*direction),
+            if *trials == 1 { "one trial".to_owned() } else { format!("{trials} trials") },
+            if *passed == 0 { ", none of which passed" } else { "" },
+            format_bps(*rate_bps)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What the far end is, and what was not measured.
+fn of_session(caveat: &Caveat) -> String {
+    match caveat {
         Caveat::NotMeasured { directions, reason } => {
             let names: Vec<_> = directions.iter().map(|way| way.name()).collect();
             format!("direction '{}' was not measured: {}", names.join("', '"), not_measured(reason))
@@ -160,6 +236,18 @@ pub fn text(caveat: &Caveat) -> String {
             Nanos(*after_ns),
             ByteCount::bytes(*repeated_from_bytes)
         ),
+        Caveat::SshTunnel => {
+            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
+             retransmits and path MTU are those between bdp and ssh on the same machine"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What became of probes.
+fn of_probes(caveat: &Caveat) -> String {
+    match caveat {
         Caveat::ProbesOverTcp { port } => format!(
             "no UDP datagram came back from port {port}, so round trips are those of small messages on a TCP \
              connection: a lost one shows as a slow one"
@@ -169,11 +257,6 @@ pub fn text(caveat: &Caveat) -> String {
             "no datagram of {datagram_bytes} B came back, and no router said why: the path may not hold the MTU of \
              {known_mtu} that the kernel assumes; -l sets smaller datagrams"
         ),
-        Caveat::SshTunnel => {
-            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
-             retransmits and path MTU are those between bdp and ssh on the same machine"
-                .to_owned()
-        }
         Caveat::AnswersDropped { dropped, lost } => format!(
             "{dropped} of the {lost} lost answers were dropped by this machine, whose socket was full: they are no loss \
              of the path"
@@ -186,21 +269,10 @@ pub fn text(caveat: &Caveat) -> String {
             "{probes} probes were skipped, because others were under way or this machine paused; a longer interval \
              leaves room for them"
         ),
-        Caveat::SamplesCapped { kept } => format!("single round trips were kept of the first {kept} probes only"),
-        Caveat::OneProcessor => {
-            "there is one processor: floors are of threads that sleep and wake, and clocks were not compared with one \
-             another"
-                .to_owned()
+        Caveat::SamplesCapped { kept } => {
+            format!("single round trips were kept of the first {kept} probes only")
         }
-        Caveat::ClockWentBack { by_ns } => format!(
-            "the clock went back by up to {by_ns} ns from one processor to another: one-way times below that are not \
-             reliable"
-        ),
-        Caveat::ProcessorsTaken { share } => format!(
-            "threads missed {} % of their processors: another program, or the hypervisor, took them",
-            percent(*share)
-        ),
-        Caveat::Text(text) => text.clone(),
+        _ => String::new(),
     }
 }
 

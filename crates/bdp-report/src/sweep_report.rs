@@ -105,57 +105,42 @@ fn curve_json(curve: &Curve) -> Value {
     })
 }
 
-fn table(curve: &Curve, style: &Style) -> String {
+/// The columns in which some point says something.
+fn columns(curve: &Curve, unit: RateUnit) -> Vec<Column> {
     let points = &curve.points;
-    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.max));
     let each = |cell: &dyn Fn(&Point) -> Option<String>| -> Vec<Cell> {
         points.iter().map(|p| Cell::plain(cell(p).unwrap_or_else(|| "-".to_owned()))).collect()
     };
+    let numbers = |head, cell: &dyn Fn(&Point) -> Option<String>| Column::new(head, Align::Point, each(cell));
     let bytes = |b: Option<u64>| b.map(|b| size(b as f64));
     let ms = |ns: Option<u64>| ns.map(|ns| three_digits(ns as f64 / 1e6));
     let several = points.iter().any(|p| p.goodput_bps.n > 1);
-    let window = curve.axis.is_window();
     let best = curve.best_bps();
-    let asked = Column::new(
-        [quantity(curve.axis), if window { "asked" } else { "" }],
-        Align::Left,
-        each(&|p| Some(p.asked.clone())),
-    );
+    let asked = if curve.axis.is_window() { "asked" } else { "" };
+    let asked = Column::new([quantity(curve.axis), asked], Align::Left, each(&|p| Some(p.asked.clone())));
+    let range = |p: &Point| format!("{}..{}", unit.format(p.goodput_bps.min), unit.format(p.goodput_bps.max));
     let optional = [
-        Column::new(["socket", "buffer"], Align::Point, each(&|p| bytes(p.socket_buffer_bytes))),
-        Column::new(["on the", "wire"], Align::Point, each(&|p| bytes(p.on_the_wire_bytes))),
-        Column::new(["goodput", unit.name], Align::Point, each(&|p| Some(unit.format(p.goodput_bps.p50)))),
-        Column::new(
-            ["min..max", unit.name],
-            Align::Point,
-            each(&|p| {
-                several.then(|| {
-                    format!("{}..{}", unit.format(p.goodput_bps.min), unit.format(p.goodput_bps.max))
-                })
-            }),
-        ),
-        Column::new(["", "n"], Align::Point, each(&|p| several.then(|| p.goodput_bps.n.to_string()))),
-        Column::new(
-            ["of", "best"],
-            Align::Point,
-            each(&|p| (best > 0.0).then(|| percent(p.goodput_bps.p50 / best))),
-        ),
-        Column::new(["model", unit.name], Align::Point, each(&|p| p.expected_bps.map(|e| unit.format(e)))),
-        Column::new(["RTT idle", "p95 ms"], Align::Point, each(&|p| ms(p.rtt_idle_p95_ns))),
-        Column::new(["loaded", "p95 ms"], Align::Point, each(&|p| ms(p.rtt_loaded_p95_ns))),
-        Column::new(
-            ["delivery", "delay ms"],
-            Align::Point,
-            each(&|p| {
-                p.delivery_delay().map(|delay| match delay {
-                    DeliveryDelay::Ns(ns) => three_digits(ns as f64 / 1e6),
-                    DeliveryDelay::BelowResolution => "below".to_owned(),
-                })
-            }),
-        ),
+        numbers(["socket", "buffer"], &|p| bytes(p.socket_buffer_bytes)),
+        numbers(["on the", "wire"], &|p| bytes(p.on_the_wire_bytes)),
+        numbers(["goodput", unit.name], &|p| Some(unit.format(p.goodput_bps.p50))),
+        numbers(["min..max", unit.name], &|p| several.then(|| range(p))),
+        numbers(["", "n"], &|p| several.then(|| p.goodput_bps.n.to_string())),
+        numbers(["of", "best"], &|p| (best > 0.0).then(|| percent(p.goodput_bps.p50 / best))),
+        numbers(["model", unit.name], &|p| p.expected_bps.map(|e| unit.format(e))),
+        numbers(["RTT idle", "p95 ms"], &|p| ms(p.rtt_idle_p95_ns)),
+        numbers(["loaded", "p95 ms"], &|p| ms(p.rtt_loaded_p95_ns)),
+        numbers(["delivery", "delay ms"], &|p| match p.delivery_delay()? {
+            DeliveryDelay::Ns(ns) => Some(three_digits(ns as f64 / 1e6)),
+            DeliveryDelay::BelowResolution => Some("below".to_owned()),
+        }),
     ];
-    let mut columns = vec![asked];
-    columns.extend(optional.into_iter().filter(|c| !c.is_blank()));
+    std::iter::once(asked).chain(optional.into_iter().filter(|c| !c.is_blank())).collect()
+}
+
+fn table(curve: &Curve, style: &Style) -> String {
+    let points = &curve.points;
+    let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.max));
+    let mut columns = columns(curve, unit);
     // What is given up first where columns are short.
     for head in [
         ["of", "best"],

@@ -227,94 +227,68 @@ fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> 
 
 /// The columns of `shape`; those in which no row says anything are left out.
 fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<Column> {
-    let each = |cell: &dyn Fn(&Point<'_>) -> Cell| points.iter().map(cell).collect::<Vec<_>>();
-    let number = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| "-".to_owned()));
-    let several = points.iter().any(|p| p.count(Ending::Valid) > 1);
-
     let mut names: Vec<Cell> = Vec::new();
     for (i, point) in points.iter().enumerate() {
         let first = i == 0 || points[i - 1].scenario != point.scenario;
         names.push(if first { Cell::tinted(tame(point.scenario), Tint::Strong) } else { Cell::default() });
     }
-    let mut columns = vec![
-        Column::new(["", "case"], Align::Left, names),
-        Column::new(["", "varied"], Align::Left, each(&|p| Cell::plain(varied(p, style, shape.segment)))),
-    ];
-    let mut optional = |wanted: bool, column: Column| {
-        if wanted && !column.is_blank() {
-            columns.push(column);
-        }
+    let varied = points.iter().map(|p| Cell::plain(varied(p, style, shape.segment))).collect();
+    let mut columns =
+        vec![Column::new(["", "case"], Align::Left, names), Column::new(["", "varied"], Align::Left, varied)];
+    let here = Column::new(["here", unit.name], Align::Point, points.iter().map(|p| here(p, unit)).collect());
+    let filled = |columns: Vec<(bool, Column)>| {
+        columns.into_iter().filter(|(wanted, column)| *wanted && !column.is_blank()).map(|(_, column)| column)
     };
-    optional(shape.rtt, Column::new(["RTT", "ms"], Align::Point, each(&|p| number(rtt_idle_text(p)))));
-    optional(
-        shape.wire,
-        Column::new(
-            ["on the", "wire"],
-            Align::Point,
-            each(&|p| number(p.on_the_wire_bytes().map(|w| size(w.median)))),
-        ),
-    );
-    optional(
-        shape.published,
-        Column::new(
-            ["published", unit.name],
-            Align::Point,
-            each(&|p| {
-                number(p.published_bps().map(|published| match published {
-                    Published::Number(n) => unit.format(n),
-                    Published::Range([low, high]) => format!("{}-{}", unit.format(low), unit.format(high)),
-                }))
-            }),
-        ),
-    );
-    optional(
-        shape.model,
-        Column::new(
-            ["model", unit.name],
-            Align::Point,
-            each(&|p| number(p.expected_bps().map(|e| unit.format(e.median)))),
-        ),
-    );
-    columns.push(Column::new(["here", unit.name], Align::Point, each(&|p| here(p, unit))));
-    let mut optional = |wanted: bool, column: Column| {
-        if wanted && !column.is_blank() {
-            columns.push(column);
-        }
-    };
-    optional(
-        shape.spread && several,
-        Column::new(
-            ["min..max", unit.name],
-            Align::Point,
-            each(&|p| {
-                let several = p.count(Ending::Valid) > 1;
-                let spread = p.goodput_bps().filter(|_| several);
-                number(spread.map(|g| format!("{}..{}", unit.format(g.min), unit.format(g.max))))
-            }),
-        ),
-    );
-    optional(
-        true,
-        Column::new(["", "lost"], Align::Point, each(&|p| Cell::plain(lost(p).unwrap_or_default()))),
-    );
-    optional(
-        several,
-        Column::new(["", "n"], Align::Point, each(&|p| Cell::plain(p.count(Ending::Valid).to_string()))),
-    );
-    optional(
-        shape.ratio,
-        Column::new(
-            ["here/", "model"],
-            Align::Point,
-            each(&|p| number(p.model_ratio().map(|r| percent(r.median)))),
-        ),
-    );
-    let delays =
-        if shape.delay && is_window_sweep(points) { each(&delivery_delay) } else { each(&|_| number(None)) };
-    optional(shape.delay, Column::new(DELAY, Align::Point, delays));
-    optional(shape.fidelity, Column::new(["", "fidelity"], Align::Left, each(&kept)));
-    optional(true, Column::new(["", ""], Align::Left, each(&met)));
+    columns.extend(filled(known_before(points, shape, unit)));
+    columns.push(here);
+    columns.extend(filled(found(points, shape, unit)));
     columns
+}
+
+fn number(text: Option<String>) -> Cell {
+    Cell::plain(text.unwrap_or_else(|| "-".to_owned()))
+}
+
+/// Columns left of the goodput, and whether each is wanted: the path, the window, what others and the model say.
+fn known_before(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool, Column)> {
+    let each = |cell: &dyn Fn(&Point<'_>) -> Option<String>| points.iter().map(|p| number(cell(p))).collect();
+    let published = |p: &Point<'_>| {
+        p.published_bps().map(|published| match published {
+            Published::Number(n) => unit.format(n),
+            Published::Range([low, high]) => format!("{}-{}", unit.format(low), unit.format(high)),
+        })
+    };
+    let wire = |p: &Point<'_>| p.on_the_wire_bytes().map(|w| size(w.median));
+    let model = |p: &Point<'_>| p.expected_bps().map(|e| unit.format(e.median));
+    vec![
+        (shape.rtt, Column::new(["RTT", "ms"], Align::Point, each(&rtt_idle_text))),
+        (shape.wire, Column::new(["on the", "wire"], Align::Point, each(&wire))),
+        (shape.published, Column::new(["published", unit.name], Align::Point, each(&published))),
+        (shape.model, Column::new(["model", unit.name], Align::Point, each(&model))),
+    ]
+}
+
+/// Columns right of the goodput, likewise: how it varied, how near to the model it is, whether it counts.
+fn found(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool, Column)> {
+    let each = |cell: &dyn Fn(&Point<'_>) -> Cell| points.iter().map(cell).collect::<Vec<_>>();
+    let several = points.iter().any(|p| p.count(Ending::Valid) > 1);
+    let spread = |p: &Point<'_>| {
+        let spread = p.goodput_bps().filter(|_| p.count(Ending::Valid) > 1);
+        number(spread.map(|g| format!("{}..{}", unit.format(g.min), unit.format(g.max))))
+    };
+    let lost = |p: &Point<'_>| Cell::plain(lost(p).unwrap_or_default());
+    let count = |p: &Point<'_>| Cell::plain(p.count(Ending::Valid).to_string());
+    let ratio = |p: &Point<'_>| number(p.model_ratio().map(|r| percent(r.median)));
+    let delays = shape.delay && is_window_sweep(points);
+    vec![
+        (shape.spread && several, Column::new(["min..max", unit.name], Align::Point, each(&spread))),
+        (true, Column::new(["", "lost"], Align::Point, each(&lost))),
+        (several, Column::new(["", "n"], Align::Point, each(&count))),
+        (shape.ratio, Column::new(["here/", "model"], Align::Point, each(&ratio))),
+        (delays, Column::new(DELAY, Align::Point, each(&delivery_delay))),
+        (shape.fidelity, Column::new(["", "fidelity"], Align::Left, each(&kept))),
+        (true, Column::new(["", ""], Align::Left, each(&met))),
+    ]
 }
 
 /// Share of the datagrams that were lost, of all flows and repetitions together; nothing where none were sent.

@@ -2,12 +2,11 @@
 
 use bdp_model::case::Published;
 use bdp_model::curve::{self as model, DeliveryDelay, Knee};
-use bdp_model::parameter::{self, Parameter, Unit};
-use bdp_model::units::{Nanos, format_bps};
-use serde_json::Value;
+use bdp_model::parameter::Unit;
+use bdp_model::units::format_bps;
 
-use super::flight::size_label;
 use super::page::{Figure, Sign};
+use super::quantity::{LEAST_POINTS, Quantity, axis};
 use super::timeline::plain;
 use crate::number::{percent, size, three_digits};
 use crate::summary::{Ending, Point, Spread, ending};
@@ -16,8 +15,6 @@ use crate::sweep::place;
 use crate::varied::name;
 use bdp_model::record_curves::axis_of;
 
-/// A curve needs so many points.
-const LEAST_POINTS: usize = 3;
 /// Values further apart than this are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 8.0;
 const PLOT: [f64; 2] = [300.0, 16.0];
@@ -49,52 +46,6 @@ pub(crate) struct Member<'p, 'a> {
     /// Goodput of INVALID attempts.
     invalid_bps: Vec<f64>,
     failed: bool,
-}
-
-/// What was varied, in one unit.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Quantity {
-    path: String,
-    parameter: Parameter,
-    unit: Unit,
-}
-
-impl Quantity {
-    /// That of a parameter with these values; `None` where they are not of one unit.
-    fn of<'v>(path: &str, values: impl IntoIterator<Item = &'v Value>) -> Option<Self> {
-        let parameter = Parameter::at(path);
-        let mut units = values.into_iter().map(|value| read(&parameter, value).map(|q| q.unit));
-        let unit = units.next()??;
-        let one = units.all(|other| other == Some(unit));
-        one.then(|| Self { path: path.to_owned(), parameter, unit })
-    }
-
-    fn is_window(&self) -> bool {
-        self.parameter.axis == Some(model::Axis::WindowOnTheWire)
-    }
-
-    fn value(&self, value: &Value) -> Option<f64> {
-        read(&self.parameter, value).filter(|q| q.unit == self.unit).map(|q| q.value)
-    }
-
-    fn label(&self, value: f64) -> String {
-        match self.unit {
-            Unit::Bytes => size_label(value),
-            Unit::BitsPerSecond => format_bps(value),
-            Unit::Nanoseconds => Nanos(value.max(0.0) as u64).to_string(),
-            Unit::Share => format!("{} %", plain(value * 100.0)),
-            Unit::Packets => format!("{} {}", plain(value), if value == 1.0 { "packet" } else { "packets" }),
-            Unit::Number => plain(value),
-        }
-    }
-
-    fn words(&self, on_the_wire: bool) -> String {
-        match (self.is_window(), on_the_wire) {
-            (true, true) => "window on the wire".to_owned(),
-            (true, false) => "window asked for".to_owned(),
-            _ => self.path.rsplit('.').next().unwrap_or(&self.path).replace('_', " "),
-        }
-    }
 }
 
 /// The curves among the points of a scenario: along the window where it is swept, else along the quantity with the most
@@ -151,7 +102,6 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     if curve.axis == model::Axis::Congestion {
         return None;
     }
-    let parameter = Parameter::of_axis(curve.axis);
     let members = curve.points.iter().map(|p| Member {
         at: p.x,
         point: None,
@@ -164,38 +114,12 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     let members: Vec<Member<'static, 'static>> = members.collect();
     (members.len() >= LEAST_POINTS).then(|| Curve {
         name: curve.name.clone(),
-        axis: Quantity { path: parameter.name.to_owned(), unit: parameter.unit, parameter },
+        axis: Quantity::of_axis(curve.axis),
         on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
         members,
         known: Some(curve),
         range: "smallest to largest of the runs",
     })
-}
-
-fn read(parameter: &Parameter, value: &Value) -> Option<parameter::Quantity> {
-    match value {
-        Value::String(text) => parameter.read(text),
-        Value::Number(number) => parameter.read(&number.to_string()),
-        _ => None,
-    }
-}
-
-fn axis(points: &[Point<'_>]) -> Option<Quantity> {
-    let first = points.first()?;
-    let distinct = |path: &String| {
-        let written: Vec<&Value> = points.iter().map(|p| p.params.get(path)).collect::<Option<_>>()?;
-        let quantity = Quantity::of(path, written.iter().copied())?;
-        let mut values: Vec<f64> = written.into_iter().map(|v| quantity.value(v)).collect::<Option<_>>()?;
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        (values.len() >= LEAST_POINTS).then_some((quantity, values.len()))
-    };
-    let candidates: Vec<(Quantity, usize)> = first.params.keys().filter_map(distinct).collect();
-    candidates
-        .iter()
-        .find(|(q, _)| q.is_window())
-        .or_else(|| candidates.iter().max_by_key(|(_, n)| *n))
-        .map(|(q, _)| q.clone())
 }
 
 impl Curve<'_, '_> {

@@ -1,5 +1,7 @@
 //! Bytes in flight, receive window, congestion window, and a line at rate x RTT.
 
+use bdp_model::record::SenderSample;
+
 use super::page::{Figure, Sign};
 use super::series::thin;
 use super::timeline::{MOST, plain};
@@ -12,104 +14,131 @@ const HEIGHT: f64 = 218.0;
 /// Where the largest curve passes the smallest by more than this, a linear axis would flatten the small one.
 const LOGARITHMIC_FROM: f64 = 12.0;
 
+/// What the figure draws: places in time, and bytes.
+struct Curves {
+    in_flight: Vec<[f64; 2]>,
+    receive: Vec<[f64; 2]>,
+    congestion: Vec<[f64; 2]>,
+    /// Rate x RTT, by which rate.
+    product: Option<(&'static str, f64)>,
+}
+
+impl Curves {
+    /// `None` where the sender reported none.
+    fn of(transfer: &Transfer<'_>, mss: f64) -> Option<Self> {
+        let readings = |value: &dyn Fn(&SenderSample) -> Option<f64>| -> Vec<[f64; 2]> {
+            transfer.sent.iter().filter_map(|s| Some([s.at_ns as f64 / 1e9, value(s)?])).collect()
+        };
+        let in_flight = readings(&|s| Some(f64::from(s.unacked?) * mss));
+        let receive = readings(&|s| s.snd_wnd_bytes.map(|b| b as f64));
+        // A congestion window that was never touched can stand at 2^31.
+        let congestion = readings(&|s| s.cwnd.filter(|&c| c < 1 << 30).map(|c| f64::from(c) * mss));
+        // Where nobody knows what the path can carry, what it did carry.
+        let product = match transfer.product_bytes() {
+            Some(product) => Some(("rate", product)),
+            None => transfer.reached_product_bytes().map(|product| ("goodput", product)),
+        };
+        let product = product.filter(|(_, bytes)| *bytes > 0.0);
+        (!in_flight.is_empty() || !receive.is_empty()).then_some(Self {
+            in_flight,
+            receive,
+            congestion,
+            product,
+        })
+    }
+
+    fn axis(&self, mss: f64) -> Axis {
+        let curves = [&self.in_flight, &self.receive, &self.congestion];
+        let mut largest: Vec<f64> = curves.iter().map(|points| largest_of(points)).collect();
+        largest.extend(self.product.map(|(_, bytes)| bytes));
+        largest.retain(|&l| l > 0.0);
+        let (low, high) = largest.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
+        if high <= LOGARITHMIC_FROM * low {
+            return Axis::from_zero(high, PLOT);
+        }
+        let smallest = self.in_flight.iter().map(|p| p[1]).filter(|&v| v > 0.0).fold(low, f64::min);
+        Axis::logarithmic([smallest.max(mss / 2.0).min(low), high], PLOT)
+    }
+
+    /// Draws them, and says of how many readings each that was drawn stands for one.
+    fn draw(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) -> usize {
+        let mut stride = 1;
+        for (points, class, meaning) in [
+            (&self.congestion, "third", "congestion window"),
+            (&self.receive, "model", "receive window, as the sender sees it"),
+            (&self.in_flight, "here", "in flight"),
+        ] {
+            if points.is_empty() {
+                continue;
+            }
+            let thinned = thin(points, MOST);
+            stride = stride.max(thinned.stride);
+            let visible = |bytes: f64| bytes > 0.0 || !frame.y.is_logarithmic();
+            let places =
+                thinned.points.into_iter().map(|[at, bytes]| visible(bytes).then(|| frame.at(at, bytes)));
+            drawing.polyline(places, class);
+            keys.insert(0, (Sign::Line(class), meaning.to_owned()));
+        }
+        stride
+    }
+}
+
+fn largest_of(points: &[[f64; 2]]) -> f64 {
+    points.iter().map(|p| p[1]).fold(0.0, f64::max)
+}
+
 /// The figure; `None` where the sender reported none of it.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let mss = transfer.mss_bytes.filter(|&m| m > 0)? as f64;
-    let readings = |value: &dyn Fn(&bdp_model::record::SenderSample) -> Option<f64>| -> Vec<[f64; 2]> {
-        transfer.sent.iter().filter_map(|s| Some([s.at_ns as f64 / 1e9, value(s)?])).collect()
-    };
-    let in_flight = readings(&|s| Some(f64::from(s.unacked?) * mss));
-    let receive = readings(&|s| s.snd_wnd_bytes.map(|b| b as f64));
-    // A congestion window that was never touched can stand at 2^31.
-    let congestion = readings(&|s| s.cwnd.filter(|&c| c < 1 << 30).map(|c| f64::from(c) * mss));
-    if in_flight.is_empty() && receive.is_empty() {
-        return None;
-    }
-    // Where nobody knows what the path can carry, what it did carry.
-    let (rate, product) = match transfer.product_bytes() {
-        Some(product) => ("rate", Some(product)),
-        None => ("goodput", transfer.reached_product_bytes()),
-    };
-    let product = product.filter(|&p| p > 0.0);
-
+    let curves = Curves::of(transfer, mss)?;
     let last = transfer.sent.last()?.at_ns as f64 / 1e9;
-    let x = Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]);
-    let largest_of = |points: &[[f64; 2]]| points.iter().map(|p| p[1]).fold(0.0, f64::max);
-    let mut largest: Vec<f64> = [&in_flight, &receive, &congestion].iter().map(|p| largest_of(p)).collect();
-    largest.extend(product);
-    largest.retain(|&l| l > 0.0);
-    let (low, high) = largest.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
-    let logarithmic = high > LOGARITHMIC_FROM * low;
-    let y = if logarithmic {
-        let smallest = in_flight.iter().map(|p| p[1]).filter(|&v| v > 0.0).fold(low, f64::min);
-        Axis::logarithmic([smallest.max(mss / 2.0).min(low), high], PLOT)
-    } else {
-        Axis::from_zero(high, PLOT)
-    };
+    let (x, y) = (Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]), curves.axis(mss));
     let frame = Frame { x, y };
-
     let mut drawing = Drawing::default();
     let omit = transfer.omit_ns as f64 / 1e9;
     if omit > 0.0 {
         drawing.rect([x.at(0.0), PLOT[1]], [x.at(omit) - x.at(0.0), PLOT[0] - PLOT[1]], "shade");
     }
-    let ticks = if logarithmic { ticks_of_bytes(&y, 6) } else { y.ticks_in(binary_unit(high), 4) };
+    let ticks = if y.is_logarithmic() { ticks_of_bytes(&y, 6) } else { y.ticks_in(binary_unit(y.high), 4) };
     frame.rules(&mut drawing, &ticks, "", size_label);
     frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
-    if let Some(bytes) = product {
+    let mut keys = Vec::new();
+    if let Some((_, bytes)) = curves.product {
         frame.level(&mut drawing, bytes, "level");
     }
-    let mut keys = Vec::new();
-    let mut stride = 1;
-    for (points, class, meaning) in [
-        (&congestion, "third", "congestion window"),
-        (&receive, "model", "receive window, as the sender sees it"),
-        (&in_flight, "here", "in flight"),
-    ] {
-        if points.is_empty() {
-            continue;
-        }
-        let thinned = thin(points, MOST);
-        stride = stride.max(thinned.stride);
-        let visible = thinned
-            .points
-            .into_iter()
-            .map(|[at, bytes]| (bytes > 0.0 || !logarithmic).then(|| frame.at(at, bytes)));
-        drawing.polyline(visible, class);
-        keys.push((Sign::Line(class), meaning.to_owned()));
-    }
-    keys.reverse();
-    if let Some(bytes) = product {
+    let stride = curves.draw(&mut drawing, &frame, &mut keys);
+    if let Some((rate, bytes)) = curves.product {
         let share = if transfer.streams > 1 { " / streams" } else { "" };
         let name = format!("{rate} × smallest idle round trip{share}: {}", size(bytes));
         keys.push((Sign::Line("level"), name));
     }
-    let mut notes = Vec::new();
-    if logarithmic {
-        notes.push("Logarithmic: equal steps are equal factors.".to_owned());
-    }
-    if transfer.streams > 1 {
-        notes.push(format!("Of the first of {} streams.", transfer.streams));
-    }
-    if let Some((share, n)) = transfer.window_full() {
-        notes.push(format!(
-            "In {} % of {n} readings after the start, what was in flight left no room for one more segment in the \
-             receive window.",
-            three_digits(share * 100.0)
-        ));
-    }
-    if stride > 1 {
-        notes.push(format!("Of each {stride} readings, the smallest and the largest."));
-    }
     let description = format!(
         "Largest in flight {}, largest receive window {}, largest congestion window {}.",
-        size(largest_of(&in_flight)),
-        size(largest_of(&receive)),
-        size(largest_of(&congestion))
+        size(largest_of(&curves.in_flight)),
+        size(largest_of(&curves.receive)),
+        size(largest_of(&curves.congestion))
     );
     let chart =
         drawing.finish(HEIGHT, &format!("{title}: bytes in flight and windows over time"), &description);
+    let notes = notes(transfer, y.is_logarithmic(), stride);
     Some(Figure { title: "In flight, and what allows it", keys, notes, chart })
+}
+
+fn notes(transfer: &Transfer<'_>, logarithmic: bool, stride: usize) -> Vec<String> {
+    let full = transfer.window_full().map(|(share, n)| {
+        format!(
+            "In {} % of {n} readings after the start, what was in flight left no room for one more segment in the \
+             receive window.",
+            three_digits(share * 100.0)
+        )
+    });
+    let all = [
+        logarithmic.then(|| "Logarithmic: equal steps are equal factors.".to_owned()),
+        (transfer.streams > 1).then(|| format!("Of the first of {} streams.", transfer.streams)),
+        full,
+        (stride > 1).then(|| format!("Of each {stride} readings, the smallest and the largest.")),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// The largest binary unit below a size.

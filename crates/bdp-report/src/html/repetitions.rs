@@ -37,6 +37,58 @@ pub(crate) fn figure(points: &[Point<'_>], title: &str) -> Option<Figure<'static
     draw(rows.collect(), title)
 }
 
+impl Row {
+    fn counting(&self) -> impl Iterator<Item = f64> {
+        self.values_bps.iter().filter(|v| v.1).map(|v| v.0)
+    }
+
+    fn draw(&self, drawing: &mut Drawing, x: &Axis, y: f64) {
+        drawing.text([0.0, y - 11.0], Anchor::Start, "name", &self.name);
+        drawing.line([0.0, y], [WIDTH, y], "grid");
+        if let Some(spread) = Spread::of(self.counting()) {
+            drawing.line([x.at(spread.min), y], [x.at(spread.max), y], "range");
+            drawing.line([x.at(spread.median), y - 7.0], [x.at(spread.median), y + 7.0], "hollow-line");
+        }
+        if let Some(model) = self.model_on(x) {
+            drawing.line([x.at(model), y - 9.0], [x.at(model), y + 9.0], "model");
+        }
+        for &(bps, counts) in &self.values_bps {
+            if counts {
+                drawing.dot([x.at(bps), y], 3.2, "here-dot");
+            } else {
+                drawing.cross([x.at(bps), y], 4.0, "cross");
+            }
+        }
+    }
+
+    fn model_on(&self, x: &Axis) -> Option<f64> {
+        self.model_bps.filter(|&model| x.holds(model))
+    }
+
+    /// The interval of the median, in a sentence.
+    fn interval(&self, unit: RateUnit) -> Option<String> {
+        let counting: Vec<f64> = self.counting().collect();
+        let interval = Interval::of_median(&counting)?;
+        Some(format!(
+            "{}: the median lies between {} and {} {} with {} % confidence ({} runs).",
+            self.name,
+            unit.format(interval.low),
+            unit.format(interval.high),
+            unit.name,
+            (interval.confidence * 100.0).floor(),
+            counting.len()
+        ))
+    }
+
+    fn description(&self, unit: RateUnit) -> String {
+        let words = Spread::of(self.counting()).map_or_else(
+            || "none counts".to_owned(),
+            |s| format!("{} to {}, median {}", unit.format(s.min), unit.format(s.max), unit.format(s.median)),
+        );
+        format!("{}: {words} {}", self.name, unit.name)
+    }
+}
+
 /// The figure of any rows; `None` where none has more than one value.
 pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     for row in &mut rows {
@@ -60,71 +112,29 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     let unit = RateUnit::fitting([high]);
     let frame = Frame { x, y: Axis::linear([0.0, 1.0], [bottom, 0.0]) };
     let mut drawing = Drawing::default();
-    frame
-        .bottom(&mut drawing, &x.ticks_in(unit.bps, 6), |v| format!("{} {}", plain(v / unit.bps), unit.name));
-    let (mut crossed, mut modelled) = (false, false);
+    let label = |bps: f64| format!("{} {}", plain(bps / unit.bps), unit.name);
+    frame.bottom(&mut drawing, &x.ticks_in(unit.bps, 6), label);
     for (i, row) in shown.iter().enumerate() {
-        let y = i as f64 * ROW + 26.0;
-        drawing.text([0.0, y - 11.0], Anchor::Start, "name", &row.name);
-        drawing.line([0.0, y], [WIDTH, y], "grid");
-        if let Some(spread) = Spread::of(row.values_bps.iter().filter(|v| v.1).map(|v| v.0)) {
-            drawing.line([x.at(spread.min), y], [x.at(spread.max), y], "range");
-            drawing.line([x.at(spread.median), y - 7.0], [x.at(spread.median), y + 7.0], "hollow-line");
-        }
-        if let Some(model) = row.model_bps.filter(|&m| x.holds(m)) {
-            modelled = true;
-            drawing.line([x.at(model), y - 9.0], [x.at(model), y + 9.0], "model");
-        }
-        for &(bps, counts) in &row.values_bps {
-            if counts {
-                drawing.dot([x.at(bps), y], 3.2, "here-dot");
-            } else {
-                crossed = true;
-                drawing.cross([x.at(bps), y], 4.0, "cross");
-            }
-        }
+        row.draw(&mut drawing, &x, i as f64 * ROW + 26.0);
     }
     let mut keys = vec![
         (Sign::Dot("here-dot"), "one repetition".to_owned()),
         (Sign::Tick("hollow-line"), "median".to_owned()),
         (Sign::Line("range"), "smallest to largest".to_owned()),
     ];
-    if modelled {
+    if shown.iter().any(|row| row.model_on(&x).is_some()) {
         keys.push((Sign::Tick("model"), "model".to_owned()));
     }
-    if crossed {
+    if shown.iter().any(|row| row.values_bps.iter().any(|v| !v.1)) {
         keys.push((Sign::Cross, "INVALID: counts for nothing".to_owned()));
     }
     let mut notes = Vec::new();
     if rows.len() > shown.len() {
-        notes.push(format!(
-            "The first {} of {} repeated points; the table has all.",
-            shown.len(),
-            rows.len()
-        ));
+        let (shown, all) = (shown.len(), rows.len());
+        notes.push(format!("The first {shown} of {all} repeated points; the table has all."));
     }
-    notes.extend(shown.iter().filter_map(|row| {
-        let counting: Vec<f64> = row.values_bps.iter().filter(|v| v.1).map(|v| v.0).collect();
-        let interval = Interval::of_median(&counting)?;
-        Some(format!(
-            "{}: the median lies between {} and {} {} with {} % confidence ({} runs).",
-            row.name,
-            unit.format(interval.low),
-            unit.format(interval.high),
-            unit.name,
-            (interval.confidence * 100.0).floor(),
-            counting.len()
-        ))
-    }));
-    let description = shown.iter().map(|row| {
-        let spread = Spread::of(row.values_bps.iter().filter(|v| v.1).map(|v| v.0));
-        let words = spread.map_or_else(
-            || "none counts".to_owned(),
-            |s| format!("{} to {}, median {}", unit.format(s.min), unit.format(s.max), unit.format(s.median)),
-        );
-        format!("{}: {words} {}", row.name, unit.name)
-    });
-    let description = description.collect::<Vec<_>>().join("; ");
+    notes.extend(shown.iter().filter_map(|row| row.interval(unit)));
+    let description = shown.iter().map(|row| row.description(unit)).collect::<Vec<_>>().join("; ");
     let chart = drawing.finish(bottom + 22.0, &format!("{title}: repetitions"), &description);
     Some(Figure { title: "Repetitions", keys, notes, chart })
 }

@@ -1,0 +1,131 @@
+//! Under which conditions two machines measured, and the command that repeats it.
+
+use bdp_model::measurement::{HostFacts, Measurement};
+use bdp_model::units::format_bps;
+
+use super::measured_table::{Varied, arrow};
+use super::page::{About, facts};
+use crate::caveat;
+use crate::markup::Markup;
+use crate::measurement::{against, in_store, pacing_words};
+use crate::number::{asked_size, percent};
+
+/// Both machines, the request, the caveats, the command that repeats it.
+pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
+    let Some((_, first)) = measurements.first() else { return };
+    m.leaf("h2", &[("id", "conditions")], "Conditions");
+    let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
+    let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
+    lines.extend(about.run.map(|run| match swept {
+        // A sweep is no baseline of a measurement.
+        true => in_store(&format!("bdp compare {run} OTHER"), about.store),
+        false => against(first, run, about.store),
+    }));
+    if !lines.is_empty() {
+        m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
+        m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
+    }
+    m.line();
+    let caveats = caveat::distinct(measurements.iter().flat_map(|(_, m)| &m.caveats));
+    if !caveats.is_empty() {
+        m.leaf("p", &[], "To know before relying on the figures:");
+        m.element("ul", &[], |m| {
+            for caveat in caveats {
+                m.leaf("li", &[], &caveat::text(caveat));
+            }
+        });
+    }
+    facts(m, "What was asked for", &request(first));
+    facts(m, "Near end", &host(&first.near));
+    facts(m, "Far end", &host(&first.far));
+}
+
+fn request(m: &Measurement) -> Vec<(String, String)> {
+    let (r, spec) = (&m.request, &m.request.spec);
+    let mut flow = vec![format!("{} of which the first {} do not count", spec.duration, spec.omit)];
+    flow.push(match spec.streams {
+        1 => "one stream".to_owned(),
+        n => format!("{n} streams"),
+    });
+    flow.push(match &spec.udp {
+        None => format!("writes of {}", spec.length),
+        Some(udp) => {
+            let size = udp
+                .datagram_bytes
+                .map_or_else(|| "what the path's MTU holds".to_owned(), |b| format!("{b} B"));
+            let rate = match (udp.search, udp.rate_bps) {
+                (Some(_), _) => "highest rate without loss (search)".to_owned(),
+                (None, Some(bps)) => format!("{} each", format_bps(bps as f64)),
+                (None, None) => "as fast as possible".to_owned(),
+            };
+            format!("UDP datagrams of {size}, {rate}")
+        }
+    });
+    if r.bidirectional {
+        flow.push("both directions at once".to_owned());
+    }
+    let options = [
+        spec.bytes.map(|b| format!("ends after {b}")),
+        spec.window.map(|w| format!("window {} on the wire", asked_size(w.as_bytes()))),
+        spec.socket_buffer.map(|b| format!("socket buffers of {b}")),
+        spec.mss.map(|m| format!("MSS {m}")),
+        spec.congestion.as_ref().map(|c| format!("congestion control {c}")),
+        spec.nodelay.then(|| "no Nagle".to_owned()),
+        spec.pacing_bps.map(|bps| format!("each paced at {}", format_bps(bps as f64))),
+        spec.dscp.map(|d| format!("DSCP {d}")),
+        r.bind_address.as_ref().map(|a| format!("from {a}")),
+        r.bind_device.as_ref().map(|d| format!("through {d}")),
+    ];
+    flow.extend(options.into_iter().flatten());
+    let used: Vec<String> =
+        m.directions.iter().map(|d| format!("{} {}", arrow(m, d.direction), d.congestion_control)).collect();
+    let paced: Vec<String> = m
+        .directions
+        .iter()
+        .filter_map(|d| {
+            let words = pacing_words(m, d, d.pacing.as_ref()?);
+            Some(format!("{} {words}", arrow(m, d.direction)))
+        })
+        .collect();
+    vec![
+        ("peer".to_owned(), format!("{} port {}", r.host, r.port)),
+        ("flow".to_owned(), flow.join(", ")),
+        (
+            "congestion control in use".to_owned(),
+            if spec.udp.is_some() { String::new() } else { used.join(", ") },
+        ),
+        ("pacing".to_owned(), paced.join("; ")),
+        ("idle before it".to_owned(), r.idle.to_string()),
+        ("samples".to_owned(), format!("every {}", spec.interval)),
+    ]
+}
+
+fn host(host: &HostFacts) -> Vec<(String, String)> {
+    let device = host.device.as_ref().map(|d| {
+        let mut parts = vec![d.name.clone()];
+        parts.push(d.speed_bps.map_or_else(|| "speed unknown".to_owned(), |s| format_bps(s as f64)));
+        parts.extend(d.mtu.map(|mtu| format!("MTU {mtu}")));
+        parts.extend(d.drops.map(|n| format!("{n} packets dropped meanwhile")));
+        parts.join(", ")
+    });
+    let cpu = host.cpu_busy.map(|busy| {
+        let steal =
+            host.cpu_steal.map(|s| format!(", {} taken by a hypervisor", percent(s))).unwrap_or_default();
+        format!("{} processors, {} busy{steal}", host.cpus, percent(busy))
+    });
+    let sysctls = host.sysctls.iter().map(|(k, v)| {
+        format!(
+            "{} = {}",
+            k.strip_prefix("net.ipv4.").unwrap_or(k),
+            v.split_whitespace().collect::<Vec<_>>().join(" ")
+        )
+    });
+    vec![
+        ("host".to_owned(), format!("{} {}", host.name, host.address)),
+        ("system".to_owned(), format!("{} {} {}, bdp {}", host.system, host.kernel, host.arch, host.bdp)),
+        ("device".to_owned(), device.unwrap_or_default()),
+        ("processors".to_owned(), cpu.unwrap_or_else(|| host.cpus.to_string())),
+        ("default congestion control".to_owned(), host.congestion_control.clone().unwrap_or_default()),
+        ("sysctls".to_owned(), sysctls.collect::<Vec<_>>().join("; ")),
+    ]
+}

@@ -1,0 +1,95 @@
+//! A sweep between two machines: its curves and the table of all points.
+
+use std::collections::BTreeMap;
+
+use bdp_model::measured_curves::{measured_curves, toward};
+use bdp_model::measurement::{Measurement, Way};
+use bdp_model::units::format_bps;
+use serde_json::Value;
+
+use super::curve;
+use super::measured_table::{Varied, arrow, headings, row};
+use super::page::head;
+use super::plain_language;
+use super::sentence::lower_first;
+use super::verdict::Verdict;
+use crate::markup::Markup;
+use crate::number::RateUnit;
+use crate::summary::Spread;
+
+/// Measurements that differ in what was varied: a curve for each direction, and the table of all.
+pub(super) fn write(
+    m: &mut Markup,
+    all: &[Varied<'_>],
+    groups: &[(&BTreeMap<String, Value>, Vec<&Measurement>)],
+) {
+    let curves: Vec<curve::Curve<'_, '_>> =
+        measured_curves(all).into_iter().filter_map(curve::of_known).collect();
+    let failed = all.iter().filter(|(_, m)| m.error.is_some()).count();
+    // Names of curves begin with their path, which reads better as an arrow to or from the far end.
+    let pointed = |name: &str| {
+        let of = |way| Some(arrow(all.first()?.1, way) + name.strip_prefix(&toward(way, all.first()?.1))?);
+        of(Way::To).or_else(|| of(Way::From)).unwrap_or_else(|| name.to_owned())
+    };
+    let mut headline: Vec<String> = curves
+        .iter()
+        .filter_map(|drawn| Some(format!("{}: {}", pointed(&drawn.name), lower_first(&drawn.headline()?))))
+        .take(2)
+        .collect();
+    if headline.is_empty() {
+        let goodputs = all.iter().flat_map(|(_, m)| &m.directions).map(|d| d.goodput_bps);
+        headline.push(match Spread::of(goodputs) {
+            Some(s) => format!("{} points, {} to {}.", groups.len(), format_bps(s.min), format_bps(s.max)),
+            None => format!("None of {} points gave a figure.", groups.len()),
+        });
+    }
+    let why = if failed > 0 { format!("{failed} measurements failed.") } else { String::new() };
+    Verdict { headline: headline.join(" "), why }.write(m);
+    let mut sentences = vec![format!(
+        "This test repeated a measurement with {} different settings, to find the smallest that reaches nearly all of the speed.",
+        groups.len()
+    )];
+    sentences.extend(
+        curves
+            .iter()
+            .filter_map(|c| Some(format!("{}: {}", pointed(&c.name), lower_first(&c.knee_words()?)))),
+    );
+    plain_language::write(m, &sentences);
+    for drawn in &curves {
+        if curves.len() > 1 {
+            m.leaf("h3", &[], &pointed(&drawn.name));
+        }
+        drawn.goodput_figure().write(m);
+        if let Some(figure) = drawn.delay_figure() {
+            figure.write(m);
+        }
+    }
+    let known: Vec<bdp_model::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
+    for (path, memory) in bdp_model::curve::Memory::by_path(&known) {
+        let words = crate::sweep_report::memory_words(&memory, &super::overview::TEXT);
+        m.leaf("p", &[("class", "note")], &format!("{}: memory {words}.", pointed(&path)));
+    }
+    let unit = RateUnit::fitting(all.iter().flat_map(|(_, m)| &m.directions).map(|d| d.goodput_bps));
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            head(m, &headings(unit, true));
+            m.element("tbody", &[], |m| {
+                for (params, runs) in groups {
+                    let params: Vec<String> =
+                        params.iter().map(|(k, v)| format!("{k} {}", plain(v))).collect();
+                    for run in runs {
+                        for direction in &run.directions {
+                            let name = arrow(run, direction.direction);
+                            row(m, &name, Some(&params.join(", ")), run, direction, unit);
+                        }
+                    }
+                }
+            });
+        });
+    });
+    m.line();
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -364,10 +364,12 @@ fn a_measurement_needs_no_home_and_no_store() {
     assert_eq!(ended.err.matches("not stored").count(), 1, "{}", ended.err);
     assert!(ended.err.contains("XDG_DATA_HOME") && ended.err.contains("--store PATH"), "{}", ended.err);
     assert!(!ended.out.contains("bdp report"), "there is no run to report on: {}", ended.out);
-    let ended = start(homeless(&format!("{line} --store none --report page.html --csv"))).wait();
+    let ended =
+        start(homeless(&format!("{line} --store none --report page.html --title Lunchtime --csv"))).wait();
     assert_eq!((ended.code(), ended.out.lines().count()), (0, 2), "{}", ended.err);
     assert!(!ended.err.contains("store"), "{}", ended.err);
-    assert!(std::fs::read_to_string(bench.path("page.html")).unwrap().contains("</html>"));
+    let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
+    assert!(page.contains("<h1>Lunchtime</h1>") && page.contains("</html>"), "{page}");
     assert!(!bench.store().exists());
     // A service has a state directory, and no home.
     let mut command = homeless(&format!("{line} --label kept --json"));

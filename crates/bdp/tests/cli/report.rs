@@ -187,6 +187,24 @@ fn every_document_gives_the_page_of_its_run() {
 }
 
 #[test]
+fn the_page_of_a_comparison_has_title_note_and_plain_words() {
+    let (bench, id) = bench();
+    let output = run(&bench, &format!("compare {id} {id} --report page.html --title Twice --note alike"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(bench.path("page.html")).unwrap();
+    for part in [
+        "<h1>Twice</h1>",
+        ">alike</p>",
+        "<b>In plain language.</b>",
+        "as fast as A",
+        "too few to exclude chance",
+    ] {
+        assert!(page.contains(part), "'{part}' is not in: {page}");
+    }
+    refused(&run(&bench, &format!("compare {id} {id} --title Twice")), 2, &["--report"]);
+}
+
+#[test]
 fn what_is_wrong_is_said_in_a_line() {
     let (bench, id) = bench();
     refused(&run(&bench, "report ffff"), 2, &["ffff", "the newest are"]);

@@ -16,8 +16,6 @@ use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, wait_exactly};
 use bdp_flow::session::dial::failure;
 use bdp_flow::session::error::SessionError;
 
-/// How the handshakes are made.
-
 /// Where handshakes go, and from where.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {

@@ -8,7 +8,7 @@ use bdp_sys::tcp_info::TcpInfo;
 use crate::lock::lock;
 
 /// What a receiver knows of one stream of datagrams so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ArrivalReading {
     /// Datagrams sent, by the highest number that came.
     pub sent: u64,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::figure::{Figure, Figures, PingFigure, Unit, figure};
 use crate::measurement::Measurement;
@@ -23,7 +23,7 @@ pub struct Expectation<F = Figure> {
 }
 
 /// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
     /// `>=`.
@@ -37,7 +37,7 @@ pub enum Operator {
 }
 
 /// What became of an expectation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The expectation as typed.
     pub expectation: String,
@@ -131,6 +131,19 @@ impl<F: Figures> Expectation<F> {
             found,
             met: found.is_some_and(|found| self.operator.holds(found, self.value)),
         }
+    }
+}
+
+/// As typed.
+impl<F> Serialize for Expectation<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de, F: Figures> Deserialize<'de> for Expectation<F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

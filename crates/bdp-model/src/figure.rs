@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Probability;
 use crate::comparison::Better;
@@ -35,7 +35,7 @@ pub trait Figures: Copy + PartialEq + fmt::Display {
 }
 
 /// What the values of a figure are, in its base unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// bit/s.
@@ -245,6 +245,19 @@ impl fmt::Display for Figure {
             Self::Loss(way) => write!(f, "{}.loss", way.name()),
             Self::Jitter(way) => write!(f, "{}.jitter", way.name()),
         }
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::find(&name).ok_or_else(|| serde::de::Error::custom(format!("unknown figure '{name}'")))
     }
 }
 

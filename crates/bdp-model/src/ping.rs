@@ -234,7 +234,7 @@ impl Bucket {
 }
 
 /// One probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Which, from 0.
     pub number: u64,
@@ -247,9 +247,11 @@ pub struct Sample {
 }
 
 /// What became of one probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// It was answered after so many nanoseconds.
+    #[serde(rename = "answered_ns")]
     Answered(u64),
     /// It was not answered within patience.
     Lost,

@@ -1,15 +1,16 @@
 //! Cases of scenarios on the lab as one run: entered, claimed, gone on with where it was cut short, and with more points where
 //! a curve bends.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bdp_lab::{AgentCommand, machine};
 use bdp_model::record::Record;
 use bdp_model::record_curves::curves;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
-use bdp_store::{NewRun, RunKind, Store};
+use bdp_store::{NewRun, RunKind, SqliteStore, Store};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct LabPlan {
     pub capture: Option<CaptureOrder>,
     /// Points that are added where a curve bends.
     pub refine: Option<RefinedSweep>,
+    /// Whether the newest unfinished run of the same cases is resumed, where there is one.
+    #[serde(default)]
+    pub resume: bool,
     /// The command that repeats it.
     pub command: String,
 }
@@ -64,11 +68,11 @@ pub struct RefinedSweep {
 
 /// An unfinished run that is gone on with. Nobody else goes on with it meanwhile.
 #[derive(Debug)]
-pub struct Resumed {
+struct Resumed {
     /// Its id.
-    pub run: String,
+    run: String,
     /// Keys of the cases that are done.
-    pub settled: HashSet<String>,
+    settled: HashSet<String>,
     claim: Claim,
     /// Attempts made at cases that are not settled.
     made: HashMap<String, u32>,
@@ -91,7 +95,15 @@ pub struct StoreAt<'a> {
     /// The store.
     pub store: &'a mut dyn Store,
     /// Its file, which tells it from others where a run is claimed.
-    pub path: &'a Path,
+    pub path: PathBuf,
+}
+
+impl<'a> StoreAt<'a> {
+    /// A store in a file.
+    pub fn of(store: &'a mut SqliteStore) -> Self {
+        let path = store.path().to_owned();
+        Self { store, path }
+    }
 }
 
 impl LabPlan {
@@ -111,16 +123,21 @@ impl LabPlan {
             attempts: None,
             capture: None,
             refine: None,
+            resume: false,
             command,
         }
     }
 
     /// Takes up the newest unfinished run of the same cases; `None` where there is none.
-    pub fn resume(&self, at: &StoreAt<'_>) -> Result<Option<Resumed>, RunError> {
+    fn take_up(&self, at: Option<&StoreAt<'_>>) -> Result<Option<Resumed>, RunError> {
+        let Some(at) = at else {
+            let text = "there is no store to resume from; leave out --resume";
+            return Err(RunError::Request(text.to_owned()));
+        };
         let store = &at.store;
         let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest)? else { return Ok(None) };
         // Before its records are read: from now on nobody adds any.
-        let claim = Claim::to(&run.id, at.path)?;
+        let claim = Claim::to(&run.id, &at.path)?;
         let settled = store.settled_keys(&run.id)?;
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut before = Vec::new();
@@ -138,10 +155,21 @@ impl LabPlan {
     pub fn run(
         &self,
         agent: AgentCommand,
-        resumed: Option<Resumed>,
         at: Option<StoreAt<'_>>,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> LabRun {
+        let planned = self.cases.len();
+        let resumed = match self.resume.then(|| self.take_up(at.as_ref())).transpose() {
+            Ok(resumed) => resumed.flatten(),
+            Err(error) => return LabRun { run: None, records: Vec::new(), result: Err(error) },
+        };
+        match &resumed {
+            Some(Resumed { run, settled, .. }) => {
+                watch(Event::Resumed { run: Cow::Borrowed(run), done: settled.len(), planned });
+            }
+            None if self.resume => watch(Event::NothingToResume),
+            None => {}
+        }
         machine::prepare();
         // Before the run is entered: one that could not even begin is nothing to go on with.
         if let Some(obstacle) = machine::obstacle(&agent) {
@@ -159,7 +187,7 @@ impl LabPlan {
             Err(error) => return LabRun { run: None, records: Vec::new(), result: Err(error) },
         };
         let run = keep.as_ref().map(|keep: &Keep<'_>| keep.run.clone());
-        watch(Event::Entered { run: run.as_deref() });
+        watch(Event::Entered { run: run.as_deref().map(Cow::Borrowed), done: settled.len(), planned });
         let mut rounds = Rounds {
             runner: Arc::new(CaseRunner::new(agent).capturing(self.capture.clone())),
             settled,
@@ -205,7 +233,7 @@ impl LabPlan {
                     bdp: env!("CARGO_PKG_VERSION").to_owned(),
                     started_unix_ms: clock::unix_ms(),
                 })?;
-                let claim = Claim::to(&run, at.path)?;
+                let claim = Claim::to(&run, &at.path)?;
                 (run, claim)
             }
         };

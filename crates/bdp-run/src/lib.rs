@@ -1,24 +1,29 @@
-//! Cases in order or side by side: calibration, repetition of what was INVALID, resume.
+//! Every loop: measurements, round trips and sweeps between machines, cases of the lab; each a [`job::Job`].
 //!
-//! [`case_runner`] runs one case on a testbed of its own; [`calibrate`] finds the buffer that puts a window on the wire;
-//! [`schedule`] decides what runs beside what, repeats, and makes each record durable before the next case.
-//! [`mod@measure`] does the like between two machines.
+//! Between machines: [`mod@measure`], [`sweep`], [`ping`], by whatever protocol the other end speaks ([`session`]). On the lab:
+//! [`lab`] enters a run and goes on with it, [`schedule`] decides what runs beside what, repeats, and makes each record durable
+//! before the next case.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 mod calibrate;
 mod capture;
+mod care;
 pub mod case_key;
 mod case_record;
 mod case_runner;
 mod case_session;
 mod claim;
+mod document;
 mod event;
 pub mod job;
+mod kept;
 pub mod lab;
 pub mod measure;
 mod observe;
 mod pair;
 mod passage;
+pub mod ping;
 mod probing;
 mod refine;
 pub mod schedule;
@@ -32,7 +37,7 @@ mod verdict;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
-pub use event::Event;
+pub use event::{EVENT_SCHEMA, Event};
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +60,12 @@ pub enum RunError {
         /// Its id.
         run: String,
     },
+    /// The request was wrong.
+    #[error("{0}")]
+    Request(String),
+    /// Not one probe came back.
+    #[error("{0}")]
+    Unanswered(String),
     /// The case asks for something that can't be done.
     #[error("{0}")]
     Case(String),

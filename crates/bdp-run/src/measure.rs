@@ -1,5 +1,6 @@
-//! Measurements between two machines: one after the other, each explained and durable before the next begins.
+//! Measurements between two machines: one after the other, each explained and durable before the next begins, and judged.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,16 +8,18 @@ use bdp_explain::explain;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
 use bdp_model::caveat::Caveat;
+use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
-use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
-use bdp_sys::clock;
+use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::{Against, Baseline};
+use crate::kept::KeptRun;
 use crate::session::{self, Credentials};
-use crate::{Event, RunError};
+use crate::{Event, RunError, care};
 
-/// What is measured, and how often.
+/// What is measured, how often, and what must come out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MeasurePlan {
     /// What each run asks for.
@@ -28,6 +31,15 @@ pub struct MeasurePlan {
     pub label: Option<String>,
     /// How many runs.
     pub runs: u32,
+    /// Whether datagrams may exceed what the path is known to carry.
+    #[serde(default)]
+    pub flood: bool,
+    /// What must come out.
+    #[serde(default)]
+    pub expectations: Vec<Expectation>,
+    /// What it is compared with.
+    #[serde(default)]
+    pub baseline: Option<Baseline>,
     /// The command that repeats it.
     pub command: String,
 }
@@ -39,6 +51,10 @@ pub struct Measured {
     pub run: Option<String>,
     /// Every measurement that was made, also where an error ended it.
     pub measurements: Vec<Measurement>,
+    /// What became of each expectation.
+    pub judgements: Vec<Judgement>,
+    /// The figures beside those of the baseline.
+    pub comparisons: Vec<Against>,
     /// Whether it went to its end; cancelled is no error.
     pub result: Result<(), RunError>,
 }
@@ -54,7 +70,9 @@ impl MeasurePlan {
     ) -> Measured {
         let label = self.label.as_deref();
         let mut measure = |repetition: u32, watch: &mut dyn FnMut(Event<'_>)| {
-            let mut progress = |progress: &Progress| watch(Event::Progress { run: repetition, progress });
+            let mut progress = |progress: &Progress| {
+                watch(Event::Progress { repetition, progress: Cow::Borrowed(progress) });
+            };
             measure_once(&self.request, &self.credentials, label, repetition, &mut progress, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
@@ -64,63 +82,57 @@ impl MeasurePlan {
     fn run_with(
         &self,
         measure: &mut Measure<'_>,
-        mut store: Option<&mut dyn Store>,
+        store: Option<&mut dyn Store>,
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Measured {
-        let mut run = None;
         let mut measurements = Vec::new();
-        let mut result = Ok(());
-        for repetition in 1..=self.runs {
-            if repetition > 1 && cancel.load(Ordering::Relaxed) {
-                break;
-            }
-            let measurement = match measure(repetition, watch) {
-                Ok(measurement) => measurement,
-                Err(error) => {
-                    result = Err(error.into());
-                    break;
-                }
-            };
-            let case_key = format!("#{repetition}");
-            let made = StoredMeasurement { case_key, params: BTreeMap::new(), measurement };
-            let kept = store.as_deref_mut().map_or(Ok(()), |store| self.keep(&made, store, &mut run));
-            watch(Event::MeasurementEnded { run: run.as_deref(), measurement: &made.measurement });
-            measurements.push(made.measurement);
-            if let Err(error) = kept {
-                result = Err(error.into());
-                break;
-            }
+        let checked = match self.flood {
+            true => Ok(()),
+            false => care::check(&self.request, store.as_deref(), cancel),
+        };
+        let (label, host) = (self.label.as_deref(), &self.request.host);
+        let mut kept = KeptRun::new(store, RunKind::Measure, host, label, &self.command);
+        let result =
+            checked.and_then(|()| self.measure_all(measure, &mut kept, &mut measurements, watch, cancel));
+        Measured {
+            run: kept.id().map(str::to_owned),
+            judgements: self.expectations.iter().map(|e| e.judge(&measurements)).collect(),
+            comparisons: match &self.baseline {
+                Some(baseline) => baseline.compare(&measurements, &self.request),
+                None => Vec::new(),
+            },
+            measurements,
+            result,
         }
-        if let (Ok(()), Some(run), Some(store), false) =
-            (&result, &run, store, cancel.load(Ordering::Relaxed))
-        {
-            result = store.finish_run(run, clock::unix_ms()).map_err(RunError::from);
-        }
-        Measured { run, measurements, result }
     }
 
-    /// Makes a measurement durable. A run is entered with its first: one that could not even begin is nothing to list.
-    fn keep(
+    fn measure_all(
         &self,
-        made: &StoredMeasurement,
-        store: &mut dyn Store,
-        run: &mut Option<String>,
-    ) -> bdp_store::Result<()> {
-        let run = match run {
-            Some(run) => run,
-            None => run.insert(store.begin_run(&NewRun {
-                kind: RunKind::Measure,
-                label: self.label.clone(),
-                scenario: self.request.host.clone(),
-                planned: self.runs,
-                command: self.command.clone(),
-                bdp: env!("CARGO_PKG_VERSION").to_owned(),
-                started_unix_ms: made.measurement.started_unix_ms,
-                ..NewRun::default()
-            })?),
-        };
-        store.append_measurement(run, made)
+        measure: &mut Measure<'_>,
+        kept: &mut KeptRun<'_>,
+        measurements: &mut Vec<Measurement>,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Result<(), RunError> {
+        kept.plan(self.runs as usize)?;
+        for repetition in 1..=self.runs {
+            if repetition > 1 && cancel.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let measurement = measure(repetition, watch)?;
+            let case_key = format!("#{repetition}");
+            let made = StoredMeasurement { case_key, params: BTreeMap::new(), measurement };
+            let appended = kept.append(&made);
+            let run = kept.id().map(Cow::Borrowed);
+            watch(Event::MeasurementEnded { run, measurement: Cow::Borrowed(&made.measurement) });
+            measurements.push(made.measurement);
+            appended?;
+        }
+        if !cancel.load(Ordering::Relaxed) {
+            kept.finish()?;
+        }
+        Ok(())
     }
 }
 
@@ -169,6 +181,9 @@ mod tests {
             credentials,
             label: Some("before".to_owned()),
             runs,
+            flood: false,
+            expectations: vec!["to.goodput>=900M".parse().unwrap()],
+            baseline: None,
             command: "bdp measure ams1".to_owned(),
         }
     }
@@ -186,11 +201,12 @@ mod tests {
             Some(&mut store),
             &mut |event| {
                 let Event::MeasurementEnded { run, measurement } = event else { panic!("{event:?}") };
-                reported.push((run.map(str::to_owned), measurement.repetition));
+                reported.push((run.map(Cow::into_owned), measurement.repetition));
             },
             &AtomicBool::new(false),
         );
         assert!(matches!(measured.result, Err(RunError::Session(SessionError::Cancelled))));
+        assert_eq!(measured.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [false]);
         let run = measured.run.unwrap();
         assert_eq!(reported, [(Some(run.clone()), 1), (Some(run.clone()), 2)]);
         let info = store.run("before").unwrap();

@@ -1,5 +1,6 @@
 //! Which case runs when and beside what; what was INVALID runs again; each record is durable before the next case.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +137,7 @@ impl Schedule {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> (Vec<Record>, Result<(), RunError>) {
         let mut records = Vec::new();
-        tell(Event::Planned { cases: self.left(), time: self.time_left() });
+        tell(Event::Planned { cases: self.left(), time: self.time_left().into() });
         loop {
             // One moment for both, or a pause that ends between them would be waited for without an end.
             let now = stage.now();
@@ -151,7 +152,8 @@ impl Schedule {
             match outcome {
                 Ok(record) => {
                     let settled = self.note(stage.now(), turn, &record, &mut keep);
-                    tell(Event::CaseEnded { record: &record, settled, left: self.time_left() });
+                    let left = self.time_left().into();
+                    tell(Event::CaseEnded { record: Cow::Borrowed(&record), settled, left });
                     records.push(record);
                 }
                 Err(error) => {
@@ -177,7 +179,7 @@ impl Schedule {
 
     fn start_what_fits(&mut self, now: Duration, stage: &mut dyn Stage, tell: &mut dyn FnMut(Event<'_>)) {
         while let Some(turn) = self.next_that_fits(now) {
-            tell(Event::CaseStarted { key: &key(&turn.case), attempt: turn.attempt });
+            tell(Event::CaseStarted { key: key(&turn.case).into(), attempt: turn.attempt });
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             stage.begin(ticket, &turn);

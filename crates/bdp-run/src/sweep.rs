@@ -1,6 +1,7 @@
 //! A sweep between this machine and another: a measurement at each point in random order, each durable before the next begins,
 //! and more points where a curve bends.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +12,11 @@ use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::order::shuffle_in_blocks;
 use bdp_model::points::natural_order;
 use bdp_model::window::WindowBytes;
-use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
-use bdp_sys::clock;
+use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::kept::KeptRun;
 use crate::measure::measure_once;
 use crate::refine::Refinement;
 use crate::session::Credentials;
@@ -143,9 +144,11 @@ impl SweepPlan {
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Swept {
-        let mut sweep = Sweep { plan: self, store, run: None, planned: 0, kept: Vec::new() };
+        let (label, host) = (self.label.as_deref(), &self.request.host);
+        let run = KeptRun::new(store, RunKind::Sweep, host, label, &self.command);
+        let mut sweep = Sweep { plan: self, run, planned: 0, kept: Vec::new() };
         let result = sweep.carry_out(measure, watch, cancel);
-        Swept { run: sweep.run, measurements: in_order(sweep.kept), result }
+        Swept { run: sweep.run.id().map(str::to_owned), measurements: in_order(sweep.kept), result }
     }
 }
 
@@ -163,8 +166,7 @@ type SweptPoint = Vec<(Variable, Setting)>;
 /// A sweep that goes on.
 struct Sweep<'p, 's> {
     plan: &'p SweepPlan,
-    store: Option<&'s mut dyn Store>,
-    run: Option<String>,
+    run: KeptRun<'s>,
     planned: usize,
     kept: Vec<StoredMeasurement>,
 }
@@ -184,9 +186,7 @@ impl Sweep<'_, '_> {
         loop {
             let points = combinations(&round);
             self.planned += points.len() * plan.runs as usize;
-            if let (Some(run), Some(store)) = (&self.run, &mut self.store) {
-                store.replan(run, count(self.planned))?;
-            }
+            self.run.plan(self.planned)?;
             let mut turns: Vec<_> = (1..=plan.runs)
                 .flat_map(|repetition| points.iter().map(move |point| (point, repetition)))
                 .collect();
@@ -209,10 +209,7 @@ impl Sweep<'_, '_> {
                 one.values = new.iter().map(|&number| Setting { text: number.to_string(), number }).collect();
             }
         }
-        if let (Some(run), Some(store)) = (&self.run, &mut self.store) {
-            store.finish_run(run, clock::unix_ms())?;
-        }
-        Ok(())
+        Ok(self.run.finish()?)
     }
 
     /// Makes a measurement durable, and reports it; the run is entered with the first.
@@ -231,34 +228,12 @@ impl Sweep<'_, '_> {
             .map(|(parameter, value)| (parameter.name().to_owned(), Value::from(value.text.clone())))
             .collect();
         let kept = StoredMeasurement { case_key: format!("{key} #{repetition}"), params, measurement };
-        if let Some(store) = &mut self.store {
-            let run = match &self.run {
-                Some(run) => run,
-                None => {
-                    let new = new_run(self.plan, self.planned, &kept.measurement);
-                    self.run.insert(store.begin_run(&new)?)
-                }
-            };
-            store.append_measurement(run, &kept)?;
-        }
+        self.run.append(&kept)?;
         self.kept.push(kept);
         let (done, planned) = (self.kept.len(), self.planned);
-        let measurement = &self.kept[done - 1].measurement;
-        watch(Event::PointEnded { key: &key, done, planned, measurement });
+        let measurement = Cow::Borrowed(&self.kept[done - 1].measurement);
+        watch(Event::PointEnded { key: Cow::Borrowed(&key), done, planned, measurement });
         Ok(())
-    }
-}
-
-fn new_run(plan: &SweepPlan, planned: usize, first: &Measurement) -> NewRun {
-    NewRun {
-        kind: RunKind::Sweep,
-        label: plan.label.clone(),
-        scenario: plan.request.host.clone(),
-        planned: count(planned),
-        command: plan.command.clone(),
-        bdp: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ms: first.started_unix_ms,
-        ..NewRun::default()
     }
 }
 
@@ -283,10 +258,6 @@ fn combinations(varied: &[Varied]) -> Vec<SweptPoint> {
             })
             .collect()
     })
-}
-
-fn count(cases: usize) -> u32 {
-    u32::try_from(cases).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::{Result, SysError};
 
 /// What bdp reads of `struct tcp_info`. Times in nanoseconds, sizes in bytes unless a name says segments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TcpInfo {
     /// Whether window scaling is in use on this connection: both handshake segments that this end saw had the option (RFC 7323,
     /// section 2.2).

@@ -63,7 +63,7 @@ impl DemoArgs {
             Err(error) => return Err(error),
         };
         if self.resume {
-            work.resume(store.as_mut())?;
+            work.resume();
         }
         let outcome = work.run(None, store.as_mut());
         let ending = Ending {

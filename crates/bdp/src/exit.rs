@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use bdp_model::plain::in_words;
+use bdp_run::job::Ending;
 
 /// What every subcommand gives back.
 pub type Outcome = anyhow::Result<Exit>;
@@ -55,6 +56,17 @@ impl Exit {
     }
 }
 
+impl From<Ending> for Exit {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Done | Ending::Cancelled => Self::Done,
+            Ending::Missed => Self::Missed,
+            Ending::Invalid => Self::Invalid,
+            Ending::Failed => Self::Environment,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -86,4 +98,12 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
 /// The environment refused.
 pub fn environment(text: impl Into<String>) -> anyhow::Error {
     Refusal { exit: Exit::Environment, text: in_words(&text.into()) }.into()
+}
+
+/// An error in printing what was measured, with the command that prints it again where it is stored.
+pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
+    match again {
+        Some(again) => environment(format!("{error}; what was measured is stored, '{again}' prints it")),
+        None => error,
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bdp_run::lab::StoreAt;
 use bdp_store::{Error, SqliteStore};
 
 use crate::{exit, help, output};
@@ -73,6 +74,11 @@ impl StoreArgs {
             None => SqliteStore::default_path().map(Some),
         }
     }
+}
+
+/// The store that a job keeps its run in.
+pub fn of_job(store: &mut Option<SqliteStore>) -> Option<StoreAt<'_>> {
+    store.as_mut().map(StoreAt::of)
 }
 
 /// Gives an error of the store its exit code: naming no run is a wrong request, and so is a file of other content, a record

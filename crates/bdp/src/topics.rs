@@ -16,7 +16,7 @@ macro_rules! topics {
     };
 }
 
-static TOPICS: [Topic; 30] = topics! {
+static TOPICS: [Topic; 32] = topics! {
     "guide" "guide.md" "from the first measurement to a report",
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",
@@ -39,6 +39,7 @@ static TOPICS: [Topic; 30] = topics! {
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
     "protocol" "protocol.md" "what bdp says to bdp",
+    "jobs" "jobs.md" "what runs, as data: jobs, events and outcomes in JSON",
     "measurement.schema" "measurement.schema.json" "JSON Schema of 'bdp measure --json'",
     "measurement-stream.schema" "measurement-stream.schema.json" "JSON Schema of 'bdp measure --json-stream'",
     "lab-run.schema" "lab-run.schema.json" "JSON Schema of 'bdp lab run --json'",
@@ -46,6 +47,7 @@ static TOPICS: [Topic; 30] = topics! {
     "comparison.schema" "comparison.schema.json" "JSON Schema of 'bdp compare --json'",
     "ping.schema" "ping.schema.json" "JSON Schema of 'bdp ping --json'",
     "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
+    "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };
 

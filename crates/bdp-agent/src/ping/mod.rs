@@ -21,6 +21,7 @@ use bdp_model::caveat::Caveat;
 use bdp_model::ping::{PING_SCHEMA, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
+use serde::{Deserialize, Serialize};
 
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
@@ -40,7 +41,7 @@ pub const SHORTEST_INTERVAL: Nanos = Nanos::micros(1);
 pub const SHORTEST_SHOWN: Nanos = Nanos::millis(1);
 
 /// How far it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingProgress {
     /// Probes sent that count.
     pub sent: u64,
@@ -49,6 +50,7 @@ pub struct PingProgress {
     /// The last round trip.
     pub rtt_ns: Option<u64>,
     /// Since the first.
+    #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
     pub elapsed: Nanos,
     /// What became of probes since the report before, in the order in which that was seen; empty below
     /// [`SHORTEST_SHOWN`].

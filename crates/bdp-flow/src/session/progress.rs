@@ -3,20 +3,24 @@
 use bdp_model::measurement::Way;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
+use serde::{Deserialize, Serialize};
 
 pub use crate::meter::ArrivalReading;
 
 /// How far a measurement is, for one live line. Comes about every [`bdp_model::measurement::MeasureRequest::interval`], but not more often than
 /// every 100 ms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// What is going on.
     pub stage: Stage,
     /// Since the stage began.
+    #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
     pub elapsed: Nanos,
     /// How long the stage is meant to take; zero where that is not known.
+    #[serde(rename = "total_ns", with = "bdp_model::units::nanoseconds")]
     pub total: Nanos,
     /// Over how long the goodput is one; `None` where that is since the report before.
+    #[serde(default, rename = "span_ns", with = "bdp_model::units::nanoseconds::option")]
     pub span: Option<Nanos>,
     /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
     pub goodput_bps: Vec<(Way, f64)>,
@@ -33,7 +37,8 @@ pub struct Progress {
 }
 
 /// A part of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Finding and greeting the server.
     Connecting,

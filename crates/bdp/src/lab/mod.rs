@@ -6,7 +6,7 @@ pub mod source;
 mod work;
 
 pub use work::Work;
-use work::{outcome_of, print};
+use work::print;
 
 use std::path::PathBuf;
 
@@ -157,7 +157,7 @@ impl RunArgs {
         let mut work = Work::plan(scenarios, &self.plan.options())?;
         let mut store = self.store.open()?;
         if self.resume {
-            work.resume(store.as_mut())?;
+            work.resume();
         }
         if let Some(attempts) = self.attempts {
             work.limit_attempts(attempts);
@@ -214,7 +214,8 @@ pub struct Page {
 pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending: &Ending) -> Outcome {
     let again = ending.again.as_deref();
     finish_with(outcome, |records| {
-        print(records, ending.run.as_deref(), ending.as_json, again).map_err(|error| kept(error, again))?;
+        print(records, ending.run.as_deref(), ending.as_json, again)
+            .map_err(|error| exit::kept(error, again))?;
         let text = closing(records, ending)?;
         if ending.as_json {
             text.lines().for_each(crate::output::note);
@@ -231,7 +232,7 @@ pub fn finish_with(
 ) -> Outcome {
     let (records, outcome) = match outcome {
         Ok(records) => {
-            let exit = outcome_of(&records);
+            let exit = bdp_run::job::Ending::of(&records).into();
             (records, Ok(exit))
         }
         Err((records, error)) => (records, Err(error)),
@@ -239,16 +240,6 @@ pub fn finish_with(
     let printed = if records.is_empty() { Ok(()) } else { print(&records) };
     // Of two errors the first one ended the run.
     outcome.and_then(|exit| printed.map(|()| exit))
-}
-
-/// An error in printing, with what prints it again.
-pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
-    match again {
-        Some(again) => {
-            exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
-        }
-        None => error,
-    }
 }
 
 /// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.

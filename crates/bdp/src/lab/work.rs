@@ -3,19 +3,20 @@
 use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::units::format_bps;
 use bdp_run::case_key::key;
-use bdp_run::job::Ending;
-use bdp_run::lab::{LabPlan, LabRun, RefinedSweep, Resumed, StoreAt};
+use bdp_run::job::{Job, Results};
+use bdp_run::lab::{LabPlan, RefinedSweep, StoreAt};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::lab::{list::short_time, source};
 use crate::output;
 use crate::store::refuse;
@@ -24,7 +25,6 @@ use crate::{command_line, interrupt};
 /// Cases to run, and the run that they belong to.
 pub struct Work {
     plan: LabPlan,
-    resumed: Option<Resumed>,
     run: Option<String>,
 }
 
@@ -46,27 +46,12 @@ impl Work {
             cases.extend(source::plan(scenario, options)?);
         }
         let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
-        Ok(Self {
-            plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()),
-            resumed: None,
-            run: None,
-        })
+        Ok(Self { plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()), run: None })
     }
 
-    /// Takes up the newest unfinished run of the same cases.
-    pub fn resume(&mut self, store: Option<&mut SqliteStore>) -> anyhow::Result<()> {
-        let store =
-            store.ok_or_else(|| exit::usage("there is no store to resume from; leave out --resume"))?;
-        let path = store.path().to_owned();
-        let Some(resumed) = self.plan.resume(&StoreAt { store, path: &path }).map_err(refusal)? else {
-            output::note("no unfinished run of these cases is stored; starting a new one");
-            return Ok(());
-        };
-        let (done, planned) = (resumed.settled.len(), self.plan.cases.len());
-        output::note(&format!("resuming run {}: {done} of {planned} cases are done", resumed.run));
-        self.run = Some(resumed.run.clone());
-        self.resumed = Some(resumed);
-        Ok(())
+    /// Resumes the newest unfinished run of the same cases, where there is one.
+    pub fn resume(&mut self) {
+        self.plan.resume = true;
     }
 
     /// Gives a case up as INVALID after so many attempts.
@@ -113,21 +98,18 @@ impl Work {
         store: Option<&mut SqliteStore>,
     ) -> Result<Vec<Record>, (Vec<Record>, anyhow::Error)> {
         self.plan.jobs = jobs;
-        let resumed = self.resumed.take();
-        let done = resumed.as_ref().map_or(0, |resumed| resumed.settled.len());
-        let planned = self.plan.cases.len();
         let mut progress = None;
-        let path = store.as_ref().map(|store| store.path().to_owned());
-        let at = store.zip(path.as_deref()).map(|(store, path)| StoreAt { store, path });
         let mut watch = |event: Event<'_>| match event {
-            Event::Entered { run } => {
+            Event::Resumed { run, done, planned } => {
+                output::note(&format!("resuming run {run}: {done} of {planned} cases are done"));
+            }
+            Event::NothingToResume => {
+                output::note("no unfinished run of these cases is stored; starting a new one");
+            }
+            Event::Entered { run, done, planned } => {
+                let typed = command_line::typed();
                 interrupt::set_last_words(Some(match run {
-                    Some(_) => {
-                        format!(
-                            "what was measured is stored, and '{} --resume' goes on",
-                            command_line::typed()
-                        )
-                    }
+                    Some(_) => format!("what was measured is stored, and '{typed} --resume' goes on"),
                     None => "this run is not stored".to_owned(),
                 }));
                 // Its thread must not be the first.
@@ -135,11 +117,14 @@ impl Work {
             }
             event => progress.iter_mut().for_each(|progress| progress.show(&event)),
         };
-        let LabRun { run, records, result } = self.plan.run(crate::agent::command(), resumed, at, &mut watch);
+        let never = AtomicBool::new(false);
+        let job = Job::Lab(Box::new(self.plan.clone()));
+        let ended = job.run(crate::agent::command(), store.map(StoreAt::of), &mut watch, &never);
         progress.iter_mut().for_each(Progress::end);
         interrupt::set_last_words(None);
-        self.run = run;
-        match result {
+        self.run = ended.run;
+        let Results::Records(records) = ended.results else { return Ok(Vec::new()) };
+        match ended.result {
             Ok(()) => Ok(records),
             Err(error) => Err((records, refusal(error))),
         }
@@ -165,16 +150,6 @@ pub fn print(
     Ok(())
 }
 
-/// The exit code that follows from the records.
-pub fn outcome_of(records: &[Record]) -> Exit {
-    match Ending::of(records) {
-        Ending::Done | Ending::Cancelled => Exit::Done,
-        Ending::Missed => Exit::Missed,
-        Ending::Invalid => Exit::Invalid,
-        Ending::Failed => Exit::Environment,
-    }
-}
-
 fn refusal(error: RunError) -> anyhow::Error {
     match error {
         // What was measured before and could be stored is not measured again.
@@ -183,9 +158,8 @@ fn refusal(error: RunError) -> anyhow::Error {
         }
         RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),
-        RunError::Lab(_) | RunError::Engine(_) | RunError::Session(_) | RunError::Claimed { .. } => {
-            exit::environment(error.to_string())
-        }
+        RunError::Request(text) => exit::usage(text),
+        error => exit::environment(error.to_string()),
     }
 }
 
@@ -220,9 +194,9 @@ impl Progress {
                 match &self.bar {
                     Some(bar) => {
                         bar.set_length(self.planned as u64);
-                        bar.set_prefix(format!("about {} left", short_time(*time)));
+                        bar.set_prefix(format!("about {} left", short_time(time.to_duration())));
                     }
-                    None => output::note(&format!("{cases} cases, about {}", short_time(*time))),
+                    None => output::note(&format!("{cases} cases, about {}", short_time(time.to_duration()))),
                 }
             }
             Event::CaseStarted { key, attempt } => {
@@ -236,7 +210,7 @@ impl Progress {
                 match &self.bar {
                     Some(bar) => {
                         bar.set_position(self.done as u64);
-                        bar.set_prefix(format!("about {} left", short_time(*left)));
+                        bar.set_prefix(format!("about {} left", short_time(left.to_duration())));
                     }
                     None => output::note(&format!("{}/{} {}", self.done, self.planned, ended(record))),
                 }

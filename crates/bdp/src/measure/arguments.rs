@@ -6,7 +6,6 @@ use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
-use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
@@ -281,14 +280,19 @@ impl MeasureArgs {
 
     /// What is to be measured.
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
+        let request = self.request()?;
+        let expectations = self.expectations(&request)?;
         Ok(MeasurePlan {
-            request: self.request()?,
+            request,
             credentials: Credentials {
                 token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
                 login: self.login.find()?,
             },
             label: self.label.clone(),
             runs: self.runs,
+            flood: self.udp.may_flood(),
+            expectations,
+            baseline: None,
             command: command_line::typed(),
         })
     }
@@ -343,15 +347,10 @@ impl MeasureArgs {
             _ if url.is_some() => {
                 url.as_ref().map_or_else(Default::default, |u| (u.host.clone(), Some(u.port)))
             }
-            (Some(target), _) => target::parse(target).map_err(exit::usage)?,
+            (Some(target), _) => target::with_port(target, self.port)?,
             // Where it leads is for ssh to say.
             (None, destination) => (destination.clone().unwrap_or_default(), None),
         };
-        if let (Some(one), Some(other)) = (port, self.port)
-            && one != other
-        {
-            return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
-        }
         let bytes = self.bytes()?;
         let time = match (self.time, bytes) {
             (Some(Nanos::ZERO), None) if self.measures_in_turn() => {
@@ -377,11 +376,7 @@ impl MeasureArgs {
                 (_, true) => Some(PeerProtocol::Iperf2),
                 _ => None,
             },
-            family: match (self.version4, self.version6) {
-                (true, _) => Some(Family::Ipv4),
-                (_, true) => Some(Family::Ipv6),
-                _ => None,
-            },
+            family: target::family(self.version4, self.version6),
             directions: match (self.forward, self.reverse || url.is_some()) {
                 (true, _) => vec![Way::To],
                 (_, true) => vec![Way::From],
@@ -453,7 +448,7 @@ impl MeasureArgs {
     }
 
     /// What must come out, of directions that are measured.
-    pub(super) fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
+    fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
         let read = |text: &String| {
             let expectation: Expectation = text
                 .parse()

@@ -1,9 +1,10 @@
 //! A stored run to compare with.
 
-use bdp_model::comparison::{Comparison, LEAST_RUNS, THRESHOLD, Verdict};
-use bdp_model::figure::{Figure, Figures, Quantile, values};
-use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::comparison::{LEAST_RUNS, Verdict};
+use bdp_model::figure::Figures;
+use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::ByteCount;
+use bdp_run::baseline::{Against, Baseline};
 use bdp_store::RunKind;
 
 use crate::exit;
@@ -11,67 +12,36 @@ use crate::found::{Found, Kept};
 use crate::output::tame;
 use crate::store::StoreArgs;
 
-/// Measurements of a stored run.
-pub struct Baseline {
-    run: String,
-    measurements: Vec<Measurement>,
-    directions: Vec<bdp_model::measurement::Way>,
+/// Reads it; refuses one that holds nothing to compare with.
+pub fn load(run: &str, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Baseline> {
+    let found = Found::find(Some(run), store)?;
+    let info = found.info;
+    let what = match info.kind {
+        RunKind::Measure => None,
+        RunKind::Lab => Some("a run of the lab"),
+        RunKind::Sweep => Some("a sweep"),
+    };
+    if let Some(what) = what {
+        return Err(exit::usage(format!(
+            "run {} is {what}; --baseline takes a run of 'bdp measure'",
+            info.id
+        )));
+    }
+    let measurements = match found.kept {
+        Kept::Measurements(all) => all.into_iter().map(|kept| kept.measurement).collect(),
+        Kept::Records(_) => Vec::new(),
+    };
+    let baseline = Baseline { run: tame(&info.id), measurements };
+    if !baseline.suits(request) {
+        return Err(exit::usage(format!("run {} measured no direction that is measured now", info.id)));
+    }
+    Ok(baseline)
 }
 
-impl Baseline {
-    /// Reads it; refuses one that holds nothing to compare with.
-    pub fn load(run: &str, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Self> {
-        let found = Found::find(Some(run), store)?;
-        let info = found.info;
-        let what = match info.kind {
-            RunKind::Measure => None,
-            RunKind::Lab => Some("a run of the lab"),
-            RunKind::Sweep => Some("a sweep"),
-        };
-        if let Some(what) = what {
-            return Err(exit::usage(format!(
-                "run {} is {what}; --baseline takes a run of 'bdp measure'",
-                info.id
-            )));
-        }
-        let measurements: Vec<Measurement> = match found.kept {
-            Kept::Measurements(all) => all.into_iter().map(|kept| kept.measurement).collect(),
-            Kept::Records(_) => Vec::new(),
-        };
-        let directions: Vec<_> = request
-            .directions
-            .iter()
-            .copied()
-            .filter(|&way| !values(Figure::Goodput(way), &measurements).is_empty())
-            .collect();
-        if directions.is_empty() {
-            return Err(exit::usage(format!("run {} measured no direction that is measured now", info.id)));
-        }
-        Ok(Self { run: tame(&info.id), measurements, directions })
-    }
-
-    /// What was asked for otherwise then than now, in a line; nothing where like is compared with like.
-    pub fn unlike(&self, now: &MeasureRequest) -> Option<String> {
-        let before = &self.measurements.first()?.request;
-        let (then, now) = differing(before, now)?;
-        Some(format!("NOTE  baseline {} was measured with {then}, this with {now}", self.run))
-    }
-
-    /// The comparison in lines, and whether goodput is less beyond the noise.
-    pub fn compare(&self, measured: &[Measurement]) -> (String, bool) {
-        let mut text = String::new();
-        let mut regressed = false;
-        for &way in &self.directions {
-            for figure in [Figure::Goodput(way), Figure::RttLoaded(way, Quantile::P95)] {
-                let (before, now) = (values(figure, &self.measurements), values(figure, measured));
-                let Some(comparison) = Comparison::of(&before, &now, figure.better()) else { continue };
-                let worse = matches!(figure, Figure::Goodput(_)) && comparison.regressed(THRESHOLD);
-                regressed |= worse;
-                text.push_str(&line(&self.run, figure, &comparison, worse));
-            }
-        }
-        (text, regressed)
-    }
+/// What was asked for otherwise then than now, in a line; nothing where like is compared with like.
+pub fn unlike(baseline: &Baseline, now: &MeasureRequest) -> Option<String> {
+    let (then, now) = differing(&baseline.measurements.first()?.request, now)?;
+    Some(format!("NOTE  baseline {} was measured with {then}, this with {now}", baseline.run))
 }
 
 /// The options in which two requests differ, of either; how long they send is not one of them, for goodput is a rate.
@@ -103,14 +73,16 @@ fn options(request: &MeasureRequest) -> Vec<String> {
     ]
 }
 
-fn line(run: &str, figure: Figure, comparison: &Comparison, regressed: bool) -> String {
+/// The comparison of a figure in a line.
+pub fn line(run: &str, against: &Against) -> String {
+    let Against { figure, comparison, regressed } = against;
     let signed = |share: f64| format!("{:+.1} %", share * 100.0);
     let effect = comparison.effect.map_or_else(String::new, |effect| format!(", {}", signed(effect)));
     let interval = comparison.effect_interval.as_ref().map_or_else(String::new, |i| {
         format!(" ({:.0} %: {} to {})", (i.confidence * 100.0).floor(), signed(i.low), signed(i.high))
     });
     let verdict = match comparison.verdict {
-        _ if regressed => "REGRESSED".to_owned(),
+        _ if *regressed => "REGRESSED".to_owned(),
         Verdict::TooFewRuns => {
             format!(
                 "unknown with {} and {} runs: needs {LEAST_RUNS} runs on each side (--runs {LEAST_RUNS})",

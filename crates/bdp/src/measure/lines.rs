@@ -46,7 +46,7 @@ impl<'a> ScrollingLines<'a> {
     /// Prints the intervals that this completes.
     pub fn write(&mut self, event: &Event<'_>) {
         let text = match event {
-            Event::Progress { run, progress } => self.take(*run, progress),
+            Event::Progress { repetition, progress } => self.take(*repetition, progress),
             Event::MeasurementEnded { .. } => self.close(),
             _ => return,
         };

@@ -31,9 +31,9 @@ impl Live {
     /// Shows what there is to tell.
     pub fn show(&mut self, event: &Event<'_>) {
         match (event, &self.bar) {
-            (Event::Progress { run, progress }, Some(bar)) if !progress.is_last => {
+            (Event::Progress { repetition, progress }, Some(bar)) if !progress.is_last => {
                 if self.runs > 1 {
-                    bar.set_prefix(format!("{run}/{}  ", self.runs));
+                    bar.set_prefix(format!("{repetition}/{}  ", self.runs));
                 }
                 bar.set_message(line(progress));
                 let share = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64().max(1e-9);

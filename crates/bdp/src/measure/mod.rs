@@ -2,7 +2,6 @@
 
 mod arguments;
 mod baseline;
-mod care;
 mod iperf3_json;
 pub mod judgement;
 mod lines;
@@ -19,93 +18,61 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::expectation::Judgement;
-use bdp_model::measurement::Measurement;
-use bdp_run::measure::Measured;
+use bdp_run::baseline::Baseline;
+use bdp_run::job::{Ended, Job};
+use bdp_run::measure::MeasurePlan;
 use bdp_run::{Event, RunError};
-use bdp_store::Store;
+use bdp_store::SqliteStore;
 
 pub use arguments::MeasureArgs;
-use baseline::Baseline;
 use iperf3_json::Log;
 use lines::ScrollingLines;
 use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
 
-use crate::exit::Outcome;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Outcome};
 use crate::found::alone;
-use crate::store::refuse;
-use crate::{interrupt, output};
+use crate::store::{self, refuse};
+use crate::{agent, interrupt, output};
 
 impl MeasureArgs {
     /// Measures, prints, judges.
     pub fn run(self) -> Outcome {
         let mut plan = self.plan()?;
-        let expectations = self.expectations(&plan.request)?;
         let mut store = self.store.open()?;
         // Before anything is measured: a baseline that isn't there is found out now.
-        let baseline = self
-            .baseline
-            .as_deref()
-            .map(|run| Baseline::load(run, &self.store, &plan.request))
-            .transpose()?;
-        if let Some(unlike) = baseline.as_ref().and_then(|baseline| baseline.unlike(&plan.request)) {
-            output::note(&unlike);
+        if let Some(run) = &self.baseline {
+            let baseline = baseline::load(run, &self.store, &plan.request)?;
+            if let Some(unlike) = baseline::unlike(&baseline, &plan.request) {
+                output::note(&unlike);
+            }
+            plan.baseline = Some(baseline);
         }
         let cancel = interrupt::cancel_instead();
         // It runs for as long as this is held.
-        let ended = |_: &anyhow::Error| end_if_asked(cancel, NOTHING);
-        let far_end = self.ssh.start(&mut plan, self.data_target()?, cancel).inspect_err(ended)?;
-        if !self.udp.may_flood() {
-            care::check(&plan.request, store.as_ref(), cancel).inspect_err(ended)?;
-        }
-        let lines = self.json_stream.then(|| Lines::new(&plan, !self.prints_no_intervals()));
-        let is_search = plan.request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some());
-        let scrolling =
-            self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(&plan, layout));
-        let log = self.is_iperf3_json().then(|| Log::new(&plan, self.interval_of_iperf3()));
-        let mut watchers = Watchers {
-            // Two that show how far it is would be one too many.
-            live: scrolling.is_none().then(|| Live::new(plan.runs)),
-            scrolling,
-            log,
-            lines,
-            moved: false,
-        };
-        let kept_in = store.as_mut().map(|store| store as &mut dyn Store);
-        let Measured { run, measurements: measured, result } =
-            plan.run(kept_in, &mut |event| watchers.show(&event), cancel);
-        watchers.end(&result);
+        let far_end = self
+            .ssh
+            .start(&mut plan, self.data_target()?, cancel)
+            .inspect_err(|_| end_if_asked(cancel, NOTHING))?;
+        let mut watchers = self.watchers(&plan);
+        let job = Job::Measure(Box::new(plan.clone()));
+        let mut watch = |event: Event<'_>| watchers.show(&event);
+        let mut ended = job.run(agent::command(), store::of_job(&mut store), &mut watch, cancel);
+        watchers.end(&ended.result);
         let Watchers { log, moved, .. } = watchers;
-        let outcome = result.map_err(|error| refusal(error, &plan.request.host));
         drop(far_end);
-        let judged: Vec<Judgement> = expectations.iter().map(|expected| expected.judge(&measured)).collect();
-        let again = run.as_deref().map(|run| self.store.show_command(run));
+        let outcome = std::mem::replace(&mut ended.result, Ok(()));
+        let outcome = outcome.map_err(|error| refusal(error, &plan.request.host));
         // Where nothing was measured there is nothing to print, only the error.
+        let measured = ended.results.measurements();
         if let Some(log) = log {
-            log.print(&measured, outcome.as_ref().err())?;
+            log.print(measured, outcome.as_ref().err())?;
         } else if !measured.is_empty() && !self.json_stream {
-            self.print(&measured, run.as_deref(), &judged).map_err(|error| match &again {
-                Some(again) => {
-                    exit::environment(format!("{error}; what was measured is stored, '{again}' prints it"))
-                }
-                None => error,
-            })?;
+            self.print(&ended)?;
         }
-        if run.is_some() || !measured.is_empty() {
-            let stored = run.as_deref().zip(store.as_ref());
-            self.page.write(stored, &self.store, |about| {
-                let kept: Vec<_> = measured.iter().cloned().map(alone).collect();
-                crate::report::page_of_measurements(&kept, about)
-            })?;
-        }
-        let metrics = self.prometheus.as_ref().map_or(Ok(()), |path| {
-            let text =
-                bdp_report::prometheus(&measured, &judged, &plan.request.host, env!("CARGO_PKG_VERSION"));
-            crate::report::write(path, &text, "metrics")
-        });
+        self.write_page(&ended, store.as_ref())?;
+        let metrics = self.write_metrics(&ended, &plan.request.host);
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
@@ -113,26 +80,67 @@ impl MeasureArgs {
         }
         outcome?;
         metrics?;
-        let mut exit = judgement::report(&judged, measured.len());
-        if payload::print_wrong_bytes(&measured) {
-            exit = Exit::Missed;
-        }
-        if let Some(baseline) = baseline {
-            let (text, regressed) = baseline.compare(&measured);
-            // Data goes to standard output, unless that is one JSON document.
-            if self.json || self.json_stream || self.csv || self.is_iperf3_json() {
-                text.lines().for_each(output::note)
-            } else {
-                output::print(&text).map(|_| ())?
-            }
-            if regressed {
-                exit = Exit::Missed;
-            }
-        }
-        Ok(exit)
+        self.print_verdicts(&ended, plan.baseline.as_ref())
     }
 
-    fn print(&self, measured: &[Measurement], run: Option<&str>, judged: &[Judgement]) -> anyhow::Result<()> {
+    /// Who shows what goes by.
+    fn watchers<'a>(&self, plan: &'a MeasurePlan) -> Watchers<'a> {
+        let is_search = plan.request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some());
+        let scrolling =
+            self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(plan, layout));
+        Watchers {
+            // Two that show how far it is would be one too many.
+            live: scrolling.is_none().then(|| Live::new(plan.runs)),
+            scrolling,
+            log: self.is_iperf3_json().then(|| Log::new(plan, self.interval_of_iperf3())),
+            lines: self.json_stream.then(|| Lines::new(plan, !self.prints_no_intervals())),
+            moved: false,
+        }
+    }
+
+    /// The page that was asked for.
+    fn write_page(&self, ended: &Ended, store: Option<&SqliteStore>) -> anyhow::Result<()> {
+        let measured = ended.results.measurements();
+        if ended.run.is_none() && measured.is_empty() {
+            return Ok(());
+        }
+        self.page.write(ended.run.as_deref().zip(store), &self.store, |about| {
+            let kept: Vec<_> = measured.iter().cloned().map(alone).collect();
+            crate::report::page_of_measurements(&kept, about)
+        })
+    }
+
+    /// The figures for Prometheus that were asked for.
+    fn write_metrics(&self, ended: &Ended, host: &str) -> anyhow::Result<()> {
+        let Some(path) = &self.prometheus else { return Ok(()) };
+        let text = bdp_report::prometheus(
+            ended.results.measurements(),
+            &ended.judgements,
+            host,
+            env!("CARGO_PKG_VERSION"),
+        );
+        crate::report::write(path, &text, "metrics")
+    }
+
+    /// What became of expectations, payload and the comparison with the baseline.
+    fn print_verdicts(&self, ended: &Ended, baseline: Option<&Baseline>) -> Outcome {
+        let measured = ended.results.measurements();
+        judgement::report(&ended.judgements, measured.len());
+        payload::print_wrong_bytes(measured);
+        if let Some(baseline) = baseline {
+            let lines = ended.comparisons.iter().map(|against| baseline::line(&baseline.run, against));
+            // Data goes to standard output, unless that is one JSON document.
+            if self.json || self.json_stream || self.csv || self.is_iperf3_json() {
+                lines.for_each(|line| output::note(line.trim_end()));
+            } else {
+                output::print(&lines.collect::<String>())?;
+            }
+        }
+        Ok(ended.ending().into())
+    }
+
+    fn print(&self, ended: &Ended) -> anyhow::Result<()> {
+        let (measured, run) = (ended.results.measurements(), ended.run.as_deref());
         let text = if self.csv {
             let none = BTreeMap::new();
             let rows: Vec<_> = measured.iter().map(|m| (&none, m)).collect();
@@ -140,13 +148,12 @@ impl MeasureArgs {
         } else if !self.json {
             bdp_report::measurements_text(measured, run, self.store.given().as_deref(), &self.style())
         } else {
-            format!("{:#}\n", bdp_report::measurements_json(measured, run, judged))
+            format!("{:#}\n", bdp_report::measurements_json(measured, run, &ended.judgements))
         };
-        output::print(&text)?;
-        if (self.json || self.csv)
-            && let Some(run) = run
-        {
-            output::note(&format!("run {run}; '{}' prints it again", self.store.show_command(run)));
+        let again = run.map(|run| self.store.show_command(run));
+        output::print(&text).map_err(|error| exit::kept(error, again.as_deref()))?;
+        if let (true, Some(run), Some(again)) = (self.json || self.csv, run, again) {
+            output::note(&format!("run {run}; '{again}' prints it again"));
         }
         Ok(())
     }
@@ -209,6 +216,7 @@ impl Watchers<'_> {
 pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
     match error {
         RunError::Session(error) if error.is_request() => exit::usage(error.to_string()),
+        RunError::Request(error) => exit::usage(error),
         RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),
         RunError::Store(error) => refuse(error),
         other => exit::environment(other.to_string()),

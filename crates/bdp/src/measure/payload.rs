@@ -89,12 +89,10 @@ impl PayloadArgs {
     }
 }
 
-/// Prints each direction of which a byte was changed on the way; true where there is one.
-pub fn print_wrong_bytes(measured: &[Measurement]) -> bool {
-    let mut any = false;
+/// Prints each direction of which a byte was changed on the way.
+pub fn print_wrong_bytes(measured: &[Measurement]) {
     for direction in measured.iter().flat_map(|m| &m.directions) {
         let Some(check) = direction.payload_check.filter(|check| check.wrong_bytes > 0) else { continue };
-        any = true;
         let place = check.first_wrong.map_or_else(String::new, |at| {
             format!(", the first at byte {} of stream {}", at.offset, at.stream)
         });
@@ -106,7 +104,6 @@ pub fn print_wrong_bytes(measured: &[Measurement]) -> bool {
             check.checked_bytes,
         ));
     }
-    any
 }
 
 fn places(text: &str) -> Result<Places, String> {

@@ -32,7 +32,7 @@ impl<'a> Lines<'a> {
     /// Tells of what happened.
     pub fn write(&mut self, event: &Event<'_>) {
         match event {
-            Event::Progress { run: repetition, progress } => {
+            Event::Progress { repetition, progress } => {
                 if self.started < *repetition {
                     self.started = *repetition;
                     let start = self.start(*repetition);

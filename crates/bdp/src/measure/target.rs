@@ -1,5 +1,9 @@
 //! The other end as one types it: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
 
+use bdp_model::scenario::Family;
+
+use crate::exit;
+
 /// A host and, where one was given, its port; the error says what is wrong.
 pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
     let (host, port) = match text.strip_prefix('[') {
@@ -31,6 +35,26 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
         },
     };
     Ok((host.to_owned(), port))
+}
+
+/// The same with the port that an option gives, which must not contradict it.
+pub fn with_port(text: &str, given: Option<u16>) -> anyhow::Result<(String, Option<u16>)> {
+    let (host, port) = parse(text).map_err(exit::usage)?;
+    match (port, given) {
+        (Some(one), Some(other)) if one != other => {
+            Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")))
+        }
+        _ => Ok((host, port.or(given))),
+    }
+}
+
+/// The IP version that `-4` and `-6` leave.
+pub fn family(only_4: bool, only_6: bool) -> Option<Family> {
+    match (only_4, only_6) {
+        (true, _) => Some(Family::Ipv4),
+        (_, true) => Some(Family::Ipv6),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use bdp_model::expectation::Expectation;
 use bdp_model::figure::PingFigure;
 use bdp_model::measurement::PORT;
 use bdp_model::ping::{PingMode, PingRequest};
-use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
+use bdp_run::ping::PingPlan;
 use bdp_run::session::Credentials;
 
 use crate::arguments::seconds;
@@ -132,13 +132,8 @@ pub struct PingArgs {
 
 impl PingArgs {
     /// What is to be sent.
-    pub(super) fn request(&self) -> anyhow::Result<PingRequest> {
-        let (host, port) = target::parse(&self.target).map_err(exit::usage)?;
-        if let (Some(one), Some(other)) = (port, self.port)
-            && one != other
-        {
-            return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
-        }
+    fn request(&self) -> anyhow::Result<PingRequest> {
+        let (host, port) = target::with_port(&self.target, self.port)?;
         let mode = match (self.icmp, self.tcp, self.udp) {
             (true, ..) => PingMode::Icmp,
             (_, true, _) => PingMode::Tcp,
@@ -158,12 +153,8 @@ impl PingArgs {
         };
         Ok(PingRequest {
             host,
-            port: port.or(self.port).unwrap_or(PORT),
-            family: match (self.version4, self.version6) {
-                (true, _) => Some(Family::Ipv4),
-                (_, true) => Some(Family::Ipv6),
-                _ => None,
-            },
+            port: port.unwrap_or(PORT),
+            family: target::family(self.version4, self.version6),
             mode,
             count,
             duration: self.time.filter(|_| !endless),
@@ -179,16 +170,16 @@ impl PingArgs {
         })
     }
 
-    /// What must come out.
-    pub(super) fn expectations(&self) -> &[Expectation<PingFigure>] {
-        &self.expect
-    }
-
-    /// What a server may want to know.
-    pub(super) fn credentials(&self) -> anyhow::Result<Credentials> {
-        Ok(Credentials {
-            token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
-            login: None,
+    /// What is sent, and what must come out.
+    pub(super) fn plan(&self) -> anyhow::Result<PingPlan> {
+        Ok(PingPlan {
+            request: self.request()?,
+            credentials: Credentials {
+                token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
+                login: None,
+            },
+            expectations: self.expect.clone(),
+            keep: self.csv,
         })
     }
 }

@@ -1,15 +1,13 @@
 //! A sweep between this machine and another: arguments to a plan, its outcome to text.
 
-use std::sync::atomic::Ordering;
-
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Measurement, PORT, Way};
-use bdp_model::scenario::Family;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_run::Event;
+use bdp_run::job::Job;
 use bdp_run::session::Credentials;
-use bdp_run::sweep::{SweepPlan, Swept, Varied};
-use bdp_store::{Store, StoredMeasurement};
+use bdp_run::sweep::{SweepPlan, Varied};
+use bdp_store::StoredMeasurement;
 use bdp_sys::clock;
 
 use super::arguments::SweepArgs;
@@ -17,7 +15,7 @@ use super::next::next;
 use crate::exit::Outcome;
 use crate::exit::{self, Exit};
 use crate::measure::{self, target};
-use crate::{command_line, interrupt, output, token};
+use crate::{agent, command_line, interrupt, output, store, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);
@@ -30,29 +28,30 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
         return Err(exit::usage("--set and --resume go with --in SCENARIO, not with a host"));
     }
     let plan = plan(args, host, varied)?;
+    let (seed, host) = (plan.seed, plan.request.host.clone());
     let mut store = args.store.open()?;
     let cancel = interrupt::cancel_instead();
-    let Swept { run, measurements: kept, result } = plan.run(
-        store.as_mut().map(|store| store as &mut dyn Store),
-        &mut |event| show(&event, plan.seed),
-        cancel,
-    );
-    let again = run.as_deref().map(|run| args.store.show_command(run));
+    let job = Job::Sweep(Box::new(plan));
+    let mut watch = |event: Event<'_>| show(&event, seed);
+    let ended = job.run(agent::command(), store::of_job(&mut store), &mut watch, cancel);
+    let (run, kept) = (ended.run.as_deref(), ended.results.points());
+    let again = run.map(|run| args.store.show_command(run));
     if !kept.is_empty() {
-        let text = document(run.as_deref(), &kept, args.json, again.as_deref());
-        output::print(&text).map_err(|error| crate::lab::kept(error, again.as_deref()))?;
+        let text = document(run, kept, args.json, again.as_deref());
+        output::print(&text).map_err(|error| exit::kept(error, again.as_deref()))?;
         if let Some(path) = &args.prometheus {
             let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
-            let text = bdp_report::prometheus_of_sweep(&all, &plan.request.host, env!("CARGO_PKG_VERSION"));
+            let text = bdp_report::prometheus_of_sweep(&all, &host, env!("CARGO_PKG_VERSION"));
             crate::report::write(path, &text, "metrics")?;
         }
-        let stored = run.as_deref().zip(store.as_ref());
-        args.page.write(stored, &args.store, |about| crate::report::page_of_measurements(&kept, about))?;
+        args.page.write(run.zip(store.as_ref()), &args.store, |about| {
+            crate::report::page_of_measurements(kept, about)
+        })?;
     }
-    if cancel.load(Ordering::Relaxed) {
+    if ended.cancelled {
         interrupt::carry_out();
     }
-    result.map(|()| Exit::Done).map_err(|error| measure::refusal(error, &plan.request.host))
+    ended.result.map(|()| Exit::Done).map_err(|error| measure::refusal(error, &host))
 }
 
 /// The sweep as it is printed, and printed again.
@@ -108,23 +107,14 @@ fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<Swe
 }
 
 fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
-    let (host, port) = target::parse(host).map_err(exit::usage)?;
-    if let (Some(one), Some(other)) = (port, args.port)
-        && one != other
-    {
-        return Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")));
-    }
+    let (host, port) = target::with_port(host, args.port)?;
     if args.time == Nanos::ZERO {
         return Err(exit::usage("-t 0 measures nothing; give a time"));
     }
     let omit = args.omit.unwrap_or(OMIT);
     let request = MeasureRequest {
-        port: port.or(args.port).unwrap_or(PORT),
-        family: match (args.version4, args.version6) {
-            (true, _) => Some(Family::Ipv4),
-            (_, true) => Some(Family::Ipv6),
-            _ => None,
-        },
+        port: port.unwrap_or(PORT),
+        family: target::family(args.version4, args.version6),
         directions: match (args.forward, args.reverse) {
             (true, _) => vec![Way::To],
             (_, true) => vec![Way::From],

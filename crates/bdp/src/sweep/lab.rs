@@ -8,8 +8,8 @@ use bdp_run::sweep::{Variable, Varied};
 use super::arguments::SweepArgs;
 use super::next::next;
 use super::varied::{path, texts};
-use crate::exit::Outcome;
-use crate::lab::{Work, finish_with, kept, source};
+use crate::exit::{self, Outcome};
+use crate::lab::{Work, finish_with, source};
 use crate::output;
 
 /// Runs it.
@@ -43,14 +43,14 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     work.as_sweep(args.label.clone(), refine);
     let mut store = args.store.open()?;
     if args.resume {
-        work.resume(store.as_mut())?;
+        work.resume();
     }
     let outcome = work.run(None, store.as_mut());
     let run = work.run_id().map(str::to_owned);
     let again = run.as_deref().map(|run| args.store.show_command(run));
     finish_with(outcome, |records| {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
-        output::print(&text).map(|_| ()).map_err(|error| kept(error, again.as_deref()))?;
+        output::print(&text).map(|_| ()).map_err(|error| exit::kept(error, again.as_deref()))?;
         if let Some(path) = &args.prometheus {
             crate::report::write_case_metrics(path, records)?;
         }

@@ -9,11 +9,10 @@ use std::sync::atomic::AtomicBool;
 use bdp_flow::session::dial;
 use bdp_model::measurement::{MeasureRequest, Measurement, Way};
 use bdp_model::units::format_bps;
-use bdp_store::{Page, RunKind, SqliteStore, Store};
+use bdp_store::{Page, RunKind, Store};
 use bdp_sys::device;
 
-use crate::exit;
-use crate::store::refuse;
+use crate::RunError;
 
 /// What is sent over a path of which nothing is known, bit/s: what a call with pictures takes.
 const HARMLESS_BPS: f64 = 1e6;
@@ -23,11 +22,11 @@ const RUNS: usize = 20;
 const PAGE: usize = 100;
 
 /// Refuses datagrams at a rate beyond what is known of the path, on any that leaves this machine.
-pub(super) fn check(
+pub(crate) fn check(
     request: &MeasureRequest,
-    store: Option<&SqliteStore>,
+    store: Option<&dyn Store>,
     cancel: &AtomicBool,
-) -> anyhow::Result<()> {
+) -> Result<(), RunError> {
     let Some(udp) = &request.spec.udp else { return Ok(()) };
     // What has no address is for the session to tell.
     let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(()) };
@@ -36,7 +35,7 @@ pub(super) fn check(
     }
     let host = &request.host;
     if udp.search.is_some() {
-        return Err(exit::usage(format!(
+        return Err(RunError::Request(format!(
             "-b auto sends {host} more than the path carries, and pushes aside what others send there; give --flood if that \
              is yours to do"
         )));
@@ -67,7 +66,7 @@ pub(super) fn check(
             continue;
         }
         let towards = if way == Way::To { "to" } else { "from" };
-        return Err(exit::usage(match (known, speed) {
+        return Err(RunError::Request(match (known, speed) {
             (Some(bps), Some(speed)) if speed as f64 <= bps => format!(
                 "{word} {towards} {host}: the device that leads there has {}; ask for less, or give --flood",
                 format_bps(speed as f64)
@@ -105,17 +104,17 @@ fn speed_towards(address: SocketAddr) -> Option<u64> {
 
 /// The most that each direction of stored measurements to this host carried, bit/s, by its name.
 fn carried(
-    store: Option<&SqliteStore>,
+    store: Option<&dyn Store>,
     host: &str,
     addresses: &[SocketAddr],
-) -> anyhow::Result<BTreeMap<&'static str, f64>> {
+) -> Result<BTreeMap<&'static str, f64>, RunError> {
     let is_it =
         |name: &str| name == host || addresses.iter().any(|a| a.ip().to_canonical().to_string() == name);
     let mut most = BTreeMap::new();
     let Some(store) = store else { return Ok(most) };
     let (mut page, mut looked_at) = (Page::first(PAGE), 0);
     loop {
-        let runs = store.runs(&page).map_err(refuse)?;
+        let runs = store.runs(&page)?;
         for run in runs.iter().filter(|run| run.kind != RunKind::Lab && is_it(&run.scenario)) {
             // A run that can't be read any more says nothing.
             let _ = store.each_measurement(&run.id, &mut |kept| {

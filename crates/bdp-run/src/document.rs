@@ -1,0 +1,24 @@
+//! Jobs, events and outcomes as JSON documents, each with the version of its shape.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::RunError;
+
+/// With the schema as a member.
+pub(crate) fn write(content: &impl Serialize, schema: &str) -> Value {
+    // Jobs, events and outcomes are plain data, which JSON can always hold.
+    let mut document = serde_json::to_value(content).unwrap_or_default();
+    document["schema"] = schema.into();
+    document
+}
+
+/// What [`write`] wrote with this schema; another version is refused.
+pub(crate) fn read<T: DeserializeOwned>(document: Value, schema: &str) -> Result<T, RunError> {
+    let found = document["schema"].as_str().unwrap_or_default();
+    if found != schema {
+        return Err(RunError::Request(format!("document of schema '{found}'; expected {schema}")));
+    }
+    serde_json::from_value(document).map_err(|error| RunError::Request(format!("{schema}: {error}")))
+}

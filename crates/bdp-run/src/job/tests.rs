@@ -1,0 +1,265 @@
+use std::borrow::Cow;
+
+use bdp_agent::ping::PingProgress;
+use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
+use bdp_model::expectation::Expectation;
+use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::ping::{Fate, PingMode, PingRequest, Sample};
+use bdp_model::scenario::{PlanOptions, Scenario, find};
+use bdp_model::units::Nanos;
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::*;
+use crate::baseline::Baseline;
+use crate::session::Credentials;
+use crate::sweep::{Setting, Variable, Varied};
+
+fn jobs() -> [Job; 4] {
+    let credentials = Credentials { token: Some("secret".to_owned()), login: None };
+    let request = MeasureRequest::to("ams1");
+    let command = "bdp".to_owned();
+    let values = vec![Setting { text: "64K".to_owned(), number: 65_536 }];
+    let varied = vec![Varied { parameter: Variable::Window, values }];
+    let (name, text) = find("s3-30k").unwrap();
+    let scenario = Scenario::parse(name, text).unwrap();
+    let cases = scenario.plan(&PlanOptions::default()).unwrap();
+    let measured = Measurement { repetition: 1, ..Measurement::of(&request) };
+    [
+        Job::Measure(Box::new(MeasurePlan {
+            request: request.clone(),
+            credentials: credentials.clone(),
+            label: None,
+            runs: 2,
+            flood: true,
+            expectations: vec!["to.goodput>=900M".parse().unwrap()],
+            baseline: Some(Baseline { run: "7f3a".to_owned(), measurements: vec![measured] }),
+            command: command.clone(),
+        })),
+        Job::Ping(Box::new(PingPlan {
+            request: ping_request(),
+            credentials: credentials.clone(),
+            expectations: vec!["rtt.p95<=30ms".parse().unwrap()],
+            keep: true,
+        })),
+        Job::Sweep(Box::new(SweepPlan {
+            request,
+            credentials,
+            varied,
+            runs: 1,
+            refine: true,
+            seed: 7,
+            label: None,
+            command: command.clone(),
+        })),
+        Job::Lab(Box::new(LabPlan::new(&[scenario], cases, 7, command))),
+    ]
+}
+
+fn ping_request() -> PingRequest {
+    PingRequest {
+        host: "ams1".to_owned(),
+        port: 443,
+        family: None,
+        mode: PingMode::Connect,
+        count: Some(10),
+        duration: None,
+        interval: Nanos::millis(200),
+        warm_up: 1,
+        payload: None,
+        patience: Nanos::secs(3),
+        stamps: true,
+        bind_address: None,
+        bind_device: None,
+        dscp: None,
+    }
+}
+
+fn progress() -> Progress {
+    let info = TcpInfo { rtt_ns: Some(25_000_000), total_retrans: Some(3), ..TcpInfo::default() };
+    Progress {
+        stage: Stage::Direction(Way::To),
+        elapsed: Nanos::millis(1500),
+        total: Nanos::secs(10),
+        span: Some(Nanos::millis(100)),
+        goodput_bps: vec![(Way::To, 94.5e6)],
+        stream_goodput_bps: vec![(Way::To, vec![94.5e6])],
+        sender_infos: vec![(Way::To, vec![info])],
+        arrivals: vec![(Way::From, vec![ArrivalReading { sent: 9, received: 8, jitter_ns: 7 }])],
+        is_last: false,
+        rtt_ns: Some(26_000_000),
+    }
+}
+
+fn events() -> Vec<Event<'static>> {
+    let run = || Cow::Borrowed("7f3a");
+    let key = || Cow::Borrowed("window=64K");
+    let measurement = || Cow::Owned(Measurement::of(&MeasureRequest::to("ams1")));
+    let sample = |number, outcome| Sample { number, due_ns: 1, sent_ns: 2, outcome };
+    vec![
+        Event::Resumed { run: run(), done: 3, planned: 9 },
+        Event::NothingToResume,
+        Event::Entered { run: Some(run()), done: 3, planned: 9 },
+        Event::Planned { cases: 6, time: Nanos::secs(90) },
+        Event::CaseStarted { key: key(), attempt: 2 },
+        Event::CaseEnded {
+            record: Cow::Owned(record(true, None, Some(true))),
+            settled: true,
+            left: Nanos::secs(80),
+        },
+        Event::Progress { repetition: 1, progress: Cow::Owned(progress()) },
+        Event::MeasurementEnded { run: None, measurement: measurement() },
+        Event::PointEnded { key: key(), done: 1, planned: 2, measurement: measurement() },
+        Event::Probes {
+            progress: Cow::Owned(PingProgress {
+                sent: 4,
+                received: 3,
+                rtt_ns: Some(25_000_000),
+                elapsed: Nanos::secs(1),
+                settled: vec![
+                    sample(0, Fate::Answered(25_000_000)),
+                    sample(1, Fate::Lost),
+                    sample(2, Fate::Refused),
+                    sample(3, Fate::Unreachable),
+                ],
+            }),
+        },
+    ]
+}
+
+fn ended(results: Results, result: Result<(), RunError>) -> Ended {
+    let run = Some("7f3a".to_owned());
+    let (judgements, comparisons) = (Vec::new(), Vec::new());
+    Ended { run, results, judgements, comparisons, result, cancelled: false }
+}
+
+/// One of each ending.
+fn outcomes() -> Vec<Outcome> {
+    let measured = |bps: f64| {
+        let text = include_str!("../../../bdp-store/tests/it/measurement.json");
+        let mut measurement: Measurement = serde_json::from_str(text).unwrap();
+        measurement.directions.iter_mut().for_each(|direction| direction.goodput_bps = bps);
+        measurement
+    };
+    let request = MeasureRequest::to("ams1");
+    let baseline = Baseline { run: "7f3a".to_owned(), measurements: vec![measured(2e8); 6] };
+    let now = vec![measured(1e8); 6];
+    let expected: Expectation = "to.goodput>=900M".parse().unwrap();
+    let judgements = vec![expected.judge(&now)];
+    let comparisons = baseline.compare(&now, &request);
+    let done = || ended(Results::Measurements(now.clone()), Ok(()));
+    let invalid = Results::Records(vec![record(false, None, None)]);
+    let all = [
+        (Ending::Done, done()),
+        (Ending::Missed, Ended { judgements, ..done() }),
+        (Ending::Missed, Ended { comparisons, ..done() }),
+        (Ending::Invalid, ended(invalid, Ok(()))),
+        (Ending::Failed, ended(Results::Ping(None), Err(RunError::Unanswered("no answer".to_owned())))),
+        (Ending::Cancelled, Ended { cancelled: true, ..ended(Results::Points(Vec::new()), Ok(())) }),
+    ];
+    all.into_iter()
+        .map(|(ending, ended)| {
+            assert_eq!(ended.ending(), ending);
+            ended.outcome()
+        })
+        .collect()
+}
+
+/// The definition of this name in the schema of jobs, events and outcomes.
+fn validator(name: &str) -> jsonschema::Validator {
+    let mut schema: Value = serde_json::from_str(include_str!("../../../../docs/job.schema.json")).unwrap();
+    schema.as_object_mut().unwrap().remove("oneOf");
+    schema["$ref"] = format!("#/$defs/{name}").into();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn assert_valid(name: &str, document: &Value) {
+    let errors: Vec<String> =
+        validator(name).iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{name}: {errors:?}\n{document:#}");
+}
+
+#[test]
+fn an_event_goes_through_json_whole() {
+    for event in events() {
+        let document = event.to_json();
+        assert_eq!(document["schema"], crate::EVENT_SCHEMA);
+        assert_valid("event", &document);
+        let carried: Value = serde_json::from_str(&document.to_string()).unwrap();
+        assert_eq!(Event::from_json(carried).unwrap(), event);
+    }
+}
+
+#[test]
+fn an_outcome_goes_through_json_whole() {
+    for outcome in outcomes() {
+        let document = outcome.to_json();
+        assert_valid("outcome", &document);
+        let carried: Value = serde_json::from_str(&document.to_string()).unwrap();
+        assert_eq!(Outcome::from_json(carried).unwrap(), outcome);
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_document_of_a_job() {
+    for (name, document) in [("job", jobs()[0].to_json()), ("event", events()[0].to_json())] {
+        for member in ["schema", name] {
+            let mut broken = document.clone();
+            broken.as_object_mut().unwrap().remove(member);
+            assert!(!validator(name).is_valid(&broken), "{name} without {member}");
+        }
+    }
+    let mut outcome = outcomes()[0].to_json();
+    outcome["ending"] = "well".into();
+    assert!(!validator("outcome").is_valid(&outcome));
+}
+
+#[test]
+fn a_job_goes_through_json_whole_but_for_its_credentials() {
+    for job in jobs() {
+        let document = job.to_json();
+        let text = document.to_string();
+        assert_eq!(document["schema"], JOB_SCHEMA);
+        assert_valid("job", &document);
+        assert!(!text.contains("secret") && !text.contains("credentials"), "{text}");
+        let carried = Job::from_json(serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(carried.to_json(), document);
+    }
+}
+
+#[test]
+fn a_job_of_another_version_is_refused() {
+    let mut document = jobs()[0].to_json();
+    document["schema"] = "bdp.job/2".into();
+    let refused = Job::from_json(document).unwrap_err().to_string();
+    assert_eq!(refused, "document of schema 'bdp.job/2'; expected bdp.job/1");
+}
+
+/// A record of one point, from a stored one.
+fn record(valid: bool, error: Option<&str>, met: Option<bool>) -> Record {
+    let text = include_str!("../../../bdp-store/tests/it/record.json");
+    let mut record: Record = serde_json::from_str(text).unwrap();
+    record.valid = valid;
+    record.error = error.map(str::to_owned);
+    if let Some(expectation) = &mut record.expectation {
+        expectation.met = met;
+    }
+    record
+}
+
+#[test]
+fn the_gravest_record_decides_the_ending() {
+    let (kept, missed) = (record(true, None, Some(true)), record(true, None, Some(false)));
+    let (invalid, failed) = (record(false, None, None), record(false, Some("it broke"), None));
+    let ending = |records: &[&Record]| Ending::of(&records.iter().map(|&r| r.clone()).collect::<Vec<_>>());
+    assert_eq!(ending(&[&kept]), Ending::Done);
+    assert_eq!(ending(&[&kept, &missed]), Ending::Missed);
+    assert_eq!(ending(&[&kept, &missed, &failed]), Ending::Failed);
+    // An INVALID attempt beside a valid one of the same point was made good.
+    assert_eq!(ending(&[&invalid, &kept]), Ending::Done);
+    assert_eq!(ending(&[&invalid, &invalid]), Ending::Invalid);
+    assert_eq!(ending(&[&invalid, &missed]), Ending::Missed);
+    let elsewhere = Record { scenario: "another".to_owned(), ..kept.clone() };
+    assert_eq!(ending(&[&invalid, &elsewhere]), Ending::Invalid);
+    // What an INVALID attempt says of its expectation is not heard.
+    assert_eq!(ending(&[&record(false, None, Some(false)), &kept]), Ending::Done);
+}

@@ -1,0 +1,84 @@
+//! Round trips to one address, judged.
+
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
+
+use bdp_agent::ping::ping;
+use bdp_model::expectation::{Expectation, Judgement};
+use bdp_model::figure::PingFigure;
+use bdp_model::ping::{Ping, PingMode, PingRequest, Tally};
+use serde::{Deserialize, Serialize};
+
+use crate::session::Credentials;
+use crate::{Event, RunError};
+
+/// Probes to send, and what must come out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PingPlan {
+    /// What is sent.
+    pub request: PingRequest,
+    /// What a server may want to know; never written down.
+    #[serde(skip)]
+    pub credentials: Credentials,
+    /// What must come out.
+    #[serde(default)]
+    pub expectations: Vec<Expectation<PingFigure>>,
+    /// Whether each probe is kept by itself.
+    #[serde(default)]
+    pub keep: bool,
+}
+
+/// What a plan came to.
+#[derive(Debug)]
+pub struct Pinged {
+    /// The round trips; `None` where none could be tried.
+    pub ping: Option<Ping>,
+    /// What became of each expectation.
+    pub judgements: Vec<Judgement>,
+    /// Whether a probe came back; cancelled is no error.
+    pub result: Result<(), RunError>,
+}
+
+impl PingPlan {
+    /// Sends the probes. `cancel` ends it, and what there is by then is the result.
+    pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Pinged {
+        let mut progress = |progress: &_| watch(Event::Probes { progress: Cow::Borrowed(progress) });
+        match ping(&self.request, self.credentials.token.as_deref(), self.keep, &mut progress, cancel) {
+            Ok(ping) => Pinged {
+                judgements: self.expectations.iter().map(|expected| expected.judge(&ping)).collect(),
+                result: failure(&ping).map_or(Ok(()), |why| Err(RunError::Unanswered(why))),
+                ping: Some(ping),
+            },
+            Err(error) => Pinged { ping: None, judgements: Vec::new(), result: Err(error.into()) },
+        }
+    }
+}
+
+/// Why not one probe came back, and what to do about it; `None` where one did.
+fn failure(ping: &Ping) -> Option<String> {
+    let Tally { sent, received, refused, unreachable, .. } = ping.probes;
+    let (address, patience) = (&ping.address, ping.request.patience);
+    if received > 0 {
+        return None;
+    }
+    if sent == 0 {
+        return Some(format!("ping {address}: no probe was sent; give a larger count or time"));
+    }
+    let text = if refused > 0 {
+        "refused: the host is up and nothing listens on the port; give one that is open, as HOST:443"
+            .to_owned()
+    } else if unreachable > 0 {
+        "unreachable; check the address, and this machine's routes and firewall".to_owned()
+    } else {
+        let way_out = match ping.request.mode {
+            PingMode::Connect => "is the host up, and does a firewall let the port through?",
+            PingMode::Icmp => {
+                "is the host up? many firewalls drop ICMP: 'bdp ping HOST:443' connects instead"
+            }
+            PingMode::Udp => "does a firewall let UDP through? --tcp goes over a connection",
+            PingMode::Tcp => "is the path broken?",
+        };
+        format!("no answer within {patience}; {way_out}")
+    };
+    Some(format!("ping {address}: {text}"))
+}

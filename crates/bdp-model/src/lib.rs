@@ -37,6 +37,7 @@ pub mod rate_search;
 pub mod record;
 pub mod record_curves;
 pub mod route;
+pub mod run_comparison;
 pub mod scenario;
 pub mod segment;
 pub mod stats;

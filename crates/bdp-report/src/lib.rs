@@ -29,7 +29,7 @@ mod varied;
 
 pub use bdp_model::plain::plain;
 pub use breach::why_invalid;
-pub use comparison::{COMPARISON_SCHEMA, Compared, Metric, Outcomes, Row};
+pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
 pub use html::{About, html, html_of_comparison, html_of_measurements};

@@ -498,15 +498,15 @@ fn of_two_paths() -> Record {
 
 #[test]
 fn a_comparison_has_the_round_trip_of_each_path() {
-    let mut outcomes = bdp_report::Outcomes::of_records([&of_two_paths()]);
-    let name = outcomes.points()[0].clone();
+    let mut outcomes = bdp_model::run_comparison::Outcomes::of_records([&of_two_paths()]);
+    let name = outcomes.points()[0].to_owned();
     let paths = [format!("{name}: near->far"), format!("{name}: near->other")];
-    assert_eq!(outcomes.points(), [name, paths[0].clone(), paths[1].clone()]);
-    let compared = bdp_report::Compared::of(&outcomes, &outcomes, &[], 0.05);
+    assert_eq!(outcomes.points(), [&name, &paths[0], &paths[1]]);
+    let compared = bdp_model::run_comparison::Compared::of(&outcomes, &outcomes, &[], 0.05);
     let idle: Vec<(&str, f64)> = compared
         .rows
         .iter()
-        .filter(|row| row.metric == bdp_report::Metric::RttIdleNs)
+        .filter(|row| row.metric == bdp_model::run_comparison::Metric::RttIdleNs)
         .map(|row| (row.point.as_str(), (row.comparison.a.p50 / 1e6).round()))
         .collect();
     assert_eq!(idle, [(paths[0].as_str(), 173.0), (paths[1].as_str(), 42.0)]);

@@ -8,11 +8,13 @@ use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
 use bdp_model::points::points;
 use bdp_model::record::Record;
+use bdp_model::run_comparison::Compared;
 use bdp_store::StoredMeasurement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::baseline::Against;
+use crate::compare::ComparePlan;
 use crate::lab::{LabPlan, StoreAt};
 use crate::measure::MeasurePlan;
 use crate::ping::PingPlan;
@@ -36,6 +38,8 @@ pub enum Job {
     Sweep(Box<SweepPlan>),
     /// Cases of scenarios on the lab.
     Lab(Box<LabPlan>),
+    /// A comparison of two runs.
+    Compare(Box<ComparePlan>),
 }
 
 /// How a job ended, in short.
@@ -45,7 +49,7 @@ pub struct Outcome {
     pub run: Option<String>,
     /// How it ended.
     pub ending: Ending,
-    /// Records or measurements that there are.
+    /// Records, measurements or rows of a comparison that there are.
     pub kept: usize,
     /// What became of each expectation.
     pub expectations: Vec<Judgement>,
@@ -82,6 +86,8 @@ pub enum Results {
     Points(Vec<StoredMeasurement>),
     /// Of round trips; `None` where none could be tried.
     Ping(Option<Box<Ping>>),
+    /// Of a comparison; `None` where the runs have nothing in common.
+    Compared(Option<Compared>),
 }
 
 /// A job that ended.
@@ -162,6 +168,10 @@ impl Job {
                 let made = plan.run(agent, at, watch);
                 ended(made.run, Results::Records(made.records), made.result)
             }
+            Self::Compare(plan) => match plan.run() {
+                Ok(compared) => ended(None, Results::Compared(Some(compared)), Ok(())),
+                Err(error) => ended(None, Results::Compared(None), Err(error)),
+            },
         }
     }
 }
@@ -184,6 +194,7 @@ impl Ended {
         let by_results = match &self.results {
             Results::Records(records) => Ending::of(records),
             Results::Measurements(all) if has_wrong_bytes(all) => Ending::Missed,
+            Results::Compared(Some(compared)) if compared.regressed() => Ending::Missed,
             _ => Ending::Done,
         };
         match &self.result {
@@ -205,6 +216,7 @@ impl Ended {
                 Results::Measurements(all) => all.len(),
                 Results::Points(all) => all.len(),
                 Results::Ping(ping) => usize::from(ping.is_some()),
+                Results::Compared(compared) => compared.as_ref().map_or(0, |compared| compared.rows.len()),
             },
             expectations: self.judgements.clone(),
             baseline: self.comparisons.clone(),

@@ -1,12 +1,17 @@
 //! `bdp compare`: two stored runs, point by point, with intervals of confidence.
 
+use std::sync::atomic::AtomicBool;
+
 use bdp_model::Probability;
 use bdp_model::comparison::THRESHOLD;
-use bdp_report::{About, Compared, Metric, Outcomes};
+use bdp_model::run_comparison::{Metric, Outcomes};
+use bdp_report::{About, ComparedText};
+use bdp_run::compare::{ComparePlan, RunFigures};
+use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
+use crate::agent;
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
 use crate::output::{self, tame, utc};
@@ -75,31 +80,18 @@ impl CompareArgs {
     pub fn run(self) -> Outcome {
         let a = Found::find(Some(&self.a), &self.store)?;
         let b = Found::find(self.b.as_deref(), &self.store)?;
-        let (mut left, mut right) = (outcomes(&a)?, outcomes(&b)?);
-        // Two runs of one point each are meant to be compared, whatever their points are called.
-        let (only_a, only_b) = (left.points().to_vec(), right.points().to_vec());
-        if let ([one], [other]) = (only_a.as_slice(), only_b.as_slice())
-            && one != other
-        {
-            let name = format!("{one} | {other}");
-            left.rename_only(&name);
-            right.rename_only(&name);
-        }
-        let judged: Vec<Metric> = self.judge.iter().map(|j| j.metric()).collect();
-        let threshold = self.threshold.fraction();
-        let compared = Compared::of(&left, &right, &judged, threshold);
-        if compared.rows.is_empty() {
-            return Err(exit::usage(format!(
-                "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs of the same scenario, or of the \
-                 same directions and parameters",
-                a.info.id,
-                b.info.id,
-                a.info.id,
-                some(left.points()),
-                b.info.id,
-                some(right.points())
-            )));
-        }
+        let plan = ComparePlan {
+            a: figures(&a)?,
+            b: figures(&b)?,
+            judge: self.judge.iter().map(|j| j.metric()).collect(),
+            threshold: self.threshold.fraction(),
+        };
+        let threshold = plan.threshold;
+        let never = AtomicBool::new(false);
+        let ended = Job::Compare(Box::new(plan)).run(agent::command(), None, &mut |_| {}, &never);
+        let exit = ended.ending().into();
+        ended.result.map_err(|error| exit::usage(error.to_string()))?;
+        let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };
         if self.json {
             output::print(&format!("{:#}\n", compared.json(&about(&a), &about(&b), threshold)))?;
         } else {
@@ -113,7 +105,7 @@ impl CompareArgs {
             let first = About { title: words.title, note: words.note, ..about(&a) };
             bdp_report::html_of_comparison(&compared, &first, &about(&b), threshold)
         })?;
-        Ok(if compared.regressed() { Exit::Missed } else { Exit::Done })
+        Ok(exit)
     }
 }
 
@@ -122,30 +114,22 @@ fn threshold() -> Probability {
     Probability::new(THRESHOLD).unwrap_or_default()
 }
 
-fn outcomes(found: &Found) -> anyhow::Result<Outcomes> {
-    let (what, outcomes) = match &found.kept {
+fn figures(found: &Found) -> anyhow::Result<RunFigures> {
+    let (what, points) = match &found.kept {
         Kept::Measurements(all) => {
             let whole = all.iter().filter(|m| m.measurement.error.is_none());
             ("measurement", Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement))))
         }
         Kept::Records(_) => ("record", Outcomes::of_records(bdp_model::points::in_order(&found.records()))),
     };
-    if outcomes.points().is_empty() {
-        let id = tame(&found.info.id);
+    let run = tame(&found.info.id);
+    if points.points().is_empty() {
         return Err(exit::usage(format!(
-            "run {id} has nothing to compare: no {what} of it counts; 'bdp show {}' says why",
-            output::quote(&id)
+            "run {run} has nothing to compare: no {what} of it counts; 'bdp show {}' says why",
+            output::quote(&run)
         )));
     }
-    Ok(outcomes)
-}
-
-fn some(points: &[String]) -> String {
-    match points {
-        [] => "none".to_owned(),
-        [only] => format!("'{}'", tame(only)),
-        [first, rest @ ..] => format!("'{}' and {} more", tame(first), rest.len()),
-    }
+    Ok(RunFigures { run, points })
 }
 
 fn line(run: &RunInfo) -> String {

@@ -1,13 +1,14 @@
 //! Two runs compared: for each point the medians with their spread, the difference with its interval.
 
 use bdp_model::comparison::{Interval, Values, Verdict as Shown};
+use bdp_model::run_comparison::{Compared, Metric, Row};
 use bdp_model::units::format_bps;
 
 use super::page::{About, head, inline, numbers, page, words};
 use super::plain_language;
 use super::sentence::sentence;
 use super::verdict::Verdict;
-use crate::comparison::{Compared, Metric, Row, effect};
+use crate::comparison::{ComparedText, MetricText, effect};
 use crate::markup::Markup;
 use crate::number::percent;
 use crate::svg::number;

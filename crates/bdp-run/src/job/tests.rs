@@ -1,20 +1,24 @@
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::payload::PayloadCheck;
 use bdp_model::ping::{Fate, PingMode, PingRequest, Sample};
+use bdp_model::run_comparison::{Metric, Outcomes};
 use bdp_model::scenario::{PlanOptions, Scenario, find};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::*;
 use crate::baseline::Baseline;
+use crate::compare::{ComparePlan, RunFigures};
 use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
 
-fn jobs() -> [Job; 4] {
+fn jobs() -> [Job; 5] {
     let credentials = Credentials { token: Some("secret".to_owned()), login: None };
     let request = MeasureRequest::to("ams1");
     let command = "bdp".to_owned();
@@ -52,7 +56,39 @@ fn jobs() -> [Job; 4] {
             command: command.clone(),
         })),
         Job::Lab(Box::new(LabPlan::new(&[scenario], cases, 7, command))),
+        Job::Compare(Box::new(compare_plan([5e6, 4e6]))),
     ]
+}
+
+/// Two runs of six measurements each, with these rates.
+fn compare_plan(rates: [f64; 2]) -> ComparePlan {
+    let [a, b] = rates.map(|bps| {
+        let (params, all) = (BTreeMap::new(), vec![measured(bps); 6]);
+        let points = Outcomes::of_measurements(all.iter().map(|measurement| (&params, measurement)));
+        RunFigures { run: "7f3a".to_owned(), points }
+    });
+    ComparePlan { a, b, judge: vec![Metric::GoodputBps], threshold: 0.05 }
+}
+
+#[test]
+fn runs_of_one_point_each_are_compared_and_others_need_one_in_common() {
+    let measurement = measured(5e6);
+    let named = |name: &str, values: &[&str]| {
+        let params: Vec<BTreeMap<String, Value>> =
+            values.iter().map(|v| BTreeMap::from([(name.to_owned(), Value::from(*v))])).collect();
+        let mut one_way = measurement.clone();
+        one_way.directions.truncate(1);
+        let points = Outcomes::of_measurements(params.iter().map(|params| (params, &one_way)));
+        RunFigures { run: name.to_owned(), points }
+    };
+    let plan = |a, b| ComparePlan { a, b, judge: Vec::new(), threshold: 0.05 };
+    let one = plan(named("window", &["64K"]), named("streams", &["2"])).run().unwrap();
+    assert!(one.rows[0].point.ends_with("window=64K | to streams=2"), "{}", one.rows[0].point);
+    let none = plan(named("window", &["64K", "128K"]), named("streams", &["2"])).run().unwrap_err();
+    assert!(
+        none.to_string().contains("window has 'to window=64K' and 1 more, streams has 'to streams=2'"),
+        "{none}"
+    );
 }
 
 fn ping_request() -> PingRequest {
@@ -126,6 +162,17 @@ fn events() -> Vec<Event<'static>> {
     ]
 }
 
+/// A stored measurement, but with this goodput.
+fn measured(bps: f64) -> Measurement {
+    let text = include_str!("../../../bdp-store/tests/it/measurement.json");
+    let mut measurement: Measurement = serde_json::from_str(text).unwrap();
+    for direction in &mut measurement.directions {
+        direction.goodput_bps = bps;
+        direction.payload_check = None;
+    }
+    measurement
+}
+
 fn ended(results: Results, result: Result<(), RunError>) -> Ended {
     let run = Some("7f3a".to_owned());
     let (judgements, comparisons) = (Vec::new(), Vec::new());
@@ -134,24 +181,26 @@ fn ended(results: Results, result: Result<(), RunError>) -> Ended {
 
 /// One of each ending.
 fn outcomes() -> Vec<Outcome> {
-    let measured = |bps: f64| {
-        let text = include_str!("../../../bdp-store/tests/it/measurement.json");
-        let mut measurement: Measurement = serde_json::from_str(text).unwrap();
-        measurement.directions.iter_mut().for_each(|direction| direction.goodput_bps = bps);
-        measurement
-    };
     let request = MeasureRequest::to("ams1");
     let baseline = Baseline { run: "7f3a".to_owned(), measurements: vec![measured(2e8); 6] };
     let now = vec![measured(1e8); 6];
     let expected: Expectation = "to.goodput>=900M".parse().unwrap();
     let judgements = vec![expected.judge(&now)];
     let comparisons = baseline.compare(&now, &request);
+    let mut corrupt = measured(1e8);
+    let check = PayloadCheck { wrong_bytes: 1, ..PayloadCheck::default() };
+    corrupt.directions[0].payload_check = Some(check);
+    let corrupt = ended(Results::Measurements(vec![corrupt]), Ok(()));
     let done = || ended(Results::Measurements(now.clone()), Ok(()));
+    let compared = |rates| ended(Results::Compared(Some(compare_plan(rates).run().unwrap())), Ok(()));
     let invalid = Results::Records(vec![record(false, None, None)]);
     let all = [
         (Ending::Done, done()),
         (Ending::Missed, Ended { judgements, ..done() }),
         (Ending::Missed, Ended { comparisons, ..done() }),
+        (Ending::Missed, corrupt),
+        (Ending::Missed, compared([5e6, 4e6])),
+        (Ending::Done, compared([4e6, 5e6])),
         (Ending::Invalid, ended(invalid, Ok(()))),
         (Ending::Failed, ended(Results::Ping(None), Err(RunError::Unanswered("no answer".to_owned())))),
         (Ending::Cancelled, Ended { cancelled: true, ..ended(Results::Points(Vec::new()), Ok(())) }),

@@ -1,0 +1,66 @@
+//! Two runs compared.
+
+use bdp_model::run_comparison::{Compared, Metric, Outcomes};
+use serde::{Deserialize, Serialize};
+
+use crate::RunError;
+
+/// Two runs by their figures, and what is judged of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ComparePlan {
+    /// The run to compare with.
+    pub a: RunFigures,
+    /// The run that is judged.
+    pub b: RunFigures,
+    /// What fails the comparison when it regresses.
+    pub judge: Vec<Metric>,
+    /// Changes up to this share of `a` are no regression.
+    pub threshold: f64,
+}
+
+/// A run and its figures.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// What it is called.
+    pub run: String,
+    /// Point by point.
+    pub points: Outcomes,
+}
+
+impl ComparePlan {
+    /// Compares; refuses runs that have no point in common. Two runs of one point each are compared whatever their points are
+    /// called.
+    pub fn run(&self) -> Result<Compared, RunError> {
+        let (mut a, mut b) = (self.a.points.clone(), self.b.points.clone());
+        if let ([one], [other]) = (self.a.points.points().as_slice(), self.b.points.points().as_slice())
+            && one != other
+        {
+            let name = format!("{one} | {other}");
+            a.rename_only(&name);
+            b.rename_only(&name);
+        }
+        let compared = Compared::of(&a, &b, &self.judge, self.threshold);
+        if compared.rows.is_empty() {
+            let (a, b) = (&self.a, &self.b);
+            return Err(RunError::Request(format!(
+                "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs of the same scenario, or of the \
+                 same directions and parameters",
+                a.run,
+                b.run,
+                a.run,
+                some(&a.points),
+                b.run,
+                some(&b.points)
+            )));
+        }
+        Ok(compared)
+    }
+}
+
+fn some(points: &Outcomes) -> String {
+    match points.points().as_slice() {
+        [] => "none".to_owned(),
+        [only] => format!("'{only}'"),
+        [first, rest @ ..] => format!("'{first}' and {} more", rest.len()),
+    }
+}

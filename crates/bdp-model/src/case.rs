@@ -34,6 +34,7 @@ pub struct CaseSpec {
     /// The workloads, each started at its time.
     pub flows: Vec<CaseFlow>,
     /// How long the idle round trip is measured before the flows start.
+    #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     pub idle: Nanos,
     /// What the probe flow is made of.
     #[serde(default)]
@@ -139,7 +140,7 @@ pub struct CaseFlow {
     /// How the window is brought about.
     pub window_method: WindowMethod,
     /// When it starts, since the first flow could start.
-    #[serde(default)]
+    #[serde(default, rename = "start_ns", alias = "start", with = "crate::units::nanoseconds")]
     pub start: Nanos,
     /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
     #[serde(default)]
@@ -183,8 +184,10 @@ struct Recorded {
     mss: Option<u32>,
     congestion: Option<String>,
     nodelay: bool,
+    #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     duration: Nanos,
     bytes: Option<ByteCount>,
+    #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
     omit: Nanos,
     #[serde(default, with = "datagrams")]
     udp: Option<UdpRequest>,

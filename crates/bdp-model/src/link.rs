@@ -36,9 +36,11 @@ pub enum Medium {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
     /// Silence whenever the sending end changes: the radio's turnaround and its "distance" setting.
+    #[serde(rename = "guard_ns", alias = "guard", with = "crate::units::nanoseconds")]
     pub guard: Nanos,
     /// How long one end may go on sending while the other has something to send. A packet that was begun is
     /// finished.
+    #[serde(rename = "turn_ns", alias = "turn", with = "crate::units::nanoseconds")]
     pub turn: Nanos,
 }
 
@@ -89,6 +91,7 @@ pub struct DirectionConfig {
     /// Bytes on the wire beside each IP packet: 38 for Ethernet with preamble, header, checksum and gap.
     pub overhead_bytes: u32,
     /// One-way propagation delay.
+    #[serde(rename = "delay_ns", alias = "delay", with = "crate::units::nanoseconds")]
     pub delay: Nanos,
     /// Packets lost before the queue.
     pub loss: Loss,
@@ -144,14 +147,17 @@ pub enum JitterDistribution {
     /// Evenly from `-spread` to `+spread` about the delay.
     Uniform {
         /// Half the width.
+        #[serde(rename = "spread_ns", alias = "spread", with = "crate::units::nanoseconds")]
         spread: Nanos,
     },
     /// Normal about the delay.
     Normal {
         /// Standard deviation.
+        #[serde(rename = "deviation_ns", alias = "deviation", with = "crate::units::nanoseconds")]
         deviation: Nanos,
     },
     /// From measured values, added to the delay: quantiles at equal distances, interpolated between.
+    #[serde(rename = "table_ns", alias = "table", with = "crate::units::nanoseconds::offsets")]
     Table(Vec<Offset>),
 }
 
@@ -161,6 +167,7 @@ pub struct Reorder {
     /// How many packets.
     pub probability: Probability,
     /// For how long beyond the delay.
+    #[serde(rename = "by_ns", alias = "by", with = "crate::units::nanoseconds")]
     pub by: Nanos,
 }
 

@@ -544,6 +544,35 @@ pub mod nanoseconds {
         }
     }
 
+    /// The same of differences of times.
+    pub mod offsets {
+        use serde::Serialize as _;
+
+        use super::super::Offset;
+        use super::{Deserialize, Deserializer, Serializer};
+
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(i64),
+            Text(Offset),
+        }
+
+        /// An array of numbers.
+        pub fn serialize<S: Serializer>(all: &[Offset], serializer: S) -> Result<S::Ok, S::Error> {
+            all.iter().map(|offset| offset.as_ns()).collect::<Vec<_>>().serialize(serializer)
+        }
+
+        /// An array of numbers, or of text.
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Offset>, D::Error> {
+            let offset = |either| match either {
+                Either::Number(ns) => Offset::ns(ns),
+                Either::Text(offset) => offset,
+            };
+            Ok(Vec::deserialize(deserializer)?.into_iter().map(offset).collect())
+        }
+    }
+
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Either {

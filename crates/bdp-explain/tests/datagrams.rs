@@ -4,7 +4,7 @@ use bdp_explain::{ceiling, explain};
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::host_counters::{DeviceCounters, HostCounters};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::udp::{Distribution, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
 
@@ -38,7 +38,7 @@ fn measurement(sent_mbps: f64, lost: u64, dropped: Option<u64>) -> Measurement {
 
 fn finding(mut m: Measurement) -> Finding {
     m.ceiling = ceiling(&m);
-    let mut findings = explain(&Facts::measured(&m, Way::To).unwrap());
+    let mut findings = explain(&Facts::measured(&m, Direction::To).unwrap());
     assert_eq!(findings.len(), 1, "{findings:?}");
     findings.remove(0)
 }

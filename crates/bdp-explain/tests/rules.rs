@@ -3,7 +3,7 @@
 use bdp_explain::ceiling;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::measurement::{IntervalSpread, Measurement, Way};
+use bdp_model::measurement::{Direction, IntervalSpread, Measurement};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::record::{ReceiverSample, RttSummary, SenderSample};
 use bdp_model::udp::OneWayDelay;
@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
 
 /// What is found of one direction; nothing where it was not measured.
-fn explain(way: Way, m: &Measurement) -> Vec<Finding> {
+fn explain(way: Direction, m: &Measurement) -> Vec<Finding> {
     Facts::measured(m, way).as_ref().map_or_else(Vec::new, bdp_explain::explain)
 }
 
@@ -113,7 +113,7 @@ impl Shape {
     }
 
     fn finding(&self) -> Finding {
-        let mut findings = explain(Way::To, &self.measurement());
+        let mut findings = explain(Direction::To, &self.measurement());
         assert_eq!(findings.len(), 1, "{findings:?}");
         findings.remove(0)
     }
@@ -234,17 +234,17 @@ fn a_receive_window_is_told_with_its_numbers() {
 #[test]
 fn from_there_the_near_end_receives() {
     let mut m = WINDOW_BOUND.measurement();
-    m.directions[0].direction = Way::From;
-    let finding = explain(Way::From, &m).remove(0);
+    m.directions[0].direction = Direction::From;
+    let finding = explain(Direction::From, &m).remove(0);
     assert_eq!(finding.subject, "receive window of fra1");
-    assert!(explain(Way::To, &m).is_empty());
+    assert!(explain(Direction::To, &m).is_empty());
 }
 
 #[test]
 fn ends_of_one_name_are_told_apart() {
     let mut m = WINDOW_BOUND.measurement();
     m.near.name = m.far.name.clone();
-    assert_eq!(explain(Way::To, &m).remove(0).subject, "receive window of the far end");
+    assert_eq!(explain(Direction::To, &m).remove(0).subject, "receive window of the far end");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn what_the_user_set_is_what_the_user_changes() {
     let remedy = |change: &dyn Fn(&mut Measurement)| {
         let mut m = WINDOW_BOUND.measurement();
         change(&mut m);
-        explain(Way::To, &m).remove(0).remedy.unwrap()
+        explain(Direction::To, &m).remove(0).remedy.unwrap()
     };
     let bytes = bdp_model::units::ByteCount::kib(1024);
     assert!(remedy(&|m| m.request.spec.window = bytes.try_into().ok()).contains("-w, 2.72 MiB or more"));
@@ -275,7 +275,7 @@ fn of_several_streams_the_one_that_was_sampled_is_judged() {
     let mut m = Shape { goodput_mbps: 676.0, ..WINDOW_BOUND }.measurement();
     m.request.spec.streams = 2;
     m.directions[0].stream_goodput_bps = vec![338e6; 2];
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow);
     assert!(finding.evidence[1].contains("needs 1.36 MiB"), "half of it each: {:?}", finding.evidence);
 }
@@ -291,9 +291,9 @@ fn segments_that_a_pacer_holds_are_not_laid_to_the_buffer() {
         ..WINDOW_BOUND
     }
     .measurement();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::SendBuffer);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::SendBuffer);
     m.directions[0].congestion_control = "bbr".to_owned();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn probes_that_an_end_answers_late_are_no_queue() {
     let mut m = WINDOW_BOUND.measurement();
     let loaded = m.directions[0].rtt_ns.loaded.as_mut().unwrap();
     (loaded.p50, loaded.p95) = (40 * MS, Some(75 * MS));
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow, "the flow's own round trip is what it was: {finding:?}");
     m.directions[0].sent.iter_mut().for_each(|s| s.srtt_ns = Some(40 * MS));
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
 }
 
 #[test]
@@ -318,15 +318,16 @@ fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
 #[test]
 fn what_was_asked_for_is_not_laid_to_the_system() {
     let mut m = WINDOW_BOUND.measurement();
-    assert!(explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+    assert!(explain(Direction::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
     m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
-    assert!(!explain(Way::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+    assert!(!explain(Direction::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
 }
 
 #[test]
 fn a_flow_too_short_to_wait_is_not_laid_to_the_processor() {
     let mut m = Shape { cpu: 0.99, share: 0.2, ..WINDOW_BOUND }.measurement();
-    let blames = |m: &Measurement| explain(Way::To, m)[0].evidence.iter().any(|e| e.contains("processor"));
+    let blames =
+        |m: &Measurement| explain(Direction::To, m)[0].evidence.iter().any(|e| e.contains("processor"));
     assert!(blames(&m));
     m.directions[0].duration_ns = 3 * MS;
     assert!(!blames(&m));
@@ -335,9 +336,9 @@ fn a_flow_too_short_to_wait_is_not_laid_to_the_processor() {
 #[test]
 fn what_was_omitted_is_not_judged() {
     let mut m = Shape { share: 0.3, ..WINDOW_BOUND }.measurement();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
     m.directions[0].omit_ns = 7000 * MS;
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::ReceiveWindow);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::ReceiveWindow);
 }
 
 #[test]
@@ -346,7 +347,7 @@ fn a_measurement_too_short_is_said_to_be_so() {
     // Ten samples, of which three count.
     m.directions[0].sent.truncate(10);
     m.directions[0].omit_ns = 750 * MS;
-    let missing = |m: &Measurement| explain(Way::To, m).remove(0).missing;
+    let missing = |m: &Measurement| explain(Direction::To, m).remove(0).missing;
     assert_eq!(missing(&m), ["a longer measurement: 3 samples after what is omitted are too few"]);
     m.directions[0].omit_ns = 0;
     m.directions[0].sent.truncate(1);
@@ -365,7 +366,7 @@ fn what_is_missing_is_named() {
     m.directions[0].rtt_ns.idle = None;
     m.directions[0].rtt_ns.loaded = None;
     m.directions[0].sent.clear();
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::Unknown);
     let text = finding.missing.join("; ");
     assert_eq!(
@@ -401,7 +402,7 @@ fn what_was_sent_again_needlessly_is_told() {
         (Some(900), "; 240 needless"),
     ] {
         measurement.directions[0].needless_retransmits = told;
-        let text = explain(Way::To, &measurement)[0].evidence.join("; ");
+        let text = explain(Direction::To, &measurement)[0].evidence.join("; ");
         assert!(text.contains(part), "{told:?}: {text}");
         assert_eq!(text.contains("DSACK"), told.unwrap_or(0) > 0, "{text}");
     }
@@ -454,7 +455,7 @@ fn loaded_both_ways() -> Measurement {
     let back = Shape { goodput_mbps: 93.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
     let mut m = there.measurement();
     m.directions.push(back.measurement().directions.remove(0));
-    m.directions[1].direction = Way::From;
+    m.directions[1].direction = Direction::From;
     m.request.bidirectional = true;
     for d in &mut m.directions {
         // Whatever the two clocks are apart.
@@ -466,26 +467,26 @@ fn loaded_both_ways() -> Measurement {
 #[test]
 fn each_direction_is_judged_by_the_queue_of_its_own_way() {
     let mut m = loaded_both_ways();
-    let there = explain(Way::To, &m).remove(0);
+    let there = explain(Direction::To, &m).remove(0);
     assert_eq!(there.limit, Limit::Ceiling, "{there:#?}");
     assert!(there.summary.contains("standing queue of 63.8 ms"), "{there:#?}");
-    let back = explain(Way::From, &m).remove(0);
+    let back = explain(Direction::From, &m).remove(0);
     assert_eq!((back.limit, back.confidence), (Limit::ReceiveWindow, Confidence::High), "{back:#?}");
     assert_eq!(back.evidence[1], "63.8 ms of this round trip is the queue of the other direction");
     assert!(!back.remedy.unwrap().contains("smaller"));
     // The round trip alone does not say which of the two ways has the queue.
     m.directions.iter_mut().for_each(|d| d.each_way_ns = None);
-    let there = explain(Way::To, &m).remove(0);
+    let there = explain(Direction::To, &m).remove(0);
     assert_eq!(there.limit, Limit::Unknown, "{there:#?}");
     assert!(there.missing.iter().any(|part| part.contains("on which way a queue stands")), "{there:#?}");
-    assert_eq!(explain(Way::From, &m).remove(0).limit, Limit::ReceiveWindow);
+    assert_eq!(explain(Direction::From, &m).remove(0).limit, Limit::ReceiveWindow);
     // Of one direction it does.
     m.directions.truncate(1);
     m.request.bidirectional = false;
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
     // A queue of acknowledgements is not the data's.
     m.directions[0].each_way_ns = Some(each_way([12, 12], [12, 76]));
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
 }
 
 #[test]
@@ -495,18 +496,18 @@ fn asked_rate_that_is_reached_is_the_limit() {
         m.request.spec.pacing_bps = Some(200_000_000);
         m
     };
-    let finding = explain(Way::To, &paced(198.0)).remove(0);
+    let finding = explain(Direction::To, &paced(198.0)).remove(0);
     assert_eq!((finding.limit, finding.confidence), (Limit::AskedRate, Confidence::High), "{finding:#?}");
     assert_eq!(finding.evidence[0], "198 Mbit/s is 99 % of the 200 Mbit/s that -b asks for");
-    assert_eq!(explain(Way::To, &paced(150.0)).remove(0).limit, Limit::Unknown);
-    assert_eq!(explain(Way::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &paced(150.0)).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
     // Each of two streams has the rate.
     let mut two = paced(396.0);
     two.request.spec.streams = 2;
-    assert_eq!(explain(Way::To, &two).remove(0).limit, Limit::AskedRate);
+    assert_eq!(explain(Direction::To, &two).remove(0).limit, Limit::AskedRate);
     two.directions[0].goodput_bps = 198e6;
     two.directions[0].spread = None;
-    assert_eq!(explain(Way::To, &two).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &two).remove(0).limit, Limit::Unknown);
 }
 
 #[test]
@@ -515,7 +516,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
         let shape = Shape { goodput_mbps, share: 0.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };
         let mut m = shape.measurement();
         m.request.spec.pacing_bps = Some(200_000_000);
-        explain(Way::To, &m).remove(0)
+        explain(Direction::To, &m).remove(0)
     };
     let full = queued(196.0);
     assert_eq!((full.limit, full.subject.as_str()), (Limit::Ceiling, "the path's bottleneck"), "{full:#?}");
@@ -528,7 +529,7 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
 fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
     m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(
         finding.summary,
         "limited by the receive window of ams1, which -w 1 MiB asks for: 1 MiB / 24.2 ms RTT = 347 Mbit/s (98 % reached)"
@@ -546,18 +547,18 @@ fn four_threads_at_a_quarter_are_not_busy() {
     let mut m = queue.measurement();
     m.directions[0].sender_cpu = 1.0;
     m.directions[0].sender_threads = Some(4);
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
     // As much from an end that reports no threads' times: four of them, or one for each stream.
     m.directions[0].sender_thread_cpu = None;
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
     m.directions[0].sender_threads = None;
     m.request.spec.streams = 4;
     m.directions[0].stream_goodput_bps = vec![95e6 / 4.0; 4];
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
     // One that is full among three that are not.
     m.directions[0].sender_cpu = 1.1;
     m.directions[0].sender_thread_cpu = Some(0.97);
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_ne!(finding.limit, Limit::Ceiling, "{finding:#?}");
 }
 
@@ -571,7 +572,7 @@ fn unscaled(sender: Option<bool>, receiver: Option<bool>, sysctls: [Option<&str>
         let name = "net.ipv4.tcp_window_scaling".to_owned();
         host.sysctls.extend(value.map(|value| (name, value.to_owned())));
     }
-    explain(Way::To, &m).remove(0)
+    explain(Direction::To, &m).remove(0)
 }
 
 #[test]
@@ -607,14 +608,14 @@ fn window_scaling_that_is_removed_is_not_laid_to_the_receive_buffer() {
 fn tcp_rmem_is_raised_only_where_it_binds() {
     let mut m = WINDOW_BOUND.measurement();
     let raise =
-        |m: &Measurement| explain(Way::To, m).remove(0).remedy.is_some_and(|r| r.contains("tcp_rmem"));
+        |m: &Measurement| explain(Direction::To, m).remove(0).remedy.is_some_and(|r| r.contains("tcp_rmem"));
     assert!(raise(&m));
     m.directions[0].window.socket_buffer_bytes = Some(1_500_000);
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!((finding.limit, finding.remedy.as_deref()), (Limit::ReceiveWindow, None), "{finding:#?}");
     assert!(finding.evidence.iter().any(|e| e.contains("may grow to 2 MiB")), "{finding:#?}");
     m.far.sysctls.insert("net.ipv4.tcp_moderate_rcvbuf".into(), "0".into());
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.remedy.as_deref(), Some("set net.ipv4.tcp_moderate_rcvbuf = 1 on ams1"));
 }
 
@@ -627,7 +628,7 @@ fn reader_that_pauses_is_not_a_full_path() {
     for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
         sample.snd_wnd_bytes = Some(if i % 3 == 2 { 0 } else { 8 * MIB });
     }
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(
         (finding.limit, finding.confidence),
         (Limit::ReceivingHost, Confidence::Medium),
@@ -638,7 +639,7 @@ fn reader_that_pauses_is_not_a_full_path() {
     // Its process did not run: the samples of the receiver say so as well.
     let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 1_150_000, ..Default::default() };
     m.directions[0].received = (0..100).filter(|i| i % 20 < 10).map(at).collect();
-    let finding = explain(Way::To, &m).remove(0);
+    let finding = explain(Direction::To, &m).remove(0);
     assert_eq!((finding.limit, finding.confidence), (Limit::ReceivingHost, Confidence::High), "{finding:#?}");
     assert!(finding.evidence.iter().any(|e| e.contains("no sample for 1.1 s")), "{finding:#?}");
     // A window that grows, and is full, is read by someone.
@@ -646,7 +647,7 @@ fn reader_that_pauses_is_not_a_full_path() {
     for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
         sample.snd_wnd_bytes = Some((i as u64 + 1) * 80 * 1024);
     }
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
 }
 
 #[test]
@@ -659,7 +660,7 @@ fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read()
         ..WINDOW_BOUND
     };
     let mut m = shape.measurement();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
     // A lost segment holds back what came after it, once a second; what was held back is read at once.
     let held_back = |i: u64| if i % 10 == 3 { 1_150_000 } else { 0 };
     let at = |i: u64| ReceiverSample {
@@ -668,7 +669,7 @@ fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read()
         ..Default::default()
     };
     m.directions[0].received = (0..=100).map(at).collect();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
     // Half of the rate for half of the time is no steady one.
     let at = |i: u64| ReceiverSample {
         at_ns: i * 100 * MS,
@@ -676,7 +677,7 @@ fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read()
         ..Default::default()
     };
     m.directions[0].received = (0..=100).map(at).collect();
-    assert_eq!(explain(Way::To, &m).remove(0).limit, Limit::Unknown);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
 }
 
 #[test]
@@ -715,7 +716,7 @@ fn send_buffer_that_large_writes_overrun_is_found_though_the_kernel_does_not_cou
         let mut m = shape.measurement();
         m.near.sysctls.insert("net.ipv4.tcp_wmem".into(), format!("4096 16384 {largest}"));
         m.directions[0].congestion_control = congestion.to_owned();
-        explain(Way::To, &m).remove(0)
+        explain(Direction::To, &m).remove(0)
     };
     let finding = of(&dry, "65536", "cubic");
     assert_eq!((finding.limit, finding.confidence), (Limit::SendBuffer, Confidence::Medium), "{finding:#?}");

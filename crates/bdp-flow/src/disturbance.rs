@@ -4,7 +4,7 @@
 use bdp_model::caveat::{Caveat, to_percent};
 use bdp_model::ends::{End, Task};
 use bdp_model::host_counters::{DeviceCounters, OwnTraffic};
-use bdp_model::measurement::{HostFacts, Way};
+use bdp_model::measurement::{Direction, HostFacts};
 
 /// Fraction of processor time taken by a hypervisor from which it matters.
 const STOLEN: f64 = 0.05;
@@ -25,11 +25,11 @@ pub struct Moved {
 
 impl Moved {
     /// Adds a flow: bytes that its sender gave to the kernel, packets sent again, and payload bytes of a packet.
-    pub fn add(&mut self, way: Way, bytes: u64, sent_again: u64, packet_bytes: Option<u64>) {
+    pub fn add(&mut self, way: Direction, bytes: u64, sent_again: u64, packet_bytes: Option<u64>) {
         let packet = packet_bytes.unwrap_or(536);
         let moved = match way {
-            Way::To => &mut self.to_bytes,
-            Way::From => &mut self.from_bytes,
+            Direction::To => &mut self.to_bytes,
+            Direction::From => &mut self.from_bytes,
         };
         *moved = moved.saturating_add(bytes).saturating_add(sent_again.saturating_mul(packet));
         self.packet_bytes = Some(self.packet_bytes.map_or(packet, |known| known.min(packet)));
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn each_end_has_its_own_view_of_what_was_moved() {
         let mut moved = Moved::default();
-        moved.add(Way::To, 1_000_000, 10, Some(1448));
-        moved.add(Way::From, 5_000, 0, Some(1400));
+        moved.add(Direction::To, 1_000_000, 10, Some(1448));
+        moved.add(Direction::From, 5_000, 0, Some(1400));
         assert_eq!(
             moved.near(),
             OwnTraffic { sent_bytes: 1_014_480, received_bytes: 5_000, packet_bytes: 1400 }

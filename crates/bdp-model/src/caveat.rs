@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::ends::{End, PeerProtocol, Task, Way};
+use crate::ends::{Direction, End, PeerProtocol, Task};
 use crate::method::EndReason;
 
 /// One thing to know. In JSON an object with `kind`, its evidence, and, where `bdp-report` prints it, `text`.
@@ -75,7 +75,7 @@ pub enum Caveat {
     /// A thread may have been the limit of a direction.
     BusyThread {
         /// Which.
-        direction: Way,
+        direction: Direction,
         /// What it did.
         task: Task,
         /// Of a processor, 0..=1.
@@ -84,7 +84,7 @@ pub enum Caveat {
     /// Fewer bytes passed than were asked for, in the time that was granted.
     TimeRanOut {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Passed.
         bytes: u64,
         /// Asked for.
@@ -95,21 +95,21 @@ pub enum Caveat {
     /// A direction ended before its time.
     EndedEarly {
         /// Which.
-        direction: Way,
+        direction: Direction,
         /// Why.
         reason: EndReason,
     },
     /// A window was not what was asked for.
     WindowNotReached {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Why.
         reason: WindowShortfall,
     },
     /// A sender of datagrams was slower than asked.
     RateNotReached {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Payload that it sent.
         sent_bps: f64,
         /// Payload that was asked for.
@@ -120,17 +120,17 @@ pub enum Caveat {
     /// No rate that trials found lasted.
     SearchNotHeld {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
     },
     /// Loss did not depend on the rate.
     LossAtAnyRate {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
     },
     /// A search was interrupted.
     SearchCutShort {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Trials that were made.
         trials: u64,
         /// Trials that passed.
@@ -141,7 +141,7 @@ pub enum Caveat {
     /// The receiving host dropped datagrams, which is no loss of the path.
     ReceiverDrops {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Dropped, because the socket was full.
         dropped: u64,
         /// Of so many lost.
@@ -150,7 +150,7 @@ pub enum Caveat {
     /// Datagrams were longer than the path's MTU.
     Fragmented {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// Payload of a datagram.
         datagram_bytes: u64,
         /// MTU of the path.
@@ -159,7 +159,7 @@ pub enum Caveat {
     /// The server counted none of the last datagrams, which it may have received later.
     LastUncounted {
         /// In which direction.
-        direction: Way,
+        direction: Direction,
         /// How many.
         datagrams: u64,
     },
@@ -171,14 +171,14 @@ pub enum Caveat {
     /// Directions that were asked for and not measured.
     NotMeasured {
         /// Which.
-        directions: Vec<Way>,
+        directions: Vec<Direction>,
         /// Why.
         reason: NotMeasured,
     },
     /// It was interrupted: the figures are of the time until then.
     Interrupted {
         /// Directions that had not begun.
-        not_measured: Vec<Way>,
+        not_measured: Vec<Direction>,
     },
     /// A server that was silent to bdp turned out to speak iperf3's protocol.
     RecognisedIperf3,
@@ -386,13 +386,13 @@ mod tests {
 
     #[test]
     fn a_caveat_is_an_object_with_its_kind_and_evidence() {
-        let caveat = Caveat::BusyThread { direction: Way::To, task: Task::Sending, share: 1.0 };
+        let caveat = Caveat::BusyThread { direction: Direction::To, task: Task::Sending, share: 1.0 };
         let value = json!({ "kind": "busy_thread", "direction": "to", "task": "sending", "share": 1.0 });
         assert_eq!(serde_json::to_value(&caveat).unwrap(), value);
         assert_eq!(read(value), caveat);
         assert_eq!(read(json!({ "kind": "ssh_tunnel", "text": "in words" })), Caveat::SshTunnel);
         let reason = WindowShortfall::BufferTooSmall { seen_bytes: 1, buffer_bytes: None };
-        let caveat = Caveat::WindowNotReached { direction: Way::From, reason };
+        let caveat = Caveat::WindowNotReached { direction: Direction::From, reason };
         assert_eq!(read(serde_json::to_value(&caveat).unwrap()), caveat);
     }
 

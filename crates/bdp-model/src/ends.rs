@@ -42,17 +42,17 @@ impl Task {
     }
 }
 
-/// A way across the path.
+/// A direction across the path, as the measuring machine sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum Direction {
     /// From the near to the far machine.
     To,
     /// From the far to the near machine.
     From,
 }
 
-impl Way {
+impl Direction {
     /// `to`, `from`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Probability;
 use crate::comparison::Better;
-use crate::measurement::{DirectionResult, Measurement, Way};
+use crate::measurement::{Direction, DirectionResult, Measurement};
 use crate::ping::Ping;
 use crate::record::RttSummary;
 use crate::stats::median;
@@ -99,21 +99,21 @@ impl Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Goodput of a direction, bit/s.
-    Goodput(Way),
+    Goodput(Direction),
     /// Segments that a direction sent again.
-    Retransmits(Way),
+    Retransmits(Direction),
     /// Window of a direction on the wire, bytes.
-    Window(Way),
+    Window(Direction),
     /// Round trip before the load, ns.
     RttIdle(Quantile),
     /// Round trip under the load of a direction, ns.
-    RttLoaded(Way, Quantile),
+    RttLoaded(Direction, Quantile),
     /// Responsiveness under the load of a direction, round trips a minute.
-    Rpm(Way),
+    Rpm(Direction),
     /// Datagrams of a direction that were lost, as a share of those sent.
-    Loss(Way),
+    Loss(Direction),
     /// Interarrival jitter of the datagrams of a direction (RFC 3550), ns.
-    Jitter(Way),
+    Jitter(Direction),
 }
 
 /// A quantile of round trips.
@@ -163,7 +163,7 @@ impl Figures for Figure {
 
     fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for way in [Way::To, Way::From] {
+        for way in [Direction::To, Direction::From] {
             all.extend([Self::Goodput(way), Self::Retransmits(way), Self::Window(way)]);
             all.extend(Quantile::ALL.map(|quantile| Self::RttLoaded(way, quantile)));
             all.extend([Self::Rpm(way), Self::Loss(way), Self::Jitter(way)]);
@@ -186,7 +186,7 @@ impl Figures for Figure {
 
 impl Figure {
     /// The direction that it is of; `None` for what was measured before any.
-    pub const fn way(self) -> Option<Way> {
+    pub const fn way(self) -> Option<Direction> {
         match self {
             Self::Goodput(way)
             | Self::Retransmits(way)

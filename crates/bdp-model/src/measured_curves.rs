@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::comparison::Values;
 use crate::curve::{Axis, Curve, Point, Unmeasured};
 use crate::flow::FlowSpec;
-use crate::measurement::{DirectionResult, Measurement, Way};
+use crate::measurement::{Direction, DirectionResult, Measurement};
 use crate::record::RttSummary;
 use crate::stats::median;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
     let Some((name, axis)) = swept(all) else { return Vec::new() };
     let mut curves = Vec::new();
-    for way in [Way::To, Way::From] {
+    for way in [Direction::To, Direction::From] {
         let mut groups: Vec<(String, Vec<Varied<'_>>)> = Vec::new();
         for &(params, measurement) in all {
             if !measurement.request.directions.contains(&way) {
@@ -77,15 +77,20 @@ fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
 }
 
 /// `-> ams1`, with which the titles of its curves begin.
-pub fn toward(way: Way, measurement: &Measurement) -> String {
+pub fn toward(way: Direction, measurement: &Measurement) -> String {
     let host = one_line(&measurement.request.host);
     match way {
-        Way::To => format!("-> {host}"),
-        Way::From => format!("<- {host}"),
+        Direction::To => format!("-> {host}"),
+        Direction::From => format!("<- {host}"),
     }
 }
 
-fn title(way: Way, params: &BTreeMap<String, Value>, measurement: &Measurement, except: &str) -> String {
+fn title(
+    way: Direction,
+    params: &BTreeMap<String, Value>,
+    measurement: &Measurement,
+    except: &str,
+) -> String {
     let mut title = toward(way, measurement);
     for (name, value) in params.iter().filter(|(name, _)| *name != except) {
         title.push_str(&format!(" {} {}", one_line(name), words(value)));
@@ -93,7 +98,7 @@ fn title(way: Way, params: &BTreeMap<String, Value>, measurement: &Measurement, 
     title
 }
 
-fn curve(title: String, name: &str, axis: Axis, way: Way, members: &[Varied<'_>]) -> Curve {
+fn curve(title: String, name: &str, axis: Axis, way: Direction, members: &[Varied<'_>]) -> Curve {
     let mut asked: Vec<&Value> = Vec::new();
     for (params, _) in members {
         if let Some(value) = params.get(name).filter(|v| !asked.contains(v)) {
@@ -116,7 +121,7 @@ fn curve(title: String, name: &str, axis: Axis, way: Way, members: &[Varied<'_>]
     Curve::new(title, path, axis, rate, points).with_unmeasured(unmeasured)
 }
 
-fn point(asked: &Value, axis: Axis, index: usize, way: Way, these: &[&Measurement]) -> Option<Point> {
+fn point(asked: &Value, axis: Axis, index: usize, way: Direction, these: &[&Measurement]) -> Option<Point> {
     let whole: Vec<(&Measurement, &DirectionResult)> = these
         .iter()
         .filter(|m| m.error.is_none())

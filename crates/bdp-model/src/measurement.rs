@@ -14,7 +14,7 @@ use crate::scenario::Family;
 use crate::udp::UdpReport;
 use crate::units::Nanos;
 
-pub use crate::ends::{PeerProtocol, Way};
+pub use crate::ends::{Direction, PeerProtocol};
 
 /// Version of the shape; a reader refuses a larger major number.
 pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
@@ -95,7 +95,7 @@ pub struct MeasureRequest {
     #[serde(default)]
     pub family: Option<Family>,
     /// The directions in turn; both at once where [`MeasureRequest::bidirectional`].
-    pub directions: Vec<Way>,
+    pub directions: Vec<Direction>,
     /// Whether both directions run at the same time.
     pub bidirectional: bool,
     /// What each direction is to do.
@@ -135,7 +135,7 @@ impl MeasureRequest {
             port: PORT,
             peer: None,
             family: None,
-            directions: vec![Way::To, Way::From],
+            directions: vec![Direction::To, Direction::From],
             bidirectional: false,
             spec: FlowSpec::default(),
             idle: Nanos::secs(2),
@@ -274,7 +274,7 @@ pub struct Ceiling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DirectionResult {
     /// Which.
-    pub direction: Way,
+    pub direction: Direction,
     /// Bytes read by the receiver x 8 / time, after omit.
     pub goodput_bps: f64,
     /// Bytes read by the receiver, omit included.

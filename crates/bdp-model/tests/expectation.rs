@@ -2,7 +2,7 @@
 
 use bdp_model::expectation::{Expectation, Operator};
 use bdp_model::figure::{Figure, Figures, PingFigure, Quantile, figure};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 
 fn measurement(goodput_bps: f64) -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
@@ -15,15 +15,15 @@ fn measurement(goodput_bps: f64) -> Measurement {
 fn what_is_typed_is_understood() {
     use Operator::{Above, AtLeast, AtMost, Below};
     for (text, figure, operator, value) in [
-        ("to.goodput>=900M", Figure::Goodput(Way::To), AtLeast, 900e6),
-        (" from.goodput > 1.5Gbit/s ", Figure::Goodput(Way::From), Above, 1.5e9),
+        ("to.goodput>=900M", Figure::Goodput(Direction::To), AtLeast, 900e6),
+        (" from.goodput > 1.5Gbit/s ", Figure::Goodput(Direction::From), Above, 1.5e9),
         ("rtt.idle.p95<=30ms", Figure::RttIdle(Quantile::P95), AtMost, 30e6),
-        ("to.rtt.loaded.p99 < 100ms", Figure::RttLoaded(Way::To, Quantile::P99), Below, 100e6),
-        ("from.retransmits<=0", Figure::Retransmits(Way::From), AtMost, 0.0),
-        ("to.window>=64K", Figure::Window(Way::To), AtLeast, 65_536.0),
-        ("to.rpm>=600", Figure::Rpm(Way::To), AtLeast, 600.0),
-        ("from.loss<0.1%", Figure::Loss(Way::From), Below, 0.001),
-        ("from.jitter<=2ms", Figure::Jitter(Way::From), AtMost, 2e6),
+        ("to.rtt.loaded.p99 < 100ms", Figure::RttLoaded(Direction::To, Quantile::P99), Below, 100e6),
+        ("from.retransmits<=0", Figure::Retransmits(Direction::From), AtMost, 0.0),
+        ("to.window>=64K", Figure::Window(Direction::To), AtLeast, 65_536.0),
+        ("to.rpm>=600", Figure::Rpm(Direction::To), AtLeast, 600.0),
+        ("from.loss<0.1%", Figure::Loss(Direction::From), Below, 0.001),
+        ("from.jitter<=2ms", Figure::Jitter(Direction::From), AtMost, 2e6),
     ] {
         let read: Expectation = text.parse().unwrap();
         assert_eq!((read.figure, read.operator, read.value), (figure, operator, value), "{text}");
@@ -117,9 +117,9 @@ fn datagrams_and_responsiveness_are_judged() {
 fn a_run_that_failed_has_no_figures() {
     let mut runs = [measurement(1e6), measurement(3e6), measurement(100e6)];
     runs[2].error = Some("gone".into());
-    assert_eq!(figure(Figure::Goodput(Way::To), &runs), Some(2e6));
+    assert_eq!(figure(Figure::Goodput(Direction::To), &runs), Some(2e6));
     assert_eq!(figure(Figure::RttIdle(Quantile::P50), &runs), Some(24.2e6));
-    assert_eq!(figure(Figure::RttLoaded(Way::To, Quantile::P95), &runs), Some(24.9e6));
-    assert_eq!(figure(Figure::Retransmits(Way::To), &runs[2..]), None);
-    assert_eq!(Figure::Window(Way::To).format(1_048_576.0), "1 MiB");
+    assert_eq!(figure(Figure::RttLoaded(Direction::To, Quantile::P95), &runs), Some(24.9e6));
+    assert_eq!(figure(Figure::Retransmits(Direction::To), &runs[2..]), None);
+    assert_eq!(Figure::Window(Direction::To).format(1_048_576.0), "1 MiB");
 }

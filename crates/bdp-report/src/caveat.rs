@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
-use bdp_model::ends::{End, PeerProtocol, Way};
+use bdp_model::ends::{Direction, End, PeerProtocol};
 use bdp_model::mtu_search::IPV6_MINIMUM;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ fn of_direction(caveat: &Caveat) -> String {
         ),
         Caveat::ServerRateLimit { rate_bps } => {
             let rate = Rate::bps(*rate_bps);
-            format!("{}the server sends no more than {rate} (--max-rate there)", of(Way::From))
+            format!("{}the server sends no more than {rate} (--max-rate there)", of(Direction::From))
         }
         _ => String::new(),
     }
@@ -411,7 +411,7 @@ fn at(end: End) -> String {
     format!("{} end: ", end.name())
 }
 
-fn of(direction: Way) -> String {
+fn of(direction: Direction) -> String {
     format!("direction '{}': ", direction.name())
 }
 
@@ -485,10 +485,13 @@ mod tests {
             (hole(true, None), "MTU of at least 1270, the kernel knows of 1500, and"),
             (hole(true, None), "carry 1280 B (RFC 8200, section 5). Datagrams have the 1222 B"),
             (hole(false, Some(1400)), "at both ends. Datagrams of 1400 B (-l) are longer than the 1222 B"),
-            (Caveat::Interrupted { not_measured: vec![Way::From] }, "; direction 'from' was not measured"),
+            (
+                Caveat::Interrupted { not_measured: vec![Direction::From] },
+                "; direction 'from' was not measured",
+            ),
             (
                 Caveat::TimeRanOut {
-                    direction: Way::To,
+                    direction: Direction::To,
                     bytes: 1 << 20,
                     asked_bytes: 1 << 40,
                     after_ns: 200_000_000,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use bdp_model::expectation::Judgement;
 use bdp_model::figure::{Figure, PingFigure, Quantile, figure};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::ping::Ping;
 use bdp_model::points::{Ending, label, points, value_words};
 use bdp_model::record::{Record, RttSummary};
@@ -212,8 +212,8 @@ struct Metric {
 }
 
 fn metrics() -> Vec<Metric> {
-    const WAYS: [Way; 2] = [Way::To, Way::From];
-    let each = |of: fn(Way) -> Figure| {
+    const WAYS: [Direction; 2] = [Direction::To, Direction::From];
+    let each = |of: fn(Direction) -> Figure| {
         WAYS.into_iter().map(|way| (of(way), format!(",direction=\"{}\"", way.name()))).collect::<Vec<_>>()
     };
     let metric = |name, help, scale, series| Metric { name, help, scale, series };

@@ -1,6 +1,6 @@
 //! The document as iperf3's: what its parts tell of one test agrees.
 
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::udp::{UdpReport, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_report::{Intervals, Part, Piece, iperf3_json};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const MS: u64 = 1_000_000;
 
 /// A direction of `ms` in which each stream moved so much; the receiver's first read does not count without omit.
-fn measured(way: Way, ms: u64, omit_ms: u64, bytes: u64, stream_goodput_bps: Vec<f64>) -> Measurement {
+fn measured(way: Direction, ms: u64, omit_ms: u64, bytes: u64, stream_goodput_bps: Vec<f64>) -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
     m.request.directions = vec![way];
@@ -26,7 +26,7 @@ fn measured(way: Way, ms: u64, omit_ms: u64, bytes: u64, stream_goodput_bps: Vec
 }
 
 /// Looks every 100 ms, at each of which so much had come of each stream since the one before.
-fn looks(way: Way, interval_ms: u64, omit_ms: u64, looks: &[&[f64]]) -> Intervals {
+fn looks(way: Direction, interval_ms: u64, omit_ms: u64, looks: &[&[f64]]) -> Intervals {
     let mut intervals = Intervals::new(interval_ms * MS, omit_ms * MS);
     for (at, bytes) in (0..).zip(looks) {
         let parts =
@@ -77,7 +77,7 @@ fn the_first_reads_are_part_of_a_volume() {
     let bps = |bytes: u64| bytes as f64 * 8e9 / (250 * MS) as f64;
     let counted = all - 400_000;
     let each = vec![bps(counted / 2), bps(counted / 4), bps(counted - counted / 2 - counted / 4)];
-    for way in [Way::From, Way::To] {
+    for way in [Direction::From, Direction::To] {
         let mut m = measured(way, 250, 0, all, each.clone());
         m.request.spec.bytes = Some(ByteCount::bytes(all));
         let seen: &[&[f64]] = &[&[4_000_001.0, 2_000_000.0, 2_300_000.0], &[4e6, 2e6, 2e6]];
@@ -93,7 +93,8 @@ fn the_first_reads_are_part_of_a_volume() {
 #[test]
 fn datagrams_of_the_omit_are_not_counted() {
     // 1000 datagrams a second of 1000 bytes, for 3 s of which 1 s is omitted; 3 of a hundred are lost on the way.
-    for (way, lost) in [(Way::From, 0), (Way::To, 0), (Way::From, 90), (Way::To, 90)] {
+    for (way, lost) in [(Direction::From, 0), (Direction::To, 0), (Direction::From, 90), (Direction::To, 90)]
+    {
         let came = 3000 - lost;
         let goodput = came as f64 / 3000.0 * 8e6;
         let mut m = measured(way, 3000, 1000, came * 1000, vec![goodput]);
@@ -111,10 +112,10 @@ fn datagrams_of_the_omit_are_not_counted() {
             loss_ratio: lost as f64 / 3000.0,
             ..UdpReport::default()
         });
-        let at_once = if way == Way::From { came as f64 / 30.0 * 1000.0 } else { 100_000.0 };
+        let at_once = if way == Direction::From { came as f64 / 30.0 * 1000.0 } else { 100_000.0 };
         let one = [at_once];
         // What this end sent is what it saw go, though its omit was over a little sooner than the receiver's.
-        if way == Way::To {
+        if way == Direction::To {
             m.directions[0].omit_ns = 1020 * MS;
             m.directions[0].stream_goodput_bps = vec![goodput];
         }
@@ -127,7 +128,7 @@ fn datagrams_of_the_omit_are_not_counted() {
         assert_eq!(end("sum_sent/packets"), 2000.0, "{way:?} {:#}", document["end"]);
         assert_eq!(end("sum_sent/bytes"), 2e6, "{way:?}");
         assert!((end("sum_sent/bits_per_second") - 8e6).abs() < 1.0, "{way:?} {:#}", document["end"]);
-        let counted = if way == Way::To { 1980.0 } else { 2000.0 };
+        let counted = if way == Direction::To { 1980.0 } else { 2000.0 };
         let lost = (lost as f64 * counted / 3000.0).round();
         assert_eq!(end("sum_received/lost_packets"), lost, "{way:?}");
         assert_eq!(end("sum_received/packets"), counted, "{way:?}");
@@ -143,7 +144,7 @@ fn datagrams_of_the_omit_are_not_counted() {
         let intervals = document["intervals"].as_array().unwrap();
         let shown: Vec<Value> = intervals.iter().filter(|i| i["sum"]["omitted"] == false).cloned().collect();
         let packets = sum(&shown, "/sum/packets");
-        assert_eq!(packets, if way == Way::From { 2000.0 - lost } else { 2000.0 }, "{way:?}");
+        assert_eq!(packets, if way == Direction::From { 2000.0 - lost } else { 2000.0 }, "{way:?}");
     }
 }
 
@@ -153,8 +154,8 @@ fn what_counts_after_an_omit_is_the_same_in_all_parts() {
     let (streams, first): (&[f64], &[f64]) = (&[1e6, 2e6], &[0.6e6, 1.2e6]);
     let mut seen = vec![streams; 30];
     seen[0] = first;
-    let mut m = measured(Way::From, 2960, 1000, 88_800_000, vec![80e6, 160e6]);
-    let document = iperf3_json(&m, looks(Way::From, 500, 1000, &seen));
+    let mut m = measured(Direction::From, 2960, 1000, 88_800_000, vec![80e6, 160e6]);
+    let document = iperf3_json(&m, looks(Direction::From, 500, 1000, &seen));
     agree(&document);
     let end = |document: &Value, member: &str| number(document, &format!("/end/{member}"));
     assert_eq!(end(&document, "sum_received/bytes"), 58.8e6);
@@ -166,7 +167,7 @@ fn what_counts_after_an_omit_is_the_same_in_all_parts() {
     assert_eq!(sum(shown, "/sum/bytes"), 88.8e6);
     // One that can't be, since more is said to have come than was seen.
     m.directions[0].stream_goodput_bps = vec![80e6, 260e6];
-    let document = iperf3_json(&m, looks(Way::From, 500, 1000, &seen));
+    let document = iperf3_json(&m, looks(Direction::From, 500, 1000, &seen));
     agree(&document);
     assert_eq!(end(&document, "sum_received/bytes"), 60e6);
     assert_eq!(end(&document, "sum_received/seconds"), 2.0);
@@ -174,10 +175,10 @@ fn what_counts_after_an_omit_is_the_same_in_all_parts() {
 
 #[test]
 fn the_interval_is_that_of_the_intervals() {
-    let m = measured(Way::From, 1000, 0, 10_000_000, vec![80e6]);
+    let m = measured(Direction::From, 1000, 0, 10_000_000, vec![80e6]);
     for (interval_ms, told, count) in [(1000, 1.0, 1), (200, 0.2, 5), (500, 0.5, 2), (0, 0.0, 1)] {
         let one: &[f64] = &[1e6];
-        let document = iperf3_json(&m, looks(Way::From, interval_ms, 0, &[one; 10]));
+        let document = iperf3_json(&m, looks(Direction::From, interval_ms, 0, &[one; 10]));
         assert_eq!(number(&document, "/start/test_start/interval"), told);
         assert_eq!(document["intervals"].as_array().unwrap().len(), count, "{interval_ms}");
     }

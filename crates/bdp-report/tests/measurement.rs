@@ -5,7 +5,7 @@ use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{
-    DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol, Way,
+    Direction, DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol,
 };
 use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
@@ -40,7 +40,7 @@ fn one_way() -> Measurement {
 fn both_ways() -> Measurement {
     let mut m = one_way();
     let mut back: DirectionResult = m.directions[0].clone();
-    back.direction = Way::From;
+    back.direction = Direction::From;
     back.goodput_bps = 934e6;
     back.stream_goodput_bps = vec![934e6];
     back.bytes = 1_167_500_000;
@@ -209,7 +209,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     let plain = m.request.clone();
     m.request = MeasureRequest {
         port: 5999,
-        directions: vec![Way::To],
+        directions: vec![Direction::To],
         family: Some(Family::Ipv4),
         spec: FlowSpec {
             streams: 4,

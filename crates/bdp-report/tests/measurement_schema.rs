@@ -7,7 +7,7 @@ use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{End, PeerProtocol, Task};
 use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
-use bdp_model::measurement::{Measurement, MtuBlackHole, Way};
+use bdp_model::measurement::{Direction, Measurement, MtuBlackHole};
 use bdp_model::method::{EndReason, TimestampSource};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
@@ -43,9 +43,9 @@ fn full() -> Measurement {
     m.directions[0].window.note = Some(WindowShortfall::NotShrunk { seen_bytes: 1 });
     m.path.mtu_black_hole = Some(MtuBlackHole { mtu: 1400, known_mtu: 1500, exact: true });
     let mut back = m.directions[0].clone();
-    back.direction = Way::From;
+    back.direction = Direction::From;
     m.directions.push(back);
-    m.directions[1].findings = explain(&Facts::measured(&m, Way::From).unwrap());
+    m.directions[1].findings = explain(&Facts::measured(&m, Direction::From).unwrap());
     m.request.spec.udp = Some(UdpRequest {
         rate_bps: Some(100_000_000),
         search: Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() }),
@@ -104,7 +104,7 @@ fn bare() -> Measurement {
     d.mss_bytes = None;
     d.send_buffer_bytes = None;
     d.sent.clear();
-    m.directions[0].findings = explain(&Facts::measured(&m, Way::To).unwrap());
+    m.directions[0].findings = explain(&Facts::measured(&m, Direction::To).unwrap());
     m
 }
 
@@ -114,9 +114,10 @@ fn failed() -> Measurement {
 
 /// One of each kind that a measurement may have.
 fn every_caveat() -> Vec<Caveat> {
-    let (end, device, direction, task) = (End::Near, || Some("eth0".to_owned()), Way::To, Task::Sending);
+    let (end, device, direction, task) =
+        (End::Near, || Some("eth0".to_owned()), Direction::To, Task::Sending);
     let address = "192.0.2.1:5201".parse().unwrap();
-    let directions = || vec![Way::From];
+    let directions = || vec![Direction::From];
     let not_measured = |reason| Caveat::NotMeasured { directions: directions(), reason };
     let shortfall = |reason| Caveat::WindowNotReached { direction, reason };
     vec![

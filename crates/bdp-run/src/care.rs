@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use bdp_flow::session::dial;
-use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
 use bdp_model::units::format_bps;
 use bdp_store::{Page, RunKind, Store};
 use bdp_sys::device;
@@ -58,14 +58,15 @@ pub(crate) fn check(
     }
     let carried = carried(store, host, &addresses)?;
     let speed = addresses.first().copied().and_then(speed_towards);
-    let ways = if request.bidirectional { &[Way::To, Way::From][..] } else { &request.directions };
+    let ways =
+        if request.bidirectional { &[Direction::To, Direction::From][..] } else { &request.directions };
     for &way in ways {
         let known = carried.get(way.name()).copied();
         let bound = known.map(|bps| speed.map_or(bps, |speed| bps.min(speed as f64)));
         if bound.is_some_and(|bps| asked <= bps) {
             continue;
         }
-        let towards = if way == Way::To { "to" } else { "from" };
+        let towards = if way == Direction::To { "to" } else { "from" };
         return Err(RunError::Request(match (known, speed) {
             (Some(bps), Some(speed)) if speed as f64 <= bps => format!(
                 "{word} {towards} {host}: the device that leads there has {}; ask for less, or give --flood",

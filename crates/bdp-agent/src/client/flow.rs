@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::flow::FlowSpec;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
@@ -24,7 +24,7 @@ use bdp_flow::stall;
 
 /// A flow whose connections are made.
 pub(super) struct Flow {
-    pub(super) way: Way,
+    pub(super) way: Direction,
     pub(super) number: u32,
     streams: Vec<TcpStream>,
     /// Of a flow of datagrams instead.
@@ -44,10 +44,10 @@ pub(super) enum End {
 }
 
 /// What the server is to do in a direction.
-pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder {
+pub(super) fn order(request: &MeasureRequest, way: Direction, flow: u32) -> FlowOrder {
     let role = match way {
-        Way::To => Role::Receive,
-        Way::From => Role::Send,
+        Direction::To => Role::Receive,
+        Direction::From => Role::Send,
     };
     // The client makes the connections, and has set the MSS.
     let spec = FlowSpec { mss: None, ..request.spec.clone() };
@@ -55,7 +55,7 @@ pub(super) fn order(request: &MeasureRequest, way: Way, flow: u32) -> FlowOrder 
 }
 
 impl Flow {
-    pub(super) fn new(way: Way, number: u32, streams: Vec<TcpStream>) -> Self {
+    pub(super) fn new(way: Direction, number: u32, streams: Vec<TcpStream>) -> Self {
         Self {
             way,
             number,
@@ -69,7 +69,7 @@ impl Flow {
 
     /// Whose streams are of datagrams, and open.
     pub(super) fn of_datagrams(
-        way: Way,
+        way: Direction,
         number: u32,
         streams: Vec<Stream>,
         clocks: Option<ClockOffset>,
@@ -97,7 +97,7 @@ impl Flow {
     /// Begins to read, if the near end receives.
     pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), FlowError> {
         let spec = &request.spec;
-        if self.way != Way::From {
+        if self.way != Direction::From {
             return Ok(());
         }
         if spec.udp.is_some() {
@@ -127,7 +127,7 @@ impl Flow {
         path_mtu: Option<u32>,
     ) -> Result<(), FlowError> {
         let spec = &request.spec;
-        if self.way != Way::To {
+        if self.way != Direction::To {
             return Ok(());
         }
         self.sending_since_ns = Some(clock::monotonic_ns());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bdp_flow::session::error::SessionError;
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_wire::control::Request;
 
 use super::control::Control;
@@ -62,7 +62,7 @@ impl Interruption {
 /// datagrams from the sender, so that those after it are not counted as lost.
 fn end(control: &mut Control, flows: &[Flow], datagrams: bool, both_ends: bool) -> Result<(), SessionError> {
     for flow in flows {
-        let from_here = (flow.way == Way::To) == datagrams;
+        let from_here = (flow.way == Direction::To) == datagrams;
         if from_here || both_ends {
             flow.work.stop();
         }

@@ -11,7 +11,7 @@ use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
 use bdp_flow::session::{datagrams, dial, outcome};
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
+use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
 use bdp_model::units::format_bps;
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
@@ -113,7 +113,7 @@ impl Peer for Session {
     fn begin(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         // Those before are over; what is left of them closes here.
@@ -146,7 +146,7 @@ impl Peer for Session {
         for ((flow, pending), far) in round.flows.iter().zip(&round.pending).zip(&mut round.far) {
             if far.is_none() {
                 *far = self.control.poll(*pending, Duration::from_millis(10))?;
-                if far.is_some() && flow.way == Way::To {
+                if far.is_some() && flow.way == Direction::To {
                     flow.work.stop();
                 }
             }
@@ -175,11 +175,11 @@ impl Peer for Session {
         Ok(Polled::Running)
     }
 
-    fn moved(&mut self) -> Vec<(Way, Passed)> {
+    fn moved(&mut self) -> Vec<(Direction, Passed)> {
         self.round.flows.iter_mut().map(|flow| (flow.way, flow.work.moved_since())).collect()
     }
 
-    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+    fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)> {
         self.round.flows.iter().map(|flow| (flow.way, flow.work.sender_infos())).collect()
     }
 
@@ -312,7 +312,7 @@ impl Session {
     fn connect(
         &mut self,
         request: &MeasureRequest,
-        way: Way,
+        way: Direction,
         cancel: &AtomicBool,
     ) -> Result<Flow, SessionError> {
         let number = self.next_flow;

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::udp::{RateSearch, SearchEnd, UdpRequest};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};
@@ -20,7 +20,7 @@ fn udp(rate_bps: Option<u64>) -> Option<UdpRequest> {
 fn every_datagram_is_accounted_for_both_ways() {
     let server = Serving::start();
     let mut request = server.request();
-    (request.spec.udp, request.directions) = (udp(Some(8_000_000)), vec![Way::To, Way::From]);
+    (request.spec.udp, request.directions) = (udp(Some(8_000_000)), vec![Direction::To, Direction::From]);
     let measurement = run(&request).unwrap();
     assert_eq!(measurement.directions.len(), 2);
     for direction in &measurement.directions {
@@ -77,7 +77,7 @@ fn a_rate_beyond_what_is_granted_is_refused_and_none_is_held_to_it() {
     (request.spec.udp, request.spec.streams) = (udp(Some(5_000_000)), 2);
     let error = run(&request).unwrap_err().to_string();
     assert!(error.contains("10 Mbit/s") && error.contains("--max-rate"), "{error}");
-    (request.spec.udp, request.directions) = (udp(None), vec![Way::From]);
+    (request.spec.udp, request.directions) = (udp(None), vec![Direction::From]);
     let measurement = run(&request).unwrap();
     let sent = measurement.directions[0].udp.as_ref().unwrap().sent_bps;
     assert!(sent < 9e6, "{sent}");
@@ -90,7 +90,7 @@ fn the_highest_rate_is_searched_up_to_what_is_granted() {
     let mut request = server.request();
     let search = RateSearch { loss_ratio: 0.01, trial: Nanos::millis(100) };
     request.spec.udp = udp(None).map(|udp| UdpRequest { search: Some(search), ..udp });
-    (request.spec.streams, request.directions) = (2, vec![Way::To, Way::From]);
+    (request.spec.streams, request.directions) = (2, vec![Direction::To, Direction::From]);
     let measurement = run(&request).unwrap();
     assert_eq!(measurement.directions.len(), 2);
     for direction in &measurement.directions {

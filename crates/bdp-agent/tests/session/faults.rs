@@ -11,7 +11,7 @@ use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Event, ServerOptions};
 use bdp_flow::session::error::SessionError;
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_wire::session::{
     Kind, Limits, MAGIC, PREAMBLE_BYTES, Preamble, Refusal, TICKET_BYTES, Ticket, VERSION,
@@ -153,7 +153,7 @@ fn bytes_give_way_to_the_longest_flow_and_say_so() {
 #[test]
 fn a_congestion_control_that_an_end_lacks_is_named_at_once() {
     let server = Serving::start();
-    for way in [Way::To, Way::From] {
+    for way in [Direction::To, Direction::From] {
         let mut request = server.request();
         (request.directions, request.spec.congestion) = (vec![way], Some("no_such_cc".to_owned()));
         let started = Instant::now();

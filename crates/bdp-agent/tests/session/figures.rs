@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::support::measure;
 use bdp_agent::server::Event;
 use bdp_flow::session::progress::Stage;
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::method::EndReason;
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
@@ -18,14 +18,17 @@ use crate::support::{Serving, TOKEN, options, request, run, run_with};
 fn both_directions_are_measured_in_turn_and_everything_is_filled() {
     let server = Serving::start();
     let mut request = server.request();
-    request.directions = vec![Way::To, Way::From];
+    request.directions = vec![Direction::To, Direction::From];
     let mut stages = Vec::new();
     let measurement =
         measure(&request, Some(TOKEN), &mut |progress| stages.push(progress.stage), &AtomicBool::new(false))
             .unwrap();
     stages.dedup();
     let direction = Stage::Direction;
-    assert_eq!(stages, [Stage::Connecting, Stage::Idle, direction(Way::To), direction(Way::From)]);
+    assert_eq!(
+        stages,
+        [Stage::Connecting, Stage::Idle, direction(Direction::To), direction(Direction::From)]
+    );
     assert_eq!(measurement.directions.len(), 2);
     for result in &measurement.directions {
         assert!(result.goodput_bps > 1e6 && result.bytes > 100_000, "{result:?}");
@@ -59,7 +62,7 @@ fn both_directions_are_measured_in_turn_and_everything_is_filled() {
 fn only_probes_sent_after_the_omit_are_under_load() {
     let server = Serving::start();
     let mut request = server.request();
-    request.directions = vec![Way::To, Way::From];
+    request.directions = vec![Direction::To, Direction::From];
     (request.spec.omit, request.spec.duration) = (Nanos::millis(1500), Nanos::millis(2000));
     for result in run(&request).unwrap().directions {
         let loaded = result.rtt_ns.loaded.unwrap();
@@ -76,8 +79,8 @@ fn both_directions_at_once() {
     let mut request = server.request();
     (request.bidirectional, request.spec.streams) = (true, 3);
     let measurement = run(&request).unwrap();
-    let ways: Vec<Way> = measurement.directions.iter().map(|d| d.direction).collect();
-    assert_eq!(ways, [Way::To, Way::From]);
+    let ways: Vec<Direction> = measurement.directions.iter().map(|d| d.direction).collect();
+    assert_eq!(ways, [Direction::To, Direction::From]);
     assert!(measurement.directions.iter().all(|d| d.bytes > 0 && d.stream_goodput_bps.len() == 3));
 }
 
@@ -99,7 +102,7 @@ fn ipv6_is_the_same() {
 fn a_number_of_bytes_ends_a_direction_and_all_of_them_arrive() {
     let server = Serving::start();
     let mut request = server.request();
-    request.directions = vec![Way::To, Way::From];
+    request.directions = vec![Direction::To, Direction::From];
     (request.spec.bytes, request.spec.duration) = (Some(ByteCount::bytes(3_000_001)), Nanos::secs(8));
     let measurement = run(&request).unwrap();
     for result in &measurement.directions {
@@ -116,7 +119,7 @@ fn a_window_is_on_the_wire_in_both_roles() {
     let server = Serving::start();
     for window in [2896, 30_000, 262_144] {
         let mut request = server.request();
-        (request.directions, request.spec.mss) = (vec![Way::To, Way::From], Some(1460));
+        (request.directions, request.spec.mss) = (vec![Direction::To, Direction::From], Some(1460));
         (request.spec.window, request.spec.omit) = (WindowBytes::new(window), Nanos::millis(100));
         // Samples enough for one at which the reader had read all.
         (request.spec.duration, request.spec.interval) = (Nanos::millis(600), Nanos::millis(10));
@@ -145,7 +148,7 @@ fn lowers_open_windows() -> bool {
 fn socket_buffers_segment_size_and_congestion_control_are_set() {
     let server = Serving::start();
     let mut request = server.request();
-    request.directions = vec![Way::To, Way::From];
+    request.directions = vec![Direction::To, Direction::From];
     request.spec.socket_buffer = Some(ByteCount::bytes(40_000));
     (request.spec.mss, request.spec.congestion, request.spec.dscp) =
         (Some(1000), Some("reno".to_owned()), Some(10));
@@ -161,7 +164,7 @@ fn socket_buffers_segment_size_and_congestion_control_are_set() {
 fn a_thousand_streams_work_and_so_do_clients_side_by_side() {
     let server = Serving::start();
     let mut many = server.request();
-    (many.spec.streams, many.directions) = (1000, vec![Way::To, Way::From]);
+    (many.spec.streams, many.directions) = (1000, vec![Direction::To, Direction::From]);
     many.spec.duration = Nanos::secs(1);
     let measurement = run(&many).unwrap();
     for result in &measurement.directions {

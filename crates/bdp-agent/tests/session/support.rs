@@ -15,7 +15,7 @@ use bdp_flow::session::reporter::{Goodput, Reporter};
 use bdp_flow::session::request;
 use bdp_flow::session::timing::Started;
 use bdp_model::flow::FlowSpec;
-use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_wire::session::Limits;
 
@@ -88,7 +88,7 @@ impl Drop for Serving {
 pub fn request(host: &str, port: u16) -> MeasureRequest {
     MeasureRequest {
         port,
-        directions: vec![Way::To],
+        directions: vec![Direction::To],
         idle: Nanos::millis(200),
         spec: FlowSpec {
             duration: Nanos::millis(300),

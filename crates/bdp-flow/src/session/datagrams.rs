@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{MeasureRequest, PeerProtocol, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
 use bdp_model::one_way::ClockOffset;
 use bdp_model::threshold::SENT_AS_ASKED;
 use bdp_model::udp::{SearchEnd, UdpReport};
@@ -102,7 +102,7 @@ pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
 }
 
 /// That datagrams went as fragments, where they did by all that the sender's kernel knows.
-pub fn fragments(direction: Way, sent: &Sent, address: SocketAddr) -> Option<Caveat> {
+pub fn fragments(direction: Direction, sent: &Sent, address: SocketAddr) -> Option<Caveat> {
     let datagram_bytes = sent.datagrams.as_ref()?.payload_bytes;
     let path_mtu = sent.path_mtu?;
     (datagram_bytes + u64::from(header_bytes(address.is_ipv4())) > u64::from(path_mtu))
@@ -113,7 +113,7 @@ pub fn fragments(direction: Way, sent: &Sent, address: SocketAddr) -> Option<Cav
 /// flow ran, by the near one.
 pub fn report(
     request: &MeasureRequest,
-    way: Way,
+    way: Direction,
     received: &Received,
     sent: &Sent,
     clocks: Option<(ClockOffset, Range<u64>)>,
@@ -122,12 +122,12 @@ pub fn report(
     // A transit is the receiver's clock less the sender's.
     let ahead = clocks.map(|(clocks, carried)| {
         let far_ahead_ns = clocks.far_ahead_ns;
-        let ahead_ns = if way == Way::To { far_ahead_ns } else { far_ahead_ns.wrapping_neg() };
+        let ahead_ns = if way == Direction::To { far_ahead_ns } else { far_ahead_ns.wrapping_neg() };
         (ahead_ns, clocks.error_within(&carried))
     });
     let asked_bps = asked.map(|rate| rate as f64 * f64::from(request.spec.streams));
     let report = outcome::report(asked_bps, received, sent, ahead)?;
-    Some(match request.peer.filter(|_| way == Way::To) {
+    Some(match request.peer.filter(|_| way == Direction::To) {
         None => report,
         Some(PeerProtocol::Iperf3) => {
             UdpReport { duplicated: None, reordered: None, reorder_displacement_max: None, ..report }
@@ -139,7 +139,7 @@ pub fn report(
 }
 
 /// What a reader should know of it.
-pub fn caveats(request: &MeasureRequest, direction: Way, udp: &UdpReport) -> Vec<Caveat> {
+pub fn caveats(request: &MeasureRequest, direction: Direction, udp: &UdpReport) -> Vec<Caveat> {
     let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
     // Where the user asked for no rate it is only what the server grants.

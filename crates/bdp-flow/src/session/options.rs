@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 
@@ -10,16 +10,16 @@ use bdp_sys::socket::TcpOptions;
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Options of the near end's connections.
-pub fn options(request: &MeasureRequest, way: Way) -> TcpOptions {
+pub fn options(request: &MeasureRequest, way: Direction) -> TcpOptions {
     let spec = &request.spec;
     let buffer = spec.socket_buffer.map(|b| b.as_bytes() as usize);
     TcpOptions {
-        congestion: spec.congestion.clone().filter(|_| way == Way::To),
+        congestion: spec.congestion.clone().filter(|_| way == Direction::To),
         mss: spec.mss,
         nodelay: spec.nodelay,
         receive_buffer: buffer,
         send_buffer: buffer,
-        window_bytes: spec.window.map(WindowBytes::get).filter(|_| way == Way::From),
+        window_bytes: spec.window.map(WindowBytes::get).filter(|_| way == Direction::From),
         dscp: spec.dscp,
         device: request.bind_device.clone(),
     }

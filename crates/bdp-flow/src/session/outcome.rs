@@ -3,7 +3,7 @@
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
 use bdp_model::ends::Task;
-use bdp_model::measurement::{DirectionResult, IntervalSpread, MeasureRequest, PathFacts, Way};
+use bdp_model::measurement::{Direction, DirectionResult, IntervalSpread, MeasureRequest, PathFacts};
 use bdp_model::method::{EndReason, WindowMechanism};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
@@ -16,7 +16,7 @@ use crate::error::FlowError;
 /// One direction's result; findings are for others to add.
 pub fn result(
     request: &MeasureRequest,
-    way: Way,
+    way: Direction,
     received: Received,
     sent: Sent,
     rtt_ns: RttReport,
@@ -69,7 +69,12 @@ pub fn result(
 }
 
 /// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
-fn check(request: &MeasureRequest, way: Way, received: &Received, sent: &Sent) -> Result<(), FlowError> {
+fn check(
+    request: &MeasureRequest,
+    way: Direction,
+    received: &Received,
+    sent: &Sent,
+) -> Result<(), FlowError> {
     let spec = &request.spec;
     if received.counted_ns() == 0 {
         return Err(FlowError::Refused(format!(
@@ -188,13 +193,13 @@ fn fits(seen: u64, asked: u64, mss: u64) -> bool {
 }
 
 /// Adds what a flow showed of the path.
-pub fn note_path(path: &mut PathFacts, way: Way, received: &Received, sent: &Sent) {
+pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent: &Sent) {
     let (to, from) = match way {
-        Way::To => (sent.path_mtu, received.path_mtu),
-        Way::From => (received.path_mtu, sent.path_mtu),
+        Direction::To => (sent.path_mtu, received.path_mtu),
+        Direction::From => (received.path_mtu, sent.path_mtu),
     };
     // A sender has tried its figure, a receiver hardly.
-    let (tried_to, tried_from) = (way == Way::To, way == Way::From);
+    let (tried_to, tried_from) = (way == Direction::To, way == Direction::From);
     path.mtu_to = if tried_to { to.or(path.mtu_to) } else { path.mtu_to.or(to) };
     path.mtu_from = if tried_from { from.or(path.mtu_from) } else { path.mtu_from.or(from) };
     path.mss_bytes = path.mss_bytes.or(sent.mss);
@@ -238,7 +243,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
 pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<Caveat> {
     let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;
-    let mut from = directions.iter().filter(|result| result.direction == Way::From);
+    let mut from = directions.iter().filter(|result| result.direction == Direction::From);
     from.any(|result| near(&result)).then(|| Caveat::ServerRateLimit { rate_bps: rate.as_bps() })
 }
 

@@ -1,11 +1,11 @@
 //! Who kept a sender to the rate that was asked for.
 
-use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Pacer, Pacing, Way};
+use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, Pacer, Pacing};
 
 /// Fills it in, where a rate was asked for: `fq` on the sender's device spaces packets, and without it TCP does so by its own
 /// timers, and UDP not at all.
 pub fn note(request: &MeasureRequest, direction: &mut DirectionResult, near: &HostFacts, far: &HostFacts) {
-    let sender = if direction.direction == Way::To { near } else { far };
+    let sender = if direction.direction == Direction::To { near } else { far };
     let qdisc = sender.device.as_ref().and_then(|device| device.qdisc.as_deref());
     let has_fq = qdisc.is_some_and(|kinds| kinds.split('/').all(|kind| kind == "fq"));
     let of_datagrams = direction.udp.as_ref().and_then(|udp| udp.asked_bps);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use bdp_model::caveat::{Caveat, NotMeasured};
-use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, PathFacts, Way};
+use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
 use bdp_model::one_way::{ClockOffset, EachWay};
 use bdp_model::record::{ProbeOutcome, RttSummary};
 use bdp_sys::tcp_info::TcpInfo;
@@ -45,7 +45,7 @@ pub trait Peer {
     }
 
     /// The directions that run at the same time, each time.
-    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Way>> {
+    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Direction>> {
         rounds(request)
     }
 
@@ -53,7 +53,7 @@ pub trait Peer {
     fn begin(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<(), SessionError>;
 
@@ -61,10 +61,10 @@ pub trait Peer {
     fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled, SessionError>;
 
     /// What each direction has moved since this was asked last.
-    fn moved(&mut self) -> Vec<(Way, Passed)>;
+    fn moved(&mut self) -> Vec<(Direction, Passed)>;
 
     /// What this end's kernel reports of each stream that it sends.
-    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)>;
+    fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)>;
 
     /// Whether a round that is interrupted now has something to conclude.
     fn has_begun(&self) -> bool;
@@ -116,7 +116,7 @@ pub trait Peer {
     }
 
     /// Whether it is known how the sender of a direction keeps to a rate.
-    fn knows_pacing(&self, _way: Way) -> bool {
+    fn knows_pacing(&self, _way: Direction) -> bool {
         true
     }
 
@@ -200,7 +200,7 @@ impl<'r> Context<'r> {
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Its direction.
-    pub way: Way,
+    pub way: Direction,
     /// What the receiver reports.
     pub received: Received,
     /// What the sender reports.
@@ -221,7 +221,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of what the two ends report, and nothing else.
-    pub fn of(way: Way, received: Received, sent: Sent) -> Self {
+    pub fn of(way: Direction, received: Received, sent: Sent) -> Self {
         Self {
             way,
             received,
@@ -254,9 +254,9 @@ impl Outcome {
 }
 
 /// Both directions at once, or one after the other.
-pub fn rounds(request: &MeasureRequest) -> Vec<Vec<Way>> {
+pub fn rounds(request: &MeasureRequest) -> Vec<Vec<Direction>> {
     if request.bidirectional {
-        return vec![vec![Way::To, Way::From]];
+        return vec![vec![Direction::To, Direction::From]];
     }
     request.directions.iter().map(|&way| vec![way]).collect()
 }

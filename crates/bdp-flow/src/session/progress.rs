@@ -1,6 +1,6 @@
 //! How far a measurement is.
 
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ pub struct Progress {
     #[serde(default, rename = "span_ns", with = "bdp_model::units::nanoseconds::option")]
     pub span: Option<Nanos>,
     /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
-    pub goodput_bps: Vec<(Way, f64)>,
+    pub goodput_bps: Vec<(Direction, f64)>,
     /// The same of each stream, in order of connection; empty where that is unknown.
-    pub stream_goodput_bps: Vec<(Way, Vec<f64>)>,
+    pub stream_goodput_bps: Vec<(Direction, Vec<f64>)>,
     /// What this end's kernel reports of each stream that it sends, as of the last sample; of TCP alone.
-    pub sender_infos: Vec<(Way, Vec<TcpInfo>)>,
+    pub sender_infos: Vec<(Direction, Vec<TcpInfo>)>,
     /// What came so far of each stream of datagrams that this end receives.
-    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
+    pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
     /// The stage is over: nothing is given but `sender_infos`, as they were last.
     pub is_last: bool,
     /// The last round trip of the probe flow.
@@ -45,9 +45,9 @@ pub enum Stage {
     /// The round trip without load.
     Idle,
     /// One direction under load; where both run at once, [`Stage::Both`].
-    Direction(Way),
+    Direction(Direction),
     /// Both directions under load.
     Both,
     /// A trial of a search for the highest rate without loss.
-    Trial(Way),
+    Trial(Direction),
 }

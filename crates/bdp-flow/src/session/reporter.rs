@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
@@ -21,26 +21,30 @@ pub struct Goodput {
     /// Over how long.
     pub span: Option<Nanos>,
     /// Of each direction.
-    pub ways: Vec<(Way, f64)>,
+    pub ways: Vec<(Direction, f64)>,
     /// Of each stream.
-    pub streams: Vec<(Way, Vec<f64>)>,
+    pub streams: Vec<(Direction, Vec<f64>)>,
     /// What the kernel reports of what is sent.
-    pub senders: Vec<(Way, Vec<TcpInfo>)>,
+    pub senders: Vec<(Direction, Vec<TcpInfo>)>,
     /// What came so far of datagrams that this end receives.
-    pub arrivals: Vec<(Way, Vec<ArrivalReading>)>,
+    pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
     /// The stage is over.
     pub is_last: bool,
 }
 
 impl Goodput {
     /// Of a stage that is over: what the kernel reported last of what was sent.
-    pub fn last(mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+    pub fn last(mut senders: Vec<(Direction, Vec<TcpInfo>)>) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         Self { senders, is_last: true, ..Self::default() }
     }
 
     /// Of what each direction has moved within a span, and of what the kernel reports of what is sent.
-    pub fn of(span: Duration, moved: Vec<(Way, Passed)>, mut senders: Vec<(Way, Vec<TcpInfo>)>) -> Self {
+    pub fn of(
+        span: Duration,
+        moved: Vec<(Direction, Passed)>,
+        mut senders: Vec<(Direction, Vec<TcpInfo>)>,
+    ) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         let bps = |&bytes: &u64| bytes as f64 * 8.0 / span.as_secs_f64().max(1e-9);
         Self {
@@ -183,6 +187,6 @@ impl Reporter<'_> {
 
 /// What a reader should know of a measurement that was interrupted.
 pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> Caveat {
-    let is_missing = |way: &&Way| !directions.iter().any(|result| result.direction == **way);
+    let is_missing = |way: &&Direction| !directions.iter().any(|result| result.direction == **way);
     Caveat::Interrupted { not_measured: request.directions.iter().filter(is_missing).copied().collect() }
 }

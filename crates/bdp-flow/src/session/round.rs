@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use bdp_model::measurement::{DirectionResult, MeasureRequest, PathFacts, Way};
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
 use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::record::RttReport;
@@ -30,7 +30,7 @@ impl Rounds<'_, '_> {
     pub(super) fn run(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
     ) -> Result<Vec<DirectionResult>, SessionError> {
         let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
         let outcomes = self.carry_out(request, ways, stage)?;
@@ -47,7 +47,7 @@ impl Rounds<'_, '_> {
     pub(super) fn carry_out(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         stage: Stage,
     ) -> Result<Vec<Outcome>, SessionError> {
         self.peer.begin(request, ways, &mut self.context)?;

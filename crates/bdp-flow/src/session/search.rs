@@ -1,7 +1,7 @@
 //! The highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the rate that these led to for the
 //! whole duration.
 
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Way};
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_model::rate_search::{RateSearcher, Step};
 use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport};
@@ -26,7 +26,7 @@ pub(super) fn search(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,
     search: &RateSearch,
-    way: Way,
+    way: Direction,
 ) -> Result<Vec<DirectionResult>, SessionError> {
     let streams = f64::from(request.spec.streams);
     let granted = request.spec.udp.as_ref().and_then(|udp| udp.rate_bps).map(|each| each as f64 * streams);
@@ -78,7 +78,7 @@ fn try_rate(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,
     search: &RateSearch,
-    way: Way,
+    way: Direction,
     rate: Option<f64>,
 ) -> Result<Tried, SessionError> {
     let duration = search.trial.min(request.spec.duration);

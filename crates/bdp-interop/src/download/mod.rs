@@ -16,7 +16,7 @@ use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Way};
+use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
@@ -93,14 +93,14 @@ impl Peer for Download {
         Ok(Some(clock::monotonic_ns()))
     }
 
-    fn rounds(&self, _: &MeasureRequest) -> Vec<Vec<Way>> {
-        vec![vec![Way::From]]
+    fn rounds(&self, _: &MeasureRequest) -> Vec<Vec<Direction>> {
+        vec![vec![Direction::From]]
     }
 
     fn begin(
         &mut self,
         request: &MeasureRequest,
-        _: &[Way],
+        _: &[Direction],
         _: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         let connections = std::mem::take(&mut self.connections);
@@ -112,11 +112,11 @@ impl Peer for Download {
         self.flow.as_mut().map_or(Ok(Polled::Over), |flow| flow.poll(request, &self.url))
     }
 
-    fn moved(&mut self) -> Vec<(Way, Passed)> {
-        self.flow.iter_mut().map(|flow| (Way::From, flow.moved())).collect()
+    fn moved(&mut self) -> Vec<(Direction, Passed)> {
+        self.flow.iter_mut().map(|flow| (Direction::From, flow.moved())).collect()
     }
 
-    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+    fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)> {
         Vec::new()
     }
 
@@ -147,7 +147,7 @@ impl Peer for Download {
         let sent = Sent { mss: flow.mss(), ..Sent::default() };
         // TLS adds 22 bytes to each record, of 16 KiB mostly.
         let (begun_at_ns, framing_bytes) = (received.first_byte_at_ns, received.bytes / 200);
-        Ok(vec![Outcome { begun_at_ns, framing_bytes, ..Outcome::of(Way::From, received, sent) }])
+        Ok(vec![Outcome { begun_at_ns, framing_bytes, ..Outcome::of(Direction::From, received, sent) }])
     }
 
     fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<(), SessionError> {

@@ -1,6 +1,6 @@
 //! One direction of a test, over connections or of datagrams.
 
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
@@ -27,8 +27,8 @@ impl Flow {
     }
 
     /// Its direction, where this end is the client.
-    pub(crate) fn way(&self) -> Way {
-        if self.sends() { Way::To } else { Way::From }
+    pub(crate) fn way(&self) -> Direction {
+        if self.sends() { Direction::To } else { Direction::From }
     }
 
     /// Bytes so far.

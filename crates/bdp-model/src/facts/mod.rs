@@ -11,7 +11,7 @@ pub use derived::Queue;
 pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;
-use crate::measurement::{Ceiling, DirectionResult, HostFacts, IntervalSpread, Measurement, Way};
+use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::EachWay;
 use crate::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
@@ -110,13 +110,13 @@ pub struct Facts {
 
 impl Facts {
     /// Of one direction of a measurement; `None` where that was not measured.
-    pub fn measured(measurement: &Measurement, way: Way) -> Option<Self> {
+    pub fn measured(measurement: &Measurement, way: Direction) -> Option<Self> {
         let d = measurement.directions.iter().find(|d| d.direction == way)?;
         let (near_name, far_name) = names(measurement);
         let (near, far) = ((near_name, &measurement.near), (far_name, &measurement.far));
         let (sender, receiver) = match way {
-            Way::To => (near, far),
-            Way::From => (far, near),
+            Direction::To => (near, far),
+            Direction::From => (far, near),
         };
         let request = &measurement.request;
         Some(Self {
@@ -134,8 +134,8 @@ impl Facts {
             rtt: RttReport { idle: d.rtt_ns.idle.or(measurement.rtt_idle_ns), ..d.rtt_ns.clone() },
             one_way: d.each_way_ns.map(|ways| {
                 let own = |ways: EachWay| match way {
-                    Way::To => ways.there,
-                    Way::From => ways.back,
+                    Direction::To => ways.there,
+                    Direction::From => ways.back,
                 };
                 OneWay { idle: ways.idle.map(own), loaded: ways.loaded.map(own) }
             }),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::measured_curves::{measured_curves, toward};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::units::format_bps;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) fn write(
     // Names of curves begin with their path, which reads better as an arrow to or from the far end.
     let pointed = |name: &str| {
         let of = |way| Some(arrow(all.first()?.1, way) + name.strip_prefix(&toward(way, all.first()?.1))?);
-        of(Way::To).or_else(|| of(Way::From)).unwrap_or_else(|| name.to_owned())
+        of(Direction::To).or_else(|| of(Direction::From)).unwrap_or_else(|| name.to_owned())
     };
     let mut headline: Vec<String> = curves
         .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::measurement::{DirectionResult, HostFacts, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, HostFacts, Measurement};
 use bdp_model::record::RttSummary;
 use bdp_model::units::significant;
 use serde_json::Value;
@@ -24,11 +24,11 @@ pub(super) fn name(host: &HostFacts, otherwise: &str) -> String {
 }
 
 /// `→ ams1`, `← ams1`.
-pub(super) fn arrow(m: &Measurement, way: Way) -> String {
+pub(super) fn arrow(m: &Measurement, way: Direction) -> String {
     let far = name(&m.far, &m.request.host);
     match way {
-        Way::To => format!("→ {far}"),
-        Way::From => format!("← {far}"),
+        Direction::To => format!("→ {far}"),
+        Direction::From => format!("← {far}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::record::RttReport;
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
@@ -72,7 +72,7 @@ fn groups<'a>(measurements: &[Varied<'a>]) -> Vec<(&'a BTreeMap<String, Value>, 
     groups
 }
 
-fn ways(runs: &[&Measurement]) -> Vec<Way> {
+fn ways(runs: &[&Measurement]) -> Vec<Direction> {
     let mut ways = Vec::new();
     for direction in runs.iter().flat_map(|m| &m.directions) {
         if !ways.contains(&direction.direction) {
@@ -82,12 +82,12 @@ fn ways(runs: &[&Measurement]) -> Vec<Way> {
     ways
 }
 
-fn of(m: &Measurement, way: Way) -> Option<&DirectionResult> {
+fn of(m: &Measurement, way: Direction) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
 
 /// The run whose goodput is the (lower) median.
-fn typical<'a>(runs: &[&'a Measurement], way: Way) -> Option<(&'a Measurement, &'a DirectionResult)> {
+fn typical<'a>(runs: &[&'a Measurement], way: Direction) -> Option<(&'a Measurement, &'a DirectionResult)> {
     let mut all: Vec<(&Measurement, &DirectionResult)> =
         runs.iter().filter_map(|m| Some((*m, of(m, way)?))).collect();
     all.sort_by(|a, b| a.1.goodput_bps.total_cmp(&b.1.goodput_bps));
@@ -143,8 +143,8 @@ fn transfer<'a>(m: &'a Measurement, d: &'a DirectionResult) -> Transfer<'a> {
     let far = if m.far.name.is_empty() { m.request.host.as_str() } else { m.far.name.as_str() };
     let near = if m.near.name.is_empty() { "near" } else { m.near.name.as_str() };
     let (from, to) = match d.direction {
-        Way::To => (near, far),
-        Way::From => (far, near),
+        Direction::To => (near, far),
+        Direction::From => (far, near),
     };
     let idle = d.rtt_ns.idle.as_ref().or(m.rtt_idle_ns.as_ref()).map(|s| s.min);
     Transfer {
@@ -165,7 +165,7 @@ fn transfer<'a>(m: &'a Measurement, d: &'a DirectionResult) -> Transfer<'a> {
 }
 
 /// What was measured, what limits each direction and what to do, for readers who are no network engineers.
-fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
+fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
     let transfers: Vec<Transfer<'_>> = all.iter().map(|(run, direction)| transfer(run, direction)).collect();
     let [first, ..] = transfers.as_slice() else { return };
@@ -202,7 +202,7 @@ fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
 }
 
 /// The table of the terminal: the idle path, and each direction of each run.
-fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Way]) {
+fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let unit = RateUnit::fitting(runs.iter().flat_map(|r| &r.directions).map(|d| d.goodput_bps));
     m.element("div", &[("class", "scroll")], |m| {
         m.element("table", &[], |m| {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::measurement::{MeasureRequest, Measurement, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
 use bdp_model::payload::CpuList;
 use bdp_model::scenario::Family;
 use bdp_model::udp::RateSearch;
@@ -107,8 +107,8 @@ fn flags(m: &Measurement) -> Vec<String> {
         (spec.length != usual.spec.length).then(|| size("-l", spec.length)),
         spec.mss.map(|mss| format!("-M {mss}")),
         spec.congestion.as_deref().map(|name| text("-C", name)),
-        (one_way == Some(&[Way::To])).then(|| "--forward".to_owned()),
-        (one_way == Some(&[Way::From]) && r.url.is_none()).then(|| "-R".to_owned()),
+        (one_way == Some(&[Direction::To])).then(|| "--forward".to_owned()),
+        (one_way == Some(&[Direction::From]) && r.url.is_none()).then(|| "-R".to_owned()),
         r.bidirectional.then(|| "--bidir".to_owned()),
         (spec.interval != usual.spec.interval).then(|| time("-i", spec.interval)),
         (r.idle != usual.idle).then(|| time("--idle", r.idle)),

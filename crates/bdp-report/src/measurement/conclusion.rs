@@ -1,7 +1,7 @@
 //! What is said of a direction: its limit with the evidence, or that there is none left to mend.
 
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 
 use super::arrow;
 use crate::grid::{tame, width, wrap};
@@ -10,7 +10,7 @@ use crate::style::{Style, Tint};
 /// The findings of every direction of one measurement. `agreement` adds how many of several runs say the same.
 pub(super) fn conclusions(
     m: &Measurement,
-    way: Way,
+    way: Direction,
     agreement: Option<(usize, usize)>,
     style: &Style,
 ) -> String {

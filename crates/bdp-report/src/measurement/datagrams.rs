@@ -1,6 +1,6 @@
 //! What became of the datagrams of a direction, in lines.
 
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::SendMethod;
 use bdp_model::udp::{Distribution, UdpReport};
 use bdp_model::units::format_bps;
@@ -11,7 +11,7 @@ use crate::number::{loss, rate, three_digits};
 use crate::style::{Style, Tint};
 
 /// The lines of each direction that sent datagrams.
-pub(super) fn datagrams(m: &Measurement, way: Way, style: &Style) -> String {
+pub(super) fn datagrams(m: &Measurement, way: Direction, style: &Style) -> String {
     let direction = m.directions.iter().find(|d| d.direction == way);
     let Some((direction, udp)) = direction.and_then(|d| Some((d, d.udp.as_ref()?))) else {
         return String::new();

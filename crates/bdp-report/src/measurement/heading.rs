@@ -10,7 +10,7 @@ use crate::style::{Style, Tint};
 
 /// The line of both ends, a line for each, and one for the path.
 pub(super) fn heading(m: &Measurement, run: Option<&str>, style: &Style) -> String {
-    let arrow = arrow(bdp_model::measurement::Way::To, style);
+    let arrow = arrow(bdp_model::measurement::Direction::To, style);
     let far = format!("{}:{}", bracketed(&m.far.address), m.request.port);
     let mut parts = vec![
         format!("{} {} {arrow} {} {far}", tame(&m.near.name), tame(&m.near.address), far_name(m)),

@@ -1,6 +1,6 @@
 //! Lines of a measurement while it runs, an interval at a time, laid out as `iperf3 -i` prints them.
 
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::stats::median;
 use bdp_model::units::{Nanos, format_bps};
 
@@ -23,7 +23,7 @@ pub struct IntervalLines {
     unit: Option<RateUnit>,
     every_stream: bool,
     /// What was counted of each stream up to the last interval.
-    before: Vec<(Way, Vec<Counts>)>,
+    before: Vec<(Direction, Vec<Counts>)>,
     is_begun: bool,
 }
 
@@ -98,8 +98,8 @@ impl IntervalLines {
         for part in &piece.parts {
             let role = match (both, part.way) {
                 (false, _) => "",
-                (_, Way::To) => "[TX]",
-                (_, Way::From) => "[RX]",
+                (_, Direction::To) => "[TX]",
+                (_, Direction::From) => "[RX]",
             };
             let since = self.counts_since(part);
             for row in self.table(part, &since) {
@@ -308,7 +308,7 @@ mod tests {
         IntervalLines::new(request, Nanos::secs(1), None, false)
     }
 
-    fn part(way: Way, stream_bytes: &[f64], retransmits: &[u64]) -> Part {
+    fn part(way: Direction, stream_bytes: &[f64], retransmits: &[u64]) -> Part {
         let reading =
             |&retransmits: &u64| SenderReading { retransmits, cwnd_bytes: 65_536, ..Default::default() };
         let senders = retransmits.iter().map(reading).collect();
@@ -324,7 +324,7 @@ mod tests {
         let mut lines = lines(&request(0));
         let mut text = String::new();
         for i in 0..25 {
-            let part = part(Way::To, &[1e7], &[i / 10]);
+            let part = part(Direction::To, &[1e7], &[i / 10]);
             text.push_str(&lines.add(piece(100 * i, 100 * (i + 1), vec![part]), Some(24_200_000)));
         }
         text.push_str(&lines.end());
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn streams_have_a_row_each_and_a_sum_and_the_omit_is_marked() {
         let mut lines = lines(&request(1000));
-        let streams = || vec![part(Way::From, &[1e6, 2e6], &[])];
+        let streams = || vec![part(Direction::From, &[1e6, 2e6], &[])];
         let mut text = lines.add(piece(0, 1000, streams()), Some(1_000_000));
         text.push_str(&lines.add(piece(1000, 2000, streams()), Some(1_000_000)));
         assert_eq!(
@@ -364,7 +364,7 @@ mod tests {
     fn both_directions_are_told_apart_and_many_streams_are_bounded() {
         let mut lines = lines(&request(0));
         let many: Vec<f64> = (1..=17).map(|n| f64::from(n) * 1e6).collect();
-        let parts = vec![part(Way::To, &many, &[1; 17]), part(Way::From, &[5e5], &[])];
+        let parts = vec![part(Direction::To, &many, &[1; 17]), part(Direction::From, &[5e5], &[])];
         let text = lines.add(piece(0, 1000, parts), None);
         let names: Vec<&str> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(names, ["[", "[min][TX]", "[med][TX]", "[max][TX]", "[SUM][TX]", "["], "{text}");
@@ -380,7 +380,7 @@ mod tests {
             UdpRequest { rate_bps: None, search: None, datagram_bytes: Some(1000), dont_fragment: false };
         let request = asking(udp);
         let mut lines = IntervalLines::new(&request, Nanos::secs(1), RateUnit::of_letter('K'), false);
-        let text = lines.add(piece(0, 1000, vec![part(Way::To, &[1_024_000.0], &[])]), None);
+        let text = lines.add(piece(0, 1000, vec![part(Direction::To, &[1_024_000.0], &[])]), None);
         assert!(text.contains("  Datagrams"), "{text}");
         assert!(text.contains("1000 KiB    1000 KiB/s       1024"), "{text}");
     }
@@ -391,7 +391,7 @@ mod tests {
         let mut lines = lines(&asking(udp));
         let part = |sent, received| Part {
             receivers: vec![ReceiverReading { sent, received, jitter_ns: 14_000 }],
-            ..part(Way::From, &[1e6], &[])
+            ..part(Direction::From, &[1e6], &[])
         };
         let mut text = lines.add(piece(0, 1000, vec![part(1000, 990)]), None);
         text.push_str(&lines.add(piece(1000, 2000, vec![part(2000, 1990)]), None));

@@ -3,7 +3,7 @@
 use bdp_model::comparison::Interval;
 use bdp_model::expectation::Judgement;
 use bdp_model::figure::{Figure, Quantile, figure, values};
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use serde_json::{Map, Value, json as value};
 
 use super::ways;
@@ -32,7 +32,7 @@ pub fn measurements_json(measurements: &[Measurement], run: Option<&str>, judged
     })
 }
 
-fn summary(measurements: &[Measurement], way: Way) -> Value {
+fn summary(measurements: &[Measurement], way: Direction) -> Value {
     let goodputs = values(Figure::Goodput(way), measurements);
     let least = goodputs.iter().copied().min_by(f64::total_cmp);
     let most = goodputs.iter().copied().max_by(f64::total_cmp);
@@ -66,7 +66,7 @@ fn quantiles(measurements: &[Measurement], of: impl Fn(Quantile) -> Figure) -> V
 }
 
 /// How many runs found which limit.
-fn limits(measurements: &[Measurement], way: Way) -> Value {
+fn limits(measurements: &[Measurement], way: Direction) -> Value {
     let mut counts: Vec<(Value, u64)> = Vec::new();
     let found = measurements
         .iter()

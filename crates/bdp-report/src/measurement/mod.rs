@@ -23,22 +23,22 @@ pub(crate) use pacing::words as pacing_words;
 pub(crate) use search::conclusion as search_conclusion;
 pub use text::measurements_text;
 
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 
 use crate::style::Style;
 
 /// The sign of a direction: `->` from the near end to the far one.
-fn arrow(way: Way, style: &Style) -> &'static str {
+fn arrow(way: Direction, style: &Style) -> &'static str {
     match (way, style.unicode) {
-        (Way::To, true) => "→",
-        (Way::From, true) => "←",
-        (Way::To, false) => "->",
-        (Way::From, false) => "<-",
+        (Direction::To, true) => "→",
+        (Direction::From, true) => "←",
+        (Direction::To, false) => "->",
+        (Direction::From, false) => "<-",
     }
 }
 
 /// The directions that were measured in any of the runs, in the order in which they ran.
-fn ways(measurements: &[Measurement]) -> Vec<Way> {
+fn ways(measurements: &[Measurement]) -> Vec<Direction> {
     let mut ways = Vec::new();
     for way in measurements.iter().flat_map(|m| &m.directions).map(|d| d.direction) {
         if !ways.contains(&way) {

@@ -1,13 +1,13 @@
 //! How a sender kept to the rate that was asked for, in words.
 
-use bdp_model::measurement::{DirectionResult, Measurement, Pacer, Pacing, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement, Pacer, Pacing};
 use bdp_model::units::format_bps;
 
 use crate::grid::tame;
 
 /// A sentence without its end.
 pub(crate) fn words(m: &Measurement, direction: &DirectionResult, pacing: &Pacing) -> String {
-    let sender = if direction.direction == Way::To { &m.near } else { &m.far };
+    let sender = if direction.direction == Direction::To { &m.near } else { &m.far };
     let device = sender.device.as_ref();
     let name = device.map_or_else(|| "the device".to_owned(), |device| tame(&device.name));
     let qdisc = match device.and_then(|device| device.qdisc.as_deref()) {

@@ -1,6 +1,6 @@
 //! Goodput of each stream of a measurement, where there are several.
 
-use bdp_model::measurement::{DirectionResult, Way};
+use bdp_model::measurement::{Direction, DirectionResult};
 use bdp_model::stats::median;
 
 use super::arrow;
@@ -11,7 +11,7 @@ use crate::style::Style;
 
 /// A row for each stream with a column for each direction; of many streams the smallest, the median and the largest. Empty where
 /// no direction has more than one.
-pub(super) fn streams(directions: &[(Way, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
+pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
     let rates = |d: &DirectionResult| d.stream_goodput_bps.clone();
     let most = directions.iter().map(|(_, d)| d.stream_goodput_bps.len()).max().unwrap_or(0);
     if most <= 1 {

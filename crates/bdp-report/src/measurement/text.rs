@@ -3,7 +3,7 @@
 use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
 use bdp_model::figure::{Figure, Quantile, figure, values};
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::WindowMechanism;
 use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{RttSummary, WindowReport};
@@ -78,12 +78,12 @@ fn unit(measurements: &[Measurement], style: &Style) -> RateUnit {
     style.rate_unit.unwrap_or_else(|| RateUnit::spacious(rates))
 }
 
-fn of(m: &Measurement, way: Way) -> Option<&DirectionResult> {
+fn of(m: &Measurement, way: Direction) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
 
 /// The run whose goodput is the (lower) median of this direction.
-fn typical(measurements: &[Measurement], way: Way) -> Option<&Measurement> {
+fn typical(measurements: &[Measurement], way: Direction) -> Option<&Measurement> {
     let mut runs: Vec<(&Measurement, f64)> =
         measurements.iter().filter_map(|m| Some((m, Figure::Goodput(way).of(m)?))).collect();
     runs.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -92,7 +92,7 @@ fn typical(measurements: &[Measurement], way: Way) -> Option<&Measurement> {
 }
 
 /// How many runs find the same limit as the typical one, of how many.
-fn agreement(measurements: &[Measurement], typical: &Measurement, way: Way) -> (usize, usize) {
+fn agreement(measurements: &[Measurement], typical: &Measurement, way: Direction) -> (usize, usize) {
     let limit = |m: &Measurement| of(m, way).and_then(|d| d.findings.first()).map(|f| f.limit);
     let wanted = limit(typical);
     let all = measurements.iter().filter(|m| of(m, way).is_some());
@@ -115,7 +115,8 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         }
         for m in measurements {
             let Some(d) = of(m, way) else { continue };
-            let end = if way == Way::To || !m.far.name.is_empty() { far_name(m) } else { "far".to_owned() };
+            let end =
+                if way == Direction::To || !m.far.name.is_empty() { far_name(m) } else { "far".to_owned() };
             let name = format!("{} {end}", arrow(way, style));
             let name = if several { format!("{name} #{}", m.repetition) } else { name };
             let share = m.ceiling.as_ref().map(|c| percent(d.goodput_bps / c.goodput_bps));
@@ -242,7 +243,7 @@ fn window(w: &WindowReport) -> String {
 /// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
 fn start(m: &Measurement, style: &Style) -> String {
     let unit = unit(std::slice::from_ref(m), style);
-    let of_way = |way: Way| {
+    let of_way = |way: Direction| {
         let direction = of(m, way)?;
         let start = RampUp::of(&direction.received, direction.omit_ns)?;
         let after = unit.format(start.goodput_after_bps);

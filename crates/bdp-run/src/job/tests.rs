@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::expectation::Expectation;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::payload::PayloadCheck;
 use bdp_model::ping::{Fate, PingMode, PingRequest, Sample};
 use bdp_model::run_comparison::{Metric, Outcomes};
@@ -113,14 +113,14 @@ fn ping_request() -> PingRequest {
 fn progress() -> Progress {
     let info = TcpInfo { rtt_ns: Some(25_000_000), total_retrans: Some(3), ..TcpInfo::default() };
     Progress {
-        stage: Stage::Direction(Way::To),
+        stage: Stage::Direction(Direction::To),
         elapsed: Nanos::millis(1500),
         total: Nanos::secs(10),
         span: Some(Nanos::millis(100)),
-        goodput_bps: vec![(Way::To, 94.5e6)],
-        stream_goodput_bps: vec![(Way::To, vec![94.5e6])],
-        sender_infos: vec![(Way::To, vec![info])],
-        arrivals: vec![(Way::From, vec![ArrivalReading { sent: 9, received: 8, jitter_ns: 7 }])],
+        goodput_bps: vec![(Direction::To, 94.5e6)],
+        stream_goodput_bps: vec![(Direction::To, vec![94.5e6])],
+        sender_infos: vec![(Direction::To, vec![info])],
+        arrivals: vec![(Direction::From, vec![ArrivalReading { sent: 9, received: 8, jitter_ns: 7 }])],
         is_last: false,
         rtt_ns: Some(26_000_000),
     }

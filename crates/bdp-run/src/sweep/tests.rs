@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 
-use bdp_model::measurement::{DirectionResult, Way};
+use bdp_model::measurement::{Direction, DirectionResult};
 use bdp_store::SqliteStore;
 
 use super::*;
@@ -40,7 +40,7 @@ fn windows(windows: impl IntoIterator<Item = u64>) -> Varied {
 }
 
 fn plan(varied: Vec<Varied>, runs: u32) -> SweepPlan {
-    let request = MeasureRequest { directions: vec![Way::To], ..MeasureRequest::to("ams1") };
+    let request = MeasureRequest { directions: vec![Direction::To], ..MeasureRequest::to("ams1") };
     let command = "bdp sweep ams1".to_owned();
     SweepPlan {
         request,

@@ -19,7 +19,7 @@ use std::fmt;
 
 pub use error::Iperf3Error;
 pub use limits::{LONGEST_PARAMETERS, LONGEST_RESULTS, LONGEST_SECONDS, MOST_STREAMS};
-pub use parameters::{Direction, Parameters, Protocol};
+pub use parameters::{Directions, Parameters, Protocol};
 pub use results::{CpuUse, Results, ServerOutput, StreamResults};
 pub use state::{Failure, State};
 

@@ -31,7 +31,7 @@ pub enum Protocol {
 
 /// Who sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum Directions {
     /// The client.
     Forward,
     /// The server.
@@ -46,7 +46,7 @@ pub struct Parameters {
     /// What carries the data.
     pub protocol: Protocol,
     /// Who sends.
-    pub direction: Direction,
+    pub direction: Directions,
     /// Streams of each direction.
     pub parallel: u32,
     /// Seconds, omit left out; 0 where bytes end the test, or nothing but the client's word.
@@ -94,7 +94,7 @@ impl Parameters {
     pub fn over(protocol: Protocol) -> Self {
         Self {
             protocol,
-            direction: Direction::Forward,
+            direction: Directions::Forward,
             parallel: 1,
             seconds: 0,
             omit_seconds: 0,
@@ -136,9 +136,9 @@ impl Parameters {
             (true, true, _) => return Err(Iperf3Error::Meaning("it asks for TCP and UDP at once")),
         };
         let direction = match (members.flag("reverse")?, members.flag("bidirectional")?) {
-            (_, true) => Direction::Both,
-            (true, false) => Direction::Reverse,
-            (false, false) => Direction::Forward,
+            (_, true) => Directions::Both,
+            (true, false) => Directions::Reverse,
+            (false, false) => Directions::Forward,
         };
         let plain = Self::over(protocol);
         let longest = if protocol == Protocol::Udp { LONGEST_DATAGRAM } else { LONGEST_WRITE };
@@ -195,9 +195,9 @@ impl Parameters {
         }
         put("parallel", json!(self.parallel));
         match self.direction {
-            Direction::Forward => {}
-            Direction::Reverse => put("reverse", json!(true)),
-            Direction::Both => put("bidirectional", json!(true)),
+            Directions::Forward => {}
+            Directions::Reverse => put("reverse", json!(true)),
+            Directions::Both => put("bidirectional", json!(true)),
         }
         if let Some(window) = self.window_bytes {
             put("window", json!(window));
@@ -258,7 +258,7 @@ impl Parameters {
 
     /// Streams of both directions together.
     pub fn streams(&self) -> u32 {
-        if self.direction == Direction::Both { 2 * self.parallel } else { self.parallel }
+        if self.direction == Directions::Both { 2 * self.parallel } else { self.parallel }
     }
 
     /// Bytes of all streams of a direction that end the test, by `num` or by `blockcount`.
@@ -293,7 +293,7 @@ mod tests {
             "bandwidth":5e+06,"udp_counters_64bit":1,"client_version":"3.12"}"#,
         )
         .unwrap();
-        assert_eq!((p.protocol, p.direction, p.streams()), (Protocol::Udp, Direction::Reverse, 3));
+        assert_eq!((p.protocol, p.direction, p.streams()), (Protocol::Udp, Directions::Reverse, 3));
         assert_eq!((p.rate_bps, p.length_bytes, p.wide_counters), (5_000_000, 1_200, true));
     }
 
@@ -301,7 +301,7 @@ mod tests {
     fn what_is_sent_comes_back() {
         for protocol in [Protocol::Tcp, Protocol::Udp] {
             let p = Parameters {
-                direction: Direction::Both,
+                direction: Directions::Both,
                 parallel: 7,
                 bytes: 1 << 40,
                 omit_seconds: 2,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
-use bdp_model::measurement::{MeasureRequest, PORT, PeerProtocol, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, PORT, PeerProtocol};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
@@ -378,10 +378,10 @@ impl MeasureArgs {
             },
             family: target::family(self.version4, self.version6),
             directions: match (self.forward, self.reverse || url.is_some()) {
-                (true, _) => vec![Way::To],
-                (_, true) => vec![Way::From],
-                _ if self.is_iperf3_json() && !self.bidir => vec![Way::To],
-                _ => vec![Way::To, Way::From],
+                (true, _) => vec![Direction::To],
+                (_, true) => vec![Direction::From],
+                _ if self.is_iperf3_json() && !self.bidir => vec![Direction::To],
+                _ => vec![Direction::To, Direction::From],
             },
             bidirectional: self.bidir,
             idle: self.idle,

@@ -102,13 +102,13 @@ pub fn line(run: &str, against: &Against) -> String {
 mod tests {
     use super::*;
     use bdp_model::flow::FlowSpec;
-    use bdp_model::measurement::Way;
+    use bdp_model::measurement::Direction;
     use bdp_model::units::Nanos;
     use bdp_model::window::WindowBytes;
 
     fn request() -> MeasureRequest {
         MeasureRequest {
-            directions: vec![Way::To],
+            directions: vec![Direction::To],
             spec: FlowSpec { window: WindowBytes::new(64 << 10), ..FlowSpec::default() },
             ..MeasureRequest::to("ams1")
         }

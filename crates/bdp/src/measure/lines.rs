@@ -1,7 +1,7 @@
 //! `-i TIME`: a line for each interval on standard output while a measurement goes on.
 
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_report::{IntervalLines, RateUnit};
 use bdp_run::Event;
@@ -91,8 +91,8 @@ impl<'a> ScrollingLines<'a> {
         let blank = if self.blocks > 0 { "\n" } else { "" };
         let run = if self.plan.runs > 1 { format!("run {run}/{}, ", self.plan.runs) } else { String::new() };
         match stage {
-            Stage::Direction(Way::To) => format!("{blank}{run}to {host}\n"),
-            Stage::Direction(Way::From) => format!("{blank}{run}from {host}\n"),
+            Stage::Direction(Direction::To) => format!("{blank}{run}to {host}\n"),
+            Stage::Direction(Direction::From) => format!("{blank}{run}from {host}\n"),
             _ => format!("{blank}{run}to and from {host}\n"),
         }
     }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_model::measurement::Way;
+use bdp_model::measurement::Direction;
 use bdp_model::units::{Nanos, format_bps, significant};
 use bdp_run::Event;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -86,9 +86,9 @@ fn line(progress: &Progress) -> String {
     line
 }
 
-const fn arrow(way: Way) -> &'static str {
+const fn arrow(way: Direction) -> &'static str {
     match way {
-        Way::To => "->",
-        Way::From => "<-",
+        Direction::To => "->",
+        Direction::From => "<-",
     }
 }

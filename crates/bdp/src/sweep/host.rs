@@ -1,7 +1,7 @@
 //! A sweep between this machine and another: arguments to a plan, its outcome to text.
 
 use bdp_model::flow::FlowSpec;
-use bdp_model::measurement::{MeasureRequest, Measurement, PORT, Way};
+use bdp_model::measurement::{Direction, MeasureRequest, Measurement, PORT};
 use bdp_model::units::{Nanos, format_bps};
 use bdp_run::Event;
 use bdp_run::job::Job;
@@ -81,7 +81,11 @@ fn goodputs(measurement: &Measurement) -> String {
         .directions
         .iter()
         .map(|d| {
-            format!("{} {}", if d.direction == Way::To { "->" } else { "<-" }, format_bps(d.goodput_bps))
+            format!(
+                "{} {}",
+                if d.direction == Direction::To { "->" } else { "<-" },
+                format_bps(d.goodput_bps)
+            )
         })
         .collect();
     goodputs.join("  ")
@@ -116,9 +120,9 @@ fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
         port: port.unwrap_or(PORT),
         family: target::family(args.version4, args.version6),
         directions: match (args.forward, args.reverse) {
-            (true, _) => vec![Way::To],
-            (_, true) => vec![Way::From],
-            _ => vec![Way::To, Way::From],
+            (true, _) => vec![Direction::To],
+            (_, true) => vec![Direction::From],
+            _ => vec![Direction::To, Direction::From],
         },
         bidirectional: args.bidir,
         idle: args.idle,

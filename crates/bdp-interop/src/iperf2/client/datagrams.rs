@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bdp_model::arrivals::ArrivalCounts;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::udp::UdpRequest;
@@ -50,8 +50,8 @@ const PAYLOAD_V6: u32 = 1450;
 /// Refuses what iperf2's protocol has no word for.
 pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), SessionError> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    let to = request.bidirectional || request.directions.contains(&Way::To);
-    let from = request.bidirectional || request.directions.contains(&Way::From);
+    let to = request.bidirectional || request.directions.contains(&Direction::To);
+    let from = request.bidirectional || request.directions.contains(&Direction::From);
     if udp.search.is_some() {
         return wrong("a rate is searched with bdp's own server alone; give one, -b 100M");
     }
@@ -75,7 +75,7 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), Se
 /// The sockets of one direction, and what is said on them.
 pub(super) struct Flow {
     address: SocketAddr,
-    way: Way,
+    way: Direction,
     request: MeasureRequest,
     sockets: Vec<(UdpSocket, ReportSlot)>,
     payload_bytes: usize,
@@ -87,13 +87,13 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn open(
         address: SocketAddr,
-        way: Way,
+        way: Direction,
         request: &MeasureRequest,
     ) -> Result<Self, SessionError> {
         let spec = &request.spec;
         let udp = spec.udp.as_ref();
         // Directions have ports of their own, so that nothing late is taken for what is next.
-        let behind = if way == Way::From { spec.streams } else { 0 };
+        let behind = if way == Direction::From { spec.streams } else { 0 };
         let first_port = request.client_port.map(|port| u32::from(port) + behind);
         let sockets = datagrams::sockets(request, address, spec.streams, first_port)?;
         let bare =
@@ -105,7 +105,7 @@ impl Flow {
             (_, None) => usual,
         };
         let header = TestHeader {
-            reverse: way == Way::From,
+            reverse: way == Direction::From,
             streams: spec.streams,
             port: request.port,
             length: u32::try_from(payload_bytes).ok(),
@@ -131,7 +131,7 @@ impl Flow {
         })
     }
 
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Direction {
         self.way
     }
 
@@ -150,7 +150,7 @@ impl Flow {
         meter: &Meter,
     ) -> Result<(Received, Sent), SessionError> {
         match self.way {
-            Way::To => {
+            Direction::To => {
                 while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -159,7 +159,7 @@ impl Flow {
                 }
                 self.send(stop, meter)
             }
-            Way::From => {
+            Direction::From => {
                 let opened = self.ask_all(stop);
                 asked.store(true, Ordering::Relaxed);
                 opened.and_then(|()| self.receive(stop, meter))

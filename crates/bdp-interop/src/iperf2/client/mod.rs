@@ -18,7 +18,7 @@ use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, rounds};
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::ends::PeerProtocol;
-use bdp_model::measurement::{HostFacts, MeasureRequest, Way};
+use bdp_model::measurement::{Direction, HostFacts, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
@@ -34,9 +34,9 @@ pub struct Iperf2Peer {
     untried: Vec<SocketAddr>,
     /// Where the last round was made or tried.
     address: Option<SocketAddr>,
-    directions: Vec<Direction>,
+    directions: Vec<OneDirection>,
     /// What came of them, once all are over.
-    done: Vec<(Way, Done)>,
+    done: Vec<(Direction, Done)>,
     /// Whether a round was made there.
     has_served: bool,
     is_cut_short: bool,
@@ -47,14 +47,14 @@ pub struct Iperf2Peer {
 type Done = Result<(Received, Sent), SessionError>;
 
 /// One direction of a round.
-struct Direction {
-    way: Way,
+struct OneDirection {
+    way: Direction,
     work: Background<Done>,
 }
 
-impl Direction {
+impl OneDirection {
     fn start(
-        way: Way,
+        way: Direction,
         request: &MeasureRequest,
         work: impl FnOnce(&AtomicBool, &Meter) -> Done + Send + 'static,
     ) -> Result<Self, FlowError> {
@@ -84,11 +84,11 @@ impl Peer for Iperf2Peer {
         Ok(request.clone())
     }
 
-    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Way>> {
+    fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Direction>> {
         let mut rounds = rounds(request);
         if request.spec.udp.is_some() {
             // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
-            rounds.sort_by_key(|round| round.contains(&Way::To));
+            rounds.sort_by_key(|round| round.contains(&Direction::To));
         }
         rounds
     }
@@ -96,7 +96,7 @@ impl Peer for Iperf2Peer {
     fn begin(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         (self.directions, self.done) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ impl Peer for Iperf2Peer {
             let work = move |stop: &AtomicBool, meter: &Meter| {
                 streams::carry_out(way, streams, address, &plan, stop, meter)
             };
-            self.directions.push(Direction::start(way, request, work)?);
+            self.directions.push(OneDirection::start(way, request, work)?);
         }
         Ok(())
     }
@@ -129,21 +129,21 @@ impl Peer for Iperf2Peer {
             return Ok(Polled::Running);
         }
         self.done = self.directions.iter_mut().map(|direction| (direction.way, direction.finish())).collect();
-        let is_refused = |(_, done): &(Way, Done)| matches!(done, Err(SessionError::Refused { .. }));
+        let is_refused = |(_, done): &(Direction, Done)| matches!(done, Err(SessionError::Refused { .. }));
         if self.done.iter().any(is_refused) && !self.untried.is_empty() && !self.is_cut_short {
-            let ways: Vec<Way> = self.directions.iter().map(|direction| direction.way).collect();
+            let ways: Vec<Direction> = self.directions.iter().map(|direction| direction.way).collect();
             self.begin_datagrams(request, &ways, context)?;
             return Ok(Polled::Running);
         }
         Ok(Polled::Over)
     }
 
-    fn moved(&mut self) -> Vec<(Way, Passed)> {
+    fn moved(&mut self) -> Vec<(Direction, Passed)> {
         let directions = self.directions.iter_mut();
         directions.map(|direction| (direction.way, direction.work.moved_since())).collect()
     }
 
-    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+    fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)> {
         let directions = self.directions.iter();
         directions.map(|direction| (direction.way, direction.work.sender_infos())).collect()
     }
@@ -203,9 +203,9 @@ impl Peer for Iperf2Peer {
         }
     }
 
-    fn knows_pacing(&self, way: Way) -> bool {
+    fn knows_pacing(&self, way: Direction) -> bool {
         // The server does not report how it keeps to a rate.
-        way == Way::To
+        way == Direction::To
     }
 
     fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError> {
@@ -219,7 +219,7 @@ impl Iperf2Peer {
     fn begin_datagrams(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         if self.untried.is_empty() {
@@ -232,15 +232,15 @@ impl Iperf2Peer {
             context.note_local(local.ip());
         }
         // The server distinguishes clients only one after the other: what is asked for is opened before anything is sent.
-        let has_taken_one = self.has_served || ways.contains(&Way::From);
-        let asked = Arc::new(AtomicBool::new(!ways.contains(&Way::From)));
+        let has_taken_one = self.has_served || ways.contains(&Direction::From);
+        let asked = Arc::new(AtomicBool::new(!ways.contains(&Direction::From)));
         self.address = Some(address);
         self.directions.clear();
         for flow in flows {
             let (way, asked) = (flow.way(), Arc::clone(&asked));
             let work =
                 move |stop: &AtomicBool, meter: &Meter| flow.carry_out(has_taken_one, &asked, stop, meter);
-            self.directions.push(Direction::start(way, request, work)?);
+            self.directions.push(OneDirection::start(way, request, work)?);
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Iperf2Peer {
 
 /// Refuses what iperf2's protocol has no word for.
 fn check(request: &MeasureRequest) -> Result<(), SessionError> {
-    let from = request.bidirectional || request.directions.contains(&Way::From);
+    let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.far_cpus.is_some() {
         return wrong(
@@ -275,9 +275,9 @@ fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 }
 
 /// A server that ended its sending when its time was over did as it was asked.
-fn close_in_order(request: &MeasureRequest, way: Way, received: Received) -> Received {
+fn close_in_order(request: &MeasureRequest, way: Direction, received: Received) -> Received {
     let is_whole = request.spec.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
-    if way == Way::From && received.ended == EndReason::Closed && !is_whole {
+    if way == Direction::From && received.ended == EndReason::Closed && !is_whole {
         return Received { ended: EndReason::Duration, ..received };
     }
     received

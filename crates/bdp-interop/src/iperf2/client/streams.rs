@@ -17,7 +17,7 @@ use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::options::options;
 use bdp_flow::stall;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
@@ -35,13 +35,13 @@ const STRAGGLERS: Duration = Duration::from_secs(10);
 /// Makes the connections of a round to the first of the addresses that takes them, and has the server take each as it is meant.
 pub(super) fn open(
     addresses: &[SocketAddr],
-    ways: &[Way],
+    ways: &[Direction],
     request: &MeasureRequest,
     cancel: &AtomicBool,
 ) -> Result<(SocketAddr, Vec<TcpStream>), SessionError> {
     let spec = &request.spec;
-    let (reverse, both) = (ways == [Way::From], ways.len() == 2);
-    let options = options(request, if reverse { Way::From } else { Way::To });
+    let (reverse, both) = (ways == [Direction::From], ways.len() == 2);
+    let options = options(request, if reverse { Direction::From } else { Direction::To });
     let mut opened = Err(SessionError::no_address(&request.host));
     for &address in addresses {
         let port = None;
@@ -77,7 +77,7 @@ pub(super) fn open(
 
 /// Carries out one direction of a round over its connections.
 pub(super) fn carry_out(
-    way: Way,
+    way: Direction,
     streams: Vec<TcpStream>,
     address: SocketAddr,
     request: &MeasureRequest,
@@ -86,8 +86,8 @@ pub(super) fn carry_out(
 ) -> Result<(Received, Sent), SessionError> {
     let patience = stall::patience(request.spec.interval, request.spec.pacing_bps);
     let done = stall::guard(meter, stop, patience, |stop| match way {
-        Way::To => send_all(streams, request, stop, meter),
-        Way::From => receive_all(streams, request, stop, meter),
+        Direction::To => send_all(streams, request, stop, meter),
+        Direction::From => receive_all(streams, request, stop, meter),
     });
     done.map_err(|error| SessionError::of_flow(error, address))
 }

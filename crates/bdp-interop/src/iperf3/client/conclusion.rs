@@ -2,7 +2,7 @@
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_model::record::ReceiverSample;
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
@@ -14,7 +14,7 @@ use bdp_flow::session::peer;
 /// Puts together what both ends report of each direction.
 pub(super) fn conclude(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     outcomes: Vec<Outcome>,
     far: &Results,
     length_bytes: u64,
@@ -153,7 +153,7 @@ fn datagrams_received_there(
 }
 
 /// That the last datagrams may have arrived when the server counted no more.
-fn unread(direction: Way, gave: &DatagramsSent, received: &Received) -> Option<Caveat> {
+fn unread(direction: Direction, gave: &DatagramsSent, received: &Received) -> Option<Caveat> {
     let highest = received.datagrams.as_ref()?.counts.highest?;
     let datagrams = gave.sent.saturating_sub(highest + 1);
     (datagrams > 0).then_some(Caveat::LastUncounted { direction, datagrams })

@@ -21,7 +21,7 @@ use bdp_flow::session::peer::{Context, Outcome, Peer, Polled};
 use bdp_flow::session::reporter::Reporter;
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::ends::PeerProtocol;
-use bdp_model::measurement::{HostFacts, MeasureRequest, Way};
+use bdp_model::measurement::{Direction, HostFacts, MeasureRequest};
 use bdp_model::record::RttSummary;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::tcp_info::TcpInfo;
@@ -117,7 +117,7 @@ impl Peer for Iperf3Peer<'_> {
     fn begin(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         self.round = None;
@@ -139,12 +139,12 @@ impl Peer for Iperf3Peer<'_> {
         }
     }
 
-    fn moved(&mut self) -> Vec<(Way, Passed)> {
+    fn moved(&mut self) -> Vec<(Direction, Passed)> {
         let flows = self.round.iter_mut().flat_map(|round| &mut round.flows);
         flows.map(|flow| (flow.way(), flow.moved_since())).collect()
     }
 
-    fn sender_infos(&self) -> Vec<(Way, Vec<TcpInfo>)> {
+    fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)> {
         let flows = self.round.iter().flat_map(|round| &round.flows);
         flows.map(|flow| (flow.way(), flow.sender_infos())).collect()
     }
@@ -190,9 +190,9 @@ impl Peer for Iperf3Peer<'_> {
         Some(NotMeasured::NoSecondTest { address })
     }
 
-    fn knows_pacing(&self, way: Way) -> bool {
+    fn knows_pacing(&self, way: Direction) -> bool {
         // The server does not report how it keeps to a rate.
-        way == Way::To
+        way == Direction::To
     }
 
     fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError> {
@@ -210,7 +210,7 @@ impl Iperf3Peer<'_> {
     fn show_cookie(
         &mut self,
         request: &MeasureRequest,
-        ways: &[Way],
+        ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<Test, SessionError> {
         let since = Instant::now();
@@ -255,7 +255,7 @@ impl Iperf3Peer<'_> {
         address: SocketAddr,
         cookie: Cookie,
         known: usize,
-        (request, ways): (&MeasureRequest, &[Way]),
+        (request, ways): (&MeasureRequest, &[Direction]),
         context: &mut Context<'_>,
     ) -> Result<Test, SessionError> {
         self.addresses = vec![address];
@@ -334,7 +334,7 @@ impl Round {
         let cpu = cpu_ns as f64 / self.began.elapsed().as_nanos().max(1) as f64;
         let outcomes = self.end_flows(request, reporter)?;
         let senders: Vec<_> = self.flows.iter().map(Flow::sender_infos).collect();
-        let ways: Vec<Way> = self.flows.iter().map(Flow::way).collect();
+        let ways: Vec<Direction> = self.flows.iter().map(Flow::way).collect();
         let length_bytes = self.test.length_bytes;
         let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = self.test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;

@@ -1,9 +1,9 @@
 //! What a server of iperf3 is asked for, and what it can't be asked for.
 
 use bdp_model::flow::USUAL_LENGTH;
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_wire::iperf3::datagram::header_bytes;
-use bdp_wire::iperf3::{Direction, Parameters, Protocol};
+use bdp_wire::iperf3::{Directions, Parameters, Protocol};
 
 use bdp_flow::session::error::SessionError;
 
@@ -63,14 +63,14 @@ pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
 }
 
 /// The test in iperf3's words; `length_bytes` is that of a write, or of a datagram's payload.
-pub(super) fn parameters(request: &MeasureRequest, ways: &[Way], length_bytes: u64) -> Parameters {
+pub(super) fn parameters(request: &MeasureRequest, ways: &[Direction], length_bytes: u64) -> Parameters {
     let spec = &request.spec;
     let whole_seconds = spec.duration.saturating_sub(spec.omit).as_ns().div_ceil(1_000_000_000);
     Parameters {
         direction: match ways {
-            [Way::To] => Direction::Forward,
-            [Way::From] => Direction::Reverse,
-            _ => Direction::Both,
+            [Direction::To] => Directions::Forward,
+            [Direction::From] => Directions::Reverse,
+            _ => Directions::Both,
         },
         parallel: spec.streams,
         seconds: if spec.bytes.is_some() { 0 } else { whole_seconds },

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bdp_model::measurement::{MeasureRequest, Way};
+use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
 use bdp_wire::iperf3::datagram::{HELLO, is_answer};
@@ -41,7 +41,7 @@ pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u6
 /// handshakes.
 pub(super) fn open(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     test: &mut Test,
     reporter: &Reporter<'_>,
 ) -> Result<(Streams, Vec<u64>), SessionError> {
@@ -73,14 +73,14 @@ pub(super) fn open(
 
 fn connect(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     count: u32,
     test: &Test,
     reporter: &Reporter<'_>,
 ) -> Result<Vec<TcpStream>, SessionError> {
     let mut streams = Vec::new();
     for index in 0..count {
-        let way = if index < request.spec.streams { ways[0] } else { Way::From };
+        let way = if index < request.spec.streams { ways[0] } else { Direction::From };
         let first_port = request.client_port.map(|port| u32::from(port) + index);
         let options = options::options(request, way);
         let cookie = test.cookie;
@@ -137,7 +137,7 @@ fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result
 /// Starts the flows, in the order of the directions.
 pub(super) fn start(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     streams: Streams,
     length_bytes: u64,
 ) -> Result<Vec<Flow>, SessionError> {
@@ -149,7 +149,7 @@ pub(super) fn start(
 
 fn start_connections(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     streams: Vec<TcpStream>,
 ) -> Result<Vec<Flow>, SessionError> {
     let spec = &request.spec;
@@ -175,7 +175,7 @@ fn start_connections(
 
 fn start_datagrams(
     request: &MeasureRequest,
-    ways: &[Way],
+    ways: &[Direction],
     streams: Vec<Stream>,
     length_bytes: u64,
 ) -> Result<Vec<Flow>, SessionError> {
@@ -192,14 +192,14 @@ fn start_datagrams(
 }
 /// A flow for each direction; of two the streams of the server's are the last, and it may send already.
 fn by_way<S>(
-    ways: &[Way],
+    ways: &[Direction],
     mut streams: Vec<S>,
     send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
     receive: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
 ) -> Result<Vec<Flow>, SessionError> {
     Ok(match ways {
-        [Way::To] => vec![send(streams)?],
-        [Way::From] => vec![receive(streams)?],
+        [Direction::To] => vec![send(streams)?],
+        [Direction::From] => vec![receive(streams)?],
         _ => {
             let back = streams.split_off(streams.len() / 2);
             let receiving = receive(back)?;

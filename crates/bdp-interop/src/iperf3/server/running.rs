@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bdp_model::units::{Nanos, Rate, format_bps};
 use bdp_sys::socket;
 use bdp_wire::iperf3::exchange::{Word, hear};
-use bdp_wire::iperf3::{CpuUse, Direction, Failure, Parameters, Protocol, Results, ServerOutput};
+use bdp_wire::iperf3::{CpuUse, Directions, Failure, Parameters, Protocol, Results, ServerOutput};
 use bdp_wire::session::Limits;
 
 use super::ending::Ending;
@@ -55,7 +55,7 @@ pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos,
 /// Of TCP without a rate its own control is in charge, and what the server sends over it is held to what is granted.
 fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Ending> {
     let Some(granted) = granted else { return Ok(()) };
-    let client_sends = parameters.direction != Direction::Reverse;
+    let client_sends = parameters.direction != Directions::Reverse;
     let (asked, is_held) = match parameters.protocol {
         Protocol::Udp => (Some(parameters.rate_bps).filter(|&rate| rate > 0), true),
         Protocol::Tcp => (parameters.asked_rate_bps(), client_sends),
@@ -198,7 +198,7 @@ impl Running {
     pub(super) fn results(&self, outcomes: &[Outcome], parameters: &Parameters) -> Results {
         Results {
             cpu: CpuUse { total: self.cpu, user: 0.0, system: 0.0 },
-            has_retransmits: (parameters.direction != Direction::Forward)
+            has_retransmits: (parameters.direction != Directions::Forward)
                 .then_some(parameters.protocol == Protocol::Tcp),
             congestion: outcomes.iter().find_map(|outcome: &Outcome| outcome.congestion.clone()),
             server_output: parameters.server_output.then(|| ServerOutput::Text(output::text(outcomes))),
@@ -215,9 +215,9 @@ fn by_direction<S>(
     send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
 ) -> Result<Vec<Flow>, FlowError> {
     Ok(match parameters.direction {
-        Direction::Forward => vec![receive(streams)?],
-        Direction::Reverse => vec![send(streams)?],
-        Direction::Both => {
+        Directions::Forward => vec![receive(streams)?],
+        Directions::Reverse => vec![send(streams)?],
+        Directions::Both => {
             let back = streams.split_off(parameters.parallel as usize);
             vec![receive(streams)?, send(back)?]
         }

@@ -1,6 +1,6 @@
 //! `end`: what all came to. What this end moved is the sum of the intervals that count; what the far end did is what it told.
 
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
@@ -82,7 +82,7 @@ struct Ends<'a> {
 impl<'a> Ends<'a> {
     fn of(m: &Measurement, streams: &Streams, pieces: &[Piece], d: &'a DirectionResult) -> Self {
         let seen = seen(m, streams, pieces, d);
-        if d.direction == Way::From {
+        if d.direction == Direction::From {
             return Self { direction: d, sent: sent_there(&seen, d), received: seen };
         }
         let told = received(m, d);
@@ -95,7 +95,7 @@ impl<'a> Ends<'a> {
     }
 
     fn near_sends(&self) -> bool {
-        self.direction.direction == Way::To
+        self.direction.direction == Direction::To
     }
 
     fn received_packets(&self, udp: &UdpReport) -> u64 {
@@ -250,8 +250,8 @@ fn retransmits(count: Option<u64>) -> Vec<(&'static str, Value)> {
 /// Processor time of each end, all directions; its parts are not told apart.
 fn processors(m: &Measurement) -> Value {
     let most = |of: fn(&DirectionResult) -> f64| m.directions.iter().map(of).fold(0.0, f64::max) * 100.0;
-    let near = most(|d| if d.direction == Way::To { d.sender_cpu } else { d.receiver_cpu });
-    let far = most(|d| if d.direction == Way::To { d.receiver_cpu } else { d.sender_cpu });
+    let near = most(|d| if d.direction == Direction::To { d.sender_cpu } else { d.receiver_cpu });
+    let far = most(|d| if d.direction == Direction::To { d.receiver_cpu } else { d.sender_cpu });
     json!({
         "host_total": near, "host_user": 0, "host_system": 0,
         "remote_total": far, "remote_user": 0, "remote_system": 0,

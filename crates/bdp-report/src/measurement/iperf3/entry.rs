@@ -1,6 +1,6 @@
 //! What the entries of the document are made of.
 
-use bdp_model::measurement::{Measurement, Way};
+use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +17,8 @@ impl Streams {
         Self { per_direction: m.request.spec.streams as usize }
     }
 
-    pub(super) fn socket(&self, m: &Measurement, way: Way, stream: usize) -> usize {
-        let after = m.directions.len() > 1 && way == Way::From;
+    pub(super) fn socket(&self, m: &Measurement, way: Direction, stream: usize) -> usize {
+        let after = m.directions.len() > 1 && way == Direction::From;
         FIRST_SOCKET + stream + if after { self.per_direction } else { 0 }
     }
 }

@@ -1,6 +1,6 @@
 //! What went through a direction while it ran, piece by piece: what iperf3 calls its intervals.
 
-use bdp_model::measurement::{DirectionResult, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 
 /// What the near end's kernel tells of a stream that it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct ReceiverReading {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Which direction.
-    pub way: Way,
+    pub way: Direction,
     /// Bytes of each stream since the piece began, in order of connection; of all in one where they are not told apart.
     pub stream_bytes: Vec<f64>,
     /// The last readings of each stream; empty where the far end sends.
@@ -98,7 +98,7 @@ pub struct Intervals {
     done: Vec<Piece>,
     open: Piece,
     /// The last readings of each stream of a direction, taken when it was over.
-    last: Vec<(Way, Vec<SenderReading>)>,
+    last: Vec<(Direction, Vec<SenderReading>)>,
 }
 
 impl Intervals {
@@ -150,7 +150,7 @@ impl Intervals {
     }
 
     /// Takes the readings of when all was over: a short transfer has no others.
-    pub fn note_last(&mut self, readings: Vec<(Way, Vec<SenderReading>)>) {
+    pub fn note_last(&mut self, readings: Vec<(Direction, Vec<SenderReading>)>) {
         self.last = readings;
     }
 
@@ -184,7 +184,7 @@ impl Intervals {
         self.done.iter_mut().for_each(Piece::round);
         end_with_last(&mut self.done, self.last);
         if let [d] = m.directions.as_slice()
-            && d.direction == Way::From
+            && d.direction == Direction::From
         {
             begin_where_noted(&mut self.done, m, d);
         }
@@ -203,7 +203,7 @@ impl Intervals {
             .sum();
         let moved = match &d.udp {
             // Of datagrams this end counts what it sent.
-            Some(udp) if d.direction == Way::To => udp.sent * udp.datagram_bytes,
+            Some(udp) if d.direction == Direction::To => udp.sent * udp.datagram_bytes,
             _ => d.bytes,
         };
         let left = moved.saturating_sub(seen.round() as u64);
@@ -217,7 +217,7 @@ impl Intervals {
 }
 
 /// Has the last interval of each direction end with what was read when it was over.
-fn end_with_last(pieces: &mut [Piece], last: Vec<(Way, Vec<SenderReading>)>) {
+fn end_with_last(pieces: &mut [Piece], last: Vec<(Direction, Vec<SenderReading>)>) {
     for (way, readings) in last {
         let mut parts = pieces.iter_mut().rev().flat_map(|piece| &mut piece.parts);
         let Some(part) = parts.find(|part| part.way == way) else { continue };
@@ -262,7 +262,7 @@ fn begin_where_noted(pieces: &mut [Piece], m: &Measurement, d: &DirectionResult)
 }
 
 /// The readings of a stream before a piece, for what has changed since.
-pub(super) fn before(pieces: &[Piece], at: usize, way: Way, stream: usize) -> SenderReading {
+pub(super) fn before(pieces: &[Piece], at: usize, way: Direction, stream: usize) -> SenderReading {
     let parts = pieces[..at].iter().rev().flat_map(|piece| &piece.parts);
     parts
         .filter(|part| part.way == way)
@@ -309,7 +309,7 @@ mod tests {
 
     fn piece(from_ms: u64, to_ms: u64, bytes: f64) -> Piece {
         let stream_bytes = vec![bytes, 2.0 * bytes];
-        let part = Part { way: Way::To, stream_bytes, senders: Vec::new(), receivers: Vec::new() };
+        let part = Part { way: Direction::To, stream_bytes, senders: Vec::new(), receivers: Vec::new() };
         Piece { from_ns: from_ms * 1_000_000, to_ns: to_ms * 1_000_000, parts: vec![part] }
     }
 

@@ -5,7 +5,7 @@ mod end;
 mod entry;
 mod intervals;
 
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, Way};
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
@@ -90,8 +90,8 @@ fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
     put("fq_rate", json!(0));
     put("sock_bufsize", json!(r.spec.socket_buffer.map_or(0, |b| b.as_bytes())));
     let of = |way| m.directions.iter().find(|d| d.direction == way);
-    put("sndbuf_actual", json!(of(Way::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
-    put("rcvbuf_actual", json!(of(Way::From).and_then(receive_buffer).unwrap_or(0)));
+    put("sndbuf_actual", json!(of(Direction::To).and_then(|d| d.send_buffer_bytes).unwrap_or(0)));
+    put("rcvbuf_actual", json!(of(Direction::From).and_then(receive_buffer).unwrap_or(0)));
     put("test_start", test_start(m, interval_ns));
     Value::Object(all)
 }
@@ -116,7 +116,7 @@ fn test_start(m: &Measurement, interval_ns: u64) -> Value {
         "duration": if spec.bytes.is_some() { json!(0) } else { seconds(counted) },
         "bytes": spec.bytes.map_or(0, |b| b.as_bytes()),
         "blocks": 0,
-        "reverse": u8::from(!r.bidirectional && r.directions == [Way::From]),
+        "reverse": u8::from(!r.bidirectional && r.directions == [Direction::From]),
         "tos": spec.dscp.map_or(0, |dscp| dscp << 2),
         "target_bitrate": rate(r),
         "bidir": u8::from(r.bidirectional),
@@ -139,7 +139,7 @@ fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> 
     let mut sums = Map::new();
     for (index, d) in m.directions.iter().enumerate() {
         let Some(part) = piece.parts.iter().find(|part| part.way == d.direction) else { continue };
-        let sender = d.direction == Way::To;
+        let sender = d.direction == Direction::To;
         let mut again = 0;
         let told = part.stream_bytes.len() == streams.per_direction;
         for (stream, &bytes) in part.stream_bytes.iter().enumerate() {

@@ -14,7 +14,7 @@ pub(crate) fn write(content: &impl Serialize, schema: &str) -> Value {
     document
 }
 
-/// What [`write`] wrote with this schema; another version is refused.
+/// What [`write()`] wrote with this schema; another version is refused.
 pub(crate) fn read<T: DeserializeOwned>(document: Value, schema: &str) -> Result<T, RunError> {
     let found = document["schema"].as_str().unwrap_or_default();
     if found != schema {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::meter::ArrivalReading;
 
-/// How far a measurement is, for one live line. Comes about every [`bdp_model::measurement::MeasureRequest::interval`], but not more often than
-/// every 100 ms.
+/// How far a measurement is, for one live line. Comes about every [`bdp_model::flow::FlowSpec::interval`], but not more often
+/// than every 100 ms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// What is going on.

@@ -15,7 +15,7 @@ use bdp_model::scenario::ProbeKind;
 use bdp_model::udp::{Distribution, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::datagram::DatagramOrder;
 
@@ -124,7 +124,7 @@ struct Ordered {
     omit: Nanos,
     interval: Nanos,
     bytes: Option<ByteCount>,
-    #[serde(rename = "length_bytes")]
+    #[serde(rename = "length_bytes", deserialize_with = "any_length")]
     length: ByteCount,
     #[serde(rename = "window_bytes")]
     window: Option<WindowBytes>,
@@ -143,6 +143,11 @@ struct Ordered {
     pacing_bps: Option<u64>,
     #[serde(skip)]
     udp: Option<UdpRequest>,
+}
+
+/// Past any size too: whoever asks so much is answered, and keeps the session.
+fn any_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteCount, D::Error> {
+    u64::deserialize(deserializer).map(ByteCount::bytes)
 }
 
 /// What an end does in a flow.

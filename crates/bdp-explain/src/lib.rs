@@ -7,7 +7,7 @@
 
 mod ceiling;
 mod rule;
-mod text;
+pub mod text;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

@@ -116,6 +116,30 @@ fn a_window_of_the_scenario_limits_by_the_key_that_set_it() {
 }
 
 #[test]
+fn window_that_was_asked_for_is_not_laid_to_window_scaling() {
+    let of = |window: &str, bytes: u64, mbps: f64| {
+        let mut record = record(
+            case(&format!(
+                "[link]\nbetween = ['near', 'far']\ndelay = '10ms'\nrate = '1G'\n[flow]\nwindow = '{window}'"
+            )),
+            vec![flow(mbps, (bytes / MSS) as u32, bytes, 20)],
+        );
+        let scaling = [("net.ipv4.tcp_window_scaling".to_owned(), "0".to_owned())];
+        record.environment.sysctls.insert("far".to_owned(), scaling.into());
+        let finding = explain(&Facts::emulated(&record, 0).unwrap()).remove(0);
+        assert_eq!(finding.limit, Limit::ReceiveWindow);
+        finding.remedy.unwrap()
+    };
+    let scaling = "set net.ipv4.tcp_window_scaling = 1 on far";
+    for (window, bytes, mbps) in [("30K", 30_408, 12.0), ("64K", 65_535, 26.0)] {
+        let remedy = of(window, bytes, mbps);
+        assert!(remedy.starts_with("ask for a larger window (flow.window, 2.24 MiB or more)"), "{remedy}");
+        assert!(remedy.contains(&format!("for more than 64 KiB also {scaling}")), "{remedy}");
+    }
+    assert_eq!(of("1M", 65_535, 26.0), scaling);
+}
+
+#[test]
 fn a_full_link_is_the_ceiling() {
     let finding = found(case(&format!("{LINK}[flow]")), flow(18.8, 40, 1 << 20, 24));
     assert_eq!((finding.limit, finding.confidence), (Limit::Ceiling, Confidence::High));

@@ -1,6 +1,6 @@
 //! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
 
-use bdp_model::facts::{End, Facts, WindowUse};
+use bdp_model::facts::{End, Facts, WindowBound, WindowUse};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
@@ -24,8 +24,8 @@ const AT_MAXIMUM: f64 = 0.9;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let counted = facts.rwnd_limited().is_some_and(|share| share >= COUNTED);
     let window = facts.window_use().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
-    let carried = facts.rate_bps(window.receive_bytes)?;
-    let reached = facts.stream_bps() / carried;
+    let bound = facts.window_bound()?;
+    let reached = facts.stream_bps() / bound.stream_bps;
     if !(WINDOW_REACHED..=ABOVE).contains(&reached) && !holds_no_segment(facts, window, reached) {
         return None;
     }
@@ -52,15 +52,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         confidence,
         summary: format!(
             "limited by the receive window of {receiver}{asked}: {} / {} RTT = {} ({} reached)",
-            size(window.receive_bytes),
-            time(facts.rtt_loaded()?),
-            rate(carried),
+            size(bound.bytes),
+            time(bound.rtt),
+            rate(bound.stream_bps),
             percent(reached)
         ),
-        evidence: evidence(facts, window, carried, reached),
-        remedy: remedy(facts, window),
-        missing: match bound(facts) {
-            Bound::Elsewhere { .. } => vec![
+        evidence: evidence(facts, window, bound, reached),
+        remedy: remedy(facts, bound),
+        missing: match origin(facts) {
+            Origin::Elsewhere { .. } => vec![
                 "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
                  rewrites it"
                     .to_owned(),
@@ -102,8 +102,8 @@ pub fn half_scaled(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// What keeps a window of autotuning from being larger.
-enum Bound {
+/// What keeps a window from being larger.
+enum Origin {
     /// No window scaling, since it is off at this host.
     ScalingOff(String),
     /// No window scaling, though both hosts offer it.
@@ -120,44 +120,51 @@ enum Bound {
     Asked,
 }
 
-fn bound(facts: &Facts) -> Bound {
-    let request = &facts.asked;
-    if let Some(unscaled) = unscaled(facts) {
-        return unscaled;
-    }
-    if request.window.is_some() || request.socket_buffer.is_some() {
-        return Bound::Asked;
+fn origin(facts: &Facts) -> Origin {
+    let is_asked = facts.asked.window.is_some() || facts.asked.socket_buffer.is_some();
+    match unscaled(facts) {
+        // Whoever asks for less gets no more by window scaling alone.
+        unscaled if is_asked && (unscaled.is_none() || asks_for_less(facts)) => return Origin::Asked,
+        Some(unscaled) => return unscaled,
+        None => {}
     }
     let (Some(buffer), Some(maximum)) = (facts.window.socket_buffer_bytes, maximum(&facts.receiver, RMEM))
     else {
-        return Bound::Maximum;
+        return Origin::Maximum;
     };
     let (buffer, maximum) = (buffer as f64, maximum as f64);
     if buffer >= AT_MAXIMUM * maximum {
-        return Bound::Maximum;
+        return Origin::Maximum;
     }
     match setting(&facts.receiver, "net.ipv4.tcp_moderate_rcvbuf") {
-        Some("0") => Bound::AutotuningOff,
-        _ => Bound::Elsewhere { buffer, maximum },
+        Some("0") => Origin::AutotuningOff,
+        _ => Origin::Elsewhere { buffer, maximum },
     }
 }
 
-/// Why the connection has no window scaling, where it has none: without it no window is larger than 64 KiB - 1 (RFC 7323,
-/// section 2.2). Both ends know whether it was agreed on; a kernel that does not say shows it by its setting and the window.
-fn unscaled(facts: &Facts) -> Option<Bound> {
-    const SCALING: &str = "net.ipv4.tcp_window_scaling";
-    const LARGEST_UNSCALED: f64 = 65_535.0;
+/// Without window scaling no window is larger (RFC 7323, section 2.2).
+const LARGEST_UNSCALED: f64 = 65_535.0;
+
+/// Whether what was asked for keeps the window below what it may be without window scaling. Nobody means 64 KiB - 1 by 64K.
+fn asks_for_less(facts: &Facts) -> bool {
+    let asked = facts.asked.window.is_some_and(|window| window.as_bytes() as f64 <= LARGEST_UNSCALED + 1.0);
+    asked || facts.window_bound().is_some_and(|bound| bound.bytes < AT_MAXIMUM * LARGEST_UNSCALED)
+}
+
+/// Why the connection has no window scaling, where it has none. Both ends know whether it was agreed on; a kernel that does
+/// not say shows it by its setting and the window.
+fn unscaled(facts: &Facts) -> Option<Origin> {
     let ends = [&facts.receiver, &facts.sender];
     let refused = ends.iter().any(|end| end.window_scaling == Some(false));
     let unknown = ends.iter().all(|end| end.window_scaling.is_none());
     let fits = facts.window_use().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
     let off = ends.iter().find(|end| setting(end, SCALING) == Some("0"));
     match off {
-        Some(end) if refused || (unknown && fits) => Some(Bound::ScalingOff(end.name.clone())),
+        Some(end) if refused || (unknown && fits) => Some(Origin::ScalingOff(end.name.clone())),
         None if refused && ends.iter().all(|end| setting(end, SCALING).is_some()) => {
-            Some(Bound::ScalingRemoved)
+            Some(Origin::ScalingRemoved)
         }
-        None if refused => Some(Bound::ScalingUnknown),
+        None if refused => Some(Origin::ScalingUnknown),
         _ => None,
     }
 }
@@ -174,19 +181,16 @@ fn holds_no_segment(facts: &Facts, window: WindowUse, reached: f64) -> bool {
         && facts.mss_bytes.is_some_and(|mss| window.receive_bytes < mss as f64)
 }
 
-fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) -> Vec<String> {
+fn evidence(facts: &Facts, window: WindowUse, bound: WindowBound, reached: f64) -> Vec<String> {
     let streams = if facts.asked.streams > 1 { ", each stream" } else { "" };
-    let mut all = Vec::new();
-    if let Some(rtt) = facts.rtt_loaded() {
-        all.push(format!(
-            "{} / {} = {}, {} of it reached, window full {} of the time{streams}",
-            size(window.receive_bytes),
-            time(rtt),
-            rate(carried_bps),
-            percent(reached),
-            percent(window.receive_full),
-        ));
-    }
+    let mut all = vec![format!(
+        "{} / {} = {}, {} of it reached, window full {} of the time{streams}",
+        size(bound.bytes),
+        time(bound.rtt),
+        rate(bound.stream_bps),
+        percent(reached),
+        percent(window.receive_full),
+    )];
     if let Some(added) = facts.queue_of_the_other_way() {
         all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
     }
@@ -198,9 +202,9 @@ fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) ->
         ));
     }
     let name = &facts.receiver.name;
-    let bound = bound(facts);
+    let origin = origin(facts);
     let ends_at = maximum(&facts.receiver, RMEM)
-        .filter(|_| matches!(bound, Bound::Maximum))
+        .filter(|_| matches!(origin, Origin::Maximum))
         .map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
     let needs = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
         let ceiling = facts.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
@@ -210,23 +214,23 @@ fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) ->
         (Some(needs), Some(ends_at)) => Some(format!("{needs}; {ends_at}")),
         (needs, ends_at) => needs.or(ends_at),
     });
-    let unscaled = "no window is larger than 64 KiB without window scaling (RFC 7323)";
-    all.extend(match bound {
-        Bound::ScalingOff(host) => Some(format!("tcp_window_scaling is 0 on {host}: {unscaled}")),
-        Bound::ScalingRemoved => Some(format!(
+    let at_most = "no window is larger than 64 KiB without window scaling (RFC 7323)";
+    all.extend(match unscaled(facts).unwrap_or(origin) {
+        Origin::ScalingOff(host) => Some(format!("tcp_window_scaling is 0 on {host}: {at_most}")),
+        Origin::ScalingRemoved => Some(format!(
             "tcp_window_scaling is 1 at both ends, and the connection has none: a middlebox removed the option from the \
-             handshake; {unscaled}"
+             handshake; {at_most}"
         )),
-        Bound::ScalingUnknown => Some(format!("the connection has no window scaling: {unscaled}")),
-        Bound::AutotuningOff => Some(format!(
+        Origin::ScalingUnknown => Some(format!("the connection has no window scaling: {at_most}")),
+        Origin::AutotuningOff => Some(format!(
             "tcp_moderate_rcvbuf is 0 on {name}: the receive buffer stays at its first size, the middle number of tcp_rmem"
         )),
-        Bound::Elsewhere { buffer, maximum } => Some(format!(
+        Origin::Elsewhere { buffer, maximum } => Some(format!(
             "tcp_rmem is not what bounds it: the receive buffer of {name} is {}, and may grow to {}",
             size(buffer),
             size(maximum)
         )),
-        Bound::Maximum | Bound::Asked => None,
+        Origin::Maximum | Origin::Asked => None,
     });
     if let Some(share) = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD) {
         all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
@@ -235,43 +239,50 @@ fn evidence(facts: &Facts, window: WindowUse, carried_bps: f64, reached: f64) ->
 }
 
 /// What to change at the receiver; by how much, where a ceiling is known.
-fn remedy(facts: &Facts, window: WindowUse) -> Option<String> {
+fn remedy(facts: &Facts, bound: WindowBound) -> Option<String> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
-    let needed = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes);
-    let bound = bound(facts);
-    match &bound {
-        Bound::ScalingOff(host) => return Some(format!("set net.ipv4.tcp_window_scaling = 1 on {host}")),
-        Bound::ScalingRemoved => {
-            return Some(format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"));
-        }
-        Bound::ScalingUnknown => {
-            return Some(
-                "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
-                    .to_owned(),
-            );
-        }
-        Bound::AutotuningOff => return Some(format!("set net.ipv4.tcp_moderate_rcvbuf = 1 on {name}")),
-        Bound::Elsewhere { .. } => return None,
-        Bound::Maximum | Bound::Asked => {}
+    let needed = facts.needed_bytes().filter(|&needed| needed > bound.bytes);
+    match origin(facts) {
+        Origin::Elsewhere { .. } => return None,
+        Origin::AutotuningOff => return Some(format!("set net.ipv4.tcp_moderate_rcvbuf = 1 on {name}")),
+        Origin::Maximum | Origin::Asked => {}
+        unscaled => return scale(&unscaled),
     }
+    // A larger window than 64 KiB takes both.
+    let scaling = unscaled(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
+    let scaling = scaling.as_ref().and_then(scale);
+    let scaling = scaling.map_or_else(String::new, |scale| format!("; for more than 64 KiB also {scale}"));
     if request.window.is_some() {
-        let twice = facts.rate_bps(window.receive_bytes * 2.0).map_or_else(String::new, |bps| {
-            format!("; twice the window would carry {}, if the path does", rate(bps))
-        });
+        let twice = rate(bound.stream_bps * 2.0);
         let at_least = needed.map_or_else(String::new, |needed| format!(", {} or more", size(needed)));
         return Some(format!(
-            "ask for a larger window ({}{at_least}), or for none{twice}",
+            "ask for a larger window ({}{at_least}), or for none{scaling}; twice the window would carry {twice}, if the path \
+             does",
             name_of(facts, Setting::Window)
         ));
     }
     if request.socket_buffer.is_some() {
-        return Some("ask for a larger socket buffer (--sockbuf), or for none".to_owned());
+        return Some(format!("ask for a larger socket buffer (--sockbuf), or for none{scaling}"));
     }
     // The buffer holds more than the window: as much more as it did here.
     let buffer = facts.window.socket_buffer_bytes.map(|b| b as f64);
-    let ratio = buffer.map_or(2.0, |b| b / window.receive_bytes).clamp(1.0, 8.0);
+    let ratio = buffer.map_or(2.0, |b| b / bound.bytes).clamp(1.0, 8.0);
     let to = needed.map_or_else(String::new, |needed| format!(" to {} or more", size(needed * ratio)));
     Some(format!("raise the last number of {RMEM} on {name}{to}"))
 }
 
+/// How to get window scaling, where that is what is missing.
+fn scale(origin: &Origin) -> Option<String> {
+    Some(match origin {
+        Origin::ScalingOff(host) => format!("set {SCALING} = 1 on {host}"),
+        Origin::ScalingRemoved => format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
+        Origin::ScalingUnknown => {
+            "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}
+
 const RMEM: &str = "net.ipv4.tcp_rmem";
+const SCALING: &str = "net.ipv4.tcp_window_scaling";

@@ -17,7 +17,30 @@ pub struct Queue {
     pub own_way: bool,
 }
 
+/// What the receive window lets through: a window each round trip.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowBound {
+    /// Receive window of a stream, median.
+    pub bytes: f64,
+    /// Median round trip under load, or the idle one where that is all that is known.
+    pub rtt: Nanos,
+    /// What each stream carries at the most, bit/s.
+    pub stream_bps: f64,
+    /// What all streams carry at the most, bit/s.
+    pub bps: f64,
+}
+
 impl Facts {
+    /// What the receive window allows: as the sender's samples have it, or the receiver's where it reports none.
+    pub fn window_bound(&self) -> Option<WindowBound> {
+        let on_the_wire = || self.window.on_the_wire_bytes.map(|bytes| bytes as f64);
+        let bytes = self.window_use().map(|used| used.receive_bytes).or_else(on_the_wire)?;
+        let rtt = self.rtt_loaded().or_else(|| self.rtt_idle()).filter(|&rtt| rtt > Nanos::ZERO)?;
+        let stream_bps = bytes * 8.0 / rtt.as_secs_f64();
+        let bps = stream_bps * f64::from(self.streams());
+        (bytes > 0.0).then_some(WindowBound { bytes, rtt, stream_bps, bps })
+    }
+
     /// How the windows were used; `None` where the samples after omit tell too little.
     pub fn window_use(&self) -> Option<WindowUse> {
         WindowUse::of(self.sent_after_omit(), self.mss_bytes)

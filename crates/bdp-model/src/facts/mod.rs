@@ -7,7 +7,7 @@ mod derived;
 mod emulated;
 mod window_use;
 
-pub use derived::Queue;
+pub use derived::{Queue, WindowBound};
 pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;

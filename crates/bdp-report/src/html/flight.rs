@@ -1,12 +1,13 @@
 //! Bytes in flight, receive window, congestion window, and a line at rate x RTT.
 
+use bdp_explain::text::size;
 use bdp_model::record::SenderSample;
 
 use super::page::{Figure, Sign};
 use super::series::thin;
 use super::timeline::{MOST, plain};
 use super::transfer::Transfer;
-use crate::number::{size, three_digits};
+use crate::number::percent;
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 
 const PLOT: [f64; 2] = [196.0, 10.0];
@@ -34,9 +35,9 @@ impl Curves {
         // A congestion window that was never touched can stand at 2^31.
         let congestion = readings(&|s| s.cwnd.filter(|&c| c < 1 << 30).map(|c| f64::from(c) * mss));
         // Where nobody knows what the path can carry, what it did carry.
-        let product = match transfer.product_bytes() {
-            Some(product) => Some(("rate", product)),
-            None => transfer.reached_product_bytes().map(|product| ("goodput", product)),
+        let product = match transfer.needed_bytes {
+            Some(needed) => Some(("ceiling", needed)),
+            None => transfer.carried_bytes.map(|carried| ("goodput", carried)),
         };
         let product = product.filter(|(_, bytes)| *bytes > 0.0);
         (!in_flight.is_empty() || !receive.is_empty()).then_some(Self {
@@ -73,10 +74,7 @@ impl Curves {
             }
             let thinned = thin(points, MOST);
             stride = stride.max(thinned.stride);
-            let visible = |bytes: f64| bytes > 0.0 || !frame.y.is_logarithmic();
-            let places =
-                thinned.points.into_iter().map(|[at, bytes]| visible(bytes).then(|| frame.at(at, bytes)));
-            drawing.polyline(places, class);
+            drawing.polyline(thinned.points.into_iter().map(|[at, bytes]| Some(frame.at(at, bytes))), class);
             keys.insert(0, (Sign::Line(class), meaning.to_owned()));
         }
         stride
@@ -109,7 +107,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let stride = curves.draw(&mut drawing, &frame, &mut keys);
     if let Some((rate, bytes)) = curves.product {
         let share = if transfer.streams > 1 { " / streams" } else { "" };
-        let name = format!("{rate} × smallest idle round trip{share}: {}", size(bytes));
+        let name = format!("{rate} × idle round trip{share}: {}", size(bytes));
         keys.push((Sign::Line("level"), name));
     }
     let description = format!(
@@ -120,20 +118,23 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     );
     let chart =
         drawing.finish(HEIGHT, &format!("{title}: bytes in flight and windows over time"), &description);
-    let notes = notes(transfer, y.is_logarithmic(), stride);
+    let scale = y.is_logarithmic().then(|| match curves.in_flight.iter().any(|p| p[1] <= 0.0) {
+        true => "Logarithmic: equal steps are equal factors; zero is at the bottom.".to_owned(),
+        false => "Logarithmic: equal steps are equal factors.".to_owned(),
+    });
+    let notes = notes(transfer, scale, stride);
     Some(Figure { title: "In flight, and what allows it", keys, notes, chart })
 }
 
-fn notes(transfer: &Transfer<'_>, logarithmic: bool, stride: usize) -> Vec<String> {
-    let full = transfer.window_full().map(|(share, n)| {
+fn notes(transfer: &Transfer<'_>, scale: Option<String>, stride: usize) -> Vec<String> {
+    let full = transfer.window_full.map(|share| {
         format!(
-            "In {} % of {n} readings after the start, what was in flight left no room for one more segment in the \
-             receive window.",
-            three_digits(share * 100.0)
+            "The receive window was full, with no room for another segment, {} of the time.",
+            percent(share)
         )
     });
     let all = [
-        logarithmic.then(|| "Logarithmic: equal steps are equal factors.".to_owned()),
+        scale,
         (transfer.streams > 1).then(|| format!("Of the first of {} streams.", transfer.streams)),
         full,
         (stride > 1).then(|| format!("Of each {stride} readings, the smallest and the largest.")),

@@ -104,7 +104,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
     for &way in &ways {
         let Some((measurement, direction)) = typical(runs, way) else { continue };
         verdict_on(measurement, direction).write(m);
-        let transfer = transfer(measurement, direction);
+        let transfer = Transfer::of_direction(measurement, direction);
         m.append(verdict::bar(&transfer, None));
         if let Some(finding) = direction.findings.first() {
             verdict::further(m, finding);
@@ -135,39 +135,15 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         datagrams::of_direction(m, measurement, direction, &title);
         let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
         let round_trips = distribution::figure(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
-        charts(m, &transfer(measurement, direction), &title, round_trips);
-    }
-}
-
-fn transfer<'a>(m: &'a Measurement, d: &'a DirectionResult) -> Transfer<'a> {
-    let far = if m.far.name.is_empty() { m.request.host.as_str() } else { m.far.name.as_str() };
-    let near = if m.near.name.is_empty() { "near" } else { m.near.name.as_str() };
-    let (from, to) = match d.direction {
-        Direction::To => (near, far),
-        Direction::From => (far, near),
-    };
-    let idle = d.rtt_ns.idle.as_ref().or(m.rtt_idle_ns.as_ref()).map(|s| s.min);
-    Transfer {
-        from,
-        to,
-        goodput_bps: d.goodput_bps,
-        omit_ns: d.omit_ns,
-        streams: d.stream_goodput_bps.len().max(1),
-        mss_bytes: d.mss_bytes.or(m.path.mss_bytes),
-        retransmits: d.retransmits,
-        window: &d.window,
-        received: &d.received,
-        sent: &d.sent,
-        rtt_min_ns: idle.or(m.path.rtt_min_ns),
-        ceiling: m.ceiling.as_ref().map(|c| (c.goodput_bps, c.by.clone())),
-        rate_bps: m.ceiling.as_ref().map(|c| c.goodput_bps),
+        charts(m, &Transfer::of_direction(measurement, direction), &title, round_trips);
     }
 }
 
 /// What was measured, what limits each direction and what to do, for readers who are no network engineers.
 fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
-    let transfers: Vec<Transfer<'_>> = all.iter().map(|(run, direction)| transfer(run, direction)).collect();
+    let transfers: Vec<Transfer<'_>> =
+        all.iter().map(|(run, direction)| Transfer::of_direction(run, direction)).collect();
     let [first, ..] = transfers.as_slice() else { return };
     let described: Vec<Described<'_>> = (all.iter().zip(&transfers))
         .map(|((_, direction), transfer)| Described {
@@ -195,7 +171,7 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
 fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
     let here = format!("{} {}", arrow(m, d.direction), format_bps(d.goodput_bps));
     let Some(finding) = d.findings.first() else {
-        let inferred = verdict::of_transfer(&transfer(m, d), None);
+        let inferred = verdict::of_transfer(&Transfer::of_direction(m, d), None);
         return Verdict { headline: format!("{} {}", arrow(m, d.direction), inferred.headline), ..inferred };
     };
     verdict::of_finding(&here, finding)

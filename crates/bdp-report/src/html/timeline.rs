@@ -1,5 +1,6 @@
 //! Goodput above the round trip on one time axis, retransmissions as ticks between them.
 
+use bdp_explain::text::rate;
 use bdp_model::units::format_bps;
 
 use super::page::{Figure, Sign};
@@ -83,8 +84,8 @@ fn goodput(
     // A level far above the curve would flatten it: the bar above shows that distance.
     let near = |level: f64| level > 0.0 && level < largest * 1.6;
     let levels = [
-        transfer.ceiling.as_ref().map(|(bps, _)| (*bps, "ceiling", "level")),
-        transfer.window_bound_bps().map(|bps| (bps, "window / RTT", "second-level")),
+        transfer.ceiling.as_ref().map(|c| (c.goodput_bps, "ceiling", "level")),
+        transfer.window_bound.map(|bound| (bound.bps, "window / RTT", "second-level")),
     ];
     let levels: Vec<_> = levels.into_iter().flatten().filter(|level| near(level.0)).collect();
     let top = levels.iter().map(|level| level.0).fold(largest, f64::max);
@@ -93,7 +94,7 @@ fn goodput(
     frame.rules(drawing, &frame.y.ticks_in(unit.bps, 4), unit.name, |v| plain(v / unit.bps));
     for (bps, name, class) in levels {
         frame.level(drawing, bps, class);
-        keys.push((Sign::Line(class), format!("{name} {}", format_bps(bps))));
+        keys.push((Sign::Line(class), format!("{name} {}", rate(bps))));
     }
     let steps = intervals.iter().flat_map(|&[from, to, bps]| [[from, bps], [to, bps]]);
     drawing.polyline(steps.map(|[at, bps]| Some(frame.at(at, bps))), "here");

@@ -1,13 +1,15 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
+use bdp_explain::text::{rate, size, time};
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::Ceiling;
 use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
 use super::sentence::{sentence, stop};
 use super::transfer::Transfer;
 use crate::markup::Markup;
-use crate::number::{percent, size, three_digits};
+use crate::number::percent;
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
 /// What the mark of a window's bound begins with.
@@ -74,35 +76,33 @@ pub(crate) fn further(m: &mut Markup, finding: &Finding) {
 pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
     let reached = transfer.goodput_bps;
     let here = format_bps(reached);
-    let ceiling = transfer.ceiling.as_ref().map(|c| c.0);
-    let window = transfer.window_bound_bps();
-    if let Some((ceiling, by)) =
-        transfer.ceiling.as_ref().filter(|c| (AT_CEILING..=EXCEEDED).contains(&(reached / c.0)))
-    {
+    let ceiling = transfer.ceiling.as_ref().map(|c| c.goodput_bps);
+    let window = transfer.window_bound.map(|bound| bound.bps);
+    let is_full = |c: &&Ceiling| (AT_CEILING..=EXCEEDED).contains(&(reached / c.goodput_bps));
+    if let Some(Ceiling { goodput_bps, by }) = transfer.ceiling.as_ref().filter(is_full) {
         return Verdict {
             headline: format!("{here}: the path's bottleneck is full."),
             why: format!(
                 "{} of the {} that the path can carry ({by}). No setting of TCP can add to it.",
-                percent(reached / ceiling),
-                format_bps(*ceiling)
+                percent(reached / goodput_bps),
+                rate(*goodput_bps)
             ),
         };
     }
-    let binds =
-        window.filter(|&w| (REACHED..=EXCEEDED).contains(&(reached / w)) && ceiling.is_none_or(|c| w < c));
-    if let Some(window) = binds {
-        let mut why =
-            format!("{} and {} of it was reached.", allowance(transfer, window), percent(reached / window));
-        if let Some(ceiling) = ceiling {
-            why.push_str(&format!(
-                " The path could carry {}, {} times as much",
-                format_bps(ceiling),
-                three_digits(ceiling / reached)
-            ));
-            match transfer.product_bytes() {
-                Some(product) => why.push_str(&format!(", with a window of {}.", size(product))),
-                None => why.push('.'),
-            }
+    let binds = transfer.window_bound.filter(|bound| {
+        (REACHED..=EXCEEDED).contains(&(reached / bound.bps)) && ceiling.is_none_or(|c| bound.bps < c)
+    });
+    if let Some(bound) = binds {
+        let each = if transfer.streams > 1 { ", each stream" } else { "" };
+        let mut why = format!(
+            "{} / {} = {}, {} of it reached{each}.",
+            size(bound.bytes),
+            time(bound.rtt),
+            rate(bound.stream_bps),
+            percent(reached / bound.bps)
+        );
+        if let (Some(ceiling), Some(needed)) = (ceiling, transfer.needed_bytes) {
+            why.push_str(&format!(" {} needs {} on the wire.", rate(ceiling), size(needed)));
         }
         return Verdict { headline: format!("{here}: limited by the receive window."), why };
     }
@@ -116,10 +116,10 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     let exceeded = bounds.filter(|&bps| bps > 0.0).any(|bps| reached > EXCEEDED * bps);
     let mut known = Vec::new();
     if let Some(window) = window {
-        known.push(format!("the window allows {}", format_bps(window)));
+        known.push(format!("the window allows {}", rate(window)));
     }
     if let Some(ceiling) = ceiling {
-        known.push(format!("the path could carry {}", format_bps(ceiling)));
+        known.push(format!("the path could carry {}", rate(ceiling)));
     }
     if let Some((model, by)) = model {
         known.push(format!("the model gives {} ({by})", format_bps(model)));
@@ -137,36 +137,15 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     Verdict { headline, why }
 }
 
-/// What the window allows, in words: `45 segments (63.6 KiB) each 173 ms make 3.01 Mbit/s,`.
-fn allowance(transfer: &Transfer<'_>, bound_bps: f64) -> String {
-    let bytes = transfer.window.on_the_wire_max_bytes.or(transfer.window.on_the_wire_bytes).unwrap_or(0);
-    let rtt = three_digits(transfer.rtt_min_ns.unwrap_or(0) as f64 / 1e6);
-    let segments = match transfer.mss_bytes.filter(|&m| m > 0).map(|mss| bytes / mss) {
-        Some(1) => "1 segment".to_owned(),
-        Some(n) if n > 1 => format!("{n} segments"),
-        _ => "Less than a segment".to_owned(),
-    };
-    let streams = if transfer.streams > 1 {
-        format!(" in each of {} streams", transfer.streams)
-    } else {
-        String::new()
-    };
-    format!(
-        "A window of {} on the wire{streams} is {} each {rtt} ms: that makes {},",
-        size(bytes as f64),
-        segments.to_lowercase(),
-        format_bps(bound_bps)
-    )
-}
-
 /// The bar: reached as a field, bounds as upright marks with their names.
 pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
     let mut marks: Vec<(f64, String)> = Vec::new();
-    if let Some(bps) = transfer.window_bound_bps() {
-        marks.push((bps, format!("{WINDOW_MARK} {}", format_bps(bps))));
+    if let Some(bps) = transfer.window_bound.map(|bound| bound.bps) {
+        let streams = if transfer.streams > 1 { format!(" × {}", transfer.streams) } else { String::new() };
+        marks.push((bps, format!("{WINDOW_MARK}{streams} {}", rate(bps))));
     }
-    if let Some((bps, _)) = &transfer.ceiling {
-        marks.push((*bps, format!("ceiling {}", format_bps(*bps))));
+    if let Some(bps) = transfer.ceiling.as_ref().map(|c| c.goodput_bps) {
+        marks.push((bps, format!("ceiling {}", rate(bps))));
     }
     if marks.is_empty() {
         marks.extend(model.map(|bps| (bps, format!("model {}", format_bps(bps)))));
@@ -234,8 +213,8 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bdp_model::method::WindowMechanism;
-    use bdp_model::record::WindowReport;
+    use bdp_model::Nanos;
+    use bdp_model::facts::WindowBound;
 
     fn judge(
         goodput_bps: f64,
@@ -243,11 +222,9 @@ mod tests {
         ceiling: Option<f64>,
         model: Option<(f64, &str)>,
     ) -> String {
-        let window = WindowReport {
-            on_the_wire_bytes: window,
-            on_the_wire_max_bytes: window,
-            method: WindowMechanism::TcpRmem,
-            ..WindowReport::default()
+        let bound = |bytes: u64| {
+            let (bytes, bps) = (bytes as f64, bytes as f64 * 80.0);
+            WindowBound { bytes, rtt: Nanos(100_000_000), stream_bps: bps, bps }
         };
         let transfer = Transfer {
             from: "a",
@@ -257,12 +234,14 @@ mod tests {
             streams: 1,
             mss_bytes: Some(1448),
             retransmits: None,
-            window: &window,
             received: &[],
             sent: &[],
             rtt_min_ns: Some(100_000_000),
-            ceiling: ceiling.map(|c| (c, "100 Mbit/s less headers".to_owned())),
-            rate_bps: Some(100e6),
+            window_bound: window.map(bound),
+            window_full: None,
+            ceiling: ceiling.map(|c| Ceiling { goodput_bps: c, by: "100 Mbit/s less headers".to_owned() }),
+            needed_bytes: ceiling.map(|c| c / 80.0),
+            carried_bytes: None,
         };
         let verdict = of_transfer(&transfer, model);
         format!("{} {}", verdict.headline, verdict.why)
@@ -273,8 +252,8 @@ mod tests {
         // 10 segments of 1448 bytes each 100 ms: 1.158 Mbit/s.
         let text = judge(1.15e6, Some(14_480), Some(94e6), None);
         assert!(text.starts_with("1.15 Mbit/s: limited by the receive window."), "{text}");
-        assert!(text.contains("10 segments each 100 ms") && text.contains("99 % of it"), "{text}");
-        assert!(text.contains("81.7 times as much, with a window of 1.19 MiB"), "{text}");
+        assert!(text.contains("14.1 KiB / 100 ms = 1.16 Mbit/s, 99 % of it reached."), "{text}");
+        assert!(text.contains("94 Mbit/s needs 1.12 MiB on the wire."), "{text}");
         let text = judge(93e6, Some(6 << 20), Some(94e6), None);
         assert!(text.contains("the path's bottleneck is full. 99 % of the 94 Mbit/s"), "{text}");
         let text = judge(0.5e6, Some(6 << 20), Some(94e6), Some((0.51e6, "loss: 5 %")));

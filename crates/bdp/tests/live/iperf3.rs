@@ -246,9 +246,11 @@ const DRIVEN: [(&str, &str, Check); 15] = [
         assert_eq!(d["directions"][1]["stream_goodput_bps"].as_array().unwrap().len(), 4);
     }),
     ("TCP both ways, 2 streams", "-t 1 --bidir -P 2", |_, _| {}),
-    ("TCP bytes", "-n 20M --forward", |d, _| {
+    ("TCP bytes", "-n 20M --forward", |d, timing| {
         let bytes = number(d, "/directions/0/bytes");
-        assert!((19e6..20_971_521.0).contains(&bytes), "{bytes}");
+        assert!(bytes <= 20_971_520.0, "{bytes}");
+        // Its server leaves unread what lies in its socket when the client is done: little, where it had a processor.
+        timing.judge(|| assert!(bytes >= 19e6, "{bytes}"));
     }),
     ("TCP bytes, reverse", "-n 20M -R", |d, _| assert!(number(d, "/directions/0/bytes") >= 20_971_520.0)),
     ("TCP omit", "-t 1 -O 1", |d, timing| {

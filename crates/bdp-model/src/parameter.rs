@@ -71,9 +71,6 @@ pub struct Quantity {
     pub unit: Unit,
 }
 
-/// Largest window on the wire, bytes: 65,535 x 2^14 (RFC 7323, section 2.3).
-pub const WINDOW_MAX_BYTES: u64 = 65_535 << 14;
-
 /// Longest delay, nanoseconds: 1 h.
 const LONGEST_DELAY: u64 = 3_600_000_000_000;
 /// Longest test, nanoseconds: a day.
@@ -89,7 +86,6 @@ impl Parameter {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
-            // A measurement takes 1G, too, and gets the most that there is.
             Self {
                 axis: Some(Axis::WindowOnTheWire),
                 ..new("window", Size, Bytes, 1..=WindowBytes::MAX as u64)

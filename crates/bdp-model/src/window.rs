@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{ByteCount, UnitError};
 
-/// A receive window on the wire: 1 byte to 1 GiB, the most that TCP can advertise (RFC 7323, section 2.3).
+/// A receive window on the wire: 1 byte to the most that TCP can advertise (RFC 7323, section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "ByteCount", into = "ByteCount")]
 pub struct WindowBytes(u32);
@@ -19,13 +19,13 @@ pub enum WindowError {
     #[error(transparent)]
     Size(#[from] UnitError),
     /// TCP can't advertise it.
-    #[error("a window is 1 byte to 1 GiB, which is the most that TCP can advertise (RFC 7323), and not {0}")]
+    #[error("a window is 1 to {max} bytes, the most that TCP can advertise (RFC 7323), and not {0}", max = WindowBytes::MAX)]
     Range(ByteCount),
 }
 
 impl WindowBytes {
-    /// Largest, bytes.
-    pub const MAX: u32 = 1 << 30;
+    /// Largest, bytes: the whole field at the largest scale.
+    pub const MAX: u32 = 65_535 << 14;
 
     /// Of so many bytes; `None` where TCP can't advertise them.
     pub const fn new(bytes: u64) -> Option<Self> {
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn a_window_that_tcp_can_not_advertise_is_refused() {
-        for (text, bytes) in [("1", 1), ("64K", 65_536), ("1G", 1 << 30)] {
+        for (text, bytes) in [("1", 1), ("64K", 65_536), ("1073725440", 65_535 << 14)] {
             assert_eq!(text.parse::<WindowBytes>().unwrap().as_bytes(), bytes, "{text}");
             assert_eq!(serde_json::from_str::<WindowBytes>(&bytes.to_string()).unwrap().as_bytes(), bytes);
         }
-        for text in ["0", "1073741825", "4G", "4096G"] {
+        for text in ["0", "1073725441", "1G", "4096G"] {
             let error = text.parse::<WindowBytes>().unwrap_err().to_string();
-            assert!(error.contains("1 byte to 1 GiB"), "{error}");
+            assert!(error.contains("1 to 1073725440 bytes"), "{error}");
             assert!(serde_json::from_str::<WindowBytes>(&format!("\"{text}\"")).is_err(), "{text}");
         }
         assert!(matches!("64Q".parse::<WindowBytes>(), Err(WindowError::Size(_))));

@@ -9,7 +9,7 @@ use super::super::tree::{Node, Table};
 use super::super::{CaseFlow, Family, LinkSpec, WindowMethod};
 use super::host::{congestion, host_named};
 use super::item::{Result, list, place, refused, time};
-use crate::parameter::{Parameter, WINDOW_MAX_BYTES};
+use crate::parameter::Parameter;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
 use crate::window::WindowBytes;
@@ -202,12 +202,11 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     };
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
-        let window = || {
-            let window = WindowBytes::try_from(size(n, "window", expected)?).ok();
-            let window = window.filter(|window| window.as_bytes() <= WINDOW_MAX_BYTES);
-            window.ok_or_else(|| n.unexpected(&format!("{at}.window"), expected))
+        flow.spec.window = if n.is_word(&["auto", "default"]) {
+            None
+        } else {
+            WindowBytes::new(size(n, "window", expected)?.as_bytes())
         };
-        flow.spec.window = if n.is_word(&["auto", "default"]) { None } else { Some(window()?) };
     }
     if let Some(n) = table.get("window_method") {
         let choices = [

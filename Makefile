@@ -40,7 +40,7 @@ build: ## Build bdp, one static binary: target/bdp
 	@echo "built $(BDP)"
 
 .PHONY: demo
-demo: build ## Build bdp and run its demonstration, about two minutes
+demo: build ## Build bdp and run its demonstration, about a minute
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter" >&2; }
 

@@ -1,4 +1,4 @@
-//! `bdp demo`: the main job on shipped scenarios, in two minutes.
+//! `bdp demo`: the main job on shipped scenarios, in about a minute.
 
 use std::path::PathBuf;
 

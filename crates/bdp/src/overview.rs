@@ -23,7 +23,7 @@ pub fn print() -> Outcome {
     output::print(&format!(
         "bdp {version}: why is this network path slower than it should be?
 
-  bdp demo                            published experiments repeated here, in two minutes
+  bdp demo                            published experiments repeated here, in about a minute
   bdp serve                           the other end; prints the line to run at this one
   bdp measure HOST                    throughput and latency both ways, and what limits them
   bdp ping HOST:443                   round trips to any open port, no server needed

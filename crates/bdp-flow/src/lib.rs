@@ -6,6 +6,7 @@
 
 pub mod background;
 mod coalesce;
+pub mod counting;
 pub mod crew;
 pub mod datagram;
 pub mod disturbance;

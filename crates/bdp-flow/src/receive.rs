@@ -14,11 +14,13 @@ use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_model::window::WindowBytes;
 use bdp_sys::poll::{Interest, Poll, Waker};
-use bdp_sys::{clock, process, socket, tcp_info};
+use bdp_sys::tcp_info::{self, TcpInfo};
+use bdp_sys::{clock, process, socket};
 use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
 use crate::coalesce::Coalescing;
+use crate::counting::{Cadence, Counting};
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::FlowError;
@@ -291,13 +293,8 @@ impl<'a> Share<'a> {
 struct Leading<'a> {
     flow: &'a Flow<'a>,
     share: Share<'a>,
-    counted_from: Option<Mark>,
-    /// The last reading, and when the next sample is due.
-    last: Mark,
-    next_sample: u64,
-    /// Bytes of each stream when counting began, and at the last reading.
-    read_before: Vec<u64>,
-    read: Vec<u64>,
+    counting: Counting,
+    cadence: Cadence,
     samples: Vec<ReceiverSample>,
     /// Of the first stream.
     window_scaling: Option<bool>,
@@ -308,11 +305,8 @@ impl<'a> Leading<'a> {
     fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
         Self {
             share,
-            counted_from: None,
-            last: Mark::default(),
-            next_sample: 0,
-            read_before: vec![0; flow.streams.len()],
-            read: Vec::new(),
+            counting: Counting::new(flow.plan.omit, flow.streams.len()),
+            cadence: Cadence::every(flow.plan.interval),
             samples: Vec::new(),
             window_scaling: None,
             ended: EndReason::Duration,
@@ -354,31 +348,19 @@ impl<'a> Leading<'a> {
     /// Takes the readings that are due; whether the time is over.
     fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool, FlowError> {
         let plan = self.flow.plan;
-        let begins = self.counted_from.is_none() && at_ns >= plan.omit.as_ns();
+        let begins = self.counting.begins(at_ns);
         let over = at_ns >= plan.duration.as_ns();
-        let sampled = at_ns >= self.next_sample || over;
-        let before = begins.then(|| (self.last, self.read.clone()));
+        let sampled = self.cadence.take(at_ns) || over;
         if begins && over && plan.omit > Nanos::ZERO {
             // This thread did not run until the end: what waits in its sockets is what there is to count.
             self.share.turn(0)?;
         }
         // Reading 1,000 streams is not free.
-        if begins || sampled || stopped || at_ns - self.last.at_ns >= LOOK_NS {
+        if begins || sampled || stopped || at_ns - self.counting.last().at_ns >= LOOK_NS {
             self.mark(at_ns);
-        }
-        match before {
-            // Without omit it is the first read that counting begins with.
-            Some(_) if plan.omit == Nanos::ZERO => {
-                self.count_from(Mark { at_ns: 0, ..self.last }, self.read.clone());
-            }
-            Some((mark, read)) if over => self.count_from(mark, read),
-            Some(_) => self.count_from(self.last, self.read.clone()),
-            None => {}
         }
         if sampled {
             self.sample();
-            let interval = plan.interval.as_ns().max(1_000_000);
-            self.next_sample = at_ns - at_ns % interval + interval;
         }
         Ok(over)
     }
@@ -387,10 +369,9 @@ impl<'a> Leading<'a> {
     fn wait_ns(&self, now: u64) -> u64 {
         let plan = self.flow.plan;
         self.flow.first_byte().map_or(STOP_CHECK_NS, |first| {
-            let mark = if self.counted_from.is_none() { plan.omit.as_ns() } else { u64::MAX };
-            let until = self.next_sample.min(mark).min(plan.duration.as_ns());
+            let until = self.cadence.next_ns().min(self.counting.due_ns()).min(plan.duration.as_ns());
             // A reader of the meter waits for the last bytes of a volume.
-            let unmarked = self.share.last_byte_ns > first + self.last.at_ns;
+            let unmarked = self.share.last_byte_ns > first + self.counting.last().at_ns;
             (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
         })
     }
@@ -400,13 +381,8 @@ impl<'a> Leading<'a> {
         let (at, ended) = lock(&self.flow.last_end).clone();
         self.ended = ended;
         if let Some(first) = self.flow.first_byte() {
-            let (mark, read) = (self.last, self.read.clone());
-            self.mark(at.saturating_sub(first).max(self.last.at_ns));
+            self.mark(at.saturating_sub(first).max(self.counting.last().at_ns));
             self.sample();
-            let omit = self.flow.plan.omit;
-            if self.counted_from.is_none() && omit > Nanos::ZERO && self.last.at_ns > omit.as_ns() {
-                self.count_from(mark, read);
-            }
         }
     }
 
@@ -415,12 +391,13 @@ impl<'a> Leading<'a> {
         let (flow, plan) = (self.flow, self.flow.plan);
         let first = flow.streams.first();
         let info = first.and_then(|s| tcp_info::read(s).ok());
+        let (last, (counted_from, stream_bytes)) = (self.counting.last().mark(), self.counting.counted());
         Received {
             first_byte_at_ns: flow.first_byte(),
-            bytes: self.last.bytes,
-            duration_ns: self.last.at_ns,
-            counted_from: self.counted_from.unwrap_or(self.last),
-            stream_bytes: self.stream_bytes(),
+            bytes: last.bytes,
+            duration_ns: last.at_ns,
+            counted_from,
+            stream_bytes,
             samples: self.samples,
             receive_buffer_bytes: first.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
             cpu,
@@ -435,46 +412,31 @@ impl<'a> Leading<'a> {
         }
     }
 
-    /// Reads how far all streams are.
+    /// Reads how far all streams are. The time of a flow begins when its first read has returned.
     fn mark(&mut self, at_ns: u64) {
-        self.read = self.flow.bytes();
-        let bytes = self.read.iter().sum();
-        self.flow.meter.set(bytes);
-        self.flow.meter.set_streams(self.read.iter().copied());
-        self.last = Mark { at_ns, bytes };
-    }
-
-    /// Has counting begin at this moment, until when so much had come of each stream: the first reading past omit, or, on a machine
-    /// that paused until the end, the one before, so that there is something to count. The outcome says where it began.
-    fn count_from(&mut self, mark: Mark, read: Vec<u64>) {
-        self.counted_from = Some(mark);
-        if !read.is_empty() {
-            self.read_before = read;
-        }
-    }
-
-    fn stream_bytes(&self) -> Vec<u64> {
-        if self.read.is_empty() {
-            return vec![0; self.flow.streams.len()];
-        }
-        self.read.iter().zip(&self.read_before).map(|(now, before)| now - before).collect()
+        let read = self.flow.bytes();
+        self.flow.meter.set(read.iter().sum());
+        self.flow.meter.set_streams(read.iter().copied());
+        self.counting.note_after_first_read(at_ns, read);
     }
 
     /// Notes the last reading with what `TCP_INFO` says at it.
     fn sample(&mut self) {
-        let Mark { at_ns, bytes } = self.last;
-        let mut sample = ReceiverSample { at_ns, bytes, ..Default::default() };
-        for (i, stream) in self.flow.streams.iter().enumerate() {
-            let Ok(info) = tcp_info::read(stream) else { continue };
-            if let Some(count) = info.rcv_out_of_order {
-                *sample.out_of_order.get_or_insert(0) += u64::from(count);
-            }
-            if i == 0 {
-                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
-                // A socket that was reset has forgotten it.
-                self.window_scaling = self.window_scaling.or(info.window_scaling);
-            }
-        }
+        let (sample, first) = sample(self.counting.last().mark(), &self.flow.streams);
+        // A socket that was reset has forgotten it.
+        self.window_scaling = self.window_scaling.or(first.and_then(|info| info.window_scaling));
         self.samples.push(sample);
     }
+}
+
+/// A sample of so many bytes, with what the kernel says of the streams, and all that it says of the first.
+pub fn sample(mark: Mark, streams: &[TcpStream]) -> (ReceiverSample, Option<TcpInfo>) {
+    let mut sample = ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..Default::default() };
+    let infos: Vec<_> = streams.iter().map(|stream| tcp_info::read(stream).ok()).collect();
+    for count in infos.iter().flatten().filter_map(|info| info.rcv_out_of_order) {
+        *sample.out_of_order.get_or_insert(0) += u64::from(count);
+    }
+    let first = infos.into_iter().next().flatten();
+    sample.rcv_wnd_bytes = first.as_ref().and_then(|info| info.rcv_wnd).map(u64::from);
+    (sample, first)
 }

@@ -17,6 +17,7 @@ use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::control::Sent;
 
+use crate::counting::Cadence;
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::FlowError;
@@ -398,14 +399,12 @@ impl<'a> Leading<'a> {
         let congestion = flow.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
         let end = started.saturating_add(flow.plan.longest.as_ns());
         let mut send_buffer = self.send_buffer();
-        let interval = flow.plan.interval.as_ns().max(1_000_000);
-        let mut next_sample = started;
+        let mut cadence = Cadence::every(flow.plan.interval);
         loop {
             let now = clock::monotonic_ns();
-            if now >= next_sample {
+            if cadence.take(now - started) {
                 self.sample(now - started);
                 send_buffer = self.send_buffer().or(send_buffer);
-                next_sample = now - (now - started) % interval + interval;
             }
             if stop.load(Ordering::Relaxed)
                 || flow.over.load(Ordering::Relaxed)
@@ -414,7 +413,7 @@ impl<'a> Leading<'a> {
             {
                 break;
             }
-            self.share.turn(next_sample.saturating_sub(now).min(STOP_CHECK_NS))?;
+            self.share.turn((started + cadence.next_ns()).saturating_sub(now).min(STOP_CHECK_NS))?;
         }
         if self.samples.len() < 2 {
             self.sample(clock::monotonic_ns() - started);

@@ -13,6 +13,7 @@ use bdp_sys::{clock, process, socket};
 use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 
 use super::{CHECK, Layout, Stream, StreamTally};
+use crate::counting::{Cadence, Counting};
 use crate::effort::Busiest;
 use crate::error::FlowError;
 use crate::meter::{ArrivalReading, Meter};
@@ -71,7 +72,7 @@ pub fn each_over(
         arrivals: streams.iter().map(|_| LiveArrivals::default()).collect(),
         deadline_ns: started + plan.patience.as_ns(),
     };
-    let (done, samples) = std::thread::scope(|scope| {
+    let (done, (mut counting, mut samples)) = std::thread::scope(|scope| {
         let workers: Vec<_> = streams
             .into_iter()
             .enumerate()
@@ -81,8 +82,7 @@ pub fn each_over(
                 Worker::start(scope, move || busiest.watch(work))
             })
             .collect();
-        let sampler = Sampler::new(plan, &shared, meter);
-        let samples = sampler.run(|| workers.iter().flatten().all(Worker::is_finished));
+        let samples = sample(plan, &shared, meter, || workers.iter().flatten().all(Worker::is_finished));
         let done: Vec<Result<StreamReceived, FlowError>> =
             workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
         (done, samples)
@@ -92,20 +92,19 @@ pub fn each_over(
     if first == 0 {
         return Err(FlowError::Silence { within: plan.patience });
     }
-    let stream_bytes = shared.each();
-    let last = Mark { at_ns: joined.end_ns.saturating_sub(first), bytes: stream_bytes.iter().sum() };
-    let (counted_from, bytes_before, taken) = samples.up_to(last, plan.omit, stream_bytes.len());
+    counting.note(joined.end_ns.saturating_sub(first), shared.each());
+    let (last, (counted_from, stream_bytes)) = (counting.last().mark(), counting.counted());
+    // Those that were taken while late datagrams were waited for say nothing of the time in which any was sent.
+    samples.retain(|sample| sample.at_ns < last.at_ns);
+    samples.push(of(last));
     let elapsed = (clock::monotonic_ns() - started).max(1);
     let received = Received {
         first_byte_at_ns: Some(first),
         bytes: last.bytes,
         duration_ns: last.at_ns,
-        counted_from: counted_from.unwrap_or(last),
-        stream_bytes: match counted_from {
-            Some(_) => stream_bytes.iter().zip(&bytes_before).map(|(now, before)| now - before).collect(),
-            None => vec![0; stream_bytes.len()],
-        },
-        samples: taken,
+        counted_from,
+        stream_bytes,
+        samples,
         receive_buffer_bytes: receive_buffer.map(|b| b as u64),
         cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
         thread_cpu: Some(busiest.share()),
@@ -158,88 +157,39 @@ impl Shared {
     }
 }
 
-struct Sampler<'a> {
-    plan: &'a DatagramReceivePlan,
-    shared: &'a Shared,
-    meter: &'a Meter,
+/// Takes the readings until the streams' threads are over: of all samples, and where counting begins.
+fn sample(
+    plan: &DatagramReceivePlan,
+    shared: &Shared,
+    meter: &Meter,
+    is_over: impl Fn() -> bool,
+) -> (Counting, Vec<ReceiverSample>) {
+    let mut counting = Counting::new(plan.omit, shared.bytes.len());
+    let (mut cadence, mut samples) = (Cadence::every(plan.interval), Vec::new());
+    while !is_over() {
+        let first = shared.first_at_ns.load(Ordering::Relaxed);
+        if first == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        let at_ns = clock::monotonic_ns().saturating_sub(first);
+        let each = shared.each();
+        meter.set(each.iter().sum());
+        meter.set_streams(each.iter().copied());
+        meter.set_arrivals(shared.arrivals.iter().map(LiveArrivals::read).collect());
+        counting.note(at_ns, each);
+        if cadence.take(at_ns) {
+            samples.push(of(counting.last().mark()));
+        }
+        let until = cadence.next_ns().min(counting.due_ns());
+        let wait = Duration::from_nanos(until.saturating_sub(at_ns).max(1)).min(LONGEST_SLEEP);
+        std::thread::sleep(wait);
+    }
+    (counting, samples)
 }
 
-#[derive(Default)]
-struct Samples {
-    taken: Vec<ReceiverSample>,
-    counted_from: Option<Mark>,
-    bytes_before: Vec<u64>,
-    /// The last reading before counting began, and the bytes of each stream at it.
-    before: (Mark, Vec<u64>),
-}
-
-impl Samples {
-    /// Where counting began of a flow that ended with `last`, with the bytes of each stream then, and the samples of it.
-    fn up_to(
-        mut self,
-        last: Mark,
-        omit: Nanos,
-        streams: usize,
-    ) -> (Option<Mark>, Vec<u64>, Vec<ReceiverSample>) {
-        let is_counted = self.counted_from.is_some_and(|from| from.at_ns < last.at_ns);
-        // A machine that paused until the end has the reading before omit counted from, so that there is something to count.
-        if !is_counted && last.at_ns > omit.as_ns() && omit > Nanos::ZERO {
-            let (mark, mut bytes) = self.before;
-            bytes.resize(streams, 0);
-            (self.counted_from, self.bytes_before) = (Some(mark), bytes);
-        }
-        // Those that were taken while late datagrams were waited for say nothing of the time in which any was sent.
-        self.taken.retain(|sample| sample.at_ns < last.at_ns);
-        self.taken.push(ReceiverSample { at_ns: last.at_ns, bytes: last.bytes, ..Default::default() });
-        (self.counted_from, self.bytes_before, self.taken)
-    }
-}
-
-impl<'a> Sampler<'a> {
-    fn new(plan: &'a DatagramReceivePlan, shared: &'a Shared, meter: &'a Meter) -> Self {
-        Self { plan, shared, meter }
-    }
-
-    fn run(&self, is_over: impl Fn() -> bool) -> Samples {
-        let interval = self.plan.interval.as_ns().max(1_000_000);
-        let omit = self.plan.omit.as_ns();
-        let mut samples = Samples::default();
-        let mut next = 0;
-        while !is_over() {
-            let first = self.shared.first_at_ns.load(Ordering::Relaxed);
-            if first == 0 {
-                std::thread::sleep(Duration::from_millis(1));
-                continue;
-            }
-            let at_ns = clock::monotonic_ns().saturating_sub(first);
-            let each = self.shared.each();
-            let mark = Mark { at_ns, bytes: each.iter().sum() };
-            self.meter.set(mark.bytes);
-            self.meter.set_streams(each.iter().copied());
-            self.meter.set_arrivals(self.shared.arrivals.iter().map(LiveArrivals::read).collect());
-            if at_ns < omit {
-                samples.before = (mark, each);
-            } else if samples.counted_from.is_none() {
-                // Without omit counting begins with the first datagram.
-                let from = if omit == 0 { Mark::default() } else { mark };
-                samples.bytes_before = if omit == 0 { vec![0; each.len()] } else { each };
-                samples.counted_from = Some(from);
-            }
-            if at_ns >= next {
-                samples.taken.push(ReceiverSample { at_ns, bytes: mark.bytes, ..Default::default() });
-                next = at_ns - at_ns % interval + interval;
-            }
-            let until = if samples.counted_from.is_none() { next.min(omit) } else { next };
-            let wait = Duration::from_nanos(until.saturating_sub(at_ns).max(1)).min(LONGEST_SLEEP);
-            std::thread::sleep(wait);
-        }
-        // A flow may be over before this thread has looked once.
-        if samples.counted_from.is_none() && omit == 0 {
-            samples.counted_from = Some(Mark::default());
-            samples.bytes_before = vec![0; self.shared.bytes.len()];
-        }
-        samples
-    }
+fn of(mark: Mark) -> ReceiverSample {
+    ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..Default::default() }
 }
 
 /// The outcome of one stream.
@@ -512,15 +462,36 @@ impl Counted<'_> {
     }
 
     fn is_over(&self, now: u64) -> bool {
-        let first = self.shared.first_at_ns.load(Ordering::Relaxed);
-        if first == 0 {
-            return now >= self.shared.deadline_ns;
-        }
+        let seen = Seen {
+            first_ns: Some(self.shared.first_at_ns.load(Ordering::Relaxed)).filter(|&at| at > 0),
+            last_data_ns: self.last_data_ns,
+            received: self.arrivals.received(),
+            last_mark: self.last_mark,
+        };
+        seen.is_over(now, self.shared.deadline_ns, self.plan.duration)
+    }
+}
+
+/// What decides whether a stream is over; all times by the monotonic clock.
+struct Seen {
+    /// When the first datagram of any stream came.
+    first_ns: Option<u64>,
+    /// When the last of this stream did.
+    last_data_ns: u64,
+    received: u64,
+    /// How many were sent, by a mark of the end, and when that came.
+    last_mark: Option<(u64, u64)>,
+}
+
+impl Seen {
+    /// Whether it is, of a flow of this duration whose first datagram is awaited until the deadline.
+    fn is_over(&self, now: u64, deadline_ns: u64, duration: Nanos) -> bool {
+        let Some(first) = self.first_ns else { return now >= deadline_ns };
         if let Some((sent, at)) = self.last_mark {
             let quiet_since = at.max(self.last_data_ns);
-            return self.arrivals.received() >= sent || now >= quiet_since + LATE_DATAGRAMS_NS;
+            return self.received >= sent || now >= quiet_since + LATE_DATAGRAMS_NS;
         }
-        let end = first + self.plan.duration.as_ns();
+        let end = first + duration.as_ns();
         now >= end.max(self.last_data_ns) + SILENT_NS || now >= end + OVERTIME_NS
     }
 }
@@ -549,5 +520,32 @@ impl Clocks {
         }
         // Never after now: the two clocks are not slewed together to the nanosecond.
         arrived.wrapping_add_signed(self.ahead_ns).min(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_over_by_its_mark_its_silence_or_its_overtime() {
+        let second = 1_000_000_000;
+        let over = |seen: &Seen, now: u64| seen.is_over(now, 5 * second, Nanos::secs(10));
+        let mut seen = Seen { first_ns: None, last_data_ns: 0, received: 0, last_mark: None };
+        assert!(!over(&seen, 5 * second - 1) && over(&seen, 5 * second));
+        // It may pause within its duration, and go on past it for a while.
+        (seen.first_ns, seen.last_data_ns, seen.received) = (Some(second), 2 * second, 7);
+        assert!(!over(&seen, 11 * second + SILENT_NS - 1) && over(&seen, 11 * second + SILENT_NS));
+        seen.last_data_ns = 12 * second;
+        assert!(!over(&seen, 12 * second + SILENT_NS - 1) && over(&seen, 12 * second + SILENT_NS));
+        seen.last_data_ns = 26 * second;
+        assert!(over(&seen, 11 * second + OVERTIME_NS));
+        // A mark ends it once all have come, or a moment after the last that did.
+        (seen.last_data_ns, seen.last_mark) = (3 * second, Some((8, 2 * second)));
+        assert!(
+            !over(&seen, 3 * second + LATE_DATAGRAMS_NS - 1) && over(&seen, 3 * second + LATE_DATAGRAMS_NS)
+        );
+        seen.received = 8;
+        assert!(over(&seen, 3 * second));
     }
 }

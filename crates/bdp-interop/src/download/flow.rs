@@ -8,14 +8,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_flow::background::Passed;
+use bdp_flow::counting::{Cadence, Counting};
 use bdp_flow::lock::lock;
+use bdp_flow::receive;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Polled;
 use bdp_flow::window_hold::WindowHold;
-use bdp_model::measurement::MeasureRequest;
+use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
-use bdp_model::units::Nanos;
 use bdp_sys::{clock, process, socket, tcp_info};
 use bdp_wire::control::{Mark, Received};
 
@@ -52,11 +53,10 @@ pub(super) struct Flow {
     /// When the first byte came, once any has.
     first_ns: Option<u64>,
     samples: Vec<ReceiverSample>,
-    next_sample_ns: u64,
-    /// From when on it is counted, and what each stream had then.
-    counted: Option<(Mark, Vec<u64>)>,
-    /// Where it ended, and how.
-    over: Option<(Mark, Vec<u64>, EndReason)>,
+    cadence: Cadence,
+    counting: Counting,
+    /// How it ended, once it has.
+    over: Option<EndReason>,
     shown: Vec<u64>,
 }
 
@@ -65,9 +65,9 @@ impl Flow {
     pub(super) fn start(
         connections: Vec<Connection>,
         url: &Url,
-        window: Option<u32>,
+        spec: &FlowSpec,
     ) -> Result<Self, SessionError> {
-        let count = connections.len();
+        let (count, window) = (connections.len(), spec.window);
         let mut flow = Self {
             sockets: Vec::new(),
             counts: Arc::new((0..count).map(|_| AtomicU64::new(0)).collect()),
@@ -81,8 +81,8 @@ impl Flow {
             since: Instant::now(),
             first_ns: None,
             samples: Vec::new(),
-            next_sample_ns: 0,
-            counted: None,
+            cadence: Cadence::every(spec.interval),
+            counting: Counting::new(spec.omit, count),
             over: None,
             shown: vec![0; count],
         };
@@ -94,7 +94,7 @@ impl Flow {
             let (failure, whole, url) = (Arc::clone(&flow.failure), Arc::clone(&flow.whole), url.clone());
             let first_byte_ns = Arc::clone(&flow.first_byte_ns);
             flow.threads.push(bdp_flow::worker::start(move || {
-                let window = window.map(|window| WindowHold::of(connection.socket(), window));
+                let window = window.map(|window| WindowHold::of(connection.socket(), window.get()));
                 let count = &counts[index];
                 let fetched = Fetch { connection: &mut connection, count, stop: &stop, window };
                 match fetched.run(&url, &first_byte_ns) {
@@ -114,37 +114,20 @@ impl Flow {
     }
 
     /// Takes samples when it is time; over when the time is, so many bytes have come, or nothing more comes.
-    pub(super) fn poll(&mut self, request: &MeasureRequest, url: &Url) -> Result<Polled, SessionError> {
-        let spec = &request.spec;
+    pub(super) fn poll(&mut self, spec: &FlowSpec, url: &Url) -> Result<Polled, SessionError> {
         if self.over.is_some() {
             return Ok(Polled::Over);
         }
         let Some(first_ns) = self.first_ns else { return self.await_first_byte(url) };
-        let (at_ns, streams) = (clock::monotonic_ns() - first_ns, self.read());
-        let mark = Mark { at_ns, bytes: streams.iter().sum() };
-        if self.counted.is_none() && at_ns >= spec.omit.as_ns() {
-            // Without omit it is the first byte that counting begins with.
-            self.counted = Some(match spec.omit {
-                Nanos::ZERO => (Mark::default(), vec![0; streams.len()]),
-                _ => (mark, streams.clone()),
-            });
+        let at_ns = clock::monotonic_ns() - first_ns;
+        self.counting.note(at_ns, self.read());
+        let is_closed = self.open.load(Ordering::Acquire) == 0;
+        let is_whole = self.whole.load(Ordering::Relaxed) as usize == self.counts.len();
+        self.over = ending(spec, self.counting.last().mark(), is_closed, is_whole);
+        if self.cadence.take(at_ns) || self.over.is_some() {
+            self.sample();
         }
-        let all = spec.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
-        let silent = self.open.load(Ordering::Acquire) == 0;
-        let over = at_ns >= spec.duration.as_ns();
-        if at_ns >= self.next_sample_ns || over || all || silent {
-            self.samples.push(self.sample(mark));
-            let interval = spec.interval.as_ns().max(1_000_000);
-            self.next_sample_ns = at_ns - at_ns % interval + interval;
-        }
-        if over || all || silent {
-            let is_whole = self.whole.load(Ordering::Relaxed) as usize == self.counts.len();
-            let ended = match (over, all || !is_whole) {
-                (true, _) => EndReason::Duration,
-                (_, true) => EndReason::Closed,
-                (_, false) => EndReason::Bytes,
-            };
-            self.over = Some((mark, streams, ended));
+        if self.over.is_some() {
             return Ok(Polled::Over);
         }
         std::thread::sleep(LOOK);
@@ -165,16 +148,15 @@ impl Flow {
     /// Whether anything counts yet.
     pub(super) fn has_counted(&self) -> bool {
         let now_ns = self.first_ns.map(|first| clock::monotonic_ns().saturating_sub(first));
-        self.counted.as_ref().zip(now_ns).is_some_and(|((from, _), now)| from.at_ns < now)
+        now_ns.is_some_and(|now| self.counting.has_begun(now))
     }
 
     /// Ends it now.
     pub(super) fn cut_short(&mut self) {
         let Some(first_ns) = self.first_ns else { return };
-        let streams = self.read();
-        let mark = Mark { at_ns: clock::monotonic_ns() - first_ns, bytes: streams.iter().sum() };
-        self.samples.push(self.sample(mark));
-        self.over = Some((mark, streams, EndReason::Stopped));
+        self.counting.note(clock::monotonic_ns() - first_ns, self.read());
+        self.sample();
+        self.over = Some(EndReason::Stopped);
     }
 
     /// What has come since this was asked last.
@@ -188,9 +170,7 @@ impl Flow {
     /// What came of it, once it is over.
     pub(super) fn finish(&mut self, url: &Url) -> Received {
         self.stop.store(true, Ordering::Relaxed);
-        let (last, streams, ended) =
-            self.over.take().unwrap_or((Mark::default(), self.read(), EndReason::Stopped));
-        let (counted_from, before) = self.counted.take().unwrap_or((last, streams.clone()));
+        let (last, (counted_from, stream_bytes)) = (self.counting.last().mark(), self.counting.counted());
         let elapsed = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
         let first_socket = self.sockets.first();
         Received {
@@ -198,13 +178,13 @@ impl Flow {
             bytes: last.bytes,
             duration_ns: last.at_ns,
             counted_from,
-            stream_bytes: streams.iter().zip(&before).map(|(now, before)| now - before).collect(),
+            stream_bytes,
             samples: std::mem::take(&mut self.samples),
             receive_buffer_bytes: first_socket.and_then(|s| socket::receive_buffer(s).ok()).map(|b| b as u64),
             cpu: (process::cpu_time_ns() - self.cpu_before_ns) as f64 / elapsed as f64,
             method: if url.secure { ReceiveMethod::ReadTls } else { ReceiveMethod::Read },
             threads: u32::try_from(self.counts.len()).ok(),
-            ended,
+            ended: self.over.take().unwrap_or(EndReason::Stopped),
             path_mtu: first_socket.and_then(|s| tcp_info::read(s).ok()?.pmtu),
             ..Received::default()
         }
@@ -214,18 +194,8 @@ impl Flow {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
-    fn sample(&self, mark: Mark) -> ReceiverSample {
-        let mut sample = ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..ReceiverSample::default() };
-        for (i, socket) in self.sockets.iter().enumerate() {
-            let Ok(info) = tcp_info::read(socket) else { continue };
-            if let Some(count) = info.rcv_out_of_order {
-                *sample.out_of_order.get_or_insert(0) += u64::from(count);
-            }
-            if i == 0 {
-                sample.rcv_wnd_bytes = info.rcv_wnd.map(u64::from);
-            }
-        }
-        sample
+    fn sample(&mut self) {
+        self.samples.push(receive::sample(self.counting.last().mark(), &self.sockets).0);
     }
 
     fn why(&self, otherwise: &str) -> String {
@@ -241,6 +211,18 @@ impl Drop for Flow {
             // It looks at the flag at each glance.
             let _ = thread.join();
         }
+    }
+}
+
+/// How a download has ended that is at this mark, if it has: by its time, by its bytes, or as nothing more comes.
+fn ending(spec: &FlowSpec, mark: Mark, is_closed: bool, is_whole: bool) -> Option<EndReason> {
+    let all = spec.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
+    if mark.at_ns >= spec.duration.as_ns() {
+        Some(EndReason::Duration)
+    } else if all || is_closed && !is_whole {
+        Some(EndReason::Closed)
+    } else {
+        is_closed.then_some(EndReason::Bytes)
     }
 }
 
@@ -315,5 +297,25 @@ impl Fetch<'_> {
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::units::{ByteCount, Nanos};
+
+    use super::*;
+
+    #[test]
+    fn a_download_ends_by_its_time_its_bytes_or_when_nothing_more_comes() {
+        let spec =
+            FlowSpec { duration: Nanos::secs(1), bytes: Some(ByteCount::bytes(100)), ..FlowSpec::default() };
+        let end =
+            |at_ns, bytes, is_closed, is_whole| ending(&spec, Mark { at_ns, bytes }, is_closed, is_whole);
+        assert_eq!(end(999_999_999, 99, false, false), None);
+        assert_eq!(end(1_000_000_000, 100, true, true), Some(EndReason::Duration));
+        assert_eq!(end(5, 100, false, false), Some(EndReason::Closed));
+        assert_eq!(end(5, 50, true, false), Some(EndReason::Closed));
+        assert_eq!(end(5, 50, true, true), Some(EndReason::Bytes));
     }
 }

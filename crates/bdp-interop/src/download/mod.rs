@@ -104,12 +104,12 @@ impl Peer for Download {
         _: &mut Context<'_>,
     ) -> Result<(), SessionError> {
         let connections = std::mem::take(&mut self.connections);
-        self.flow = Some(Flow::start(connections, &self.url, request.spec.window.map(WindowBytes::get))?);
+        self.flow = Some(Flow::start(connections, &self.url, &request.spec)?);
         Ok(())
     }
 
     fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled, SessionError> {
-        self.flow.as_mut().map_or(Ok(Polled::Over), |flow| flow.poll(request, &self.url))
+        self.flow.as_mut().map_or(Ok(Polled::Over), |flow| flow.poll(&request.spec, &self.url))
     }
 
     fn moved(&mut self) -> Vec<(Direction, Passed)> {

@@ -1,0 +1,180 @@
+//! When readings of a flow are due, and what of it counts: by the flow's own time, which is an argument.
+
+use bdp_model::units::Nanos;
+use bdp_wire::control::Mark;
+
+/// Shortest time between two samples.
+const SHORTEST: u64 = 1_000_000;
+
+/// When samples are due: at multiples of an interval, the first at once. One that is late moves none of those after it.
+#[derive(Debug, Clone, Copy)]
+pub struct Cadence {
+    interval_ns: u64,
+    next_ns: u64,
+}
+
+impl Cadence {
+    /// Of this interval, but no shorter than a millisecond.
+    pub fn every(interval: Nanos) -> Self {
+        Self { interval_ns: interval.as_ns().max(SHORTEST), next_ns: 0 }
+    }
+
+    /// When the next one is due.
+    pub const fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Whether one is due, which is then taken.
+    pub fn take(&mut self, at_ns: u64) -> bool {
+        let is_due = at_ns >= self.next_ns;
+        if is_due {
+            self.next_ns = at_ns - at_ns % self.interval_ns + self.interval_ns;
+        }
+        is_due
+    }
+}
+
+/// How far each stream was at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Since the first byte.
+    pub at_ns: u64,
+    /// Bytes of each stream.
+    pub streams: Vec<u64>,
+}
+
+impl Reading {
+    fn start(streams: usize) -> Self {
+        Self { at_ns: 0, streams: vec![0; streams] }
+    }
+
+    /// All streams together.
+    pub fn mark(&self) -> Mark {
+        Mark { at_ns: self.at_ns, bytes: self.streams.iter().sum() }
+    }
+}
+
+/// What counts of a flow, of whose beginning a part may be omitted: from the first reading past that to the last.
+#[derive(Debug, Clone)]
+pub struct Counting {
+    omit_ns: u64,
+    /// The last reading within the omit.
+    before: Reading,
+    from: Option<Reading>,
+    last: Reading,
+}
+
+impl Counting {
+    /// Of so many streams.
+    pub fn new(omit: Nanos, streams: usize) -> Self {
+        let start = Reading::start(streams);
+        Self { omit_ns: omit.as_ns(), before: start.clone(), from: None, last: start }
+    }
+
+    /// The last reading.
+    pub const fn last(&self) -> &Reading {
+        &self.last
+    }
+
+    /// Whether a reading at this moment is the one that counting begins with.
+    pub const fn begins(&self, at_ns: u64) -> bool {
+        self.from.is_none() && at_ns >= self.omit_ns
+    }
+
+    /// Whether anything counts at this moment.
+    pub fn has_begun(&self, at_ns: u64) -> bool {
+        self.from.as_ref().is_some_and(|from| from.at_ns < at_ns)
+    }
+
+    /// When the reading is due that counting begins with, until it was taken.
+    pub fn due_ns(&self) -> u64 {
+        if self.from.is_none() { self.omit_ns } else { u64::MAX }
+    }
+
+    /// Notes a reading. Where nothing is omitted, all that came counts, from the first byte on.
+    pub fn note(&mut self, at_ns: u64, streams: Vec<u64>) {
+        let start = Reading::start(streams.len());
+        self.note_from(at_ns, streams, start);
+    }
+
+    /// The same where a flow's time begins only behind its first read: what that took does not count.
+    pub fn note_after_first_read(&mut self, at_ns: u64, streams: Vec<u64>) {
+        let first = Reading { at_ns: 0, streams: streams.clone() };
+        self.note_from(at_ns, streams, first);
+    }
+
+    fn note_from(&mut self, at_ns: u64, streams: Vec<u64>, first: Reading) {
+        let reading = Reading { at_ns, streams };
+        if at_ns < self.omit_ns {
+            self.before = reading.clone();
+        } else if self.from.is_none() {
+            self.from = Some(if self.omit_ns == 0 { first } else { reading.clone() });
+        }
+        self.last = reading;
+    }
+
+    /// Where counting began of a flow that ended with the last reading, and what came of each stream since. Of a machine that
+    /// paused until the end the reading before the omit was over counts, too, so that there is something to count; of a flow that
+    /// ended within the omit nothing does.
+    pub fn counted(&self) -> (Mark, Vec<u64>) {
+        let from = match &self.from {
+            Some(from) if from.at_ns < self.last.at_ns => from,
+            _ if self.omit_ns > 0 && self.last.at_ns > self.omit_ns => &self.before,
+            Some(from) if self.omit_ns == 0 => from,
+            _ => &self.last,
+        };
+        let since = |(now, before): (&u64, &u64)| now.saturating_sub(*before);
+        (from.mark(), self.last.streams.iter().zip(&from.streams).map(since).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn samples_are_due_at_multiples_of_the_interval_however_late_one_is() {
+        let mut cadence = Cadence::every(Nanos::millis(100));
+        let taken: Vec<u64> =
+            [0, 1, 99, 100, 150, 350, 399, 400].into_iter().filter(|&ms| cadence.take(ms * MS)).collect();
+        assert_eq!(taken, [0, 100, 350, 400]);
+        assert_eq!(cadence.next_ns(), 500 * MS);
+        let mut shortest = Cadence::every(Nanos::ZERO);
+        assert!(shortest.take(7));
+        assert_eq!(shortest.next_ns(), MS);
+    }
+
+    /// What counts of readings at these milliseconds, of one stream: from when, from which byte on, and how many bytes.
+    fn counted(omit_ms: u64, readings: &[(u64, u64)]) -> (u64, u64, u64) {
+        let mut counting = Counting::new(Nanos::millis(omit_ms), 1);
+        readings.iter().for_each(|&(ms, bytes)| counting.note(ms * MS, vec![bytes]));
+        let (from, streams) = counting.counted();
+        (from.at_ns / MS, from.bytes, streams[0])
+    }
+
+    #[test]
+    fn what_came_since_the_first_reading_past_the_omit_counts() {
+        assert_eq!(counted(100, &[(0, 1), (90, 50), (105, 60), (200, 160)]), (105, 60, 100));
+        assert_eq!(counted(0, &[(5, 10), (200, 160)]), (0, 0, 160));
+        assert_eq!(counted(0, &[]), (0, 0, 0));
+        // Paused from within the omit to the end, and ended within it.
+        assert_eq!(counted(100, &[(0, 1), (90, 50), (200, 160)]), (90, 50, 110));
+        assert_eq!(counted(100, &[(200, 160)]), (0, 0, 160));
+        assert_eq!(counted(100, &[(0, 1), (90, 50)]), (90, 50, 0));
+        // The end was earlier than the last look at it.
+        assert_eq!(counted(100, &[(90, 50), (210, 160), (200, 160)]), (90, 50, 110));
+        assert_eq!(counted(100, &[(90, 50), (210, 160), (95, 60)]), (95, 60, 0));
+    }
+
+    #[test]
+    fn what_the_first_read_took_came_before_the_time_of_the_flow() {
+        let mut counting = Counting::new(Nanos::ZERO, 2);
+        assert!(counting.begins(0) && !counting.has_begun(5));
+        counting.note_after_first_read(0, vec![7, 0]);
+        counting.note_after_first_read(10, vec![17, 4]);
+        assert!(!counting.begins(0) && counting.has_begun(5) && counting.due_ns() == u64::MAX);
+        assert_eq!(counting.counted(), (Mark { at_ns: 0, bytes: 7 }, vec![10, 4]));
+    }
+}

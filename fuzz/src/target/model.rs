@@ -3,6 +3,7 @@
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::Measurement;
 use bdp_model::payload::CpuList;
+use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario, shipped};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 
@@ -15,6 +16,7 @@ pub const MODEL: &[Target] = &[
     Target { name: "units", run: units, seeds: unit_seeds },
     Target { name: "expectation", run: expectations, seeds: expectation_seeds },
     Target { name: "measurement", run: measurements, seeds: measurement_seeds },
+    Target { name: "record", run: records, seeds: record_seeds },
 ];
 
 /// A scenario that is good has a plan or says why not.
@@ -85,4 +87,12 @@ fn measurements(bytes: &[u8]) {
 
 fn measurement_seeds() -> Vec<Vec<u8>> {
     vec![include_bytes!("../../../crates/bdp-store/tests/it/measurement.json").to_vec()]
+}
+
+fn records(bytes: &[u8]) {
+    comes_back::<Record>(bytes);
+}
+
+fn record_seeds() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../../../crates/bdp-store/tests/it/record.json").to_vec()]
 }

@@ -290,4 +290,21 @@ mod tests {
             assert!(parse_head(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn no_bytes_of_a_server_make_it_panic() {
+        let good = b"HTTP/1.1 302 Found\r\nLocation: //ams1:81/x\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nabcde\r\n0\r\n\r\n";
+        let url = Url::parse("https://ams1/a/b").unwrap();
+        for (at, with) in (0..good.len()).flat_map(|at| (0..=u8::MAX).map(move |with| (at, with))) {
+            let mut bytes = good.to_vec();
+            bytes[at] = with;
+            for bytes in [&bytes[..], &bytes[..=at]] {
+                let Ok(Some((head, length))) = parse_head(bytes) else { continue };
+                let _ = head.location.is_some_and(|location| url.join(&location).is_ok());
+                let body = &bytes[length..];
+                let content = super::super::chunks::Chunks::default().take(body);
+                assert!(content.is_ok_and(|c| c as usize <= body.len()) || content.is_err());
+            }
+        }
+    }
 }

@@ -312,3 +312,42 @@ fn the_gravest_record_decides_the_ending() {
     // What an INVALID attempt says of its expectation is not heard.
     assert_eq!(ending(&[&record(false, None, Some(false)), &kept]), Ending::Done);
 }
+
+/// As text is: noise ends in the parser of JSON, and a value of another kind at the job's own.
+#[test]
+fn damaged_jobs_are_read_or_refused() {
+    fn each(value: &Value, at: &str, paths: &mut Vec<String>) {
+        paths.push(at.to_owned());
+        match value {
+            Value::Object(members) => members.iter().for_each(|(k, v)| each(v, &format!("{at}/{k}"), paths)),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(i, v)| each(v, &format!("{at}/{i}"), paths))
+            }
+            _ => {}
+        }
+    }
+    let (mut read, mut refused) = (0, 0);
+    for job in jobs() {
+        let document = job.to_json();
+        let mut paths = Vec::new();
+        each(&document, "", &mut paths);
+        for path in paths {
+            for with in ["null", "-1", "18446744073709551615", "1e308", "\"\"", "\"2G\"", "[]", "{}", "[[1]]"]
+            {
+                let mut changed = document.clone();
+                *changed.pointer_mut(&path).unwrap() = serde_json::from_str(with).unwrap();
+                match Job::from_json(changed) {
+                    Ok(job) => {
+                        job.to_json();
+                        read += 1;
+                    }
+                    Err(error) => {
+                        assert!(!error.to_string().is_empty());
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+}

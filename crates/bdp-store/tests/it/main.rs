@@ -1,6 +1,7 @@
 //! The store as its users meet it: one suite for every kind of store, and what is special to a file.
 
 mod conformance;
+mod damage;
 mod durability;
 mod older;
 mod refusals;

@@ -47,7 +47,9 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
-            Self::Missed => "An expectation was missed, or a comparison regressed.",
+            Self::Missed => {
+                "An expectation was missed, a payload arrived changed, or a comparison regressed."
+            }
             Self::Usage => "The request was wrong.",
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",

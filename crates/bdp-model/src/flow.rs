@@ -47,10 +47,8 @@ pub struct FlowSpec {
     #[serde(default)]
     pub check_payload: bool,
     /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
-    #[serde(default)]
     pub pacing_bps: Option<u64>,
     /// Datagrams instead of connections.
-    #[serde(default)]
     pub udp: Option<UdpRequest>,
 }
 

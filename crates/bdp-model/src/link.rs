@@ -100,7 +100,6 @@ pub struct DirectionConfig {
     /// What a middlebox does to TCP headers.
     pub rewrite: HeaderRewrite,
     /// IP packets longer than this vanish without a word, as in a hop that black-holes what exceeds its MTU.
-    #[serde(default)]
     pub drop_above: Option<u32>,
     /// Packets of which one bit behind the IP header is inverted; the checksum stays as it was.
     #[serde(default)]
@@ -109,16 +108,12 @@ pub struct DirectionConfig {
     #[serde(default)]
     pub duplicate: Probability,
     /// Drops what exceeds a rate, without queueing it.
-    #[serde(default)]
     pub policer: Option<Policer>,
     /// Packets that find at least so much waiting are marked Congestion Experienced, if they are ECN-capable.
-    #[serde(default)]
     pub ecn_threshold: Option<QueueLimit>,
     /// What varies in the propagation delay.
-    #[serde(default)]
     pub jitter: Option<Jitter>,
     /// Packets that are held back so that later ones overtake them.
-    #[serde(default)]
     pub reorder: Option<Reorder>,
 }
 

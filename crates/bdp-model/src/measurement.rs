@@ -92,7 +92,6 @@ pub struct MeasureRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerProtocol>,
     /// IP version, where only one will do.
-    #[serde(default)]
     pub family: Option<Family>,
     /// The directions in turn; both at once where [`MeasureRequest::bidirectional`].
     pub directions: Vec<Direction>,
@@ -111,16 +110,12 @@ pub struct MeasureRequest {
     /// First local port of the data connections.
     pub client_port: Option<u16>,
     /// Processors that the near end's threads are kept to.
-    #[serde(default)]
     pub near_cpus: Option<CpuList>,
     /// The same of the far end.
-    #[serde(default)]
     pub far_cpus: Option<CpuList>,
     /// What was downloaded, where a server of the web was measured.
-    #[serde(default)]
     pub url: Option<String>,
     /// How the far end was started there, where that was by `ssh`.
-    #[serde(default)]
     pub ssh: Option<SshRequest>,
     /// Whether a server of iperf3 is asked for what it prints.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -188,7 +183,6 @@ pub struct HostFacts {
     /// Fraction stolen by a hypervisor.
     pub cpu_steal: Option<f64>,
     /// What it counted during the measurement; null from a bdp that did not look.
-    #[serde(default)]
     pub counters: Option<HostCounters>,
 }
 
@@ -204,10 +198,8 @@ pub struct DeviceFacts {
     /// Packets that it dropped during the measurement, both ways.
     pub drops: Option<u64>,
     /// Whether both directions can be used at once, as the driver tells it.
-    #[serde(default)]
     pub full_duplex: Option<bool>,
     /// Its queueing discipline, as `fq`; of one with many queues that of the queues.
-    #[serde(default)]
     pub qdisc: Option<String>,
 }
 
@@ -246,7 +238,6 @@ pub struct PathFacts {
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
     /// Where packets vanish that a kernel takes for short enough.
-    #[serde(default)]
     pub mtu_black_hole: Option<MtuBlackHole>,
 }
 
@@ -294,16 +285,13 @@ pub struct DirectionResult {
     /// Round trips a minute under load, [`crate::stats::responsiveness_rpm`] of the probe flow: the foreign probes of
     /// draft-ietf-ippm-responsiveness, here datagrams, without its handshakes of TCP and TLS and its probes on loaded
     /// connections.
-    #[serde(default)]
     pub responsiveness_rpm: Option<f64>,
     /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
-    #[serde(default)]
     pub each_way_ns: Option<EachWayReport>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,
     /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams: what was sent again
     /// though it was not lost, on a path that reorders. Null where the sender's kernel does not tell.
-    #[serde(default)]
     pub needless_retransmits: Option<u64>,
     /// Congestion control as read back from the sending socket.
     pub congestion_control: String,
@@ -316,16 +304,12 @@ pub struct DirectionResult {
     /// CPU time of the receiving process / wall clock.
     pub receiver_cpu: f64,
     /// CPU time of the busiest sending thread / wall clock; null where the sender does not report it.
-    #[serde(default)]
     pub sender_thread_cpu: Option<f64>,
     /// CPU time of the busiest receiving thread / wall clock; null where the receiver does not report it.
-    #[serde(default)]
     pub receiver_thread_cpu: Option<f64>,
     /// Whether the first connection uses window scaling (RFC 7323) as the sender's kernel has it; null where it does not say.
-    #[serde(default)]
     pub sender_window_scaling: Option<bool>,
     /// The same as the receiver's kernel has it.
-    #[serde(default)]
     pub receiver_window_scaling: Option<bool>,
     /// How the sender gave bytes to its kernel.
     #[serde(default)]
@@ -334,13 +318,10 @@ pub struct DirectionResult {
     #[serde(default)]
     pub receive_method: ReceiveMethod,
     /// Threads that sent.
-    #[serde(default)]
     pub sender_threads: Option<u32>,
     /// Threads that received.
-    #[serde(default)]
     pub receiver_threads: Option<u32>,
     /// What came of checking every byte; null where that was not asked for.
-    #[serde(default)]
     pub payload_check: Option<PayloadCheck>,
     /// Why it ended.
     pub ended: EndReason,
@@ -351,10 +332,8 @@ pub struct DirectionResult {
     /// What limits this direction, and how that is known.
     pub findings: Vec<Finding>,
     /// How the sender kept to the rate that was asked for; null where none was.
-    #[serde(default)]
     pub pacing: Option<Pacing>,
     /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
-    #[serde(default)]
     pub udp: Option<UdpReport>,
 }
 
@@ -364,7 +343,6 @@ pub struct IntervalSpread {
     /// How many intervals.
     pub intervals: u64,
     /// Smallest; null where it was not kept.
-    #[serde(default)]
     pub min: Option<f64>,
     /// 5th percentile; null of fewer than 20 intervals.
     pub p5: Option<f64>,
@@ -373,7 +351,6 @@ pub struct IntervalSpread {
     /// 95th percentile; null of fewer than 20 intervals.
     pub p95: Option<f64>,
     /// Largest; null where it was not kept.
-    #[serde(default)]
     pub max: Option<f64>,
 }
 

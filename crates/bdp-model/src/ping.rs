@@ -156,7 +156,6 @@ pub struct Tally {
     /// and answers were still to come.
     pub left_out: u64,
     /// Of the lost, such as this machine dropped as its socket was full; null where its kernel does not tell, and of connections.
-    #[serde(default)]
     pub dropped_by_receiver: Option<u64>,
 }
 

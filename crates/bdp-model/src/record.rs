@@ -293,25 +293,18 @@ pub struct FlowRecord {
     /// Readings at the sender, about every 100 ms; of the first stream where it is not a sum.
     pub sent: Vec<SenderSample>,
     /// Of a flow of datagrams, what became of them; null of TCP.
-    #[serde(default)]
     pub udp: Option<UdpReport>,
     /// Segments that the receiver had already (DSACK, RFC 2883), all streams; null where the kernel does not tell.
-    #[serde(default)]
     pub needless_retransmits: Option<u64>,
     /// `SO_SNDBUF` of the first stream at the sender.
-    #[serde(default)]
     pub send_buffer_bytes: Option<u64>,
     /// CPU time of the busiest sending thread / wall clock.
-    #[serde(default)]
     pub sender_thread_cpu: Option<f64>,
     /// CPU time of the busiest receiving thread / wall clock.
-    #[serde(default)]
     pub receiver_thread_cpu: Option<f64>,
     /// Whether the first connection uses window scaling (RFC 7323) as the sender's kernel has it.
-    #[serde(default)]
     pub sender_window_scaling: Option<bool>,
     /// The same as the receiver's kernel has it.
-    #[serde(default)]
     pub receiver_window_scaling: Option<bool>,
     /// What limits it, and how that is known; empty where the record is not valid, and of older ones.
     #[serde(default)]

@@ -88,7 +88,6 @@ pub struct UdpReport {
     #[serde(default)]
     pub trials: Vec<Trial>,
     /// How the search ended; null where none was asked for.
-    #[serde(default)]
     pub search: Option<SearchEnd>,
 }
 

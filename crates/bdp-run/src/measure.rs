@@ -38,7 +38,6 @@ pub struct MeasurePlan {
     #[serde(default)]
     pub expectations: Vec<Expectation>,
     /// What it is compared with.
-    #[serde(default)]
     pub baseline: Option<Baseline>,
     /// The command that repeats it.
     pub command: String,

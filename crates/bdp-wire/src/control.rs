@@ -108,10 +108,8 @@ pub struct FlowOrder {
     #[serde(flatten, with = "Ordered")]
     pub spec: FlowSpec,
     /// Processors that the flow's threads are kept to, in turn.
-    #[serde(default)]
     pub cpus: Option<CpuList>,
     /// Its streams are of datagrams, as these are ordered; null where they are connections.
-    #[serde(default)]
     pub datagrams: Option<DatagramOrder>,
 }
 
@@ -139,7 +137,6 @@ struct Ordered {
     zerocopy: Zerocopy,
     #[serde(default)]
     check_payload: bool,
-    #[serde(default)]
     pacing_bps: Option<u64>,
     #[serde(skip)]
     udp: Option<UdpRequest>,
@@ -295,7 +292,6 @@ impl Probed {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
     /// When the first byte was read, by the monotonic clock of the host; null where none was.
-    #[serde(default)]
     pub first_byte_at_ns: Option<u64>,
     /// Bytes read, omit included.
     pub bytes: u64,
@@ -312,27 +308,21 @@ pub struct Received {
     /// Processor time of the process / wall clock.
     pub cpu: f64,
     /// The same of the busiest of this flow's threads; null from older ends.
-    #[serde(default)]
     pub thread_cpu: Option<f64>,
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
-    #[serde(default)]
     pub window_scaling: Option<bool>,
     /// How bytes were read.
     #[serde(default)]
     pub method: ReceiveMethod,
     /// Threads that read.
-    #[serde(default)]
     pub threads: Option<u32>,
     /// What came of holding every byte against [`crate::pattern`]; null where that was not asked for.
-    #[serde(default)]
     pub check: Option<PayloadCheck>,
     /// Why the flow ended.
     pub ended: EndReason,
     /// MTU of the first stream's path as this end's kernel knows it.
-    #[serde(default)]
     pub path_mtu: Option<u32>,
     /// Of a flow of datagrams, what became of them.
-    #[serde(default)]
     pub datagrams: Option<DatagramsReceived>,
 }
 
@@ -344,7 +334,6 @@ pub struct DatagramsReceived {
     /// Of those missing, such as were dropped because the socket was full; null where the kernel does not report it.
     pub dropped: Option<u64>,
     /// Where a stream had no mark of its end; null where all had, and from older ends.
-    #[serde(default)]
     pub open_end: Option<OpenEnd>,
     /// RFC 3550, the largest of the streams.
     pub jitter_ns: Option<u64>,
@@ -448,36 +437,28 @@ pub struct Sent {
     /// Segments sent again, all streams.
     pub retransmits: Option<u64>,
     /// Segments that the receiver had already, as it reported to the sender (DSACK, RFC 2883), all streams.
-    #[serde(default)]
     pub needless_retransmits: Option<u64>,
     /// Processor time of the process / wall clock.
     pub cpu: f64,
     /// The same of the busiest of this flow's threads; null from older ends.
-    #[serde(default)]
     pub thread_cpu: Option<f64>,
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
-    #[serde(default)]
     pub window_scaling: Option<bool>,
     /// How bytes were given to the kernel.
     #[serde(default)]
     pub method: SendMethod,
     /// Threads that sent.
-    #[serde(default)]
     pub threads: Option<u32>,
     /// Whether the bytes were those of [`crate::pattern`].
     #[serde(default)]
     pub patterned: bool,
     /// Rate that each connection was held to, bit/s.
-    #[serde(default)]
     pub pacing_bps: Option<u64>,
     /// `SO_SNDBUF` of the first stream, at the end.
-    #[serde(default)]
     pub send_buffer_bytes: Option<u64>,
     /// MTU of the first stream's path as this end's kernel knows it.
-    #[serde(default)]
     pub path_mtu: Option<u32>,
     /// Of a flow of datagrams, what was done of them.
-    #[serde(default)]
     pub datagrams: Option<DatagramsSent>,
 }
 
@@ -513,7 +494,7 @@ mod tests {
         for window in ["0", "1073741825", "4294967296"] {
             let order = ORDER.replace("65536", window);
             let error = serde_json::from_str::<FlowOrder>(&order).unwrap_err().to_string();
-            assert!(error.contains("1 byte to 1 GiB"), "{error}");
+            assert!(error.contains("1 to 1073725440 bytes"), "{error}");
         }
     }
 }

@@ -167,7 +167,6 @@ pub struct DatagramOrder {
     #[serde(default)]
     pub dont_fragment: bool,
     /// MTU of the path as the client found it: a server that chooses the payload chooses none that is too long for that.
-    #[serde(default)]
     pub path_mtu: Option<u32>,
 }
 

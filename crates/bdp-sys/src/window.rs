@@ -61,6 +61,10 @@ fn as_option(window_bytes: u32) -> i32 {
 }
 
 #[cfg(test)]
+#[path = "../../bdp/tests/support/untested.rs"]
+mod untested;
+
+#[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_fixed_window_is_what_the_sender_sees() {
-        if !lowers_open_windows() {
+        if !untested::kernel_lowers_windows() {
             return;
         }
         for window_bytes in [2896, 30_000, 65_536, 262_144] {
@@ -105,12 +109,5 @@ mod tests {
             // Rounded up to the window's scale, 1024 bytes where rmem_max is 32 MiB.
             assert!((window_bytes / 2..=window_bytes + 4096).contains(&seen), "{window_bytes}: {seen}");
         }
-    }
-
-    /// Whether this kernel does what the module counts on.
-    fn lowers_open_windows() -> bool {
-        let release = crate::process::kernel_release();
-        let mut parts = release.split(['.', '-']).map_while(|p| p.parse::<u32>().ok());
-        (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (6, 9)
     }
 }

@@ -10,6 +10,7 @@ use crate::support::measure;
 use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Event, ServerOptions};
 use bdp_flow::session::error::SessionError;
+use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
@@ -317,9 +318,14 @@ fn a_server_that_ends_in_mid_test_is_an_error_at_once() {
     let server = Serving::start();
     let mut long = server.request();
     long.spec.duration = Nanos::secs(9);
-    let client = std::thread::spawn(move || run(&long));
-    wait_for(&server, |e| matches!(e, Event::Began { .. }));
-    std::thread::sleep(Duration::from_millis(600));
+    let (tell, told) = std::sync::mpsc::channel();
+    let client = std::thread::spawn(move || {
+        let mut tell = |progress: &Progress| {
+            let _ = tell.send(progress.stage);
+        };
+        measure(&long, None, &mut tell, &AtomicBool::new(false))
+    });
+    told.iter().find(|stage| matches!(stage, Stage::Direction(_))).unwrap();
     let started = Instant::now();
     drop(server);
     let error = client.join().unwrap().unwrap_err();

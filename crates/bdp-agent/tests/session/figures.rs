@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::support::measure;
+use crate::untested;
 use bdp_agent::server::Event;
 use bdp_flow::session::progress::Stage;
 use bdp_model::measurement::Direction;
@@ -86,7 +87,7 @@ fn both_directions_at_once() {
 
 #[test]
 fn ipv6_is_the_same() {
-    if std::net::TcpListener::bind("[::1]:0").is_err() {
+    if !untested::has_ipv6() {
         return;
     }
     let server = Serving::start();
@@ -113,7 +114,7 @@ fn a_number_of_bytes_ends_a_direction_and_all_of_them_arrive() {
 
 #[test]
 fn a_window_is_on_the_wire_in_both_roles() {
-    if !lowers_open_windows() {
+    if !untested::kernel_lowers_windows() {
         return;
     }
     let server = Serving::start();
@@ -135,13 +136,6 @@ fn a_window_is_on_the_wire_in_both_roles() {
             assert!(result.window.socket_buffer_bytes.is_some_and(|b| b >= window));
         }
     }
-}
-
-/// Linux 6.9 and later lower a window that is open; `bdp_sys::window` says more.
-fn lowers_open_windows() -> bool {
-    let release = bdp_sys::process::kernel_release();
-    let mut parts = release.split(['.', '-']).map_while(|p| p.parse::<u32>().ok());
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (6, 9)
 }
 
 #[test]

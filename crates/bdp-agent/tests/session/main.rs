@@ -4,3 +4,5 @@ mod datagrams;
 mod faults;
 mod figures;
 mod support;
+#[path = "../../../bdp/tests/support/untested.rs"]
+mod untested;

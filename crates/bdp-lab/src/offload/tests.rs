@@ -7,6 +7,10 @@ use bdp_sys::tun::Tun;
 use bdp_sys::{SysError, namespace, sysctl};
 
 use super::*;
+use untested::skip;
+
+#[path = "../../../bdp/tests/support/untested.rs"]
+mod untested;
 
 const FIN_PSH_CWR_ACK: u8 = 0x01 | 0x08 | 0x80 | 0x10;
 
@@ -118,12 +122,6 @@ fn sum(bytes: &[u8]) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
-}
-
-/// Says on the terminal why something is not tested, past the harness, which shows only what failed.
-fn skip(why: &str) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED {name}: {why}\n").as_bytes());
 }
 
 #[test]

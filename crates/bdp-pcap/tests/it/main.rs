@@ -3,3 +3,5 @@
 mod damage;
 mod round_trip;
 mod tshark;
+#[path = "../../../bdp/tests/support/untested.rs"]
+mod untested;

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use crate::support::machine::{has, skip};
+use crate::support::machine::has;
+use crate::support::untested::skip;
 use crate::support::{Bench, Ended, start};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::iperf3::{iperf3_is_there, release};
@@ -181,10 +180,12 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     }
     let refused = |process: &Running| process.err().matches("is granted a test (--max-rate)").count();
     for (index, options) in ["-b 300M -t 1", "-b 300M -t 0.2 -u"].into_iter().enumerate() {
-        let client = counting.client("iperf", options);
+        let mut client = counting.client("iperf", options);
         counting.server.process.wait_until("it is told", |p| refused(p) > index);
-        // Of datagrams one refusal is for all that follow.
-        thread::sleep(Duration::from_millis(100));
+        if options.contains("-u") {
+            // One refusal is for all that follow.
+            client.wait_until("all is sent", |p| p.out().contains("Sent "));
+        }
         client.signal("KILL");
         client.wait();
         assert_eq!(refused(&counting.server.process), index + 1, "{}", counting.server.process.err());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::support::Bench;
 use crate::support::cable::{lay, said};
-use crate::support::machine::{has, skip};
+use crate::support::machine::has;
+use crate::support::untested::skip;
 
 /// A third machine, 10.78.0.9, at a port of the server's own. This one sends in its name: what the server answers gets there.
 /// `sent` and `victim` give the bytes of IP that left here and that came there since `mark`.

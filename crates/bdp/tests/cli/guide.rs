@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::support::machine::shared_lab;
 use crate::support::serving::free_port;
+use crate::support::untested::not_judged;
 use crate::support::{Bench, Running, start};
 
 /// What the guide has in blocks marked `sh`: each line, and why it isn't run.
 const NOT_RUN: [(&str, &str); 4] = [
     ("make build", "it builds what is under test, in minutes; CI does"),
     ("sudo make install", "it writes to the machine"),
-    ("bdp demo", "it takes two minutes of a quiet machine; its scenarios and how it ends are tested apart"),
+    ("bdp demo", "it takes a minute of a quiet machine; its scenarios and how it ends are tested apart"),
     ("bdp lab selftest", "it takes 50 seconds of a quiet machine"),
 ];
 
@@ -200,8 +201,11 @@ fn every_command_of_the_guide_works() {
                 println!("{:6.2} s  exit {}  {line}", began.elapsed().as_secs_f64(), ended.code());
                 // A machine that stands still for a second can make a case fail, too, which is said in a line.
                 let failed = codes.contains(&5) && ended.code() == 3 && output.contains("\nFAILED  ");
-                let good = codes.contains(&ended.code()) || failed;
-                assert!(good, "{line}: exit {}\n{output}", ended.code());
+                match ended.code() {
+                    3 if failed => not_judged("a command of the guide", "a case FAILED"),
+                    5 if codes.contains(&5) => assert!(!ended.every_case_is_valid()),
+                    code => assert!(codes.contains(&code), "{line}: exit {code}\n{output}"),
+                }
                 let missing = missing(line, shown, &output, &far);
                 assert!(missing.is_empty(), "{line} did not print {missing:#?} but:\n{output}");
                 for wanted in layout {

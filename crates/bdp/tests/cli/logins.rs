@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::machine::{has, skip};
+use crate::support::machine::has;
 use crate::support::serving::{Serving, free_port, is_listening, serve};
+use crate::support::untested::skip;
 use crate::support::{Bench, Ended, start};
 use bdp_wire::iperf3::base64;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `bdp serve --metrics`: scraped as Prometheus does it, and left alone by whoever would hold it up.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -102,7 +102,12 @@ fn nobody_holds_it_up() {
     let _ = stream.write_all(endless.as_bytes());
     // Silent ones take all places, until their time is up.
     let silent: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
-    std::thread::sleep(Duration::from_secs(4));
+    for mut stream in &silent {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        // Closed or reset; a time-out is neither.
+        let end = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
+    }
     assert_eq!(scrape(port)["bdp_sessions_open"], 0.0);
     drop(silent);
     server.assert_unharmed(&bench);

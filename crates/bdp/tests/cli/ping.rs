@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support::machine::skip;
 use crate::support::serving::{free_port, serve};
+use crate::support::untested::skip;
 use crate::support::{Bench, start};
 use serde_json::Value;
 
@@ -263,8 +263,8 @@ fn an_interrupt_prints_what_there_is() {
     assert_eq!(ended.code(), 0, "{}", ended.err);
     assert_coherent(&ended.json());
     // Nobody answers: that is an error however it ends.
-    let running = start(bench.bdp(&format!("ping 127.0.0.1:{} -c 0 -i 1ms", free_port())));
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut running = start(bench.bdp(&format!("ping 127.0.0.1:{} -c 0 -i 1ms", free_port())));
+    running.wait_until("a probe is refused", |p| p.out().contains("seq=1 refused"));
     running.signal("INT");
     assert_eq!(running.wait().code(), 3);
     // And one with an end of its own was cut short.

@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::machine::skip;
 use crate::support::serving::free_port;
+use crate::support::untested::skip;
 use crate::support::{Bench, Running, start, wait_for};
 
 /// A daemon that lets in who has the key beside it.

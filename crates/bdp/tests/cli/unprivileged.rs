@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::machine::{can_isolate, is_installed, skip};
+use crate::support::machine::{can_isolate, is_installed};
 use crate::support::serving::free_port;
+use crate::support::untested::skip;
 use crate::support::{Bench, Running, start};
 use serde_json::Value;
 

@@ -9,6 +9,7 @@ use crate::support::iperf2::{iperf, iperf_is_of_2_2, serve_by_iperf};
 use crate::support::machine::is_installed;
 use crate::support::peer::count_crash;
 use crate::support::serving::free_port;
+use crate::support::untested::not_judged;
 use crate::support::{Bench, Ended, Running, start};
 use serde_json::Value;
 
@@ -316,8 +317,7 @@ fn judge_datagrams(mode: &str, options: &str, direction: &Value, timing: &Timing
     // The server of 2.2 has no socket for others for a second after it has taken a stream in: all of each comes, one a second
     // after the other, as to its own client.
     if streams > 1.0 && iperf_is_of_2_2() && goodput < 0.7 * asked && bits >= (0.7 * asked - left_out) * 0.6 {
-        println!("{mode}: its server took the streams in one after the other");
-        return;
+        return not_judged(mode, "its server took the streams in one after the other");
     }
     timing.judge(|| {
         let kept = 0.7 * asked - left_out..1.4 * asked;

@@ -10,8 +10,8 @@ use crate::support::fidelity::{Timing, Watch};
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
-use crate::support::machine::skip;
 use crate::support::serving::{Serving, free_port, serve};
+use crate::support::untested::skip;
 use crate::support::{Bench, start};
 use serde_json::Value;
 

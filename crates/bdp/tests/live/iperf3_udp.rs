@@ -8,8 +8,8 @@ use crate::support::fidelity::{Timing, Watch, timed};
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
-use crate::support::machine::skip;
 use crate::support::serving::{free_port, serve};
+use crate::support::untested::skip;
 use crate::support::{Bench, start};
 use serde_json::Value;
 

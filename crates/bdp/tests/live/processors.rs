@@ -4,8 +4,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::machine::skip;
 use crate::support::serving::{free_port, serve};
+use crate::support::untested::skip;
 use crate::support::{Bench, start};
 
 /// The processor time after which those that move the flow have used more than all others.

@@ -2,12 +2,12 @@
 //! spoils a rate and says nothing about bdp.
 
 use std::cell::Cell;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::untested::not_judged;
 use bdp_sys::process;
 
 /// The longest that a thread may wake late on any processor while a figure is taken that is judged.
@@ -94,13 +94,6 @@ impl Timing {
             Some(_) => {}
         }
     }
-}
-
-/// Prints that a figure is not judged, and why, past the harness, which shows only what failed.
-pub fn not_judged(what: &str, why: &str) {
-    let test = thread::current().name().unwrap_or("a test").to_owned();
-    // In one piece, or the harness writes between.
-    let _ = std::io::stderr().write_all(format!("NOT JUDGED {test} ({what}): {why}\n").as_bytes());
 }
 
 /// How late the thread woke at most, of short sleeps.

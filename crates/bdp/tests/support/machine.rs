@@ -9,15 +9,10 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::untested::skip;
+
 /// How long what was killed may take to be gone.
 const TEARDOWN: Duration = Duration::from_secs(5);
-
-/// Says on the terminal why a test is not run, past the harness, which shows only what failed.
-pub fn skip(why: &str) {
-    let name = thread::current().name().unwrap_or("a test").to_owned();
-    // In one piece, or the harness writes between.
-    let _ = std::io::stderr().write_all(format!("SKIPPED {name}: {why}\n").as_bytes());
-}
 
 /// The use of the lab for one test; other tests wait for it.
 #[must_use]
@@ -150,6 +145,16 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     children
         .flat_map(|text| text.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<_>>())
         .collect()
+}
+
+/// Bytes that the devices of a process's network namespace have received, loopback aside.
+pub fn received_by(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
+    let devices = text.lines().filter_map(|line| line.split_once(':'));
+    devices
+        .filter(|(name, _)| name.trim() != "lo")
+        .filter_map(|(_, counters)| counters.split_whitespace().next()?.parse::<u64>().ok())
+        .sum()
 }
 
 fn processes() -> impl Iterator<Item = u32> {

@@ -11,6 +11,7 @@ pub mod machine;
 pub mod peer;
 pub mod scenario;
 pub mod serving;
+pub mod untested;
 
 use std::fs;
 use std::io::Read;
@@ -325,6 +326,13 @@ impl Ended {
             .unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.err))
     }
 
+    /// Whether each case of a lab run had a valid repetition, by its exit code; where the machine spoilt all of one, that is
+    /// printed as not judged, with what the run says of it.
+    #[track_caller]
+    pub fn every_case_is_valid(&self) -> bool {
+        every_case_is_valid(self.code(), &format!("{}{}", self.err, self.out))
+    }
+
     /// The one line of a refusal, with nothing on standard output but the same as JSON where that was asked for.
     #[track_caller]
     pub fn refusal(&self, code: i32) -> &str {
@@ -347,6 +355,22 @@ impl Ended {
             serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err));
         the_measurement(document)
     }
+}
+
+/// The same of an exit code, and of what names the cause: a line of progress, a note below the table, or the document.
+#[track_caller]
+pub fn every_case_is_valid(code: i32, said: &str) -> bool {
+    assert!(matches!(code, 0 | 5), "exit {code}: {said}");
+    if code == 5 {
+        let (_, why) = ["INVALID (attempt 1): ", "INVALID  ", "\"cause\": \""]
+            .iter()
+            .find_map(|word| said.split_once(word))
+            .unwrap_or_else(|| panic!("exit code 5 without a cause: {said}"));
+        // In brackets at the end is what differs from one time to another.
+        let why = why.lines().next().unwrap_or_default().replace(['(', ')'], "");
+        untested::not_judged("lab run", &format!("no repetition of a case was valid ({why})"));
+    }
+    code == 0
 }
 
 /// The measurement of a document that holds a single one, as most tests make it; any other document as it is.

@@ -5,9 +5,8 @@ use bdp_model::caveat::{Caveat, to_percent};
 use bdp_model::ends::{End, Task};
 use bdp_model::host_counters::{DeviceCounters, OwnTraffic};
 use bdp_model::measurement::{Direction, HostFacts};
+use bdp_model::threshold::STEAL_NOTED;
 
-/// Fraction of processor time taken by a hypervisor from which it matters.
-const STOLEN: f64 = 0.05;
 /// Fraction of a device's bytes that are others' from which they matter, and their least rate.
 const CROSS: f64 = 0.03;
 const CROSS_BPS: f64 = 1e6;
@@ -61,7 +60,7 @@ pub fn note(near: &mut HostFacts, far: &mut HostFacts, moved: &Moved, caveats: &
 }
 
 fn describe(end: End, host: &HostFacts, caveats: &mut Vec<Caveat>) {
-    if let Some(steal) = host.cpu_steal.filter(|&steal| steal >= STOLEN) {
+    if let Some(steal) = host.cpu_steal.filter(|&steal| steal >= STEAL_NOTED) {
         caveats.push(Caveat::HypervisorSteal { end, share: to_percent(steal) });
     }
     let device = host.device.as_ref();

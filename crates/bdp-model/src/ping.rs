@@ -128,11 +128,6 @@ impl PingMode {
             Self::Udp => "UDP echo",
         }
     }
-
-    /// Whether it needs `bdp serve` at the other end.
-    pub const fn needs_server(self) -> bool {
-        matches!(self, Self::Tcp | Self::Udp)
-    }
 }
 
 /// What became of the probes that count.

@@ -9,14 +9,13 @@
 //! loses too (ETSI GS NFV-TST 009, binary search with loss verification). Trials are short, and a queue or a policer's bucket may
 //! hide a rate that does not last: the rate found is held for the whole duration at last, and lower ones where it fails.
 
+use crate::threshold::OVERLOAD;
 use crate::udp::{RateSearch, SearchEnd, Trial};
 
 /// The lowest rate that failed / the highest that passed, at the end.
 pub const RESOLUTION: f64 = 1.02;
 /// Loss beyond what is allowed that may have been an accident.
 const ACCIDENT: f64 = 0.01;
-/// Loss from which on what was received tells what the path carries.
-const OVERLOAD: f64 = 0.05;
 /// Rates that are held at most.
 const MOST_HOLDS: u32 = 5;
 /// A trial of fewer datagrams says nothing of loss.

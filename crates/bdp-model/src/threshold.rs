@@ -39,6 +39,16 @@ pub const WINDOW_REACHED: f64 = 0.7;
 /// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
 pub const SENT_AS_ASKED: f64 = 0.98;
 
+/// Loss from which on, beside a standing queue, what came through is what the path carries.
+pub const OVERLOAD_BESIDE_QUEUE: f64 = 0.02;
+/// The same without such a queue to see: less may be a policer's, or have nothing to do with the rate.
+pub const OVERLOAD: f64 = 0.05;
+
+/// Share of processor time taken by a hypervisor from which on a measurement has a caveat.
+pub const STEAL_NOTED: f64 = 0.05;
+/// The same where a bound of the emulator was broken, and causes are looked for.
+pub const STEAL_BLAMED: f64 = 0.02;
+
 /// At or above this share of a rate that is computed from the path, the computation holds.
 pub const REACHED: f64 = 0.9;
 /// Above this share of it, it was no bound.

@@ -97,7 +97,7 @@ pub enum SshError {
 
 /// A far end that runs; it ends when this is dropped.
 pub struct FarEnd {
-    ssh: Ssh,
+    _ssh: Ssh,
     /// Where it can be measured to: a host and a port.
     pub host: String,
     /// Its port.
@@ -133,7 +133,7 @@ impl FarEnd {
             };
             let mut ssh = Ssh::run(plan, &[], &far_command(plan, plan.port.unwrap_or(0), "[::]"))?;
             let listening = ssh.bring_up(cancel)?;
-            return Ok(Self { ssh, host, port: listening.port, token: listening.token });
+            return Ok(Self { _ssh: ssh, host, port: listening.port, token: listening.token });
         }
         for attempt in 0..TUNNEL_TRIES {
             // Both ports have to be known before there is a connection, so that one is enough.
@@ -148,7 +148,7 @@ impl FarEnd {
             match ssh.bring_up(cancel) {
                 Ok(listening) => {
                     return Ok(Self {
-                        ssh,
+                        _ssh: ssh,
                         host: "127.0.0.1".to_owned(),
                         port: near,
                         token: listening.token,
@@ -160,11 +160,6 @@ impl FarEnd {
             }
         }
         Err(SshError::NoPort { destination: plan.request.destination.clone() })
-    }
-
-    /// Whether it is there still.
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.ssh.child.try_wait(), Ok(None))
     }
 }
 

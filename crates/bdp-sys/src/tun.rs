@@ -54,8 +54,6 @@ impl VirtioHeader {
     pub const BYTES: usize = 10;
     /// Flag: the checksum is to be completed.
     pub const NEEDS_CHECKSUM: u8 = 1;
-    /// No segmentation.
-    pub const GSO_NONE: u8 = 0;
     /// TCP over IPv4.
     pub const GSO_TCP_V4: u8 = 1;
     /// TCP over IPv6.

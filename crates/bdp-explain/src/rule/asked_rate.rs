@@ -6,11 +6,11 @@ use bdp_model::finding::{Confidence, Finding, Limit};
 use crate::text::{Setting, load_adds, name_of, percent, rate};
 
 /// Goodput / rate that was asked for, over all: slow start takes its part.
-const REACHED: f64 = 0.95;
+const KEPT: f64 = 0.95;
 /// The same of the median interval.
-const REACHED_MOSTLY: f64 = 0.97;
+const KEPT_MOSTLY: f64 = 0.97;
 /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
-const REACHED_BESIDE_A_QUEUE: f64 = 0.99;
+const KEPT_BESIDE_A_QUEUE: f64 = 0.99;
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
 
@@ -18,13 +18,13 @@ const ABOVE: f64 = 1.05;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let asked = facts.asked_bps().filter(|&asked| asked > 0.0)?;
     let usual = facts.spread.map_or(facts.goodput_bps, |spread| spread.p50.max(facts.goodput_bps));
-    if usual < REACHED_MOSTLY * asked || !(REACHED..=ABOVE).contains(&(facts.goodput_bps / asked)) {
+    if usual < KEPT_MOSTLY * asked || !(KEPT..=ABOVE).contains(&(facts.goodput_bps / asked)) {
         return None;
     }
     // A standing queue means that the path is full, or all but.
     let queue = facts.standing_queue();
     let steady = facts.ramp_up().map_or(facts.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);
-    if queue.is_some() && steady < REACHED_BESIDE_A_QUEUE * asked {
+    if queue.is_some() && steady < KEPT_BESIDE_A_QUEUE * asked {
         return None;
     }
     let beyond = if queue.is_some() { "the path has a standing queue" } else { "the path may carry more" };

@@ -2,7 +2,7 @@
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, QUEUE_NOISE, SENT_AS_ASKED};
+use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED};
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
@@ -10,8 +10,6 @@ use crate::text::{Setting, load_adds, name_of, percent, rate, size, time};
 
 /// This share of what was lost explains it.
 const EXPLAINED: f64 = 0.5;
-/// Beyond this loss, what came through is what the path carries.
-const OVERLOAD: f64 = 0.02;
 /// Less than this of what was sent in the same time still waits somewhere.
 const ARRIVED: f64 = 0.99;
 
@@ -293,7 +291,7 @@ fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
 fn path(facts: &Facts, udp: &UdpReport) -> Finding {
     let came = rate(facts.goodput_bps);
     // Loss alone may be of a policer, or have nothing to do with the rate: a standing queue means that the path was full.
-    let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD);
+    let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD_BESIDE_QUEUE);
     let overload = standing.is_some();
     let mut evidence =
         vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];

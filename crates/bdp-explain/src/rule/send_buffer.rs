@@ -17,7 +17,7 @@ const PAYLOAD_HALF: f64 = 0.5;
 /// The congestion window is full in fewer of the samples: it holds nothing back.
 const CWND_FREE: f64 = 0.1;
 /// Goodput / (in flight / round trip): what is in flight explains the goodput.
-const REACHED: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+const FLIGHT_EXPLAINS: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 /// The sender has nothing to send in at least this share of the samples.
 const STARVED: f64 = 0.5;
 
@@ -32,7 +32,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let buffer = facts.send_buffer_bytes.filter(|&b| b > 0);
     let counted = facts.sndbuf_limited().is_some_and(|share| share >= LIMITED);
     let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= PAYLOAD_ROOM);
-    let explained = REACHED.contains(&reached);
+    let explained = FLIGHT_EXPLAINS.contains(&reached);
     // The kernel knows best; without its word the other two must agree, and it must not say the opposite. It counts only
     // where a write had failed before the last segment left: a write that fits the room exactly it does not see.
     let denied = facts.sndbuf_limited().is_some_and(|share| share < WORTH_A_WORD)

@@ -1,13 +1,12 @@
 //! Who took the processors of a case that is INVALID, and what to do about it.
 
 use bdp_model::breach::Cause;
+use bdp_model::threshold::STEAL_BLAMED;
 
 use super::observation::Observation;
 
 /// A host whose threads used so much of what it could is full.
 const FULL: f64 = 0.85;
-/// Taken by a hypervisor: worth a word.
-const STOLEN: f64 = 0.02;
 /// Programs that together took so much of a processor are worth a word.
 const TAKEN: f64 = 0.05;
 
@@ -25,7 +24,7 @@ pub(super) fn of(seen: &Observation) -> Vec<Cause> {
         });
     }
     let (busy, stolen) = seen.host_cpu;
-    if stolen >= STOLEN {
+    if stolen >= STEAL_BLAMED {
         found.push(Cause::Hypervisor { share: stolen });
     }
     if seen.shared {

@@ -8,8 +8,6 @@
 //! second segment has one. Linux counts segments (RFC 3465, `tcp_cong_avoid_ai`), so delayed acknowledgements
 //! do not slow it down and the first two apply.
 
-use std::f64::consts::SQRT_2;
-
 use super::rate_of_segments_bps;
 use crate::units::Nanos;
 
@@ -22,9 +20,6 @@ pub const C_PERIODIC: f64 = 1.224_744_871_391_589;
 /// C for independent loss and an ACK for every segment: the mean window of AIMD(1, 1/2) under Poisson losses is 1.3098 / sqrt(p),
 /// which print rounds to 1.31.
 pub const C_INDEPENDENT: f64 = 1.309_8;
-
-/// C for periodic loss and an ACK for every second segment: sqrt(3/4), which print rounds to 0.87.
-pub const C_PERIODIC_DELAYED_ACK: f64 = C_PERIODIC / SQRT_2;
 
 /// Goodput in bit/s under loss probability `loss`; infinite where nothing is lost.
 pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, c: f64) -> f64 {
@@ -67,7 +62,6 @@ mod tests {
     #[test]
     fn constants_are_those_of_the_paper() {
         assert_eq!(C_PERIODIC, 1.5f64.sqrt());
-        assert!((C_PERIODIC_DELAYED_ACK - 0.75f64.sqrt()).abs() < 1e-15);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bdp_wire::frame;
 use crate::answers::Answers;
 use crate::remote::ControlStream;
 use crate::server::flow::{Flow, Terms};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::host::Baseline;
 use bdp_flow::lock::lock;
 use bdp_flow::probe;
@@ -101,7 +101,7 @@ impl Agent {
     }
 
     /// Prepares a flow, whose number no other that goes on may have.
-    pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer, FlowError> {
+    pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer> {
         if !order.source.is_session() && self.rights != Rights::Owner {
             return Err(owner_alone());
         }
@@ -171,7 +171,7 @@ fn owner_alone() -> FlowError {
     FlowError::Refused("that is for the owner of the host alone, and not for clients of a session".to_owned())
 }
 
-fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, FlowError> {
+fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer> {
     let port = match kind {
         ProbeKind::Udp => {
             let socket = UdpSocket::bind(address).map_err(FlowError::io("bind echo"))?;
@@ -189,7 +189,7 @@ fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer, FlowError>
     Ok(Answer::Listening { port })
 }
 
-fn read_counters(device: &str) -> Result<Answer, FlowError> {
+fn read_counters(device: &str) -> Result<Answer> {
     let c = netlink::Netlink::open()?.counters(device)?;
     Ok(Answer::Counters {
         rx_packets: c.rx_packets,

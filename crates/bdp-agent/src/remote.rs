@@ -11,7 +11,7 @@ use bdp_wire::control::{Answer, Request};
 use bdp_wire::frame::FrameError;
 
 use crate::requester::Requester;
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 
 /// How long an agent may leave a request unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(20);
@@ -72,9 +72,7 @@ struct Remote {
 
 impl Agents {
     /// The agents behind these streams, each under the name of its host.
-    pub fn new<S: ControlStream + 'static>(
-        agents: impl IntoIterator<Item = (String, S)>,
-    ) -> Result<Self, FlowError> {
+    pub fn new<S: ControlStream + 'static>(agents: impl IntoIterator<Item = (String, S)>) -> Result<Self> {
         let poll = Poll::new()?;
         let mut remotes = Vec::new();
         for (token, (name, stream)) in (0..).zip(agents) {
@@ -86,7 +84,7 @@ impl Agents {
     }
 
     /// Sends a request to the agent of `host`.
-    pub fn ask(&mut self, host: &str, request: Request) -> Result<Pending, FlowError> {
+    pub fn ask(&mut self, host: &str, request: Request) -> Result<Pending> {
         let Some(remote) = self.remotes.iter().position(|r| r.name == host) else {
             return Err(FlowError::Refused(format!("there is no host '{host}'")));
         };
@@ -96,7 +94,7 @@ impl Agents {
     }
 
     /// Waits for the answer until `deadline` has passed.
-    pub fn fetch(&mut self, pending: Pending, deadline: Duration) -> Result<Answer, FlowError> {
+    pub fn fetch(&mut self, pending: Pending, deadline: Duration) -> Result<Answer> {
         let Pending { remote, id } = pending;
         let until = Instant::now() + deadline;
         let mut ready = Vec::new();
@@ -118,7 +116,7 @@ impl Agents {
     }
 
     /// Sends a request and waits for its answer.
-    pub fn call(&mut self, host: &str, request: Request, deadline: Duration) -> Result<Answer, FlowError> {
+    pub fn call(&mut self, host: &str, request: Request, deadline: Duration) -> Result<Answer> {
         let pending = self.ask(host, request)?;
         self.fetch(pending, deadline)
     }
@@ -126,7 +124,7 @@ impl Agents {
 
 impl Remote {
     /// Reads once from a stream that is ready.
-    fn read_ready(&mut self) -> Result<(), FlowError> {
+    fn read_ready(&mut self) -> Result<()> {
         self.requests.read_ready().map_err(|e| self.lost(e))?;
         match self.requests.take_refusal() {
             Some(error) => Err(FlowError::Refused(format!("{}: {error}", self.name))),

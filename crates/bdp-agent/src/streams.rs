@@ -14,7 +14,7 @@ use bdp_sys::{clock, sysctl};
 use bdp_wire::control::FlowOrder;
 
 use bdp_flow::datagram::{Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::pause::STOP_CHECK_NS;
 use bdp_flow::streams::Streams;
 
@@ -40,7 +40,7 @@ impl Listening {
         address: SocketAddr,
         patience: Nanos,
         tcp_rmem_bytes: Option<u64>,
-    ) -> Result<Self, FlowError> {
+    ) -> Result<Self> {
         if let Some(bytes) = tcp_rmem_bytes {
             sysctl::write("net.ipv4.tcp_moderate_rcvbuf", "0")?;
             sysctl::write("net.ipv4.tcp_rmem", &format!("{} {bytes} {bytes}", bytes.min(4096)))?;
@@ -67,7 +67,7 @@ impl Listening {
     }
 
     /// Waits for as many streams as the order has, or until `stop`. Datagrams have nothing to wait for.
-    pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams, FlowError> {
+    pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams> {
         match self.sockets {
             Sockets::Listener(listener) => {
                 accept(&listener, order.spec.streams, self.patience, stop).map(Streams::Connections)
@@ -81,12 +81,7 @@ impl Listening {
     }
 }
 
-fn accept(
-    listener: &TcpListener,
-    count: u32,
-    patience: Nanos,
-    stop: &AtomicBool,
-) -> Result<Vec<TcpStream>, FlowError> {
+fn accept(listener: &TcpListener, count: u32, patience: Nanos, stop: &AtomicBool) -> Result<Vec<TcpStream>> {
     listener.set_nonblocking(true).map_err(FlowError::io("accept"))?;
     let poll = Poll::new()?;
     poll.add(listener, 0, Interest::Read)?;
@@ -113,7 +108,7 @@ fn accept(
 }
 
 /// Connects the streams of an order to where another agent listens; each may take so long.
-pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Result<Streams, FlowError> {
+pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Result<Streams> {
     if order.datagrams.is_some() {
         let options = UdpOptions { send_buffer: Some(SEND_BUFFER), ..Default::default() };
         let mut streams = Vec::new();
@@ -135,7 +130,7 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
     Ok(Streams::Connections(connections.collect::<Result<_, _>>()?))
 }
 
-fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), FlowError> {
+fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16)> {
     let mut tried = 1;
     loop {
         match bind_in_a_row(address, streams) {
@@ -145,7 +140,7 @@ fn bind(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), Flow
     }
 }
 
-fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16), FlowError> {
+fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u16)> {
     let options = UdpOptions { receive_buffer: Some(RECEIVE_BUFFER), ..Default::default() };
     let mut sockets = vec![udp::bind(address, &options)?];
     let port = sockets[0].local_addr().map_err(FlowError::io("bind a UDP socket"))?.port();
@@ -156,7 +151,7 @@ fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u
     Ok((sockets, port))
 }
 
-fn port_of(first: u16, stream: u32) -> Result<u16, FlowError> {
+fn port_of(first: u16, stream: u32) -> Result<u16> {
     let port = u16::try_from(u32::from(first).saturating_add(stream));
     port.map_err(|_| FlowError::Refused(format!("ports from {first} on do not suffice for all streams")))
 }

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use bdp_sys::tcp_info::TcpInfo;
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::meter::{ArrivalReading, Meter};
 
 /// The work, before it starts, while it goes on and until it is asked for its outcome. Dropped, it is ended and waited for.
@@ -14,7 +14,7 @@ pub struct Background<T> {
     stop: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     meter: Arc<Meter>,
-    work: Option<JoinHandle<Result<T, FlowError>>>,
+    work: Option<JoinHandle<Result<T>>>,
     shown: u64,
     shown_streams: Vec<u64>,
 }
@@ -47,8 +47,8 @@ impl<T: Send + 'static> Background<T> {
     /// Starts it. It sees when it is to end, and shows what it has moved.
     pub fn start(
         &mut self,
-        work: impl FnOnce(&AtomicBool, &Meter) -> Result<T, FlowError> + Send + 'static,
-    ) -> Result<(), FlowError> {
+        work: impl FnOnce(&AtomicBool, &Meter) -> Result<T> + Send + 'static,
+    ) -> Result<()> {
         let (stop, failed) = (Arc::clone(&self.stop), Arc::clone(&self.failed));
         let meter = Arc::clone(&self.meter);
         self.work = Some(crate::worker::start(move || {
@@ -114,7 +114,7 @@ impl<T> Background<T> {
     }
 
     /// Waits for its end.
-    pub fn finish(&mut self) -> Result<T, FlowError> {
+    pub fn finish(&mut self) -> Result<T> {
         let work = self.work.take().ok_or_else(|| FlowError::Refused("a flow ended twice".to_owned()))?;
         work.join().unwrap_or_else(|_| Err(FlowError::Refused("the thread of a flow panicked".to_owned())))
     }

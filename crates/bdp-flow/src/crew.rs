@@ -7,7 +7,7 @@ use std::thread;
 use bdp_model::payload::CpuList;
 use bdp_sys::process;
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::worker::Worker;
 
 /// How many threads, and where they run.
@@ -46,9 +46,9 @@ impl Crew {
         &self,
         streams: usize,
         over: &AtomicBool,
-        lead: impl FnOnce(Range<usize>) -> Result<T, FlowError>,
-        follow: impl Fn(Range<usize>) -> Result<(), FlowError> + Sync,
-    ) -> Result<T, FlowError> {
+        lead: impl FnOnce(Range<usize>) -> Result<T>,
+        follow: impl Fn(Range<usize>) -> Result<()> + Sync,
+    ) -> Result<T> {
         let shares = shares(streams, self.threads);
         thread::scope(|scope| {
             // Also where a thread can't be started: the scope waits for those that were.
@@ -76,7 +76,7 @@ impl Crew {
         })
     }
 
-    fn keep_place(&self, thread: usize) -> Result<(), FlowError> {
+    fn keep_place(&self, thread: usize) -> Result<()> {
         process::sharpen_timers();
         if self.cpus.is_empty() {
             return Ok(());
@@ -86,12 +86,12 @@ impl Crew {
 }
 
 /// Keeps the calling thread, and those that it starts from now on, to these processors, where any are given.
-pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<(), FlowError> {
+pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<()> {
     let Some(cpus) = cpus else { return Ok(()) };
     keep_to(&cpus.numbers().iter().map(|&cpu| cpu as usize).collect::<Vec<_>>())
 }
 
-fn keep_to(cpus: &[usize]) -> Result<(), FlowError> {
+fn keep_to(cpus: &[usize]) -> Result<()> {
     // The kernel takes a list of which one processor is there.
     let allowed = process::allowed_cpus();
     let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));

@@ -1,5 +1,8 @@
 //! Why a workload could not be carried out.
 
+/// What a workload comes to.
+pub type Result<T, E = FlowError> = std::result::Result<T, E>;
+
 /// Why a workload could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {

@@ -13,7 +13,7 @@ use bdp_model::method::FloorProtocol;
 use bdp_model::ping::Distribution;
 use bdp_sys::{clock, poll, process};
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::worker::start;
 
 /// How long each trial takes.
@@ -30,7 +30,7 @@ const MOST_WATCHED: usize = 16;
 const MESSAGE_BYTES: usize = 48;
 
 /// Tries everything; takes about five seconds.
-pub fn examine() -> Result<Instrument, FlowError> {
+pub fn examine() -> Result<Instrument> {
     let cpus = process::allowed_cpus();
     let may_spin = cpus.len() > 1;
     let mut caveats = Vec::new();
@@ -64,7 +64,7 @@ pub fn examine() -> Result<Instrument, FlowError> {
     })
 }
 
-fn examine_clock(cpus: &[usize]) -> Result<ClockFacts, FlowError> {
+fn examine_clock(cpus: &[usize]) -> Result<ClockFacts> {
     let mut step_ns = u64::MAX;
     let began = clock::monotonic_ns();
     let mut last = began;
@@ -86,7 +86,7 @@ fn examine_clock(cpus: &[usize]) -> Result<ClockFacts, FlowError> {
 }
 
 /// Two processors that show each other what they read: how often, how often it went back, and by how much at most.
-fn compare(one: usize, other: usize) -> Result<[u64; 3], FlowError> {
+fn compare(one: usize, other: usize) -> Result<[u64; 3]> {
     let latest = Arc::new(AtomicU64::new(0));
     let until = clock::monotonic_ns() + TRIAL_NS / 2;
     let mut threads = Vec::new();
@@ -132,7 +132,7 @@ fn overshoot() -> Histogram {
 }
 
 /// What threads that only read the clock miss, one on each processor at the same time.
-fn watch(cpus: &[usize]) -> Result<StallFacts, FlowError> {
+fn watch(cpus: &[usize]) -> Result<StallFacts> {
     let mut threads = Vec::new();
     for &cpu in cpus.iter().take(MOST_WATCHED) {
         threads.push(start(move || {

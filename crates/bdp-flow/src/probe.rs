@@ -15,7 +15,7 @@ use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
 use bdp_wire::probe::{PROBE_BYTES, Probe};
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::handshakes::{self, Handshakes};
 use crate::pause::{STOP_CHECK_NS, wait_until};
 
@@ -39,7 +39,7 @@ pub fn echo(socket: &UdpSocket) {
 }
 
 /// A listener for connections that are probes.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, FlowError> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
 }
 
@@ -65,7 +65,7 @@ pub fn take(listener: &TcpListener) {
 }
 
 /// Sends probes and collects their round trips until the order's end or until `stop`.
-pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
+pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     process::sharpen_timers();
     match order.kind {
         ProbeKind::Udp => send_datagrams(order, stop),
@@ -76,7 +76,7 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
 /// Connects at every interval, whatever became of the connections before. One that was refused, or not answered within the
 /// order's patience, counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the
 /// next, and as the three before another.
-fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
+fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let start = clock::monotonic_ns() + order.offset.as_ns();
     let mut probes = Vec::new();
     Handshakes::new(order.to, start, order.interval, order.duration, order.patience)
@@ -84,7 +84,7 @@ fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
     Ok(Probed { probes, awaited_until_ns: clock::monotonic_ns() })
 }
 
-fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed, FlowError> {
+fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let any: SocketAddr = match order.to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

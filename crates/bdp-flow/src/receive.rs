@@ -23,7 +23,7 @@ use crate::coalesce::Coalescing;
 use crate::counting::{Cadence, Counting};
 use crate::crew::Crew;
 use crate::effort::Busiest;
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::lock::lock;
 use crate::meter::Meter;
 use crate::pause::STOP_CHECK_NS;
@@ -82,7 +82,7 @@ pub fn over(
     plan: &ReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Received, FlowError> {
+) -> Result<Received> {
     let flow = Flow {
         plan,
         meter,
@@ -179,7 +179,7 @@ struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, FlowError> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self> {
         let poll = Poll::new()?;
         let streams = &flow.streams[range.clone()];
         for (token, stream) in range.clone().zip(streams) {
@@ -227,7 +227,7 @@ impl<'a> Share<'a> {
     }
 
     /// Waits for bytes, and takes them.
-    fn turn(&mut self, wait_ns: u64) -> Result<(), FlowError> {
+    fn turn(&mut self, wait_ns: u64) -> Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         self.poll.wait(&mut ready, Some(wait_ns))?;
         for &token in &ready {
@@ -242,7 +242,7 @@ impl<'a> Share<'a> {
     }
 
     /// Reads a stream once. Its end takes it out of the loop.
-    fn read_once(&mut self, index: usize) -> Result<(), FlowError> {
+    fn read_once(&mut self, index: usize) -> Result<()> {
         let place = index - self.range.start;
         let Some(mut stream) = self.streams.get(place) else { return Ok(()) };
         let got = match self.checkers.get_mut(place) {
@@ -314,7 +314,7 @@ impl<'a> Leading<'a> {
         }
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<Received, FlowError> {
+    fn run(mut self, stop: &AtomicBool) -> Result<Received> {
         let (flow, plan) = (self.flow, self.flow.plan);
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
@@ -346,7 +346,7 @@ impl<'a> Leading<'a> {
     }
 
     /// Takes the readings that are due; whether the time is over.
-    fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool, FlowError> {
+    fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool> {
         let plan = self.flow.plan;
         let begins = self.counting.begins(at_ns);
         let over = at_ns >= plan.duration.as_ns();

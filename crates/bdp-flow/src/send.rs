@@ -20,7 +20,7 @@ use bdp_wire::control::Sent;
 use crate::counting::Cadence;
 use crate::crew::Crew;
 use crate::effort::Busiest;
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
@@ -76,12 +76,7 @@ impl SendPlan {
 
 /// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.
 /// The meter shows bytes acknowledged, as of the last sample.
-pub fn over(
-    streams: Vec<TcpStream>,
-    plan: &SendPlan,
-    stop: &AtomicBool,
-    meter: &Meter,
-) -> Result<Sent, FlowError> {
+pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: &Meter) -> Result<Sent> {
     let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
     let pace = plan
         .rate_bps
@@ -221,7 +216,7 @@ struct Paced {
 }
 
 impl<'a> Share<'a> {
-    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self, FlowError> {
+    fn new(flow: &'a Flow<'a>, range: Range<usize>) -> Result<Self> {
         let poll = Poll::new()?;
         let first = range.start;
         let mut outlets = Vec::new();
@@ -243,7 +238,7 @@ impl<'a> Share<'a> {
     }
 
     /// Waits for streams that take more, and writes to them.
-    fn turn(&mut self, wait_ns: u64) -> Result<(), FlowError> {
+    fn turn(&mut self, wait_ns: u64) -> Result<()> {
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
         self.poll.wait(&mut ready, Some(wait_ns))?;
@@ -262,7 +257,7 @@ impl<'a> Share<'a> {
     }
 
     /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
-    fn write_due(&mut self) -> Result<Option<u64>, FlowError> {
+    fn write_due(&mut self) -> Result<Option<u64>> {
         let mut next_ns = None;
         for place in 0..self.paced.len() {
             let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;
@@ -280,7 +275,7 @@ impl<'a> Share<'a> {
     }
 
     /// Some writes to one stream. A stream that the receiver ended, or whose bytes are through, leaves the loop.
-    fn write_turn(&mut self, index: usize) -> Result<(), FlowError> {
+    fn write_turn(&mut self, index: usize) -> Result<()> {
         let Some(stream) = self.flow.streams.get(index) else { return Ok(()) };
         let place = index - self.first;
         let Some(Some(outlet)) = self.outlets.get_mut(place) else { return Ok(()) };
@@ -344,7 +339,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    fn close(&mut self, place: usize) -> Result<(), FlowError> {
+    fn close(&mut self, place: usize) -> Result<()> {
         let stream = &self.flow.streams[self.first + place];
         self.note_completed(place);
         self.outlets[place] = None;
@@ -391,7 +386,7 @@ impl<'a> Leading<'a> {
         Self { flow, share, samples: Vec::new(), retransmits: 0, needless: None, acked: 0, first }
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<Sent, FlowError> {
+    fn run(&mut self, stop: &AtomicBool) -> Result<Sent> {
         let flow = self.flow;
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 
 /// How long nothing may move of a flow that has begun.
@@ -40,8 +40,8 @@ pub fn guard<T>(
     meter: &Meter,
     stop: &AtomicBool,
     longest: Nanos,
-    work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
-) -> Result<T, FlowError> {
+    work: impl FnOnce(&AtomicBool) -> Result<T>,
+) -> Result<T> {
     guard_by(LOOK, meter, stop, longest, work)
 }
 
@@ -51,8 +51,8 @@ pub fn guard_by<T>(
     meter: &Meter,
     stop: &AtomicBool,
     longest: Nanos,
-    work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
-) -> Result<T, FlowError> {
+    work: impl FnOnce(&AtomicBool) -> Result<T>,
+) -> Result<T> {
     let (halt, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let watch = || {

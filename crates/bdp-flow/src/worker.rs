@@ -2,24 +2,22 @@
 
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 
 /// Starts a thread, which a limit on processes may forbid.
-pub fn start<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, FlowError> {
+pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
     Builder::new().spawn(work).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
 }
 
 /// One started in a scope, and joined with its outcome.
-pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T, FlowError>>);
+pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T>>);
 
 impl<'scope, T: Send + 'scope> Worker<'scope, T> {
     /// Starts it.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
-        work: impl FnOnce() -> Result<T, FlowError> + Send + 'scope,
-    ) -> Result<Self, FlowError> {
+        work: impl FnOnce() -> Result<T> + Send + 'scope,
+    ) -> Result<Self> {
         let started = Builder::new().spawn_scoped(scope, work);
         started.map(Self).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
     }
@@ -30,7 +28,7 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
     }
 
     /// Waits for its end.
-    pub fn join(self) -> Result<T, FlowError> {
+    pub fn join(self) -> Result<T> {
         let refused = |_| Err(FlowError::Refused("a thread of a flow panicked".to_owned()));
         self.0.join().unwrap_or_else(refused)
     }

@@ -18,7 +18,7 @@ use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
 
-use crate::RunError;
+use crate::{Result, RunError};
 
 /// Most transfers for one window.
 const TRIES: u32 = 12;
@@ -88,7 +88,7 @@ pub struct Calibrator {
 
 impl Calibrator {
     /// The buffer for these conditions; the closest that was found where the window can't be had exactly.
-    pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration, RunError> {
+    pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration> {
         // Held throughout: of two cases that want the same window the second waits instead of measuring too.
         let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(&calibration) = known.get(conditions) {
@@ -103,11 +103,7 @@ impl Calibrator {
 
 /// Looks for the buffer by proportion, then between the nearest ones on either side. `measure` gives the window that
 /// a buffer leads to. Ends at the first window of as many whole segments as wanted.
-fn search(
-    target: u64,
-    mss: u64,
-    mut measure: impl FnMut(u64) -> Result<u64, RunError>,
-) -> Result<Calibration, RunError> {
+fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) -> Result<Calibration> {
     // Aim into the segment, not at its edge: what is left over carries nothing, and a little less loses a segment.
     let aim = if target < mss { target } else { target + mss / 4 };
     let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
@@ -169,7 +165,7 @@ struct Twin {
 }
 
 impl Twin {
-    fn build(command: &AgentCommand, conditions: &Conditions) -> Result<Self, RunError> {
+    fn build(command: &AgentCommand, conditions: &Conditions) -> Result<Self> {
         let driver = Driver::start(Pace::Share)?;
         let host = |name: &str, sysctls: &BTreeMap<String, String>| HostSpec {
             name: name.to_owned(),
@@ -203,7 +199,7 @@ impl Twin {
     }
 
     /// Transfers enough for the window to open, and returns the largest that the sender saw at the end.
-    fn window_with(&mut self, buffer_bytes: u64) -> Result<u64, RunError> {
+    fn window_with(&mut self, buffer_bytes: u64) -> Result<u64> {
         let patience = Nanos::secs(10);
         let target = self.conditions.target_bytes;
         // The receiver opens its window by two segments for each it receives.

@@ -12,7 +12,7 @@ use bdp_model::units::format_bps;
 use bdp_store::{Page, RunKind, Store};
 use bdp_sys::device;
 
-use crate::RunError;
+use crate::{Result, RunError};
 
 /// What is sent over a path of which nothing is known, bit/s: what a call with pictures takes.
 const HARMLESS_BPS: f64 = 1e6;
@@ -22,11 +22,7 @@ const RUNS: usize = 20;
 const PAGE: usize = 100;
 
 /// Refuses datagrams at a rate beyond what is known of the path, on any that leaves this machine.
-pub(crate) fn check(
-    request: &MeasureRequest,
-    store: Option<&dyn Store>,
-    cancel: &AtomicBool,
-) -> Result<(), RunError> {
+pub(crate) fn check(request: &MeasureRequest, store: Option<&dyn Store>, cancel: &AtomicBool) -> Result<()> {
     let Some(udp) = &request.spec.udp else { return Ok(()) };
     // What has no address is for the session to tell.
     let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(()) };
@@ -108,7 +104,7 @@ fn carried(
     store: Option<&dyn Store>,
     host: &str,
     addresses: &[SocketAddr],
-) -> Result<BTreeMap<&'static str, f64>, RunError> {
+) -> Result<BTreeMap<&'static str, f64>> {
     let is_it =
         |name: &str| name == host || addresses.iter().any(|a| a.ip().to_canonical().to_string() == name);
     let mut most = BTreeMap::new();

@@ -24,7 +24,7 @@ use crate::case_session::Session;
 use crate::pair::Ends;
 use crate::probing::PairProbed;
 use crate::window::{self, Means};
-use crate::{RunError, observe, verdict};
+use crate::{Result, RunError, observe, verdict};
 
 /// Runs cases.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl CaseRunner {
 
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
-    pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record, RunError> {
+    pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
         let started_unix_ms = clock::unix_ms();
         let started = clock::monotonic_ns();
         let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
@@ -99,7 +99,7 @@ impl CaseRunner {
         }
     }
 
-    fn calibration(&self, plan: &Plan, index: usize) -> Result<Option<Calibration>, RunError> {
+    fn calibration(&self, plan: &Plan, index: usize) -> Result<Option<Calibration>> {
         let Means::Receiver { target_bytes } = plan.means[index] else { return Ok(None) };
         let flow = &plan.case.flows[index];
         let sysctls = |name: &str| {
@@ -129,7 +129,7 @@ impl CaseRunner {
         attempt: u32,
         driver: &Driver,
         captures: Option<&Captures>,
-    ) -> Result<Measured, RunError> {
+    ) -> Result<Measured> {
         let case = plan.case;
         // Another attempt is another sample: the same draws would meet the same fate.
         let seed = case.seed.wrapping_add(u64::from(attempt - 1));
@@ -235,7 +235,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn make(case: &'a CaseSpec) -> Result<Self, RunError> {
+    fn make(case: &'a CaseSpec) -> Result<Self> {
         let means = case
             .flows
             .iter()

@@ -14,7 +14,7 @@ use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request
 use crate::calibrate::Calibration;
 use crate::pair::{Ends, Pair};
 use crate::probing::{IDLE_PROBE_INTERVAL, loaded_probe_interval, probe_patience};
-use crate::{RunError, observe};
+use crate::{Result, RunError, observe};
 
 /// How often idle links are probed until the round trip is what it should be.
 const IDLE_TRIES: u32 = 3;
@@ -53,7 +53,7 @@ impl Session<'_> {
         self.case.flows.len() as u32 + pair
     }
 
-    pub(crate) fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>, RunError> {
+    pub(crate) fn start_echoes(&mut self, testbed: &Testbed) -> Result<Vec<Echo>> {
         let mut echoes = Vec::new();
         for pair in Pair::all(self.case) {
             let address = route(testbed, &pair.from, &pair.to)?.1;
@@ -66,12 +66,7 @@ impl Session<'_> {
     }
 
     /// Starts a probe flow for each pair, evenly spread over the interval, so that none waits behind another's probe.
-    fn start_probes(
-        &mut self,
-        echoes: &[Echo],
-        interval: Nanos,
-        duration: Nanos,
-    ) -> Result<Vec<Pending>, RunError> {
+    fn start_probes(&mut self, echoes: &[Echo], interval: Nanos, duration: Nanos) -> Result<Vec<Pending>> {
         let mut probing = Vec::new();
         for (echo, i) in echoes.iter().zip(0u32..) {
             let order = Request::Probe(ProbeOrder {
@@ -88,11 +83,7 @@ impl Session<'_> {
         Ok(probing)
     }
 
-    fn fetch_probes(
-        &mut self,
-        probing: Vec<Pending>,
-        deadline: std::time::Duration,
-    ) -> Result<Vec<Probed>, RunError> {
+    fn fetch_probes(&mut self, probing: Vec<Pending>, deadline: std::time::Duration) -> Result<Vec<Probed>> {
         let mut probed = Vec::new();
         for pending in probing {
             let answer = self.agents.fetch(pending, deadline)?;
@@ -102,7 +93,7 @@ impl Session<'_> {
     }
 
     /// Probes the idle links, once more where the machine was disturbed meanwhile: that costs less than the case would.
-    pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>, RunError> {
+    pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>> {
         let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
         for _ in 1..IDLE_TRIES {
             let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
@@ -124,7 +115,7 @@ impl Session<'_> {
         testbed: &Testbed,
         calibrations: &[Option<Calibration>],
         echoes: &[Echo],
-    ) -> Result<Outcomes, RunError> {
+    ) -> Result<Outcomes> {
         let flows = &self.case.flows;
         let last_end = flows.iter().map(|f| f.span().end).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
@@ -178,7 +169,7 @@ impl Session<'_> {
         Ok((outcome, self.fetch_probes(probing, deadline)?))
     }
 
-    pub(crate) fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>, RunError> {
+    pub(crate) fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
         let names: Vec<String> = RECORDED_SYSCTLS.iter().map(|&n| n.to_owned()).collect();
         let mut all = BTreeMap::new();
         for host in &self.case.hosts {
@@ -194,7 +185,7 @@ impl Session<'_> {
         Ok(all)
     }
 
-    pub(crate) fn read_device(&mut self, host: &str, device: &str) -> Result<DeviceReading, RunError> {
+    pub(crate) fn read_device(&mut self, host: &str, device: &str) -> Result<DeviceReading> {
         let request = Request::ReadCounters { device: device.to_owned() };
         let answer = self.agents.call(host, request, PATIENCE.to_duration())?;
         Ok(expect_answer!(
@@ -218,7 +209,7 @@ fn order(flow: &CaseFlow, number: u32, role: Role, source: StreamSource) -> Flow
 }
 
 /// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
-fn check_counted(flow: &CaseFlow, received: &Received) -> Result<(), RunError> {
+fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
     if received.counted_ns() > 0 {
         if flow.spec.bytes.is_some() && received.counted_bytes() == 0 {
             return Err(RunError::Case(format!(
@@ -240,6 +231,6 @@ fn check_counted(flow: &CaseFlow, received: &Received) -> Result<(), RunError> {
     )))
 }
 
-fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr), RunError> {
+fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr)> {
     testbed.route(from, to).ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))
 }

@@ -1,11 +1,10 @@
 //! The claim to a run: while one bdp works on it, no other takes it up.
 
-use std::fs;
-use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+use std::{fs, io};
 
 use crate::RunError;
 

@@ -19,7 +19,7 @@ use crate::lab::{LabPlan, StoreAt};
 use crate::measure::MeasurePlan;
 use crate::ping::PingPlan;
 use crate::sweep::SweepPlan;
-use crate::{Event, RunError, document};
+use crate::{Event, Result, RunError, document};
 
 /// Version of a job's shape.
 pub const JOB_SCHEMA: &str = "bdp.job/1";
@@ -102,7 +102,7 @@ pub struct Ended {
     /// The figures beside those of the baseline.
     pub comparisons: Vec<Against>,
     /// Whether it went to its end.
-    pub result: Result<(), RunError>,
+    pub result: Result<()>,
     /// Whether it was cancelled.
     pub cancelled: bool,
 }
@@ -131,7 +131,7 @@ impl Job {
     }
 
     /// A job that [`Job::to_json`] wrote; another version's is refused.
-    pub fn from_json(document: Value) -> Result<Self, RunError> {
+    pub fn from_json(document: Value) -> Result<Self> {
         document::read(document, JOB_SCHEMA)
     }
 
@@ -183,7 +183,7 @@ impl Outcome {
     }
 
     /// An outcome that [`Outcome::to_json`] wrote; another version's is refused.
-    pub fn from_json(document: Value) -> Result<Self, RunError> {
+    pub fn from_json(document: Value) -> Result<Self> {
         document::read(document, OUTCOME_SCHEMA)
     }
 }

@@ -19,7 +19,7 @@ use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
 use crate::refine::{Refinement, Rounds};
 use crate::schedule::{Keep, RunOptions};
-use crate::{CaptureOrder, Event, RunError};
+use crate::{CaptureOrder, Event, Result, RunError};
 
 /// Cases to run on the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub struct LabRun {
     /// Every record, those of an earlier start included, in the order of the scenarios.
     pub records: Vec<Record>,
     /// Whether it went to its end.
-    pub result: Result<(), RunError>,
+    pub result: Result<()>,
 }
 
 /// A store, and the file that it is.
@@ -129,7 +129,7 @@ impl LabPlan {
     }
 
     /// Takes up the newest unfinished run of the same cases; `None` where there is none.
-    fn take_up(&self, at: Option<&StoreAt<'_>>) -> Result<Option<Resumed>, RunError> {
+    fn take_up(&self, at: Option<&StoreAt<'_>>) -> Result<Option<Resumed>> {
         let Some(at) = at else {
             let text = "there is no store to resume from; leave out --resume";
             return Err(RunError::Request(text.to_owned()));
@@ -213,11 +213,7 @@ impl LabPlan {
         LabRun { run, records, result }
     }
 
-    fn enter<'a>(
-        &self,
-        known: Option<(String, Claim)>,
-        at: StoreAt<'a>,
-    ) -> Result<(Keep<'a>, Claim), RunError> {
+    fn enter<'a>(&self, known: Option<(String, Claim)>, at: StoreAt<'a>) -> Result<(Keep<'a>, Claim)> {
         let (run, claim) = match known {
             Some(known) => known,
             None => {
@@ -243,7 +239,7 @@ impl LabPlan {
 
 impl RefinedSweep {
     /// The cases that these records call for; none where the knee of every curve is known well enough.
-    fn next(&self, refinement: &mut Refinement, records: &[Record]) -> Result<Vec<CaseSpec>, RunError> {
+    fn next(&self, refinement: &mut Refinement, records: &[Record]) -> Result<Vec<CaseSpec>> {
         let new = refinement.next(&curves(records));
         if new.is_empty() {
             return Ok(Vec::new());

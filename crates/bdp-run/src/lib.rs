@@ -40,6 +40,9 @@ mod window;
 pub use capture::{CaptureOrder, asks_for_captures};
 pub use event::{EVENT_SCHEMA, Event};
 
+/// What a run comes to.
+pub type Result<T, E = RunError> = std::result::Result<T, E>;
+
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {

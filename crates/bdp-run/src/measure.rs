@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::baseline::{Against, Baseline};
 use crate::kept::KeptRun;
 use crate::session::{self, Credentials};
-use crate::{Event, RunError, care};
+use crate::{Event, Result, care};
 
 /// What is measured, how often, and what must come out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Measured {
     /// The figures beside those of the baseline.
     pub comparisons: Vec<Against>,
     /// Whether it went to its end; cancelled is no error.
-    pub result: Result<(), RunError>,
+    pub result: Result<()>,
 }
 
 impl MeasurePlan {
@@ -113,7 +113,7 @@ impl MeasurePlan {
         measurements: &mut Vec<Measurement>,
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         kept.plan(self.runs as usize)?;
         for repetition in 1..=self.runs {
             if repetition > 1 && cancel.load(Ordering::Relaxed) {
@@ -204,7 +204,7 @@ mod tests {
             },
             &AtomicBool::new(false),
         );
-        assert!(matches!(measured.result, Err(RunError::Session(SessionError::Cancelled))));
+        assert!(matches!(measured.result, Err(crate::RunError::Session(SessionError::Cancelled))));
         assert_eq!(measured.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [false]);
         let run = measured.run.unwrap();
         assert_eq!(reported, [(Some(run.clone()), 1), (Some(run.clone()), 2)]);

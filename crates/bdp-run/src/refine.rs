@@ -10,7 +10,7 @@ use bdp_model::scenario::CaseSpec;
 use crate::case_key::key;
 use crate::case_runner::CaseRunner;
 use crate::schedule::{Keep, RunOptions, run};
-use crate::{Event, RunError};
+use crate::{Event, Result};
 
 /// Rounds of one point for each curve.
 const ROUNDS: usize = 3;
@@ -25,7 +25,7 @@ pub struct Refinement {
 }
 
 /// Asked for more cases, given what came out so far; none ends the run.
-pub(crate) type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>, RunError> + 'a;
+pub(crate) type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>> + 'a;
 
 impl Refinement {
     /// Of a sweep that has these points.
@@ -66,7 +66,7 @@ impl Rounds<'_> {
         cases: &[CaseSpec],
         next: &mut Next<'_>,
         tell: &mut dyn FnMut(Event<'_>),
-    ) -> (Vec<Record>, Result<(), RunError>) {
+    ) -> (Vec<Record>, Result<()>) {
         let mut new = Vec::new();
         let result = self.run_into(&mut new, cases.to_vec(), next, tell);
         (new, result)
@@ -78,7 +78,7 @@ impl Rounds<'_> {
         mut round: Vec<CaseSpec>,
         next: &mut Next<'_>,
         tell: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let mut keys: HashSet<String> = round.iter().map(key).collect();
         let mut planned = round.len();
         loop {

@@ -14,7 +14,7 @@ use crate::case_key::key;
 use crate::case_runner::CaseRunner;
 use crate::stage::{LabStage, Stage};
 use crate::turn::{Demand, SHARED_SEGMENTS_PER_SECOND, Turn, again};
-use crate::{Event, RunError};
+use crate::{Event, Result, RunError};
 
 /// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
 pub const ATTEMPTS: u32 = 4;
@@ -51,7 +51,7 @@ pub fn run(
     options: &RunOptions,
     keep: Option<&mut Keep<'_>>,
     tell: &mut dyn FnMut(Event<'_>),
-) -> (Vec<Record>, Result<(), RunError>) {
+) -> (Vec<Record>, Result<()>) {
     match LabStage::new(runner) {
         Ok(mut stage) => Schedule::new(cases, settled, options).run_pending(&mut stage, keep, tell),
         Err(error) => (Vec::new(), Err(error)),
@@ -135,7 +135,7 @@ impl Schedule {
         stage: &mut dyn Stage,
         mut keep: Option<&mut Keep<'_>>,
         tell: &mut dyn FnMut(Event<'_>),
-    ) -> (Vec<Record>, Result<(), RunError>) {
+    ) -> (Vec<Record>, Result<()>) {
         let mut records = Vec::new();
         tell(Event::Planned { cases: self.left(), time: self.time_left().into() });
         loop {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_agent::client::{self, Greeted};
 use bdp_flow::session::driver;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_flow::session::reporter::{Goodput, Reporter};
 use bdp_flow::session::request;
@@ -43,7 +43,7 @@ pub fn measure(
     credentials: &Credentials,
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
-) -> Result<Measurement, SessionError> {
+) -> Result<Measurement> {
     request::check(request)?;
     let started = Started::now();
     let mut reporter = Reporter::new(request, progress, cancel);
@@ -70,7 +70,7 @@ fn recognise(
     mut peer: Iperf3Peer<'_>,
     reporter: Reporter<'_>,
     silent: SessionError,
-) -> Result<Measurement, SessionError> {
+) -> Result<Measurement> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {

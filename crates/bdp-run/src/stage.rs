@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use bdp_lab::{Driver, Pace};
 use bdp_model::record::Record;
 
-use crate::RunError;
 use crate::case_runner::CaseRunner;
 use crate::turn::{Demand, Turn};
+use crate::{Result, RunError};
 
 /// What an attempt came to, under the ticket that it was begun with.
-pub(crate) type Ended = (u64, Result<Record, RunError>);
+pub(crate) type Ended = (u64, Result<Record>);
 
 /// Runs attempts side by side.
 pub(crate) trait Stage {
@@ -37,7 +37,7 @@ pub(crate) struct LabStage {
 }
 
 impl LabStage {
-    pub(crate) fn new(runner: &Arc<CaseRunner>) -> Result<Self, RunError> {
+    pub(crate) fn new(runner: &Arc<CaseRunner>) -> Result<Self> {
         let shared = Arc::new(Driver::start(Pace::Share)?);
         let (done, ended) = channel();
         Ok(Self { runner: Arc::clone(runner), shared, done, ended, made: Instant::now() })
@@ -75,7 +75,7 @@ impl Stage for LabStage {
     }
 }
 
-fn run_case(runner: &CaseRunner, turn: &Turn, shared: &Driver) -> Result<Record, RunError> {
+fn run_case(runner: &CaseRunner, turn: &Turn, shared: &Driver) -> Result<Record> {
     match turn.demand {
         Demand::Shared(_) => runner.run(&turn.case, turn.attempt, shared),
         Demand::Alone => {

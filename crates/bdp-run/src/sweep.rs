@@ -20,7 +20,7 @@ use crate::kept::KeptRun;
 use crate::measure::measure_once;
 use crate::refine::Refinement;
 use crate::session::Credentials;
-use crate::{Event, RunError};
+use crate::{Event, Result};
 
 /// A parameter that a sweep can vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub struct Swept {
     /// Every measurement, in the natural order of the points.
     pub measurements: Vec<StoredMeasurement>,
     /// Whether it went to its end; cancelled is no error.
-    pub result: Result<(), RunError>,
+    pub result: Result<()>,
 }
 
 /// Measures once, in the repetition of this number.
@@ -177,7 +177,7 @@ impl Sweep<'_, '_> {
         measure: &mut Measure<'_>,
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let plan = self.plan;
         let along = plan.varied.iter().find(|v| v.parameter != Variable::Congestion && v.values.len() > 1);
         let mut refinement =
@@ -219,7 +219,7 @@ impl Sweep<'_, '_> {
         repetition: u32,
         measurement: Measurement,
         watch: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let words: Vec<String> =
             point.iter().map(|(parameter, value)| format!("{}={}", parameter.name(), value.text)).collect();
         let key = words.join(" ");

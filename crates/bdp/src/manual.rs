@@ -7,8 +7,7 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::exit::Exit;
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::{output, topics};
 
 /// Arguments of `bdp man`.

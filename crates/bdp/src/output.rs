@@ -9,8 +9,7 @@ use bdp_model::plain::in_words;
 use bdp_report::Style;
 pub use bdp_report::quote;
 
-use crate::exit::Outcome;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Outcome};
 pub use bdp_report::{plain as tame, utc};
 
 /// Whether [`print`] was called.

@@ -2,8 +2,7 @@
 
 use bdp_flow::instrument::examine;
 
-use crate::exit::Outcome;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Outcome};
 use crate::output;
 
 /// Arguments of `bdp selftest`.

@@ -19,8 +19,7 @@ use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::arguments::seconds;
-use crate::exit::Outcome;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Outcome};
 use crate::users::UserArgs;
 use crate::{help, metrics, output, token};
 

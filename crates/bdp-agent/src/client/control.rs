@@ -16,7 +16,7 @@ use bdp_wire::session::{
 
 use crate::requester::Requester;
 use bdp_flow::session::deadline::{self, Until};
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 
 /// How long the server may take over each step of the greeting.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
@@ -37,11 +37,7 @@ pub(crate) struct Pending(u64);
 
 impl Control {
     /// Greets the server on a fresh connection, and is admitted.
-    pub(crate) fn greet(
-        stream: TcpStream,
-        address: SocketAddr,
-        token: Option<&str>,
-    ) -> Result<Self, SessionError> {
+    pub(crate) fn greet(stream: TcpStream, address: SocketAddr, token: Option<&str>) -> Result<Self> {
         deadline::bound(&stream, "greet the server")?;
         let greeting = Greeter { stream: &stream, address };
         let (key, limits) = greeting.exchange(token)?;
@@ -56,17 +52,13 @@ impl Control {
     }
 
     /// Sends a request.
-    pub(crate) fn ask(&mut self, body: Request) -> Result<Pending, SessionError> {
+    pub(crate) fn ask(&mut self, body: Request) -> Result<Pending> {
         let asked = self.requests.ask(body);
         asked.map(Pending).map_err(|e| self.lost(e, "it was asked"))
     }
 
     /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
-    pub(crate) fn poll(
-        &mut self,
-        pending: Pending,
-        patience: Duration,
-    ) -> Result<Option<Answer>, SessionError> {
+    pub(crate) fn poll(&mut self, pending: Pending, patience: Duration) -> Result<Option<Answer>> {
         let until = Instant::now() + patience;
         let mut ready = Vec::new();
         loop {
@@ -92,7 +84,7 @@ impl Control {
         request: Request,
         patience: Duration,
         doing: &'static str,
-    ) -> Result<Answer, SessionError> {
+    ) -> Result<Answer> {
         let pending = self.ask(request)?;
         self.fetch(pending, patience, doing)
     }
@@ -103,7 +95,7 @@ impl Control {
         pending: Pending,
         patience: Duration,
         doing: &'static str,
-    ) -> Result<Answer, SessionError> {
+    ) -> Result<Answer> {
         self.poll(pending, patience)?.ok_or(SessionError::Silent { address: self.address, doing })
     }
 
@@ -136,7 +128,7 @@ struct Greeter<'a> {
 }
 
 impl Greeter<'_> {
-    fn exchange(&self, token: Option<&str>) -> Result<(Key, Limits), SessionError> {
+    fn exchange(&self, token: Option<&str>) -> Result<(Key, Limits)> {
         let doing = "it is greeted";
         let address = self.address;
         (&mut &*self.stream)
@@ -173,7 +165,7 @@ impl Greeter<'_> {
         }
     }
 
-    fn read_preamble(&self) -> Result<(), SessionError> {
+    fn read_preamble(&self) -> Result<()> {
         let address = self.address;
         let mut reader = Until::new(self.stream, GREETING_DEADLINE);
         let (mut arrived, mut length) = ([0; PREAMBLE_BYTES], 0);
@@ -206,7 +198,7 @@ impl Greeter<'_> {
         }
     }
 
-    fn read<M: serde::de::DeserializeOwned>(&self) -> Result<M, SessionError> {
+    fn read<M: serde::de::DeserializeOwned>(&self) -> Result<M> {
         frame::read_bounded(&mut Until::new(self.stream, GREETING_DEADLINE), LONGEST_GREETING)
             .map_err(|e| lost(self.address, e, "it is greeted"))
     }

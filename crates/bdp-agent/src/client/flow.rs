@@ -13,7 +13,7 @@ use bdp_wire::control::{Answer, FlowOrder, Received, Role, Sent, StreamSource};
 use bdp_flow::background::Background;
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, DatagramSendPlan, Stream, payload_by_found};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::Result;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -95,7 +95,7 @@ impl Flow {
     }
 
     /// Begins to read, if the near end receives.
-    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<(), FlowError> {
+    pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<()> {
         let spec = &request.spec;
         if self.way != Direction::From {
             return Ok(());
@@ -121,11 +121,7 @@ impl Flow {
     }
 
     /// Begins to write, if the near end sends; datagrams no longer than the path was found to hold, where it was.
-    pub(super) fn start_sending(
-        &mut self,
-        request: &MeasureRequest,
-        path_mtu: Option<u32>,
-    ) -> Result<(), FlowError> {
+    pub(super) fn start_sending(&mut self, request: &MeasureRequest, path_mtu: Option<u32>) -> Result<()> {
         let spec = &request.spec;
         if self.way != Direction::To {
             return Ok(());
@@ -157,8 +153,8 @@ impl Flow {
 
     fn start(
         &mut self,
-        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, FlowError> + Send + 'static,
-    ) -> Result<(), FlowError> {
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End> + Send + 'static,
+    ) -> Result<()> {
         let streams = std::mem::take(&mut self.streams);
         self.work.start(move |stop, meter| work(streams, stop, meter))
     }

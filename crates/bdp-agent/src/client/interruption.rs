@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_model::measurement::Direction;
 use bdp_wire::control::Request;
 
@@ -41,7 +41,7 @@ impl Interruption {
         flows: &[Flow],
         datagrams: bool,
         round_trip: Duration,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         let farewell = FAREWELL.max(3 * round_trip);
         match *self {
             Self::Asked => {
@@ -60,7 +60,7 @@ impl Interruption {
 
 /// Ends flows from the end from which nothing that is under way is counted wrong: connections from the receiver, as always, and
 /// datagrams from the sender, so that those after it are not counted as lost.
-fn end(control: &mut Control, flows: &[Flow], datagrams: bool, both_ends: bool) -> Result<(), SessionError> {
+fn end(control: &mut Control, flows: &[Flow], datagrams: bool, both_ends: bool) -> Result<()> {
     for flow in flows {
         let from_here = (flow.way == Direction::To) == datagrams;
         if from_here || both_ends {

@@ -20,7 +20,7 @@ use bdp_wire::session::Key;
 use bdp_flow::datagram::{header_bytes, payload_by_path};
 use bdp_flow::error::FlowError;
 use bdp_flow::session::datagrams;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 
 /// How long a search goes on at most, or four round trips where these are longer.
 const LONGEST_SEARCH: Duration = Duration::from_secs(3);
@@ -101,7 +101,7 @@ pub(super) fn discover(
     key: Key,
     round_trip: Duration,
     cancel: &AtomicBool,
-) -> Result<Found, SessionError> {
+) -> Result<Found> {
     let headers = header_bytes(address.is_ipv4());
     let socket = datagrams::whole(request, address)?;
     socket.set_nonblocking(true).map_err(FlowError::io("have a socket not wait"))?;
@@ -146,7 +146,7 @@ impl Echoes {
         mut searcher: MtuSearcher,
         known: Option<u32>,
         cancel: &AtomicBool,
-    ) -> Result<Option<MtuEnd>, SessionError> {
+    ) -> Result<Option<MtuEnd>> {
         loop {
             match searcher.next(self.now()) {
                 Step::Send(size) => self.send(size),

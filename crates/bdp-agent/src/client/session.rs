@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bdp_flow::background::Passed;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::options::{self, PATIENCE};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
@@ -67,21 +67,13 @@ impl Session {
 }
 
 impl Peer for Session {
-    fn open(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<MeasureRequest, SessionError> {
+    fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         let granted = grant(request, &self.control)?;
         context.note_local(self.local_ip());
         Ok(granted)
     }
 
-    fn start_probes(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<Option<u64>, SessionError> {
+    fn start_probes(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Option<u64>> {
         let from = SocketAddr::from((self.local_ip(), 0));
         let device = request.bind_device.as_deref();
         let socket = socket::connect_udp(Some(from), self.control.address, device, request.spec.dscp)?;
@@ -100,12 +92,7 @@ impl Peer for Session {
         Ok(Some(clock::monotonic_ns()))
     }
 
-    fn end_idle(
-        &mut self,
-        request: &MeasureRequest,
-        until_ns: u64,
-        context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    fn end_idle(&mut self, request: &MeasureRequest, until_ns: u64, context: &mut Context<'_>) -> Result<()> {
         self.await_answers(until_ns, self.udp_patience(), &context.reporter)?;
         if request.spec.udp.is_some() { self.discover_path_mtu(request, context) } else { Ok(()) }
     }
@@ -115,7 +102,7 @@ impl Peer for Session {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         // Those before are over; what is left of them closes here.
         self.round = Round::default();
         let mut flows = Vec::new();
@@ -141,7 +128,7 @@ impl Peer for Session {
         Ok(())
     }
 
-    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled, SessionError> {
+    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled> {
         let (address, round) = (self.control.address, &mut self.round);
         for ((flow, pending), far) in round.flows.iter().zip(&round.pending).zip(&mut round.far) {
             if far.is_none() {
@@ -187,12 +174,12 @@ impl Peer for Session {
         self.round.flows.iter().any(|flow| flow.work.bytes() > 0)
     }
 
-    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<()> {
         self.round.interruption.begin();
         Ok(())
     }
 
-    fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>, SessionError> {
+    fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>> {
         let address = self.control.address;
         let mut outcomes = Vec::new();
         for (flow, far) in self.round.flows.iter_mut().zip(self.round.far.drain(..)) {
@@ -205,7 +192,7 @@ impl Peer for Session {
         Ok(outcomes)
     }
 
-    fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<(), SessionError> {
+    fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<()> {
         self.await_answers(until_ns, LATE_PROBES.max(2 * self.round_trip), &context.reporter)
     }
 
@@ -221,7 +208,7 @@ impl Peer for Session {
         self.path_mtu.explain(error, request, self.control.address)
     }
 
-    fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts, SessionError> {
+    fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts> {
         match self.control.call(Request::Facts, PATIENCE, "it describes its machine")? {
             Answer::Facts(facts) => Ok(*facts),
             _ => Err(self.control.out_of_turn()),
@@ -247,12 +234,7 @@ impl Session {
     }
 
     /// Lets late probes come in.
-    fn await_answers(
-        &self,
-        until_ns: u64,
-        patience: Duration,
-        reporter: &Reporter<'_>,
-    ) -> Result<(), SessionError> {
+    fn await_answers(&self, until_ns: u64, patience: Duration, reporter: &Reporter<'_>) -> Result<()> {
         let since = Instant::now();
         let Some(prober) = &self.prober else { return Ok(()) };
         // Of a queue that holds answers back longer than any path does, too.
@@ -264,11 +246,7 @@ impl Session {
         Ok(())
     }
 
-    fn fall_back_to_tcp(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    fn fall_back_to_tcp(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<()> {
         let address = self.control.address;
         let options = TcpOptions {
             nodelay: true,
@@ -288,12 +266,7 @@ impl Session {
         Ok(())
     }
 
-    fn expect_done(
-        &mut self,
-        pending: Pending,
-        doing: &'static str,
-        reporter: &Reporter<'_>,
-    ) -> Result<(), SessionError> {
+    fn expect_done(&mut self, pending: Pending, doing: &'static str, reporter: &Reporter<'_>) -> Result<()> {
         // The server itself waits for 30 s and then says why.
         let since = Instant::now();
         loop {
@@ -309,12 +282,7 @@ impl Session {
     }
 
     /// Has the server expect a flow, and makes its connections.
-    fn connect(
-        &mut self,
-        request: &MeasureRequest,
-        way: Direction,
-        cancel: &AtomicBool,
-    ) -> Result<Flow, SessionError> {
+    fn connect(&mut self, request: &MeasureRequest, way: Direction, cancel: &AtomicBool) -> Result<Flow> {
         let number = self.next_flow;
         self.next_flow += 1;
         let mut order = flow::order(request, way, number);
@@ -347,11 +315,7 @@ impl Session {
     }
 
     /// Has both ends' kernels learn the path's MTU.
-    fn discover_path_mtu(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    fn discover_path_mtu(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<()> {
         let (address, key) = (self.control.address, self.control.key);
         // Of the path at rest, where probes have shown it.
         let idle = self.prober.as_ref().and_then(Probes::smallest_ns).map(Duration::from_nanos);
@@ -363,7 +327,7 @@ impl Session {
 }
 
 /// The request as far as the server grants it. Where bytes end a direction its duration is only a bound, and gives way.
-fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest, SessionError> {
+fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest> {
     let spec = &request.spec;
     let (address, limits) = (control.address, control.limits);
     if spec.duration > limits.duration && spec.bytes.is_none() {

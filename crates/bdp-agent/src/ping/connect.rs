@@ -14,7 +14,7 @@ use bdp_sys::{clock, process};
 use super::ledger::Ledger;
 use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, wait_exactly};
 use bdp_flow::session::dial::failure;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::Result;
 
 /// Where handshakes go, and from where.
 #[derive(Debug, Clone)]
@@ -27,18 +27,13 @@ pub(super) struct Connector {
 
 impl Connector {
     /// One handshake.
-    pub(super) fn try_once(&self, spin_ns: u64, stop: &AtomicBool) -> Result<Tried, SessionError> {
+    pub(super) fn try_once(&self, spin_ns: u64, stop: &AtomicBool) -> Result<Tried> {
         let prepared = Handshake::prepare(self.to, self.from, &self.options);
         Ok(prepared.map_err(|e| failure(self.to, e))?.carry_out(self.patience, spin_ns, stop))
     }
 
     /// Handshakes at every turn, one at a time. Turns that pass while one is under way are left out: nothing was sent.
-    pub(super) fn run(
-        &self,
-        request: &PingRequest,
-        ledger: &mut Ledger,
-        stop: &AtomicBool,
-    ) -> Result<(), SessionError> {
+    pub(super) fn run(&self, request: &PingRequest, ledger: &mut Ledger, stop: &AtomicBool) -> Result<()> {
         process::sharpen_timers();
         let spin_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
         let schedule = Schedule::new(request, clock::monotonic_ns());
@@ -80,7 +75,7 @@ impl Connector {
     }
 }
 
-fn note(number: u64, due_ns: u64, tried: &Tried, ledger: &mut Ledger) -> Result<(), SessionError> {
+fn note(number: u64, due_ns: u64, tried: &Tried, ledger: &mut Ledger) -> Result<()> {
     let fate = match &tried.outcome {
         Ok(()) => Fate::Answered(tried.ended_ns - tried.started_ns),
         Err(error) => fate_of(error),

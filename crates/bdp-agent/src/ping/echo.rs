@@ -19,7 +19,7 @@ use super::route::dialling;
 use crate::client::control::{Control, Pending};
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 
 /// How long a message may stand before a full connection takes it.
 const WRITE_PATIENCE_NS: u64 = 1_000_000_000;
@@ -41,7 +41,7 @@ impl EchoSession {
         addresses: &[SocketAddr],
         options: &TcpOptions,
         cancel: &AtomicBool,
-    ) -> Result<Self, SessionError> {
+    ) -> Result<Self> {
         let (stream, address) = dial::connect_any(addresses, &dialling(request), options, cancel)?;
         let control = Control::greet(stream, address, token)?;
         Ok(Self { control, asked: None, asked_at: Instant::now() })
@@ -53,7 +53,7 @@ impl EchoSession {
     }
 
     /// Asks the server something from time to time.
-    pub(super) fn keep_alive(&mut self) -> Result<(), SessionError> {
+    pub(super) fn keep_alive(&mut self) -> Result<()> {
         if self.asked_at.elapsed() < KEEP_ALIVE {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl EchoSession {
     }
 
     /// Datagrams, from the address of this session.
-    pub(super) fn datagrams(&self, request: &PingRequest) -> Result<Datagrams, SessionError> {
+    pub(super) fn datagrams(&self, request: &PingRequest) -> Result<Datagrams> {
         let message = message(request)?;
         let from = self.control.local_address().map(|local| (local.ip(), 0).into());
         let device = request.bind_device.as_deref();
@@ -84,7 +84,7 @@ impl EchoSession {
         request: &PingRequest,
         options: &TcpOptions,
         cancel: &AtomicBool,
-    ) -> Result<Connection, SessionError> {
+    ) -> Result<Connection> {
         let message = message(request)?;
         let options = TcpOptions { nodelay: true, ..options.clone() };
         let (mut stream, _) =
@@ -96,7 +96,7 @@ impl EchoSession {
     }
 }
 
-fn message(request: &PingRequest) -> Result<Vec<u8>, SessionError> {
+fn message(request: &PingRequest) -> Result<Vec<u8>> {
     let length = request.payload.map_or(ECHO_BYTES, |p| p.as_bytes() as usize);
     if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
         return Err(SessionError::Request(format!(

@@ -24,7 +24,7 @@ use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
 
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use connect::Connector;
 use echo::EchoSession;
 use exchange::Carrier;
@@ -68,7 +68,7 @@ pub fn ping(
     keep: bool,
     progress: &mut dyn FnMut(&PingProgress),
     cancel: &AtomicBool,
-) -> Result<Ping, SessionError> {
+) -> Result<Ping> {
     check(request)?;
     let addresses = dial::resolve(&dialling(request), cancel)?;
     let started_unix_ms = clock::unix_ms();
@@ -126,7 +126,7 @@ pub fn ping(
 }
 
 /// What sends probes until there is no further turn or the flag is raised.
-type Work = Box<dyn FnOnce(&mut Ledger, &AtomicBool) -> Result<(), SessionError> + Send>;
+type Work = Box<dyn FnOnce(&mut Ledger, &AtomicBool) -> Result<()> + Send>;
 
 /// Probes of a carrier to an address, as the request has them.
 fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, request: &PingRequest) -> Work {
@@ -141,11 +141,11 @@ fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, reques
 /// A thread that sends probes. Dropped, it ends.
 struct Run {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Ledger, SessionError>>>,
+    thread: Option<JoinHandle<Result<Ledger>>>,
 }
 
 impl Run {
-    fn start(work: Work, mut ledger: Ledger) -> Result<Self, SessionError> {
+    fn start(work: Work, mut ledger: Ledger) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = bdp_flow::worker::start(move || {
@@ -160,9 +160,9 @@ impl Run {
         mut self,
         live: &Live,
         progress: &mut dyn FnMut(&PingProgress),
-        keep_alive: &mut dyn FnMut() -> Result<(), SessionError>,
+        keep_alive: &mut dyn FnMut() -> Result<()>,
         cancel: &AtomicBool,
-    ) -> Result<Ledger, SessionError> {
+    ) -> Result<Ledger> {
         let began = Instant::now();
         let mut reported = began;
         let report = || {
@@ -205,7 +205,7 @@ impl Drop for Run {
 }
 
 /// Refuses what can't be done.
-fn check(request: &PingRequest) -> Result<(), SessionError> {
+fn check(request: &PingRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.interval > Nanos::ZERO && request.interval < SHORTEST_INTERVAL {
         return wrong("the interval is 1 us at least, or 0 for as fast as answers come");
@@ -225,11 +225,7 @@ fn check(request: &PingRequest) -> Result<(), SessionError> {
 }
 
 /// To the first address that answers; to the first of all where none does.
-fn connector(
-    request: &PingRequest,
-    addresses: &[SocketAddr],
-    cancel: &AtomicBool,
-) -> Result<Connector, SessionError> {
+fn connector(request: &PingRequest, addresses: &[SocketAddr], cancel: &AtomicBool) -> Result<Connector> {
     let mut found = None;
     for &to in addresses {
         let connector = Connector {

@@ -21,7 +21,7 @@ use crate::answers::Answers;
 use crate::streams::{self, Listening};
 use bdp_flow::crew::{self, Crew};
 use bdp_flow::datagram::{self, Layout, Stream};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::lock::{self, lock};
 use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
@@ -79,7 +79,7 @@ impl Flow {
         order: FlowOrder,
         answers: Arc<Answers>,
         terms: Terms,
-    ) -> Result<(Arc<Self>, Answer), FlowError> {
+    ) -> Result<(Arc<Self>, Answer)> {
         let Terms { rate, counters, places } = terms;
         let listening = match order.source {
             StreamSource::Listen { address, patience, tcp_rmem_bytes } => {
@@ -219,11 +219,7 @@ impl Flow {
     }
 
     /// The flow from its streams' arrival to its outcome, with the request that waits for that.
-    fn live(
-        &self,
-        listening: Option<Listening>,
-        answers: &Answers,
-    ) -> Option<(u64, Result<Answer, FlowError>)> {
+    fn live(&self, listening: Option<Listening>, answers: &Answers) -> Option<(u64, Result<Answer>)> {
         let streams = match (listening, &self.order.source) {
             // It begins by itself when they have come.
             (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
@@ -272,7 +268,7 @@ impl Flow {
     }
 
     /// Those that connect when it is time; none where the flow was stopped before.
-    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>, FlowError> {
+    fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>> {
         process::sharpen_timers();
         match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
             true => streams::connect(&self.order, to, patience).map(Some),
@@ -289,7 +285,7 @@ impl Flow {
         ))
     }
 
-    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer, FlowError> {
+    fn run(&self, streams: Streams, meter: &Meter) -> Result<Answer> {
         match (streams, self.order.role) {
             (Streams::Connections(streams), Role::Receive) => {
                 let plan = self.receive_plan(streams.len());
@@ -336,8 +332,8 @@ impl Flow {
         &self,
         meter: &Meter,
         longest: Nanos,
-        work: impl FnOnce(&AtomicBool) -> Result<T, FlowError>,
-    ) -> Result<T, FlowError> {
+        work: impl FnOnce(&AtomicBool) -> Result<T>,
+    ) -> Result<T> {
         match self.is_session() {
             true => stall::guard(meter, &self.stop, longest, work),
             false => work(&self.stop),

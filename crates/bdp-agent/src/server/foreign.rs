@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use bdp_flow::error::FlowError;
+use bdp_flow::error::Result;
 use bdp_sys::echo::ReturnPath;
 use bdp_wire::stranger::Stranger;
 
@@ -27,12 +27,12 @@ pub enum Claim {
 /// One of them, with the sessions that it serves.
 pub trait ForeignProtocol: Send + Sync {
     /// Takes the ports of its own, at the server's address.
-    fn bind(&mut self, _address: IpAddr) -> Result<(), FlowError> {
+    fn bind(&mut self, _address: IpAddr) -> Result<()> {
         Ok(())
     }
 
     /// Serves these on threads of its own until the server ends.
-    fn start(&self, _server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, FlowError> {
+    fn start(&self, _server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>> {
         Ok(Vec::new())
     }
 

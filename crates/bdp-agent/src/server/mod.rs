@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use bdp_sys::echo::EchoSocket;
 use bdp_sys::{process, socket};
 
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 pub use bdp_wire::stranger::Stranger;
 use counters::Counters;
 pub use counters::{Counted, Reason};
@@ -82,7 +82,7 @@ impl Server {
         options: ServerOptions,
         mut foreign: Vec<Box<dyn ForeignProtocol>>,
         log: impl Fn(&Event) + Send + Sync + 'static,
-    ) -> Result<Self, FlowError> {
+    ) -> Result<Self> {
         // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
         let _ = process::raise_descriptor_limit();
         let listener = listen(options.listen)?;
@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Serves until it is stopped, or one session has ended where only one is served.
-    pub fn run(self) -> Result<(), FlowError> {
+    pub fn run(self) -> Result<()> {
         process::share_allocator();
         let Self { listener, datagrams, foreign, sessions, .. } = self;
         let server = &sessions.server;
@@ -160,7 +160,7 @@ impl Stopper {
 }
 
 /// A listener; of the older IP version alone where any address was meant and there is no newer one.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, FlowError> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     match socket::listen_dual(address, BACKLOG) {
         Err(_) if address.ip().is_unspecified() && address.is_ipv6() && !has_ipv6() => {
             let v4 = SocketAddr::from(([0, 0, 0, 0], address.port()));

@@ -15,7 +15,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::counting::{Cadence, Counting};
 use crate::effort::Busiest;
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::meter::{ArrivalReading, Meter};
 use crate::worker::Worker;
 
@@ -50,7 +50,7 @@ pub fn over(
     plan: &DatagramReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<Received, FlowError> {
+) -> Result<Received> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
@@ -60,7 +60,7 @@ pub fn each_over(
     plan: &DatagramReceivePlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Received, Vec<StreamTally>), FlowError> {
+) -> Result<(Received, Vec<StreamTally>)> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let busiest = Busiest::default();
@@ -83,7 +83,7 @@ pub fn each_over(
             })
             .collect();
         let samples = sample(plan, &shared, meter, || workers.iter().flatten().all(Worker::is_finished));
-        let done: Vec<Result<StreamReceived, FlowError>> =
+        let done: Vec<Result<StreamReceived>> =
             workers.into_iter().map(|worker| worker.and_then(Worker::join)).collect();
         (done, samples)
     });
@@ -238,7 +238,7 @@ struct Joined {
 }
 
 impl Joined {
-    fn of(streams: Vec<Result<StreamReceived, FlowError>>) -> Result<Self, FlowError> {
+    fn of(streams: Vec<Result<StreamReceived>>) -> Result<Self> {
         let mut joined = Self {
             all: DatagramsReceived { dropped: Some(0), stamped: true, ..Default::default() },
             tallies: Vec::new(),
@@ -319,12 +319,7 @@ struct Counted<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(
-        stream: Stream,
-        plan: &'a DatagramReceivePlan,
-        shared: &'a Shared,
-        index: usize,
-    ) -> Result<Self, FlowError> {
+    fn new(stream: Stream, plan: &'a DatagramReceivePlan, shared: &'a Shared, index: usize) -> Result<Self> {
         let receiver = TrainReceiver::new(stream.socket, CHECK)?;
         let counted = Counted {
             plan,
@@ -347,7 +342,7 @@ impl<'a> Reader<'a> {
         Ok(Self { receiver, counted })
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<StreamReceived, FlowError> {
+    fn run(mut self, stop: &AtomicBool) -> Result<StreamReceived> {
         process::sharpen_timers();
         let counted = &mut self.counted;
         let ended = loop {

@@ -15,7 +15,7 @@ use bdp_wire::datagram::{HEADER_BYTES, Header};
 
 use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
 use crate::effort::Busiest;
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 use crate::worker::Worker;
 
@@ -49,12 +49,7 @@ pub struct DatagramSendPlan {
 }
 
 /// Sends until the duration is over, until the planned bytes are through, or until `stop`. The meter shows payload bytes.
-pub fn over(
-    streams: Vec<Stream>,
-    plan: &DatagramSendPlan,
-    stop: &AtomicBool,
-    meter: &Meter,
-) -> Result<Sent, FlowError> {
+pub fn over(streams: Vec<Stream>, plan: &DatagramSendPlan, stop: &AtomicBool, meter: &Meter) -> Result<Sent> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
@@ -64,7 +59,7 @@ pub fn each_over(
     plan: &DatagramSendPlan,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Sent, Vec<StreamTally>), FlowError> {
+) -> Result<(Sent, Vec<StreamTally>)> {
     let started = clock::monotonic_ns();
     let cpu_before = process::cpu_time_ns();
     let busiest = Busiest::default();
@@ -76,7 +71,7 @@ pub fn each_over(
     };
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
     let work = |(place, stream): (usize, Stream)| Pacer::new(stream, plan, share)?.run(stop, &shown, place);
-    let done: Vec<Result<StreamSent, FlowError>> = std::thread::scope(|scope| {
+    let done: Vec<Result<StreamSent>> = std::thread::scope(|scope| {
         let workers: Vec<_> = streams
             .into_iter()
             .enumerate()
@@ -167,7 +162,7 @@ struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self, FlowError> {
+    fn new(stream: Stream, plan: &'a DatagramSendPlan, bytes: Option<u64>) -> Result<Self> {
         let length = payload_bytes(plan.payload_bytes, &stream.layout, &stream.socket);
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
@@ -196,7 +191,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool, shown: &Shown<'_>, place: usize) -> Result<StreamSent, FlowError> {
+    fn run(mut self, stop: &AtomicBool, shown: &Shown<'_>, place: usize) -> Result<StreamSent> {
         process::sharpen_timers();
         std::thread::sleep(self.layout.delay());
         let started = clock::monotonic_ns();

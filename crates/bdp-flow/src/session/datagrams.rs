@@ -17,10 +17,10 @@ use bdp_wire::session::Key;
 
 use super::options::PATIENCE;
 use super::{dial, error::SessionError};
-use crate::datagram::header_bytes;
-use crate::datagram::opening;
-use crate::datagram::outcome;
-use crate::datagram::{DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream};
+use crate::datagram::{
+    DatagramReceivePlan, DatagramSendPlan, RECEIVE_BUFFER, SEND_BUFFER, Stream, header_bytes, opening,
+    outcome,
+};
 use crate::stall::STALL;
 
 /// Makes the sockets of a flow and opens its streams.

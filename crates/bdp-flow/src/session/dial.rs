@@ -13,7 +13,7 @@ use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{SysError, names};
 
-use super::error::SessionError;
+use super::error::{Result, SessionError};
 
 /// How long one connection may take.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 64;
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
 /// The addresses of the requested host, in the resolver's order, as far as the request allows them.
-pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<SocketAddr>, SessionError> {
+pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<SocketAddr>> {
     let failed = |cause: String| SessionError::NoSuchHost { host: request.host.clone(), cause };
     let literal = request.host.trim_start_matches('[').trim_end_matches(']');
     let mut found: Vec<SocketAddr> = match literal.parse::<IpAddr>() {
@@ -66,11 +66,7 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
 }
 
 /// The resolver's answer, or why there is none. It waits as long as it likes, and so it is asked on a thread.
-fn look_up(
-    host: &str,
-    port: u16,
-    cancel: &AtomicBool,
-) -> Result<Result<Vec<SocketAddr>, String>, SessionError> {
+fn look_up(host: &str, port: u16, cancel: &AtomicBool) -> Result<Result<Vec<SocketAddr>, String>> {
     let (give, take) = mpsc::channel();
     let name = host.to_owned();
     crate::worker::start(move || drop(give.send(names::look_up(&name, port).map_err(|e| e.to_string()))))?;
@@ -87,7 +83,7 @@ fn look_up(
 }
 
 /// The address that the near end is to send from.
-pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>, SessionError> {
+pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     let Some(text) = &request.bind_address else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         SessionError::Request(format!(
@@ -102,7 +98,7 @@ pub fn connect_any(
     request: &MeasureRequest,
     options: &TcpOptions,
     cancel: &AtomicBool,
-) -> Result<(TcpStream, SocketAddr), SessionError> {
+) -> Result<(TcpStream, SocketAddr)> {
     let mut first_failure = None;
     for &address in addresses {
         match connect_all(address, 1, request, None, options, |_, _| Ok(()), cancel) {
@@ -128,7 +124,7 @@ pub fn connect_all(
     options: &TcpOptions,
     open: impl Fn(u32, &TcpStream) -> std::io::Result<()>,
     cancel: &AtomicBool,
-) -> Result<Vec<TcpStream>, SessionError> {
+) -> Result<Vec<TcpStream>> {
     let local = local_address(request)?;
     let poll = Poll::new()?;
     let count = count as usize;
@@ -174,7 +170,7 @@ pub fn local_end(
     local: Option<IpAddr>,
     first_port: Option<u32>,
     index: u32,
-) -> Result<Option<SocketAddr>, SessionError> {
+) -> Result<Option<SocketAddr>> {
     let port = match first_port {
         None => 0,
         Some(first) => {

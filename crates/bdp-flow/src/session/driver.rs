@@ -8,7 +8,7 @@ use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PathF
 use bdp_model::record::RttSummary;
 use bdp_sys::clock;
 
-use super::error::SessionError;
+use super::error::Result;
 use super::peer::{Context, Peer, Probes};
 use super::progress::Stage;
 use super::reporter::{Goodput, Reporter};
@@ -18,11 +18,7 @@ use crate::disturbance::{self, Moved};
 
 /// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
 /// `label`, and says 1 for `repetition`.
-pub fn measure(
-    request: &MeasureRequest,
-    peer: &mut dyn Peer,
-    reporter: Reporter<'_>,
-) -> Result<Measurement, SessionError> {
+pub fn measure(request: &MeasureRequest, peer: &mut dyn Peer, reporter: Reporter<'_>) -> Result<Measurement> {
     let mut context = Context::new(reporter);
     let granted = peer.open(request, &mut context)?;
     let idle = probe_idle(&granted, peer, &mut context)?;
@@ -37,7 +33,7 @@ fn probe_idle(
     request: &MeasureRequest,
     peer: &mut dyn Peer,
     context: &mut Context<'_>,
-) -> Result<Range<u64>, SessionError> {
+) -> Result<Range<u64>> {
     let Some(began_ns) = peer.start_probes(request, context)? else { return Ok(0..0) };
     let (since, idle) = (Instant::now(), request.idle.to_duration());
     while since.elapsed() < idle {
@@ -52,7 +48,7 @@ fn probe_idle(
 
 impl Rounds<'_, '_> {
     /// All rounds, or those until one was interrupted.
-    fn run_all(&mut self, request: &MeasureRequest) -> Result<Vec<DirectionResult>, SessionError> {
+    fn run_all(&mut self, request: &MeasureRequest) -> Result<Vec<DirectionResult>> {
         let mut directions = Vec::new();
         for ways in self.peer.rounds(request) {
             let results = match (request.spec.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
@@ -82,7 +78,7 @@ fn conclude(
     request: &MeasureRequest,
     mut directions: Vec<DirectionResult>,
     rounds: Rounds<'_, '_>,
-) -> Result<Measurement, SessionError> {
+) -> Result<Measurement> {
     let Rounds { peer, mut context, idle, mut path, moved } = rounds;
     let idle = match peer.probes() {
         Some(probes) => RttSummary::of_probes(probes.outcomes(&idle)),

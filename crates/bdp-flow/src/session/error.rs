@@ -7,6 +7,9 @@ use bdp_wire::session::Refusal;
 
 use crate::error::FlowError;
 
+/// What a session comes to.
+pub type Result<T, E = SessionError> = std::result::Result<T, E>;
+
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {

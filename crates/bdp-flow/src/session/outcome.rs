@@ -11,7 +11,7 @@ use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
-use crate::error::FlowError;
+use crate::error::{FlowError, Result};
 
 /// One direction's result; findings are for others to add.
 pub fn result(
@@ -20,7 +20,7 @@ pub fn result(
     received: Received,
     sent: Sent,
     rtt_ns: RttReport,
-) -> Result<DirectionResult, FlowError> {
+) -> Result<DirectionResult> {
     let spec = &request.spec;
     check(request, way, &received, &sent)?;
     // Of datagrams some may be lost: that does not end it sooner or later.
@@ -69,12 +69,7 @@ pub fn result(
 }
 
 /// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
-fn check(
-    request: &MeasureRequest,
-    way: Direction,
-    received: &Received,
-    sent: &Sent,
-) -> Result<(), FlowError> {
+fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &Sent) -> Result<()> {
     let spec = &request.spec;
     if received.counted_ns() == 0 {
         return Err(FlowError::Refused(format!(

@@ -10,7 +10,7 @@ use bdp_model::record::{ProbeOutcome, RttSummary};
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
-use super::error::SessionError;
+use super::error::{Result, SessionError};
 use super::reporter::Reporter;
 use crate::background::Passed;
 use crate::host::Baseline;
@@ -19,18 +19,10 @@ use crate::host::Baseline;
 /// reports progress, sees interruptions and makes results.
 pub trait Peer {
     /// Is connected with as far as a measurement needs before its first round; gives the request as the peer grants it.
-    fn open(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<MeasureRequest, SessionError>;
+    fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest>;
 
     /// Starts probes, where the peer answers any; gives when the first was sent that counts, by the monotonic clock.
-    fn start_probes(
-        &mut self,
-        _request: &MeasureRequest,
-        _context: &mut Context<'_>,
-    ) -> Result<Option<u64>, SessionError> {
+    fn start_probes(&mut self, _request: &MeasureRequest, _context: &mut Context<'_>) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -40,7 +32,7 @@ pub trait Peer {
         _request: &MeasureRequest,
         _until_ns: u64,
         _context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -55,10 +47,10 @@ pub trait Peer {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<(), SessionError>;
+    ) -> Result<()>;
 
     /// Waits some milliseconds for what comes; whether the round is over.
-    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled, SessionError>;
+    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled>;
 
     /// What each direction has moved since this was asked last.
     fn moved(&mut self) -> Vec<(Direction, Passed)>;
@@ -70,20 +62,16 @@ pub trait Peer {
     fn has_begun(&self) -> bool;
 
     /// Has the round end now, as if its time were over.
-    fn interrupt(&mut self, context: &mut Context<'_>) -> Result<(), SessionError>;
+    fn interrupt(&mut self, context: &mut Context<'_>) -> Result<()>;
 
     /// Lets a round go that has nothing to conclude.
     fn abandon(&mut self) {}
 
     /// What came of a round that is over, in the order of its directions.
-    fn finish(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<Vec<Outcome>, SessionError>;
+    fn finish(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Vec<Outcome>>;
 
     /// Waits for late answers to probes that were sent until a moment.
-    fn await_probes(&mut self, _until_ns: u64, _context: &mut Context<'_>) -> Result<(), SessionError> {
+    fn await_probes(&mut self, _until_ns: u64, _context: &mut Context<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -121,7 +109,7 @@ pub trait Peer {
     }
 
     /// What the other machine is.
-    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError>;
+    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts>;
 
     /// What a reader should know beyond what holds of any peer.
     fn caveats(&self, _directions: &[DirectionResult]) -> Vec<Caveat> {

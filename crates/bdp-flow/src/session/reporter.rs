@@ -8,7 +8,7 @@ use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
 
-use super::error::SessionError;
+use super::error::{Result, SessionError};
 use super::progress::{ArrivalReading, Progress, Stage};
 use crate::background::Passed;
 
@@ -110,7 +110,7 @@ impl<'a> Reporter<'a> {
         total: Nanos,
         goodput: Goodput,
         rtt_ns: Option<u64>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         self.show(stage, since, total, goodput, rtt_ns);
         self.check_cancel()
     }
@@ -128,7 +128,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Whether the end is asked for.
-    pub fn check_cancel(&self) -> Result<(), SessionError> {
+    pub fn check_cancel(&self) -> Result<()> {
         if self.cancel.load(Ordering::Relaxed) && !self.concludes {
             Err(SessionError::Cancelled)
         } else {
@@ -140,7 +140,7 @@ impl<'a> Reporter<'a> {
 impl Reporter<'_> {
     /// Whether the end is asked for just now, with something to conclude: nothing is cancelled any more from then on. Without,
     /// it is cancelled.
-    pub fn begins_to_conclude(&mut self, any: bool) -> Result<bool, SessionError> {
+    pub fn begins_to_conclude(&mut self, any: bool) -> Result<bool> {
         match self.check_cancel() {
             Err(_) if any => {
                 self.concludes = true;
@@ -151,10 +151,7 @@ impl Reporter<'_> {
     }
 
     /// What a direction's results that can't be made are, where it was cut short.
-    pub fn unless_cut_short<T, E: Into<SessionError>>(
-        &self,
-        result: Result<T, E>,
-    ) -> Result<T, SessionError> {
+    pub fn unless_cut_short<T, E: Into<SessionError>>(&self, result: Result<T, E>) -> Result<T> {
         result.map_err(|error| if self.concludes { SessionError::Cancelled } else { error.into() })
     }
 
@@ -162,8 +159,8 @@ impl Reporter<'_> {
     pub fn go_on(
         &mut self,
         directions: &mut Vec<DirectionResult>,
-        round: Result<Vec<DirectionResult>, SessionError>,
-    ) -> Result<bool, SessionError> {
+        round: Result<Vec<DirectionResult>>,
+    ) -> Result<bool> {
         match round {
             Ok(results) => directions.extend(results),
             Err(SessionError::Cancelled) if !directions.is_empty() => self.concludes = true,

@@ -4,13 +4,13 @@ use bdp_model::measurement::{MeasureRequest, PeerProtocol};
 use bdp_model::units::Nanos;
 use bdp_wire::session::MOST_SAMPLES;
 
-use super::error::SessionError;
+use super::error::{Result, SessionError};
 
 /// Shortest trial: a shorter one is mostly its beginning and its end.
 const SHORTEST_TRIAL: Nanos = Nanos::millis(50);
 
 /// Refuses what no server can do.
-pub fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+pub fn check(request: &MeasureRequest) -> Result<()> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.directions.is_empty() {
@@ -47,7 +47,7 @@ pub fn check(request: &MeasureRequest) -> Result<(), SessionError> {
 }
 
 /// Refuses what can't be searched.
-fn check_search(request: &MeasureRequest) -> Result<(), SessionError> {
+fn check_search(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let Some(search) = request.spec.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };
     if request.bidirectional {

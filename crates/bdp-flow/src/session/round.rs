@@ -8,7 +8,7 @@ use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::record::RttReport;
 
-use super::error::SessionError;
+use super::error::Result;
 use super::peer::{Context, Outcome, Peer, Polled, Probes};
 use super::progress::Stage;
 use super::reporter::Goodput;
@@ -31,7 +31,7 @@ impl Rounds<'_, '_> {
         &mut self,
         request: &MeasureRequest,
         ways: &[Direction],
-    ) -> Result<Vec<DirectionResult>, SessionError> {
+    ) -> Result<Vec<DirectionResult>> {
         let stage = if let &[way] = ways { Stage::Direction(way) } else { Stage::Both };
         let outcomes = self.carry_out(request, ways, stage)?;
         let was_cut_short = self.context.reporter.concludes;
@@ -49,7 +49,7 @@ impl Rounds<'_, '_> {
         request: &MeasureRequest,
         ways: &[Direction],
         stage: Stage,
-    ) -> Result<Vec<Outcome>, SessionError> {
+    ) -> Result<Vec<Outcome>> {
         self.peer.begin(request, ways, &mut self.context)?;
         let (since, mut reported) = (Instant::now(), Instant::now());
         while self.peer.poll(request, &mut self.context)? == Polled::Running {
@@ -86,7 +86,7 @@ impl Rounds<'_, '_> {
         request: &MeasureRequest,
         outcomes: Vec<Outcome>,
         was_cut_short: bool,
-    ) -> Result<Vec<DirectionResult>, SessionError> {
+    ) -> Result<Vec<DirectionResult>> {
         let mut results = Vec::new();
         for outcome in outcomes {
             let (idle, loaded, carried) = (&self.idle, &outcome.counted(), outcome.carried());

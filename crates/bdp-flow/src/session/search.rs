@@ -8,7 +8,7 @@ use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
 use super::datagrams;
-use super::error::SessionError;
+use super::error::{Result, SessionError};
 use super::peer::Outcome;
 use super::progress::Stage;
 use super::round::Rounds;
@@ -27,7 +27,7 @@ pub(super) fn search(
     request: &MeasureRequest,
     search: &RateSearch,
     way: Direction,
-) -> Result<Vec<DirectionResult>, SessionError> {
+) -> Result<Vec<DirectionResult>> {
     let streams = f64::from(request.spec.streams);
     let granted = request.spec.udp.as_ref().and_then(|udp| udp.rate_bps).map(|each| each as f64 * streams);
     let mut searcher = RateSearcher::new(search, granted);
@@ -80,7 +80,7 @@ fn try_rate(
     search: &RateSearch,
     way: Direction,
     rate: Option<f64>,
-) -> Result<Tried, SessionError> {
+) -> Result<Tried> {
     let duration = search.trial.min(request.spec.duration);
     let mut asked = at_rate(request, rate);
     (asked.spec.duration, asked.spec.omit) = (duration, Nanos::ZERO);

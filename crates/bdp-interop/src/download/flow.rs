@@ -11,7 +11,7 @@ use bdp_flow::background::Passed;
 use bdp_flow::counting::{Cadence, Counting};
 use bdp_flow::lock::lock;
 use bdp_flow::receive;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::Result;
 use bdp_flow::session::peer::Polled;
 use bdp_flow::window_hold::WindowHold;
 use bdp_model::flow::FlowSpec;
@@ -62,11 +62,7 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Begins to read.
-    pub(super) fn start(
-        connections: Vec<Connection>,
-        url: &Url,
-        spec: &FlowSpec,
-    ) -> Result<Self, SessionError> {
+    pub(super) fn start(connections: Vec<Connection>, url: &Url, spec: &FlowSpec) -> Result<Self> {
         let (count, window) = (connections.len(), spec.window);
         let mut flow = Self {
             sockets: Vec::new(),
@@ -114,7 +110,7 @@ impl Flow {
     }
 
     /// Takes samples when it is time; over when the time is, so many bytes have come, or nothing more comes.
-    pub(super) fn poll(&mut self, spec: &FlowSpec, url: &Url) -> Result<Polled, SessionError> {
+    pub(super) fn poll(&mut self, spec: &FlowSpec, url: &Url) -> Result<Polled> {
         if self.over.is_some() {
             return Ok(Polled::Over);
         }
@@ -134,7 +130,7 @@ impl Flow {
         Ok(Polled::Running)
     }
 
-    fn await_first_byte(&mut self, url: &Url) -> Result<Polled, SessionError> {
+    fn await_first_byte(&mut self, url: &Url) -> Result<Polled> {
         if self.read().iter().any(|&bytes| bytes > 0) {
             self.first_ns = Some(self.first_byte_ns.load(Ordering::Relaxed).min(clock::monotonic_ns()));
         } else if self.open.load(Ordering::Relaxed) == 0 || self.since.elapsed() > FIRST_BYTE {

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_flow::background::Passed;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest};
@@ -49,7 +49,7 @@ pub struct Download {
 
 impl Download {
     /// Of the request's URL.
-    pub fn new(request: &MeasureRequest) -> Result<Self, SessionError> {
+    pub fn new(request: &MeasureRequest) -> Result<Self> {
         let text = request.url.as_deref().unwrap_or_default();
         let url = Url::parse(text).map_err(SessionError::Request)?;
         Ok(Self { url, address: None, connections: Vec::new(), prober: None, flow: None, is_whole: false })
@@ -57,11 +57,7 @@ impl Download {
 }
 
 impl Peer for Download {
-    fn open(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<MeasureRequest, SessionError> {
+    fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         let tls = Tls::default();
         if self.url.secure {
             // Before anybody is bothered.
@@ -87,7 +83,7 @@ impl Peer for Download {
         Ok(request.clone())
     }
 
-    fn start_probes(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Option<u64>, SessionError> {
+    fn start_probes(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Option<u64>> {
         let Some(address) = self.address else { return Ok(None) };
         self.prober = Some(Prober::start(address)?);
         Ok(Some(clock::monotonic_ns()))
@@ -97,18 +93,13 @@ impl Peer for Download {
         vec![vec![Direction::From]]
     }
 
-    fn begin(
-        &mut self,
-        request: &MeasureRequest,
-        _: &[Direction],
-        _: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    fn begin(&mut self, request: &MeasureRequest, _: &[Direction], _: &mut Context<'_>) -> Result<()> {
         let connections = std::mem::take(&mut self.connections);
         self.flow = Some(Flow::start(connections, &self.url, &request.spec)?);
         Ok(())
     }
 
-    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled, SessionError> {
+    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled> {
         self.flow.as_mut().map_or(Ok(Polled::Over), |flow| flow.poll(&request.spec, &self.url))
     }
 
@@ -125,12 +116,12 @@ impl Peer for Download {
         self.flow.as_ref().is_some_and(Flow::has_counted)
     }
 
-    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<()> {
         self.flow.iter_mut().for_each(Flow::cut_short);
         Ok(())
     }
 
-    fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>, SessionError> {
+    fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>> {
         let Some(flow) = &mut self.flow else { return Ok(Vec::new()) };
         let received = flow.finish(&self.url);
         self.is_whole = received.ended == EndReason::Bytes;
@@ -150,7 +141,7 @@ impl Peer for Download {
         Ok(vec![Outcome { begun_at_ns, framing_bytes, ..Outcome::of(Direction::From, received, sent) }])
     }
 
-    fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<(), SessionError> {
+    fn await_probes(&mut self, until_ns: u64, context: &mut Context<'_>) -> Result<()> {
         if let Some(prober) = &self.prober {
             prober.await_answers(until_ns, context.reporter.cancel);
         }
@@ -161,7 +152,7 @@ impl Peer for Download {
         self.prober.as_ref().map(|prober| prober as &dyn Probes)
     }
 
-    fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts, SessionError> {
+    fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts> {
         let address = self.address.map_or_else(String::new, |a| a.ip().to_canonical().to_string());
         Ok(HostFacts { name: self.url.host.clone(), address, ..HostFacts::default() })
     }
@@ -183,7 +174,7 @@ fn settle(
     options: &TcpOptions,
     tls: &Tls,
     cancel: &AtomicBool,
-) -> Result<(Url, SocketAddr), SessionError> {
+) -> Result<(Url, SocketAddr)> {
     for _ in 0..=MOST_REDIRECTIONS {
         let there = MeasureRequest { host: url.host.clone(), port: url.port, ..request.clone() };
         let addresses = dial::resolve(&there, cancel)?;
@@ -223,7 +214,7 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn open(&self, count: u32) -> Result<Vec<Connection>, SessionError> {
+    fn open(&self, count: u32) -> Result<Vec<Connection>> {
         let port = self.request.client_port.map(u32::from);
         let streams = dial::connect_all(
             self.address,

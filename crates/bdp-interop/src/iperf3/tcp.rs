@@ -13,7 +13,7 @@ use bdp_wire::iperf3::Parameters;
 use super::outcome::{End, INTERVAL, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew::Crew;
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -82,7 +82,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Starts to send.
-    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, FlowError> {
+    pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = SendPlan {
             length_bytes: plan.length_bytes,
@@ -101,7 +101,7 @@ impl Flow {
     }
 
     /// Starts to receive.
-    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self, FlowError> {
+    pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = ReceivePlan {
             duration: plan.longest,
@@ -130,8 +130,8 @@ impl Flow {
         streams: Vec<TcpStream>,
         sends: bool,
         by_volume: bool,
-        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End, FlowError> + Send + 'static,
-    ) -> Result<Self, FlowError> {
+        work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End> + Send + 'static,
+    ) -> Result<Self> {
         let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
         let taps = taps.map_err(FlowError::io("open a stream once more"))?;
         let mut background = Background::default();
@@ -213,7 +213,7 @@ impl Flow {
     }
 
     /// Waits for the engine's end; the connections stay.
-    pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
+    pub(crate) fn finish(&mut self) -> Result<Outcome> {
         self.stop();
         let end = self.work.finish()?;
         let congestion = self.taps.first().and_then(|tap| socket::congestion(tap).ok());

@@ -14,7 +14,7 @@ use super::outcome::{End, Outcome, StreamCount};
 use bdp_flow::background::Background;
 use bdp_flow::crew;
 use bdp_flow::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, Stream, StreamTally};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 
 /// How long nothing may have come for a flow to be over once its sender has ended, and how long that may take at most.
@@ -39,11 +39,7 @@ pub(crate) fn streams(sockets: Vec<UdpSocket>, wide: bool) -> Vec<Stream> {
 
 impl Flow {
     /// Starts to send, on these processors where any are given.
-    pub(crate) fn send(
-        streams: Vec<Stream>,
-        plan: DatagramSendPlan,
-        cpus: Option<CpuList>,
-    ) -> Result<Self, FlowError> {
+    pub(crate) fn send(streams: Vec<Stream>, plan: DatagramSendPlan, cpus: Option<CpuList>) -> Result<Self> {
         Self::start(true, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
             let (sent, tallies) = datagram::send::each_over(streams, &plan, stop, meter)?;
@@ -68,7 +64,7 @@ impl Flow {
         streams: Vec<Stream>,
         plan: DatagramReceivePlan,
         cpus: Option<CpuList>,
-    ) -> Result<Self, FlowError> {
+    ) -> Result<Self> {
         let count = streams.len();
         Self::start(false, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
@@ -94,8 +90,8 @@ impl Flow {
 
     fn start(
         sends: bool,
-        work: impl FnOnce(&AtomicBool, &Meter) -> Result<Outcome, FlowError> + Send + 'static,
-    ) -> Result<Self, FlowError> {
+        work: impl FnOnce(&AtomicBool, &Meter) -> Result<Outcome> + Send + 'static,
+    ) -> Result<Self> {
         let mut background = Background::default();
         background.start(work)?;
         Ok(Self { sends, work: background, ended_ns: None })
@@ -129,7 +125,7 @@ impl Flow {
     }
 
     /// Waits for its end.
-    pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
+    pub(crate) fn finish(&mut self) -> Result<Outcome> {
         self.stop();
         let mut outcome = self.work.finish()?;
         if let End::Received(received) = &mut outcome.end {

@@ -7,8 +7,6 @@ use bdp_model::record::RttReport;
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
-use super::datagrams;
-use super::distribution;
 use super::lab::charts;
 pub use super::measured_table::Varied;
 use super::measured_table::{arrow, headings, name, quantiles, row};
@@ -17,6 +15,7 @@ use super::plain_language::{self, Described};
 use super::repetitions::{self, Row};
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
+use super::{datagrams, distribution};
 use super::{measured_conditions, measured_sweep};
 use crate::markup::Markup;
 use crate::measurement::latency;

@@ -136,7 +136,7 @@ fn each_point_is_stored_before_the_next_and_an_error_leaves_the_run_unfinished()
         },
         &AtomicBool::new(false),
     );
-    assert!(matches!(swept.result, Err(RunError::Session(SessionError::Cancelled))));
+    assert!(matches!(swept.result, Err(crate::RunError::Session(SessionError::Cancelled))));
     assert_eq!(events.into_inner(), [(1, 3), (2, 3)]);
     let info = store.run(&swept.run.unwrap()).unwrap();
     assert_eq!((info.planned, info.recorded, info.finished_unix_ms), (3, 2, None));

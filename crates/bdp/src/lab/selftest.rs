@@ -11,8 +11,7 @@ use bdp_model::units::{Nanos, Rate, format_bps, significant};
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::exit::Outcome;
+use crate::exit::{Exit, Outcome};
 use crate::lab::Work;
 use crate::output;
 

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use bdp_store::{Error, RunInfo, Store};
 
-use crate::exit::Exit;
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::output;
 use crate::store::{StoreArgs, refuse};
 

@@ -12,8 +12,7 @@ use bdp_sys::clock;
 
 use super::arguments::SweepArgs;
 use super::next::next;
-use crate::exit::Outcome;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Outcome};
 use crate::measure::{self, target};
 use crate::{agent, command_line, interrupt, output, store, token};
 

@@ -1,8 +1,7 @@
 //! `--cpu`: the threads that do the work are where they were put, at both ends and by every protocol.
 
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use crate::support::serving::{free_port, serve};
 use crate::support::untested::skip;

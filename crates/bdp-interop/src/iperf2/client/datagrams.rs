@@ -24,7 +24,7 @@ use bdp_flow::datagram::{
 use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::session::datagrams;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::stall;
 
 /// From one try of what has no answer yet to the next.
@@ -48,7 +48,7 @@ const PAYLOAD_V4: u32 = 1470;
 const PAYLOAD_V6: u32 = 1450;
 
 /// Refuses what iperf2's protocol has no word for.
-pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<(), SessionError> {
+pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let to = request.bidirectional || request.directions.contains(&Direction::To);
     let from = request.bidirectional || request.directions.contains(&Direction::From);
@@ -85,11 +85,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn open(
-        address: SocketAddr,
-        way: Direction,
-        request: &MeasureRequest,
-    ) -> Result<Self, SessionError> {
+    pub(super) fn open(address: SocketAddr, way: Direction, request: &MeasureRequest) -> Result<Self> {
         let spec = &request.spec;
         let udp = spec.udp.as_ref();
         // Directions have ports of their own, so that nothing late is taken for what is next.
@@ -148,7 +144,7 @@ impl Flow {
         asked: &AtomicBool,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(Received, Sent), SessionError> {
+    ) -> Result<(Received, Sent)> {
         match self.way {
             Direction::To => {
                 while !asked.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
@@ -180,7 +176,7 @@ impl Flow {
 
     /// Waits until the server listens again, which one of 2.2 does a second after it has taken a client in. What asks is a
     /// datagram that ends a flow, from a port of its own: it begins none, and is refused where nobody listens.
-    fn await_listener(&self, stop: &AtomicBool) -> Result<(), SessionError> {
+    fn await_listener(&self, stop: &AtomicBool) -> Result<()> {
         let sockets = datagrams::sockets(&self.request, self.address, 1, None)?;
         let Some(socket) = sockets.first() else { return Ok(()) };
         socket.set_read_timeout(Some(ANSWER)).map_err(FlowError::io("ask for a listener"))?;
@@ -197,7 +193,7 @@ impl Flow {
         Ok(())
     }
 
-    fn send(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
+    fn send(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent)> {
         let plan = DatagramSendPlan {
             payload_bytes: u32::try_from(self.payload_bytes).ok(),
             ..datagrams::send_plan(&self.request)
@@ -214,7 +210,7 @@ impl Flow {
     }
 
     /// Ends each stream until the server has reported on it; one that was interrupted before it began has nothing to report.
-    fn finish(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>, SessionError> {
+    fn finish(&self, counts: &[u64], stop: &AtomicBool) -> Result<Vec<ServerReport>> {
         let poll = self.poll()?;
         let (since, mut said, mut stopped) = (Instant::now(), None::<Instant>, None::<Instant>);
         let mut ready = Vec::new();
@@ -261,7 +257,7 @@ impl Flow {
     }
 
     /// Reads what has come on a socket, in search of the server's report.
-    fn take_report(&self, index: usize, since: Instant) -> Result<(), SessionError> {
+    fn take_report(&self, index: usize, since: Instant) -> Result<()> {
         let Some((socket, report)) = self.sockets.get(index) else { return Ok(()) };
         let mut room = vec![0; 65_536];
         loop {
@@ -274,16 +270,16 @@ impl Flow {
     }
 
     /// What a refusal means: nothing, where it is not the last of many.
-    fn refused(&self, since: Instant) -> Result<(), SessionError> {
+    fn refused(&self, since: Instant) -> Result<()> {
         if since.elapsed() < REFUSALS { Ok(()) } else { Err(SessionError::Refused { address: self.address }) }
     }
 
     /// Has the server begin to send, one stream after the other.
-    fn ask_all(&self, stop: &AtomicBool) -> Result<(), SessionError> {
+    fn ask_all(&self, stop: &AtomicBool) -> Result<()> {
         self.sockets.iter().try_for_each(|(socket, _)| self.ask(socket, stop))
     }
 
-    fn receive(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent), SessionError> {
+    fn receive(&self, stop: &AtomicBool, meter: &Meter) -> Result<(Received, Sent)> {
         let plan =
             DatagramReceivePlan { patience: Nanos::from(PATIENCE), ..datagrams::receive_plan(&self.request) };
         let streams = self.streams()?;
@@ -307,7 +303,7 @@ impl Flow {
     }
 
     /// Says what test it is, until something comes.
-    fn ask(&self, socket: &UdpSocket, stop: &AtomicBool) -> Result<(), SessionError> {
+    fn ask(&self, socket: &UdpSocket, stop: &AtomicBool) -> Result<()> {
         let failed = || FlowError::io("wait for datagrams");
         socket.set_read_timeout(Some(AGAIN)).map_err(failed())?;
         let since = Instant::now();
@@ -326,7 +322,7 @@ impl Flow {
         }
     }
 
-    fn check_patience(&self, since: Instant, stop: &AtomicBool) -> Result<(), SessionError> {
+    fn check_patience(&self, since: Instant, stop: &AtomicBool) -> Result<()> {
         if stop.load(Ordering::Relaxed) {
             return Err(SessionError::Cancelled);
         }
@@ -337,7 +333,7 @@ impl Flow {
     }
 
     /// What waits for all sockets, which do not block from now on.
-    fn poll(&self) -> Result<Poll, SessionError> {
+    fn poll(&self) -> Result<Poll> {
         let poll = Poll::new()?;
         for ((socket, _), index) in self.sockets.iter().zip(0..) {
             socket.set_nonblocking(true).map_err(FlowError::io("wait for datagrams"))?;

@@ -14,7 +14,7 @@ use bdp_flow::crew;
 use bdp_flow::error::FlowError;
 use bdp_flow::meter::Meter;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, rounds};
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::ends::PeerProtocol;
@@ -44,7 +44,7 @@ pub struct Iperf2Peer {
 }
 
 /// The outcome of one direction.
-type Done = Result<(Received, Sent), SessionError>;
+type Done = Result<(Received, Sent)>;
 
 /// One direction of a round.
 struct OneDirection {
@@ -72,11 +72,7 @@ impl OneDirection {
 }
 
 impl Peer for Iperf2Peer {
-    fn open(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<MeasureRequest, SessionError> {
+    fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
         let datagrams = request.spec.udp.is_some();
@@ -98,7 +94,7 @@ impl Peer for Iperf2Peer {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         (self.directions, self.done) = (Vec::new(), Vec::new());
         self.untried = match self.address.filter(|_| self.has_served) {
             Some(address) => vec![address],
@@ -123,7 +119,7 @@ impl Peer for Iperf2Peer {
         Ok(())
     }
 
-    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled, SessionError> {
+    fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled> {
         if !self.directions.iter().all(|direction| direction.work.is_finished()) {
             std::thread::sleep(LOOK);
             return Ok(Polled::Running);
@@ -152,7 +148,7 @@ impl Peer for Iperf2Peer {
         self.directions.iter().any(|direction| direction.work.bytes() > 0)
     }
 
-    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<()> {
         self.is_cut_short = true;
         self.directions.iter().for_each(|direction| direction.work.stop());
         Ok(())
@@ -163,11 +159,7 @@ impl Peer for Iperf2Peer {
         self.directions.clear();
     }
 
-    fn finish(
-        &mut self,
-        request: &MeasureRequest,
-        _: &mut Context<'_>,
-    ) -> Result<Vec<Outcome>, SessionError> {
+    fn finish(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         for ((way, done), direction) in self.done.drain(..).zip(&self.directions) {
             match done {
@@ -208,7 +200,7 @@ impl Peer for Iperf2Peer {
         way == Direction::To
     }
 
-    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError> {
+    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts> {
         let address = self.address.map_or_else(String::new, |a| a.ip().to_canonical().to_string());
         Ok(HostFacts { name: request.host.clone(), address, ..Default::default() })
     }
@@ -221,7 +213,7 @@ impl Iperf2Peer {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         if self.untried.is_empty() {
             return Err(SessionError::no_address(&request.host));
         }
@@ -247,7 +239,7 @@ impl Iperf2Peer {
 }
 
 /// Refuses what iperf2's protocol has no word for.
-fn check(request: &MeasureRequest) -> Result<(), SessionError> {
+fn check(request: &MeasureRequest) -> Result<()> {
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.far_cpus.is_some() {

@@ -14,7 +14,7 @@ use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::session::deadline::Until;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::options::options;
 use bdp_flow::stall;
 use bdp_model::measurement::{Direction, MeasureRequest};
@@ -38,7 +38,7 @@ pub(super) fn open(
     ways: &[Direction],
     request: &MeasureRequest,
     cancel: &AtomicBool,
-) -> Result<(SocketAddr, Vec<TcpStream>), SessionError> {
+) -> Result<(SocketAddr, Vec<TcpStream>)> {
     let spec = &request.spec;
     let (reverse, both) = (ways == [Direction::From], ways.len() == 2);
     let options = options(request, if reverse { Direction::From } else { Direction::To });
@@ -83,7 +83,7 @@ pub(super) fn carry_out(
     request: &MeasureRequest,
     stop: &AtomicBool,
     meter: &Meter,
-) -> Result<(Received, Sent), SessionError> {
+) -> Result<(Received, Sent)> {
     let patience = stall::patience(request.spec.interval, request.spec.pacing_bps);
     let done = stall::guard(meter, stop, patience, |stop| match way {
         Direction::To => send_all(streams, request, stop, meter),
@@ -93,7 +93,7 @@ pub(super) fn carry_out(
 }
 
 /// Sends the header, and reads the server's version to its end.
-fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<(), SessionError> {
+fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
     let doing = "it is greeted";
     let lost = |_| SessionError::Lost { address, doing };
     stream.set_nonblocking(false).map_err(lost)?;

@@ -11,7 +11,7 @@ use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{BOUNCEBACK_BYTES, Bounceback, LONGEST_BOUNCEBACK};
 
 use super::shared::{self, Membership, Shared};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::pause::wait_until;
 use bdp_flow::session::deadline::{self, PATIENCE};
 use bdp_flow::stall::STALL;
@@ -45,7 +45,7 @@ struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    fn run(&mut self, stream: TcpStream, first: &[u8]) -> Result<(), FlowError> {
+    fn run(&mut self, stream: TcpStream, first: &[u8]) -> Result<()> {
         let done = self.answer(&stream, first);
         if done.is_err() {
             // A client that waits for a reply learns at once that none comes.
@@ -54,7 +54,7 @@ impl Replies<'_> {
         done
     }
 
-    fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<(), FlowError> {
+    fn answer(&mut self, mut stream: &TcpStream, first: &[u8]) -> Result<()> {
         let failed = || FlowError::io("answer an iperf2 client");
         process::sharpen_timers();
         deadline::bound(stream, "answer an iperf2 client")?;
@@ -107,7 +107,7 @@ impl Replies<'_> {
     }
 
     /// Reads a whole message behind what is there of it; false where the client, or the server, ended between two.
-    fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool, FlowError> {
+    fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool> {
         let since = Instant::now();
         loop {
             let wanted = match *filled {

@@ -13,7 +13,7 @@ use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHead
 
 use super::shared::{Membership, Shared, VERSION};
 use bdp_flow::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 use bdp_flow::stall;
 
@@ -115,7 +115,7 @@ impl Flow {
         over
     }
 
-    fn run(&mut self, came: Vec<Arrivals>) -> Result<(), FlowError> {
+    fn run(&mut self, came: Vec<Arrivals>) -> Result<()> {
         process::sharpen_timers();
         let socket = self.socket.try_clone().map_err(FlowError::io("serve an iperf2 client"))?;
         let mut receiver = TrainReceiver::new(socket, CHECK)?;
@@ -228,12 +228,7 @@ impl Flow {
 }
 
 /// Sends datagrams at the rate that the client named, for as long.
-fn send(
-    socket: &UdpSocket,
-    shared: &Shared,
-    header: &TestHeader,
-    stop: &AtomicBool,
-) -> Result<(), FlowError> {
+fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader, stop: &AtomicBool) -> Result<()> {
     let limits = shared.server.options.limits;
     let default_rate = (header.version.is_none()).then_some(RATE_BPS);
     let most = limits.rate.map(|rate| header.share_of(Some(rate)));

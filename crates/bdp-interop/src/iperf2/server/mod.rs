@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use bdp_agent::server::foreign::ForeignProtocol;
 use bdp_agent::server::{ECHO_CHECK, ServerState};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::lock::lock;
 use bdp_sys::echo::EchoSocket;
 use bdp_wire::stranger::Stranger;
@@ -56,7 +56,7 @@ impl Iperf2 {
 }
 
 impl ForeignProtocol for Iperf2 {
-    fn bind(&mut self, address: IpAddr) -> Result<(), FlowError> {
+    fn bind(&mut self, address: IpAddr) -> Result<()> {
         let Some(port) = self.options.port else { return Ok(()) };
         let listener = bdp_agent::server::listen(SocketAddr::new(address, port))?;
         listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
@@ -67,7 +67,7 @@ impl ForeignProtocol for Iperf2 {
         Ok(())
     }
 
-    fn start(&self, server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>, FlowError> {
+    fn start(&self, server: &Arc<ServerState>) -> Result<Vec<JoinHandle<()>>> {
         let sockets = lock(&self.sockets).take();
         let Some(Sockets { listener, datagrams: socket }) = sockets else { return Ok(Vec::new()) };
         let (udp_reverse, tests) = (self.options.udp_reverse, Arc::clone(&self.tests));

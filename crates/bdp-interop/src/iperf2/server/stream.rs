@@ -13,7 +13,7 @@ use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 use super::shared::{Membership, Shared, VERSION, check_rate};
 use super::{bursts, shared};
 use bdp_flow::crew::Crew;
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
@@ -59,7 +59,7 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<(), FlowError> {
+    fn begin(&self, stream: &TcpStream, announced: bool) -> Result<()> {
         let failed = || FlowError::io("serve an iperf2 client");
         stream.set_nonblocking(false).map_err(failed())?;
         stream.set_write_timeout(Some(WRITE_DEADLINE)).map_err(failed())?;
@@ -70,7 +70,7 @@ impl Stream<'_> {
         Ok(())
     }
 
-    fn run(&self, stream: TcpStream, member: &Membership) -> Result<(), FlowError> {
+    fn run(&self, stream: TcpStream, member: &Membership) -> Result<()> {
         if self.header.reverse {
             member.activity.note_heard();
             return self.send(stream);
@@ -117,7 +117,7 @@ impl Stream<'_> {
         }
     }
 
-    fn receive(&self, stream: TcpStream) -> Result<(), FlowError> {
+    fn receive(&self, stream: TcpStream) -> Result<()> {
         let longest = self.shared.server.options.limits.duration;
         let plan = ReceivePlan {
             // A client that named no time may take all that is granted.
@@ -152,7 +152,7 @@ impl Stream<'_> {
         self.header.length.map_or(WRITE_BYTES, u64::from)
     }
 
-    fn send(&self, stream: TcpStream) -> Result<(), FlowError> {
+    fn send(&self, stream: TcpStream) -> Result<()> {
         let limits = self.shared.server.options.limits;
         let end = stream.try_clone().map_err(FlowError::io("send"))?;
         let asked = self.header.rate_bps.unwrap_or(u64::MAX);
@@ -191,7 +191,7 @@ impl Stream<'_> {
     }
 
     /// Connects to where the client listens, at its own address, and sends.
-    fn send_back(&self) -> Result<(), FlowError> {
+    fn send_back(&self) -> Result<()> {
         let to = SocketAddr::new(self.peer.ip(), self.header.port);
         let until = Instant::now() + BACK_DEADLINE;
         let stream = loop {

@@ -16,7 +16,7 @@ use bdp_agent::client::Opened;
 use bdp_flow::background::Passed;
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled};
 use bdp_flow::session::reporter::Reporter;
 use bdp_model::caveat::{Caveat, NotMeasured};
@@ -98,11 +98,7 @@ impl<'a> Iperf3Peer<'a> {
 }
 
 impl Peer for Iperf3Peer<'_> {
-    fn open(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<MeasureRequest, SessionError> {
+    fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         check(request)?;
         self.addresses = dial::resolve(request, context.reporter.cancel)?;
         let datagrams = request.spec.udp.is_some();
@@ -119,7 +115,7 @@ impl Peer for Iperf3Peer<'_> {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<()> {
         self.round = None;
         let mut test = self.show_cookie(request, ways, context)?;
         let (streams, handshakes) = streams::open(request, ways, &mut test, &context.reporter)?;
@@ -132,7 +128,7 @@ impl Peer for Iperf3Peer<'_> {
         Ok(())
     }
 
-    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled, SessionError> {
+    fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled> {
         match &mut self.round {
             Some(round) => round.poll(request),
             None => Ok(Polled::Over),
@@ -155,7 +151,7 @@ impl Peer for Iperf3Peer<'_> {
         round.is_some_and(|round| round.flows.iter().any(|flow| flow.bytes() > 0))
     }
 
-    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<(), SessionError> {
+    fn interrupt(&mut self, _: &mut Context<'_>) -> Result<()> {
         if let Some(round) = &mut self.round {
             round.is_cut_short = true;
         }
@@ -169,11 +165,7 @@ impl Peer for Iperf3Peer<'_> {
         }
     }
 
-    fn finish(
-        &mut self,
-        request: &MeasureRequest,
-        context: &mut Context<'_>,
-    ) -> Result<Vec<Outcome>, SessionError> {
+    fn finish(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Vec<Outcome>> {
         let Some(round) = self.round.take() else { return Ok(Vec::new()) };
         let (outcomes, output) = round.finish(request, &context.reporter)?;
         self.server_output.extend(output);
@@ -195,7 +187,7 @@ impl Peer for Iperf3Peer<'_> {
         way == Direction::To
     }
 
-    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts, SessionError> {
+    fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts> {
         let address = self.addresses.first().map_or_else(String::new, |a| a.ip().to_canonical().to_string());
         Ok(HostFacts { name: request.host.clone(), address, ..Default::default() })
     }
@@ -212,7 +204,7 @@ impl Iperf3Peer<'_> {
         request: &MeasureRequest,
         ways: &[Direction],
         context: &mut Context<'_>,
-    ) -> Result<Test, SessionError> {
+    ) -> Result<Test> {
         let since = Instant::now();
         let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
         loop {
@@ -257,7 +249,7 @@ impl Iperf3Peer<'_> {
         known: usize,
         (request, ways): (&MeasureRequest, &[Direction]),
         context: &mut Context<'_>,
-    ) -> Result<Test, SessionError> {
+    ) -> Result<Test> {
         self.addresses = vec![address];
         self.handshakes.extend(handshake(&stream));
         context.note_local(stream.local_addr().map_or(IpAddr::from([0, 0, 0, 0]), |a| a.ip()));
@@ -276,7 +268,7 @@ impl Iperf3Peer<'_> {
     }
 
     /// The login for a test that begins now.
-    fn token(&self) -> Result<Option<String>, SessionError> {
+    fn token(&self) -> Result<Option<String>> {
         let Some(login) = self.login else { return Ok(None) };
         match login.token(clock::unix_ms() / 1000) {
             Some(token) => Ok(Some(token)),
@@ -289,7 +281,7 @@ impl Iperf3Peer<'_> {
 }
 
 impl Round {
-    fn poll(&mut self, request: &MeasureRequest) -> Result<Polled, SessionError> {
+    fn poll(&mut self, request: &MeasureRequest) -> Result<Polled> {
         if self.is_cut_short {
             return Ok(Polled::Over);
         }
@@ -316,7 +308,7 @@ impl Round {
         mut self,
         request: &MeasureRequest,
         reporter: &Reporter<'_>,
-    ) -> Result<(Vec<Outcome>, Vec<Value>), SessionError> {
+    ) -> Result<(Vec<Outcome>, Vec<Value>)> {
         if request.spec.bytes.is_some() && !self.is_cut_short {
             self.await_stragglers(reporter)?;
         }
@@ -358,7 +350,7 @@ impl Round {
         &mut self,
         request: &MeasureRequest,
         reporter: &Reporter<'_>,
-    ) -> Result<Vec<outcome::Outcome>, SessionError> {
+    ) -> Result<Vec<outcome::Outcome>> {
         let finish = |flows: &mut [Flow]| flows.iter_mut().map(Flow::finish).collect::<Result<Vec<_>, _>>();
         if request.spec.udp.is_none() {
             let outcomes = finish(&mut self.flows)?;
@@ -377,7 +369,7 @@ impl Round {
     }
 
     /// Waits until what was sent of a volume has arrived.
-    fn await_stragglers(&self, reporter: &Reporter<'_>) -> Result<(), SessionError> {
+    fn await_stragglers(&self, reporter: &Reporter<'_>) -> Result<()> {
         let until = Instant::now() + STRAGGLERS;
         let mut ready: Option<Instant> = None;
         while Instant::now() < until {
@@ -398,7 +390,7 @@ impl Round {
     }
 
     /// Waits until the server asks for results, and meanwhile takes what it still sends.
-    fn await_results(&mut self, reporter: &Reporter<'_>) -> Result<(), SessionError> {
+    fn await_results(&mut self, reporter: &Reporter<'_>) -> Result<()> {
         let since = Instant::now();
         loop {
             self.flows.iter().filter(|flow| !flow.sends()).for_each(Flow::drain);
@@ -415,7 +407,7 @@ impl Round {
     }
 }
 
-fn pause(reporter: &Reporter<'_>, pause: Duration) -> Result<(), SessionError> {
+fn pause(reporter: &Reporter<'_>, pause: Duration) -> Result<()> {
     std::thread::sleep(pause);
     reporter.check_cancel()
 }

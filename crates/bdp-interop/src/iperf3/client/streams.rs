@@ -17,7 +17,7 @@ use crate::iperf3::{tcp, udp};
 use bdp_flow::datagram::{Layout, Stream, payload_bytes};
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::reporter::Reporter;
 use bdp_flow::session::{datagrams, options};
 use bdp_flow::streams::Streams;
@@ -30,7 +30,7 @@ const ANSWERED: Duration = Duration::from_millis(50);
 const HEARD: Duration = Duration::from_millis(1);
 
 /// Bytes of one write; of a datagram what was asked for, or what the path holds.
-pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64, SessionError> {
+pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64> {
     let Some(udp) = &request.spec.udp else { return Ok(write_bytes(request)) };
     let layout = Layout::Iperf3 { wide: wide_counters(request) };
     let sockets = datagrams::sockets(request, address, 1, None)?;
@@ -44,7 +44,7 @@ pub(super) fn open(
     ways: &[Direction],
     test: &mut Test,
     reporter: &Reporter<'_>,
-) -> Result<(Streams, Vec<u64>), SessionError> {
+) -> Result<(Streams, Vec<u64>)> {
     test.expect(Step::OpenStreams, reporter, SET_UP)?;
     let count = request.spec.streams * ways.len() as u32;
     let mut handshakes = Vec::new();
@@ -77,7 +77,7 @@ fn connect(
     count: u32,
     test: &Test,
     reporter: &Reporter<'_>,
-) -> Result<Vec<TcpStream>, SessionError> {
+) -> Result<Vec<TcpStream>> {
     let mut streams = Vec::new();
     for index in 0..count {
         let way = if index < request.spec.streams { ways[0] } else { Direction::From };
@@ -98,7 +98,7 @@ fn connect(
 }
 
 /// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
-fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool, SessionError> {
+fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool> {
     let failed = FlowError::io;
     socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
     let (since, mut said) = (Instant::now(), None::<Instant>);
@@ -140,7 +140,7 @@ pub(super) fn start(
     ways: &[Direction],
     streams: Streams,
     length_bytes: u64,
-) -> Result<Vec<Flow>, SessionError> {
+) -> Result<Vec<Flow>> {
     match streams {
         Streams::Connections(streams) => start_connections(request, ways, streams),
         Streams::Datagrams(streams) => start_datagrams(request, ways, streams, length_bytes),
@@ -151,7 +151,7 @@ fn start_connections(
     request: &MeasureRequest,
     ways: &[Direction],
     streams: Vec<TcpStream>,
-) -> Result<Vec<Flow>, SessionError> {
+) -> Result<Vec<Flow>> {
     let spec = &request.spec;
     let plan = tcp::Plan {
         length_bytes: spec.length.as_bytes(),
@@ -178,7 +178,7 @@ fn start_datagrams(
     ways: &[Direction],
     streams: Vec<Stream>,
     length_bytes: u64,
-) -> Result<Vec<Flow>, SessionError> {
+) -> Result<Vec<Flow>> {
     let mut sending = datagrams::send_plan(request);
     sending.payload_bytes = u32::try_from(length_bytes).ok();
     sending.bytes = sending.bytes.filter(|_| request.spec.omit == Nanos::ZERO);
@@ -196,7 +196,7 @@ fn by_way<S>(
     mut streams: Vec<S>,
     send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
     receive: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
-) -> Result<Vec<Flow>, SessionError> {
+) -> Result<Vec<Flow>> {
     Ok(match ways {
         [Direction::To] => vec![send(streams)?],
         [Direction::From] => vec![receive(streams)?],

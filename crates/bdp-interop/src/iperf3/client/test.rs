@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use bdp_flow::session::error::SessionError;
+use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
 use bdp_wire::frame::FrameError;
 use bdp_wire::iperf3::auth::SKEW_SECONDS;
@@ -41,7 +41,7 @@ impl Test {
         reporter: &Reporter<'_>,
         patience: Duration,
         doing: &'static str,
-    ) -> Result<Step, SessionError> {
+    ) -> Result<Step> {
         let since = Instant::now();
         while since.elapsed() < patience {
             let heard = self.control.hear(SHORTEST_TICK).map_err(|e| self.lost(&e, doing))?;
@@ -53,22 +53,17 @@ impl Test {
         Err(SessionError::Silent { address: self.address, doing })
     }
 
-    pub(super) fn expect(
-        &mut self,
-        due: Step,
-        reporter: &Reporter<'_>,
-        doing: &'static str,
-    ) -> Result<(), SessionError> {
+    pub(super) fn expect(&mut self, due: Step, reporter: &Reporter<'_>, doing: &'static str) -> Result<()> {
         let step = self.step(reporter, STEP, doing)?;
         if step == due { Ok(()) } else { Err(self.nonsense("it goes on out of turn")) }
     }
 
-    pub(super) fn take(&mut self, byte: u8, due: Step) -> Result<(), SessionError> {
+    pub(super) fn take(&mut self, byte: u8, due: Step) -> Result<()> {
         let step = self.follow(byte)?;
         if step == due { Ok(()) } else { Err(self.nonsense("it goes on out of turn")) }
     }
 
-    fn follow(&mut self, byte: u8) -> Result<Step, SessionError> {
+    fn follow(&mut self, byte: u8) -> Result<Step> {
         match self.exchange.take(byte) {
             Ok(Step::Denied) => Err(SessionError::Denied {
                 address: self.address,
@@ -114,7 +109,7 @@ impl Test {
     }
 
     /// Tells results, hears the server's, and takes leave.
-    pub(super) fn exchange(mut self, results: &Results, streams: usize) -> Result<Results, SessionError> {
+    pub(super) fn exchange(mut self, results: &Results, streams: usize) -> Result<Results> {
         let doing = "results are exchanged";
         self.control.send_json(&results.to_json()).map_err(|e| self.lost(&e, doing))?;
         let body = self.control.read_json(LONGEST_RESULTS, STEP).map_err(|e| self.lost(&e, doing))?;

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use bdp_model::units::Nanos;
 use bdp_sys::echo::ReturnPath;
 use bdp_sys::udp::{self, UdpOptions};
-use bdp_wire::iperf3::datagram;
-use bdp_wire::iperf3::{Failure, Parameters, State};
+use bdp_wire::iperf3::{Failure, Parameters, State, datagram};
 
 use super::ending::{Ending, GAVE_UP, STEP, busy};
 use crate::iperf3::control::Control;

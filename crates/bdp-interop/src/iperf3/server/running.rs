@@ -19,7 +19,7 @@ use crate::iperf3::{tcp, udp};
 use bdp_agent::server::counters::Counters;
 use bdp_agent::server::places::Activity;
 use bdp_flow::datagram::{DatagramReceivePlan, DatagramSendPlan, Stream};
-use bdp_flow::error::FlowError;
+use bdp_flow::error::{FlowError, Result};
 use bdp_flow::stall::RARE_LOOK;
 use bdp_flow::streams::Streams;
 
@@ -211,9 +211,9 @@ impl Running {
 fn by_direction<S>(
     mut streams: Vec<S>,
     parameters: &Parameters,
-    receive: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
-    send: impl Fn(Vec<S>) -> Result<Flow, FlowError>,
-) -> Result<Vec<Flow>, FlowError> {
+    receive: impl Fn(Vec<S>) -> Result<Flow>,
+    send: impl Fn(Vec<S>) -> Result<Flow>,
+) -> Result<Vec<Flow>> {
     Ok(match parameters.direction {
         Directions::Forward => vec![receive(streams)?],
         Directions::Reverse => vec![send(streams)?],
@@ -229,7 +229,7 @@ fn connections(
     parameters: &Parameters,
     longest: Nanos,
     most: Option<Rate>,
-) -> Result<Vec<Flow>, FlowError> {
+) -> Result<Vec<Flow>> {
     if parameters.kernel_rate_bps > 0 {
         streams.iter().try_for_each(|stream| socket::pace(stream, parameters.kernel_rate_bps))?;
     }
@@ -247,7 +247,7 @@ fn datagrams(
     parameters: &Parameters,
     longest: Nanos,
     most: Option<Rate>,
-) -> Result<Vec<Flow>, FlowError> {
+) -> Result<Vec<Flow>> {
     let omit = Nanos::secs(parameters.omit_seconds);
     let receiving = DatagramReceivePlan { duration: longest, omit, interval: INTERVAL, patience: longest };
     let sending = DatagramSendPlan {

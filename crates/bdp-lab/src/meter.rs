@@ -16,7 +16,7 @@ const MOST_STEPS: usize = 24 * 3600 * 20;
 const AWAY_NS: u64 = 20_000;
 
 /// Lateness, achieved rate, and what the devices did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Meter {
     rate_bps: Option<u64>,
     overhead_bytes: u64,
@@ -69,20 +69,10 @@ impl Meter {
         Self {
             rate_bps: config.rate.map(|r| r.as_bps()),
             overhead_bytes: u64::from(config.overhead_bytes),
-            lateness: Histogram::new(),
-            unread: Histogram::new(),
-            crossings: Crossings::default(),
             looks: Looks { last_ns: now_ns, ..Looks::default() },
-            device_refused: 0,
-            not_ours: 0,
-            delivered: 0,
-            read: 0,
-            stretch: None,
-            busy_ns: Vec::new(),
-            worst_ns: Vec::new(),
             round_trip_ns: config.delay.as_ns() + back.delay.as_ns(),
             begun_ns: now_ns,
-            best: None,
+            ..Self::default()
         }
     }
 

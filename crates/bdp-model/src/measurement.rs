@@ -23,7 +23,7 @@ pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
 pub const PORT: u16 = 5201;
 
 /// One measurement of a path, as it went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// [`MEASUREMENT_SCHEMA`].
     pub schema: String,
@@ -63,26 +63,15 @@ impl Measurement {
     pub fn of(request: &MeasureRequest) -> Self {
         Self {
             schema: MEASUREMENT_SCHEMA.to_owned(),
-            label: None,
             request: request.clone(),
             repetition: 1,
-            started_unix_ms: 0,
-            took_ms: 0,
-            near: HostFacts::default(),
-            far: HostFacts::default(),
-            path: PathFacts::default(),
-            ceiling: None,
-            rtt_idle_ns: None,
-            directions: Vec::new(),
-            caveats: Vec::new(),
-            error: None,
-            server_output: Vec::new(),
+            ..Self::default()
         }
     }
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeasureRequest {
     /// The host as given.
     pub host: String,
@@ -128,20 +117,9 @@ impl MeasureRequest {
         Self {
             host: host.into(),
             port: PORT,
-            peer: None,
-            family: None,
             directions: vec![Direction::To, Direction::From],
-            bidirectional: false,
-            spec: FlowSpec::default(),
             idle: Nanos::secs(2),
-            bind_address: None,
-            bind_device: None,
-            client_port: None,
-            near_cpus: None,
-            far_cpus: None,
-            url: None,
-            ssh: None,
-            server_output: false,
+            ..Self::default()
         }
     }
 }

@@ -68,6 +68,10 @@ fn split(text: &str, what: &'static str, example: &'static str) -> Result<(f64, 
     Ok((number, t[end..].trim().to_owned()))
 }
 
+fn unknown_unit(text: &str, what: &'static str, unit: &str, example: &'static str) -> UnitError {
+    UnitError::UnknownUnit { given: text.to_owned(), what, unit: unit.to_owned(), example }
+}
+
 fn to_u64(value: f64, text: &str, what: &'static str, range: &'static str) -> Result<u64, UnitError> {
     let rounded = value.round();
     // The bound itself is one: what is just below it is printed as that.
@@ -110,12 +114,7 @@ impl FromStr for Rate {
         const WHAT: &str = "a rate";
         const EXAMPLE: &str = "10M, 2.5Gbit/s or 64kbit";
         let (number, unit) = split(text, WHAT, EXAMPLE)?;
-        let unknown = || UnitError::UnknownUnit {
-            given: text.to_owned(),
-            what: WHAT,
-            unit: unit.clone(),
-            example: EXAMPLE,
-        };
+        let unknown = || unknown_unit(text, WHAT, &unit, EXAMPLE);
         let lower = unit.to_ascii_lowercase();
         let mut rest = lower.as_str();
         for suffix in ["bit/s", "bits/s", "bits", "bit", "bps", "b/s"] {
@@ -244,14 +243,7 @@ impl FromStr for ByteCount {
             "MB" => 1e6,
             "GB" => 1e9,
             "TB" => 1e12,
-            _ => {
-                return Err(UnitError::UnknownUnit {
-                    given: text.to_owned(),
-                    what: WHAT,
-                    unit,
-                    example: EXAMPLE,
-                });
-            }
+            _ => return Err(unknown_unit(text, WHAT, &unit, EXAMPLE)),
         };
         to_u64(number * factor, text, WHAT, "0 B to 8 EiB").map(Self)
     }
@@ -356,14 +348,7 @@ impl FromStr for Nanos {
             "" | "s" | "sec" => 1e9,
             "m" | "min" => 60e9,
             "h" => 3600e9,
-            _ => {
-                return Err(UnitError::UnknownUnit {
-                    given: text.to_owned(),
-                    what: WHAT,
-                    unit,
-                    example: EXAMPLE,
-                });
-            }
+            _ => return Err(unknown_unit(text, WHAT, &unit, EXAMPLE)),
         };
         to_u64(number * factor, text, WHAT, "0 ns to 292 years").map(Self)
     }
@@ -445,14 +430,7 @@ impl FromStr for Probability {
         let value = match unit.as_str() {
             "" => number,
             "%" => number / 100.0,
-            _ => {
-                return Err(UnitError::UnknownUnit {
-                    given: text.to_owned(),
-                    what: WHAT,
-                    unit,
-                    example: EXAMPLE,
-                });
-            }
+            _ => return Err(unknown_unit(text, WHAT, &unit, EXAMPLE)),
         };
         Self::new(value).ok_or(UnitError::OutOfRange {
             given: text.to_owned(),
@@ -523,7 +501,7 @@ pub mod nanoseconds {
 
     /// `10000000000`, or `"10000000000ns"`.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
-        Either::deserialize(deserializer).map(Either::time)
+        Either::deserialize(deserializer).map(|either| either.read(Nanos))
     }
 
     /// The same of a time that may be missing.
@@ -540,7 +518,7 @@ pub mod nanoseconds {
 
         /// `null`, a number, or text.
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
-            Ok(Option::<Either>::deserialize(deserializer)?.map(Either::time))
+            Ok(Option::<Either<u64, Nanos>>::deserialize(deserializer)?.map(|either| either.read(Nanos)))
         }
     }
 
@@ -549,14 +527,7 @@ pub mod nanoseconds {
         use serde::Serialize as _;
 
         use super::super::Offset;
-        use super::{Deserialize, Deserializer, Serializer};
-
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(i64),
-            Text(Offset),
-        }
+        use super::{Deserialize, Deserializer, Either, Serializer};
 
         /// An array of numbers.
         pub fn serialize<S: Serializer>(all: &[Offset], serializer: S) -> Result<S::Ok, S::Error> {
@@ -565,25 +536,22 @@ pub mod nanoseconds {
 
         /// An array of numbers, or of text.
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Offset>, D::Error> {
-            let offset = |either| match either {
-                Either::Number(ns) => Offset::ns(ns),
-                Either::Text(offset) => offset,
-            };
-            Ok(Vec::deserialize(deserializer)?.into_iter().map(offset).collect())
+            let all = Vec::<Either<i64, Offset>>::deserialize(deserializer)?.into_iter();
+            Ok(all.map(|either| either.read(Offset::ns)).collect())
         }
     }
 
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Either {
-        Number(u64),
-        Text(Nanos),
+    enum Either<N, T> {
+        Number(N),
+        Text(T),
     }
 
-    impl Either {
-        fn time(self) -> Nanos {
+    impl<N, T> Either<N, T> {
+        fn read(self, number: impl FnOnce(N) -> T) -> T {
             match self {
-                Self::Number(ns) => Nanos(ns),
+                Self::Number(ns) => number(ns),
                 Self::Text(time) => time,
             }
         }

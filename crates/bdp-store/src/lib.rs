@@ -194,7 +194,7 @@ pub struct NewRun {
 }
 
 /// A run as the store knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunInfo {
     /// At least four hexadecimal digits, unique in the store.
     pub id: String,

@@ -218,7 +218,8 @@ pub fn enlarge_send_buffer(socket: impl AsFd, bytes: usize) -> Result<()> {
     SockRef::from(&socket).set_send_buffer_size(bytes).map_err(|e| SysError::new("set", "SO_SNDBUF", e))
 }
 
-/// Has the kernel send no faster than this rate (`SO_MAX_PACING_RATE`), headers not counted.
+/// Has the kernel send no faster than this rate (`SO_MAX_PACING_RATE`), headers not counted; datagrams the queueing discipline
+/// `fq` alone, elsewhere it changes nothing for them.
 pub fn pace(socket: impl AsFd, rate_bps: u64) -> Result<()> {
     let bytes_per_second: u64 = (rate_bps / 8).max(1);
     // SAFETY: the kernel reads eight bytes from a live u64 (since Linux 4.20; before, it takes the first four of them).

@@ -116,22 +116,6 @@ pub fn path_mtu(socket: &UdpSocket) -> Option<u32> {
     number.ok().and_then(|mtu| u32::try_from(mtu).ok())
 }
 
-/// Has the kernel hold the socket to so many bytes per second (`SO_MAX_PACING_RATE`). Only the queueing discipline `fq`
-/// does so for UDP; elsewhere it changes nothing.
-pub fn set_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> Result<()> {
-    // SAFETY: the kernel reads an unsigned long from a live one, whose size is given.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            (&raw const bytes_per_second).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    crate::check(done, "set", format!("SO_MAX_PACING_RATE to {bytes_per_second}")).map(drop)
-}
-
 /// Whether a send failed for a full queue on the way out (`ENOBUFS`).
 pub fn is_out_of_room(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
@@ -491,6 +475,6 @@ mod tests {
         let (sender, _receiver) = pair(64, None);
         let mtu = path_mtu(sender.socket()).unwrap();
         assert!(mtu >= 1280, "{mtu}");
-        set_pacing_rate(sender.socket(), 1_000_000).unwrap();
+        crate::socket::pace(sender.socket(), 8_000_000).unwrap();
     }
 }

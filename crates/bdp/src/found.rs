@@ -248,20 +248,7 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
 
 /// What records and measurements themselves say of their run.
 fn described(id: String, kind: RunKind, kept: &Kept) -> RunInfo {
-    let mut info = RunInfo {
-        id,
-        kind,
-        label: None,
-        scenario: String::new(),
-        started_unix_ms: 0,
-        finished_unix_ms: None,
-        planned: 0,
-        recorded: 0,
-        valid: 0,
-        plan_digest: String::new(),
-        command: String::new(),
-        bdp: String::new(),
-    };
+    let mut info = RunInfo { id, kind, ..RunInfo::default() };
     let mut names: Vec<&str> = Vec::new();
     let started = match kept {
         Kept::Records(records) => {

@@ -8,6 +8,7 @@ use bdp_model::histogram::Histogram;
 use bdp_model::method::SendMethod;
 use bdp_model::udp::Distribution;
 use bdp_model::units::Nanos;
+use bdp_sys::payload::fill_with_noise;
 use bdp_sys::udp::{self, TrainSender};
 use bdp_sys::{clock, process};
 use bdp_wire::control::{DatagramsSent, Sent};
@@ -168,12 +169,13 @@ impl<'a> Pacer<'a> {
         let room = (sender.per_buffer() * BUFFERS) as u64;
         let burst = plan.rate_bps.map_or(room, |rate| {
             // Only fq makes use of it, and then spreads what a burst holds together.
-            let _ = udp::set_pacing_rate(sender.socket(), rate / 8 + rate / 800);
+            let _ = bdp_sys::socket::pace(sender.socket(), rate + rate / 100);
             (u128::from(rate) * u128::from(BURST_NS) / (8 * length as u128 * 1_000_000_000)) as u64
         });
         let burst = burst.clamp(1, room);
         let mut train = vec![0; length * burst as usize];
-        let mut payload = noise(length);
+        let mut payload = vec![0; length];
+        fill_with_noise(&mut payload);
         stream.layout.write_header(&mut payload);
         train.chunks_mut(length).for_each(|datagram| datagram.copy_from_slice(&payload));
         Ok(Self {
@@ -316,19 +318,6 @@ impl<'a> Pacer<'a> {
             }
         }
     }
-}
-
-/// Bytes of no pattern that a device on the way could compress, the same each time (splitmix64).
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0_u64;
-    let words = std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    });
-    words.flat_map(u64::to_le_bytes).take(length).collect()
 }
 
 /// Whether a later try may fare better: a full queue, a signal, a way that flaps.

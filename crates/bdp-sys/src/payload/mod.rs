@@ -148,8 +148,8 @@ fn in_memory(bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// The same noise each time (splitmix64).
-fn fill_with_noise(bytes: &mut [u8]) {
+/// Bytes of no pattern that a device on the way could compress, the same each time (splitmix64).
+pub fn fill_with_noise(bytes: &mut [u8]) {
     let mut state = 0_u64;
     for chunk in bytes.chunks_mut(8) {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -21,18 +21,20 @@ const WRITE_BYTES: u64 = 128 << 10;
 const DATAGRAM_BYTES: u64 = 1_460;
 
 /// What carries the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// TCP.
+    #[default]
     Tcp,
     /// UDP.
     Udp,
 }
 
 /// Who sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Directions {
     /// The client.
+    #[default]
     Forward,
     /// The server.
     Reverse,
@@ -41,7 +43,7 @@ pub enum Directions {
 }
 
 /// The test that a client asks for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parameters {
     /// What carries the data.
     pub protocol: Protocol,
@@ -94,30 +96,12 @@ impl Parameters {
     pub fn over(protocol: Protocol) -> Self {
         Self {
             protocol,
-            direction: Directions::Forward,
             parallel: 1,
-            seconds: 0,
-            omit_seconds: 0,
-            bytes: 0,
-            blocks: 0,
             length_bytes: match protocol {
                 Protocol::Tcp => WRITE_BYTES,
                 Protocol::Udp => DATAGRAM_BYTES,
             },
-            rate_bps: 0,
-            kernel_rate_bps: 0,
-            burst: 0,
-            window_bytes: None,
-            mss: None,
-            tos: 0,
-            nodelay: false,
-            congestion: None,
-            wide_counters: false,
-            dont_fragment: false,
-            server_output: false,
-            auth_token: None,
-            title: None,
-            client_version: None,
+            ..Self::default()
         }
     }
 

@@ -132,17 +132,7 @@ fn send_all(
     let count = streams.len();
     let kept: std::io::Result<Vec<TcpStream>> = streams.iter().map(TcpStream::try_clone).collect();
     let kept = kept.map_err(FlowError::io("send"))?;
-    let plan = SendPlan {
-        length_bytes: spec.length.as_bytes(),
-        longest: spec.duration,
-        bytes: spec.bytes.map(|b| b.as_bytes()),
-        rate_bps: spec.pacing_bps,
-        whole_writes: false,
-        interval: spec.interval,
-        zerocopy: spec.zerocopy,
-        patterned: false,
-        crew: Crew::listed(count, request.near_cpus.as_ref()),
-    };
+    let plan = SendPlan::of(spec, Nanos::ZERO, Crew::listed(count, request.near_cpus.as_ref()));
     let began = Instant::now();
     let mut sent = send::over(streams, &plan, stop, meter)?;
     sent.pacing_bps = spec.pacing_bps;

@@ -25,27 +25,21 @@ pub trait ControlStream: Read + Write + Send + AsFd {
     fn hang_up(&self);
 }
 
-impl ControlStream for UnixStream {
-    fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()> {
-        self.set_write_timeout(Some(deadline))
-    }
+macro_rules! control_stream {
+    ($($stream:ty),*) => {$(
+        impl ControlStream for $stream {
+            fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()> {
+                self.set_write_timeout(Some(deadline))
+            }
 
-    fn hang_up(&self) {
-        // One that is gone is as good.
-        let _ = self.shutdown(Shutdown::Both);
-    }
+            fn hang_up(&self) {
+                // One that is gone is as good.
+                let _ = self.shutdown(Shutdown::Both);
+            }
+        }
+    )*};
 }
-
-impl ControlStream for TcpStream {
-    fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()> {
-        self.set_write_timeout(Some(deadline))
-    }
-
-    fn hang_up(&self) {
-        // One that is gone is as good.
-        let _ = self.shutdown(Shutdown::Both);
-    }
-}
+control_stream!(UnixStream, TcpStream);
 
 /// The agents of one case, asked side by side.
 ///

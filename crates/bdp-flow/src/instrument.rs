@@ -198,7 +198,7 @@ impl UdpPair {
             while clock::monotonic_ns() < sent_ns + TRIAL_NS {
                 match near.recv(room) {
                     Ok(_) => return Ok(true),
-                    Err(e) if is_no_answer_yet(&e) => {}
+                    Err(e) if poll::is_wait(&e) => {}
                     Err(e) => return Err(e),
                 }
             }
@@ -257,13 +257,9 @@ fn read_whole(mut stream: &TcpStream, room: &mut [u8]) -> io::Result<()> {
         match stream.read(&mut room[arrived..]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(more) => arrived += more,
-            Err(e) if is_no_answer_yet(&e) => {}
+            Err(e) if poll::is_wait(&e) => {}
             Err(e) => return Err(e),
         }
     }
     Ok(())
-}
-
-fn is_no_answer_yet(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

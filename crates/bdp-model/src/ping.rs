@@ -11,7 +11,7 @@ use crate::units::{ByteCount, Nanos};
 pub const PING_SCHEMA: &str = "bdp.ping/1";
 
 /// Round trips to one address, as they went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ping {
     /// [`PING_SCHEMA`].
     pub schema: String,
@@ -50,10 +50,11 @@ pub struct Ping {
 }
 
 /// How round trips are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PingMethod {
     /// TCP handshakes, each reset as soon as it stands.
+    #[default]
     Handshakes,
     /// ICMP echo requests.
     Icmp {
@@ -69,7 +70,7 @@ pub enum PingMethod {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PingRequest {
     /// The host as given.
     pub host: String,
@@ -105,10 +106,11 @@ pub struct PingRequest {
 }
 
 /// What a probe is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
     /// A TCP handshake, which any listener answers.
+    #[default]
     Connect,
     /// An ICMP echo request, which any host may answer.
     Icmp,

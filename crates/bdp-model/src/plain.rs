@@ -1,7 +1,7 @@
 //! Text from elsewhere, made harmless for whoever reads it.
 
-/// The text with spaces in place of control characters, which would reach a terminal as commands, and of those that have
-/// text read in another order than it stands (Unicode Standard Annex 9, explicit directional formatting).
+/// The text with spaces in place of control characters, which would reach a terminal as commands, and of those that
+/// change the order in which text is shown (Unicode Standard Annex 9, explicit directional formatting).
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_command(c) { ' ' } else { c }).collect()
 }
@@ -11,7 +11,7 @@ pub fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What Rust's library says, and what is said instead.
+/// Messages of Rust's library, and what replaces them.
 const PHRASES: [(&str, &str); 10] = [
     ("invalid digit found in string", "a whole number is needed"),
     ("cannot parse integer from empty string", "a whole number is needed"),
@@ -19,10 +19,10 @@ const PHRASES: [(&str, &str); 10] = [
     ("number too small to fit in target type", "the number is too small"),
     ("failed to fill whole buffer", "it ended too early"),
     ("unexpected end of file", "it ended too early"),
-    ("failed to write whole buffer", "it takes no more"),
+    ("failed to write whole buffer", "it accepts no more"),
     ("stream did not contain valid UTF-8", "it is not UTF-8 text"),
-    ("invalid socket address syntax", "it is no address with a port"),
-    ("invalid IP address syntax", "it is no address"),
+    ("invalid socket address syntax", "not an address with a port"),
+    ("invalid IP address syntax", "not an IP address"),
 ];
 
 /// An error in the system's own words, without those of Rust's library: `No such file or directory (os error 2)`.
@@ -36,7 +36,7 @@ pub fn in_words(error: &str) -> String {
     PHRASES.iter().fold(clean, |text, (phrase, words)| text.replace(phrase, words))
 }
 
-/// Whether a character says how others are to be shown.
+/// Whether a character changes how others are shown.
 pub fn is_command(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -30,7 +30,7 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
         }
     }
     let (total, shared) = share::total(&loads)?;
-    terms.extend(shared.into_iter().map(|bps| format!("shared ceiling: {}", format_bps(bps))));
+    terms.extend(shared.into_iter().map(|bps| format!("shared bottleneck: {}", format_bps(bps))));
     terms.dedup();
     (!terms.is_empty()).then(|| (total, terms.join("; ")))
 }
@@ -45,8 +45,11 @@ fn of_flow(
 ) -> Option<(f64, String)> {
     let (mss, headers) = segment_bytes(case, flow, record);
     if let Some((hop, most)) = route.black_hole(mss + headers) {
-        let by =
-            format!("black hole: {} lets {most} B through, a segment has {}", route.name(hop), mss + headers);
+        let by = format!(
+            "MTU black hole: {} passes packets of up to {most} B, full ones have {}",
+            route.name(hop),
+            mss + headers
+        );
         return Some((0.0, by));
     }
     if let Some(offered) = flow.spec.offered_bps() {

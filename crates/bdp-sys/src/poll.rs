@@ -152,6 +152,12 @@ pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: PollFlags, wait_ns: u64) -> i
     }
 }
 
+/// Whether an error of a socket only means that nothing has come, or gone, yet.
+pub fn is_wait(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

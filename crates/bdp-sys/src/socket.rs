@@ -104,11 +104,14 @@ pub fn check_congestion(name: &str) -> Result<()> {
     TcpOptions { congestion: Some(name.to_owned()), ..Default::default() }.apply(&socket)
 }
 
+fn tcp(address: SocketAddr) -> io::Result<Socket> {
+    Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))
+}
+
 /// A listener with the options in force before it listens, so that they shape the handshake.
 pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    let socket = tcp(address).map_err(failed)?;
     socket.set_reuse_address(true).map_err(failed)?;
     options.apply(&socket)?;
     socket.bind(&address.into()).map_err(failed)?;
@@ -119,8 +122,7 @@ pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result
 /// A connection with the options in force before its SYN, made within `deadline`.
 pub fn connect(address: SocketAddr, options: &TcpOptions, deadline: Duration) -> Result<TcpStream> {
     let failed = |e| SysError::new("connect to", address.to_string(), e);
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    let socket = tcp(address).map_err(failed)?;
     options.apply(&socket)?;
     socket.connect_timeout(&address.into(), deadline).map_err(failed)?;
     Ok(socket.into())
@@ -134,8 +136,7 @@ pub fn start_connect(
     options: &TcpOptions,
 ) -> Result<TcpStream> {
     let failed = |e| SysError::new("connect to", address.to_string(), e);
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    let socket = tcp(address).map_err(failed)?;
     options.apply(&socket)?;
     if let Some(from) = from {
         // A port of ours that lingers from an earlier run may be used again.
@@ -174,8 +175,7 @@ pub fn connect_udp(
 /// A listener for both IP versions where the address is that of any, `[::]`; for the address's own otherwise.
 pub fn listen_dual(address: SocketAddr, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+    let socket = tcp(address).map_err(failed)?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified()).map_err(failed)?;
     }

@@ -1,7 +1,7 @@
 //! The probe flow of a session: small datagrams, or messages on a connection where no datagram comes back, all the
 //! time from the greeting to the end.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
 use bdp_model::record::ProbeOutcome;
-use bdp_sys::poll::wait_readable;
+use bdp_sys::poll::{is_wait, wait_readable};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
@@ -257,7 +257,7 @@ impl Carrier {
 
 /// An error that came at once (an ICMP refusal, a reset) would make a loop of it spin.
 fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
-    if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) {
+    if !is_wait(error) {
         std::thread::sleep(wait.min(Duration::from_millis(10)));
     }
 }

@@ -235,45 +235,20 @@ fn roomy() -> Histogram {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use bdp_model::ping::{PING_SCHEMA, PingMethod, PingMode, PingRequest};
+    use bdp_model::ping::PingRequest;
     use bdp_model::units::Nanos;
 
     use super::*;
 
     pub(in super::super) fn empty() -> Ping {
-        Ping {
-            schema: PING_SCHEMA.to_owned(),
-            bdp: String::new(),
-            request: PingRequest {
-                host: "h".to_owned(),
-                port: 1,
-                family: None,
-                mode: PingMode::Connect,
-                count: None,
-                duration: None,
-                interval: Nanos::millis(10),
-                warm_up: 0,
-                payload: None,
-                patience: Nanos::secs(1),
-                stamps: false,
-                bind_address: None,
-                bind_device: None,
-                dscp: None,
-            },
-            address: String::new(),
-            method: PingMethod::Handshakes,
-            started_unix_ms: 0,
-            took_ms: 0,
-            probes: Tally::default(),
-            rtt_ns: None,
-            from_due_ns: None,
-            jitter_ns: None,
-            lateness_ns: None,
-            shares: None,
-            histogram: Vec::new(),
-            caveats: Vec::new(),
-            samples: Vec::new(),
-        }
+        let request = PingRequest {
+            host: "h".to_owned(),
+            port: 1,
+            interval: Nanos::millis(10),
+            patience: Nanos::secs(1),
+            ..PingRequest::default()
+        };
+        Ping { request, ..Ping::default() }
     }
 
     #[test]

@@ -109,16 +109,7 @@ pub fn ping(
         address,
         method,
         started_unix_ms,
-        took_ms: 0,
-        probes: Tally::default(),
-        rtt_ns: None,
-        from_due_ns: None,
-        jitter_ns: None,
-        lateness_ns: None,
-        shares: None,
-        histogram: Vec::new(),
-        caveats: Vec::new(),
-        samples: Vec::new(),
+        ..Ping::default()
     };
     ledger.enter(&mut ping);
     add_caveats(&mut ping, keep);

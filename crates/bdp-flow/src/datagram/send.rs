@@ -323,8 +323,7 @@ impl<'a> Pacer<'a> {
 /// Whether a later try may fare better: a full queue, a signal, a way that flaps.
 fn is_passing(error: &std::io::Error) -> bool {
     // ENOBUFS has no kind of its own; EAGAIN is the end of the socket's patience.
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut)
-        || bdp_sys::udp::is_out_of_room(error)
+    bdp_sys::poll::is_wait(error) || bdp_sys::udp::is_out_of_room(error)
 }
 
 fn explained(error: std::io::Error, length: usize) -> FlowError {

@@ -17,12 +17,13 @@ use bdp_flow::window_hold::WindowHold;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
+use bdp_sys::poll::is_wait;
 use bdp_sys::{clock, process, socket, tcp_info};
 use bdp_wire::control::{Mark, Received};
 
 use super::chunks::Chunks;
 use super::failure::failed;
-use super::http::{Connection, Head, is_wait};
+use super::http::{Connection, Head};
 use super::url::Url;
 
 /// A file that is shorter is fetched once: asking for it again and again would measure the asking.

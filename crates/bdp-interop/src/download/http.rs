@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use bdp_sys::poll::is_wait;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
@@ -190,11 +191,6 @@ impl Write for Connection {
             Self::Secure(secure) => secure.flush(),
         }
     }
-}
-
-/// Whether an error only means that nothing has come yet.
-pub fn is_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 fn handshake_failure(error: &io::Error) -> String {

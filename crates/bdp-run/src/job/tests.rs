@@ -6,7 +6,7 @@ use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::expectation::Expectation;
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::payload::PayloadCheck;
-use bdp_model::ping::{Fate, PingMode, PingRequest, Sample};
+use bdp_model::ping::{Fate, PingRequest, Sample};
 use bdp_model::run_comparison::{Metric, Outcomes};
 use bdp_model::scenario::{PlanOptions, Scenario, find};
 use bdp_model::units::Nanos;
@@ -95,18 +95,12 @@ fn ping_request() -> PingRequest {
     PingRequest {
         host: "ams1".to_owned(),
         port: 443,
-        family: None,
-        mode: PingMode::Connect,
         count: Some(10),
-        duration: None,
         interval: Nanos::millis(200),
         warm_up: 1,
-        payload: None,
         patience: Nanos::secs(3),
         stamps: true,
-        bind_address: None,
-        bind_device: None,
-        dscp: None,
+        ..PingRequest::default()
     }
 }
 

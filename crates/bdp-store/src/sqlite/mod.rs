@@ -119,6 +119,12 @@ impl SqliteStore {
     }
 
     /// Makes this crate's error of one of SQLite's.
+    /// Changes the row of a run.
+    fn change(&self, run: &str, statement: &str, values: &[&dyn rusqlite::ToSql]) -> Result<()> {
+        let changed = self.db.execute(statement, values).map_err(self.failing_to("write"))?;
+        if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
     fn failing_to(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
         move |source| explain(operation, &self.path, source)
     }
@@ -184,19 +190,11 @@ impl Store for SqliteStore {
     }
 
     fn replan(&mut self, run: &str, planned: u32) -> Result<()> {
-        let changed = self
-            .db
-            .execute("UPDATE run SET planned = ?2 WHERE id = ?1", params![run, planned])
-            .map_err(self.failing_to("write"))?;
-        if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
+        self.change(run, "UPDATE run SET planned = ?2 WHERE id = ?1", &[&run, &planned])
     }
 
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()> {
-        let changed = self
-            .db
-            .execute("UPDATE run SET finished_unix_ms = ?2 WHERE id = ?1", params![run, whole(at_unix_ms)])
-            .map_err(self.failing_to("write"))?;
-        if changed == 1 { Ok(()) } else { Err(self.unknown(run)) }
+        self.change(run, "UPDATE run SET finished_unix_ms = ?2 WHERE id = ?1", &[&run, &whole(at_unix_ms)])
     }
 
     fn remove_run(&mut self, run: &str) -> Result<()> {

@@ -56,7 +56,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Repeat published experiments on the emulated lab, in about a minute
+    /// Repeat published experiments on the emulated lab, in a minute
     Demo(demo::DemoArgs),
     /// Measure throughput and latency to another machine, and report what limits them
     Measure(Box<measure::MeasureArgs>),

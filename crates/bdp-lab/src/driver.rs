@@ -16,12 +16,12 @@ use bdp_sys::tun::Tun;
 use bdp_sys::{clock, process};
 use bdp_wire::probe::Probe;
 
-use crate::LabError;
 use crate::agent::is_unicast;
 use crate::buffer_pool::BufferPool;
 use crate::capture::{Event, Tap};
 use crate::meter::Meter;
 use crate::offload;
+use crate::{LabError, Result};
 
 /// Packets read from one device before the others have their turn.
 const TURN: usize = 8;
@@ -80,7 +80,7 @@ pub(crate) struct Driven {
 
 impl Driver {
     /// Starts one.
-    pub fn start(pace: Pace) -> Result<Self, LabError> {
+    pub fn start(pace: Pace) -> Result<Self> {
         let (orders, inbox) = channel();
         let waker = Arc::new(Waker::new()?);
         let poll = Poll::new()?;
@@ -119,7 +119,7 @@ impl Driver {
         seed: u64,
         devices: [Tun; 2],
         taps: [Option<Tap>; 2],
-    ) -> Result<DrivenLink, LabError> {
+    ) -> Result<DrivenLink> {
         self.orders
             .send(Order::Add { config: Box::new(config.clone()), seed, devices, taps, key })
             .map_err(|_| LabError::Driver("it takes no more links".to_owned()))?;
@@ -140,7 +140,7 @@ impl Drop for Driver {
 
 impl DrivenLink {
     /// Takes the link out; what is inside it stays there and counts as queued.
-    pub(crate) fn finish(self) -> Result<Driven, LabError> {
+    pub(crate) fn finish(self) -> Result<Driven> {
         let (outcome, result) = channel();
         let lost = || LabError::Driver("it ended before the case did".to_owned());
         self.orders.send(Order::Remove { key: self.key, outcome }).map_err(|_| lost())?;

@@ -27,6 +27,9 @@ pub use testbed::{LinkOutcome, Testbed};
 
 use bdp_sys::SysError;
 
+/// What the lab comes to.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;
+
 /// Why the lab could not be built or kept up.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {

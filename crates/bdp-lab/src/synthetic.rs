@@ -20,11 +20,11 @@ use bdp_sys::process::{self, HostCpu};
 use bdp_sys::tun::{Framing, Tun, VirtioHeader};
 use bdp_sys::{clock, socket};
 
-use crate::LabError;
 use crate::driver::{Driver, Pace};
 use crate::fidelity::{self, Bounds, FlowSeen, Loop, Observation};
 use crate::offload;
 use crate::testbed::direction;
+use crate::{LabError, Result};
 
 /// Payload bytes of a segment: those of Ethernet with TCP timestamps.
 const SEGMENT: u16 = 1448;
@@ -59,7 +59,7 @@ pub struct Carried {
 }
 
 /// Offers super-packets to the forward direction of a link and waits until they are through.
-pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried, LabError> {
+pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried> {
     let driver = Driver::start(Pace::Spin)?;
     let (near, first) = pair()?;
     let (far, second) = pair()?;
@@ -125,14 +125,14 @@ fn keep_to(cpus: Option<&[usize]>) {
 }
 
 /// Two ends of a socket that keeps packets apart: ours, and the driver's in place of a device.
-fn pair() -> Result<(Tun, Tun), LabError> {
+fn pair() -> Result<(Tun, Tun)> {
     let made = UnixDatagram::pair().and_then(|(a, b)| {
         a.set_nonblocking(true)?;
         b.set_nonblocking(true)?;
         Ok((a, b))
     });
     let (ours, drivers) = made.map_err(broken)?;
-    let device = |end: UnixDatagram| -> Result<Tun, LabError> {
+    let device = |end: UnixDatagram| -> Result<Tun> {
         socket::enlarge_send_buffer(&end, BUFFER)?;
         Ok(Tun::from_descriptor(OwnedFd::from(end), Framing::SuperPackets))
     };
@@ -164,7 +164,7 @@ fn super_packet() -> (Vec<u8>, VirtioHeader) {
 
 /// Offers a super-packet whenever the next is due. What could not be offered for longer than [`LATEST_NS`] is left out:
 /// made up for in a burst it would fill the queue of a link with a rate.
-fn send(to: &Tun, offered: Offered) -> Result<(), LabError> {
+fn send(to: &Tun, offered: Offered) -> Result<()> {
     process::sharpen_timers();
     let (packet, header) = super_packet();
     let payload_bits = 8e9 * f64::from(SEGMENT) * SEGMENTS as f64;
@@ -208,7 +208,7 @@ impl Received {
     }
 }
 
-fn receive(from: &Tun, over: &AtomicBool) -> Result<Received, LabError> {
+fn receive(from: &Tun, over: &AtomicBool) -> Result<Received> {
     let poll = Poll::new()?;
     poll.add(from, 0, Interest::Read)?;
     let mut ready = Vec::new();

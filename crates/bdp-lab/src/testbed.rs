@@ -16,7 +16,6 @@ use bdp_model::units::Nanos;
 use bdp_sys::tun::Tun;
 use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 
-use crate::LabError;
 use crate::agent::addresses;
 use crate::capture::Captures;
 use crate::crossing::Crossing;
@@ -24,6 +23,7 @@ use crate::driver::{Driven, DrivenLink, Driver};
 use crate::fidelity;
 use crate::host::{AgentCommand, Host};
 use crate::meter::Meter;
+use crate::{LabError, Result};
 
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
 const TRANSMIT_QUEUE: u32 = 16_384;
@@ -87,7 +87,7 @@ impl Testbed {
         links: &[LinkSpec],
         seed: u64,
         captures: Option<&Captures>,
-    ) -> Result<(Self, Vec<UnixStream>), LabError> {
+    ) -> Result<(Self, Vec<UnixStream>)> {
         static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
         let wiring = wire(family, hosts, links)?;
         let mut testbed = Self {
@@ -182,7 +182,7 @@ impl Testbed {
     }
 
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
-    pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>, LabError> {
+    pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>> {
         let wiring = self.wiring.clone();
         self.links
             .drain(..)
@@ -217,7 +217,7 @@ impl Testbed {
     }
 }
 
-fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Port; 2]>, LabError> {
+fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Port; 2]>> {
     links
         .iter()
         .enumerate()

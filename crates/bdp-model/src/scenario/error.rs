@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use crate::units::UnitError;
 
+/// What reading a scenario comes to.
+pub type Result<T, E = ScenarioError> = std::result::Result<T, E>;
+
 /// A mistake in a scenario or in what was asked of it. Prints as `s.toml:12: link.delay = "41": expected ...`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioError {

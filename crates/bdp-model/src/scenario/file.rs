@@ -1,6 +1,6 @@
 //! A scenario file: read, checked, and ready to be planned.
 
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result};
 use super::path::flatten;
 use super::read::check_keys;
 use super::rule::Rules;
@@ -55,7 +55,7 @@ impl Scenario {
     }
 
     /// Reads what every case has in common, and no case.
-    pub(super) fn read(name: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn read(name: &str, text: &str) -> Result<Self> {
         let mut root = tree::parse(text)?;
         check_keys(&root, "the file", &ROOT_KEYS)?;
         normalise(&mut root)?;
@@ -64,7 +64,7 @@ impl Scenario {
             Origin::default().error(Problem::Missing { what: "title".into(), expected })
         };
         let title = root.get("title").ok_or_else(missing)?;
-        let words = |key: &str| -> Result<String, ScenarioError> {
+        let words = |key: &str| -> Result<String> {
             root.get(key).map_or(Ok(String::new()), |n| Ok(n.as_text(key, "text")?.trim().to_owned()))
         };
         let sweep = Sweep::read(&root)?;
@@ -85,23 +85,23 @@ impl Scenario {
     }
 }
 
-fn check_title(node: &Node) -> Result<String, ScenarioError> {
+fn check_title(node: &Node) -> Result<String> {
     let expected = "one line of 1 to 200 characters";
     let title = node.as_text("title", expected)?.trim();
     let one_line = !title.is_empty() && title.chars().count() <= 200 && !title.chars().any(char::is_control);
     if one_line { Ok(title.to_owned()) } else { Err(node.unexpected("title", expected)) }
 }
 
-pub(super) fn seed(node: &Node) -> Result<u64, ScenarioError> {
+pub(super) fn seed(node: &Node) -> Result<u64> {
     node.as_count("seed", 0..=u64::MAX, "a whole number, 0 or more")
 }
 
-pub(super) fn repetitions(node: &Node) -> Result<u32, ScenarioError> {
+pub(super) fn repetitions(node: &Node) -> Result<u32> {
     node.as_count("repetitions", 1..=10_000, "a whole number, 1 to 10000").map(|n| n as u32)
 }
 
 /// Two spellings become one: `[link]` is `[[link]]` with one entry, `net.ipv4.x` in a sysctls table is one key.
-fn normalise(root: &mut Table) -> Result<(), ScenarioError> {
+fn normalise(root: &mut Table) -> Result<()> {
     for key in ["link", "flow"] {
         if let Some(node) = root.get_mut(key)
             && matches!(node.value, Value::Table(_))

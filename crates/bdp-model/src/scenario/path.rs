@@ -1,9 +1,7 @@
 //! Dotted paths: `flow.window` is every flow's, `flow.0.window` and `flow[0].window` the first one's.
 
-use super::error::{Problem, ScenarioError, hint};
+use super::error::{Problem, Result, hint};
 use super::tree::{Node, Origin, Table, Value};
-
-type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Roots that a sweep or an override can reach.
 const ROOTS: [&str; 6] = ["flow", "link", "hosts", "family", "idle", "probe"];

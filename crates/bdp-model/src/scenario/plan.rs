@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::decode::decode;
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result, ScenarioError};
 use super::file::{Scenario, repetitions, seed};
 use super::path::{get, normalise, set};
 use super::range::CASES_MAX;
@@ -42,7 +42,7 @@ const PARTS_MAX: u64 = 1_000_000;
 impl Scenario {
     /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
     /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
         let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
         scenario.plan(&PlanOptions::default())?;
         scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
@@ -51,11 +51,11 @@ impl Scenario {
 
     /// The cases in natural order: points, the grid with its last parameter fastest, repetitions of each. Empty where
     /// the filter matches none. Errors name the override or the line that is wrong.
-    pub fn plan(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>, ScenarioError> {
+    pub fn plan(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>> {
         self.cases(options).map_err(|e| e.in_file(&self.name))
     }
 
-    fn cases(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>, ScenarioError> {
+    fn cases(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>> {
         let Overridden { root, sweep, seed, repetitions, as_published } = self.overridden(options)?;
         let (points, reps) = (sweep.len(), u64::from(repetitions));
         let total = points.saturating_mul(reps);
@@ -110,7 +110,7 @@ impl Scenario {
         Ok(cases)
     }
 
-    fn overridden(&self, options: &PlanOptions) -> Result<Overridden, ScenarioError> {
+    fn overridden(&self, options: &PlanOptions) -> Result<Overridden> {
         let mut out = Overridden {
             root: self.root.clone(),
             sweep: self.sweep.clone(),
@@ -153,7 +153,7 @@ impl Scenario {
     }
 
     /// A rule that no case meets is a mistake in its `when`, and an expectation that can't fail.
-    fn check_rules_apply(&self) -> Result<(), ScenarioError> {
+    fn check_rules_apply(&self) -> Result<()> {
         let mut unmet_expect: Vec<&Rule<Expect>> = self.rules.expect.iter().collect();
         let mut unmet_published: Vec<_> = self.rules.published.iter().collect();
         for index in 0..self.sweep.len() {
@@ -183,7 +183,7 @@ struct Overridden {
     as_published: bool,
 }
 
-fn with_settings(root: &Table, settings: &[(&str, &Node)]) -> Result<Table, ScenarioError> {
+fn with_settings(root: &Table, settings: &[(&str, &Node)]) -> Result<Table> {
     let mut tree = root.clone();
     for (path, node) in settings {
         set(&mut tree, path, (*node).clone())?;

@@ -1,6 +1,6 @@
 //! A range of a sweep, `{ from = "4K", to = "64M", steps = 15, scale = "log" }`, as a list of values.
 
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result, ScenarioError};
 use super::measure::{read, write};
 use super::read::check_keys;
 use super::tree::{Node, Table};
@@ -8,8 +8,6 @@ use crate::parameter::{Kind, Parameter, Quantity};
 
 /// Most cases of one run, repetitions included.
 pub(super) const CASES_MAX: u64 = 100_000;
-
-type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// The values of a range. Its ends are kept as written; what lies between is rounded to whole bytes or counts, and
 /// otherwise to four significant digits where the scale is logarithmic. Values that round to the same are one.

@@ -3,11 +3,9 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::error::{Problem, ScenarioError, hint};
+use super::error::{Problem, Result, ScenarioError, hint};
 use super::tree::{Node, Table, Value};
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate, UnitError};
-
-type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// A quantity that text and bare numbers can state.
 pub(super) trait Quantity: FromStr<Err = UnitError> {}

@@ -1,7 +1,7 @@
 //! What the source printed and what must come out, each for the cases that its `when` describes.
 
 use super::Expect;
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result, ScenarioError};
 use super::measure::read;
 use super::path::{flatten, get};
 use super::published::figure;
@@ -11,8 +11,6 @@ use super::tree::{Node, Origin, Table, Value};
 use crate::case::Published;
 use crate::parameter::{Kind, Parameter, Quantity};
 use crate::units::{Probability, Rate};
-
-type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// `[[published]]` and `[[expect]]`; for each, the first entry whose `when` is met applies.
 #[derive(Debug, Clone, Default)]

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::decode;
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result};
 use super::path::flatten;
 use super::published::figure;
 use super::range::range;
 use super::tree::{Node, Table, Value};
 use crate::case::Published;
-
-type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// One parameter and its values.
 #[derive(Debug, Clone)]

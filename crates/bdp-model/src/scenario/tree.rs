@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Problem, ScenarioError};
+use super::error::{Problem, Result, ScenarioError};
 
 /// Where a value came from.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -132,7 +132,7 @@ impl Node {
 const TEXT_MAX_BYTES: usize = 256 * 1024;
 
 /// Reads a file's text.
-pub(super) fn parse(text: &str) -> Result<Table, ScenarioError> {
+pub(super) fn parse(text: &str) -> Result<Table> {
     if text.len() > TEXT_MAX_BYTES {
         return Err(Origin::default().error(Problem::TooLong {
             what: "the file".into(),
@@ -160,7 +160,7 @@ pub(super) fn parse_override(text: &str, by: &Arc<str>) -> Node {
     Node { origin, value: value.unwrap_or_else(|| Value::Text(text.trim().to_owned())) }
 }
 
-fn table(source: &DeTable<'_>, lines: &Lines) -> Result<Table, ScenarioError> {
+fn table(source: &DeTable<'_>, lines: &Lines) -> Result<Table> {
     let mut entries: Vec<(usize, Entry)> = Vec::new();
     for (key, value) in source.iter() {
         let origin = Origin { line: Some(lines.at(key.span().start)), by: None };
@@ -175,7 +175,7 @@ fn table(source: &DeTable<'_>, lines: &Lines) -> Result<Table, ScenarioError> {
     Ok(Table { entries: entries.into_iter().map(|(_, e)| e).collect() })
 }
 
-fn node(source: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, ScenarioError> {
+fn node(source: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node> {
     let origin = Origin { line: Some(lines.at(source.span().start)), by: None };
     let value = match source.get_ref() {
         DeValue::String(s) => Value::Text(s.to_string()),

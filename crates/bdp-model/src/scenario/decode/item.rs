@@ -1,13 +1,12 @@
 //! What hosts, links and flows are read by: lists of tables, their places, times, and what is wrong with a path.
 
 use super::super::LinkSpec;
+pub(super) use super::super::error::Result;
 use super::super::error::{Problem, ScenarioError};
 use super::super::route::RouteError;
 use super::super::tree::{Node, Origin, Table, Value};
 use crate::parameter::Parameter;
 use crate::units::Nanos;
-
-pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Links that an error lists.
 const LINKS_SHOWN: usize = 20;

@@ -7,7 +7,7 @@ use crate::samples::{measured, record, run};
 #[test]
 fn damaged_exports_are_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = SqliteStore::open(&folder.path().join("s.sqlite")).unwrap();
+    let mut store = SqliteStore::open(folder.path().join("s.sqlite")).unwrap();
     let id = store.begin_run(&run("a", "d", 1)).unwrap();
     store.append(&id, "a", &record(), true).unwrap();
     store.append_measurement(&id, &measured("#1")).unwrap();
@@ -35,7 +35,7 @@ fn damaged_exports_are_read_or_refused() {
     }
     assert!(read > 0 && refused > 100, "{read} read, {refused} refused");
     // Nothing of one that is cut short enters a store.
-    let mut other = SqliteStore::open(&folder.path().join("other.sqlite")).unwrap();
+    let mut other = SqliteStore::open(folder.path().join("other.sqlite")).unwrap();
     assert!(import(&mut other, &text[..text.len() - 3]).is_err());
     assert!(other.run(&id).is_err());
 }

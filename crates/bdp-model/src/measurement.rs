@@ -109,6 +109,9 @@ pub struct MeasureRequest {
     /// Whether a server of iperf3 is asked for what it prints.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_output: bool,
+    /// How the near end was let in, without what is secret of it, where options said how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 impl MeasureRequest {
@@ -124,6 +127,28 @@ impl MeasureRequest {
     }
 }
 
+/// What lets the near end in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Access {
+    /// A token that was typed.
+    Token,
+    /// The token in a file.
+    TokenFile {
+        /// As given.
+        path: String,
+    },
+    /// A login at a server of iperf3; its password is typed or in the environment.
+    Login {
+        /// Its name.
+        user: String,
+        /// File of the server's public key, as given.
+        public_key: String,
+        /// Whether it is encrypted as servers before 3.17 want it.
+        pkcs1: bool,
+    },
+}
+
 /// A far end that is started by `ssh`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SshRequest {
@@ -131,6 +156,15 @@ pub struct SshRequest {
     pub destination: String,
     /// Whether data went through its connection, and not directly to the host.
     pub through: bool,
+    /// Options as of its `-o`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Host for the data, where that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_host: Option<String>,
+    /// Port for the data, where that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_port: Option<u16>,
 }
 
 /// What a machine says of itself.

@@ -5,7 +5,8 @@ use bdp_model::caveat::{Caveat, WindowShortfall};
 use bdp_model::facts::Facts;
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{
-    Direction, DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole, PeerProtocol,
+    Access, Direction, DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole,
+    PeerProtocol, SshRequest,
 };
 use bdp_model::method::EndReason;
 use bdp_model::record::RttSummary;
@@ -255,13 +256,43 @@ fn commands_repeat_the_request_and_name_the_store() {
         "bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | bdp measure ams1 \
          --iperf3 -b 20000000 --get-server-output --runs 6"
     );
-    let ssh = bdp_model::measurement::SshRequest { destination: "me@ams1".into(), through: true };
-    m.request = MeasureRequest { port: 40_123, ssh: Some(ssh), ..plain };
+    let mut ssh = SshRequest {
+        destination: "me@ams1".into(),
+        through: true,
+        options: Vec::new(),
+        data_host: None,
+        data_port: None,
+    };
+    m.request = MeasureRequest { port: 40_123, ssh: Some(ssh.clone()), ..plain.clone() };
     assert_eq!(
         commands(&m, None),
         "bdp report 7f3a | bdp measure --ssh me@ams1 --through-ssh --baseline 7f3a | bdp measure --ssh me@ams1 \
          --through-ssh --runs 6"
     );
+    ssh = SshRequest {
+        through: false,
+        options: vec!["Port=2222".into(), "User=a b".into()],
+        data_host: Some("192.0.2.1".into()),
+        data_port: Some(40_123),
+        ..ssh
+    };
+    m.request.ssh = Some(ssh);
+    let first = |m: &Measurement| commands(m, None).split(" | ").nth(1).unwrap().to_owned();
+    assert_eq!(
+        first(&m),
+        "bdp measure 192.0.2.1 --ssh me@ams1 --ssh-option Port=2222 --ssh-option 'User=a b' --port 40123 --baseline 7f3a"
+    );
+    for (access, flags) in [
+        (Access::Token, "--token-file FILE"),
+        (Access::TokenFile { path: "/etc/bdp token".into() }, "--token-file '/etc/bdp token'"),
+        (
+            Access::Login { user: "ann".into(), public_key: "k.pem".into(), pkcs1: true },
+            "--user ann --iperf3-public-key k.pem --iperf3-pkcs1",
+        ),
+    ] {
+        m.request = MeasureRequest { access: Some(access), ..plain.clone() };
+        assert_eq!(first(&m), format!("bdp measure ams1 {flags} --baseline 7f3a"));
+    }
 }
 
 #[test]

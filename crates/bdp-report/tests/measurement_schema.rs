@@ -7,7 +7,7 @@ use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{End, PeerProtocol, Task};
 use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
-use bdp_model::measurement::{Direction, Measurement, MtuBlackHole};
+use bdp_model::measurement::{Access, Direction, Measurement, MtuBlackHole, SshRequest};
 use bdp_model::method::{EndReason, TimestampSource};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
@@ -36,8 +36,14 @@ fn full() -> Measurement {
     let text = include_str!("../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
     m.request.family = Some(bdp_model::scenario::Family::Ipv6);
-    m.request.ssh =
-        Some(bdp_model::measurement::SshRequest { destination: "me@ams1".to_owned(), through: false });
+    m.request.ssh = Some(SshRequest {
+        destination: "me@ams1".to_owned(),
+        through: false,
+        options: vec!["Port=2222".to_owned()],
+        data_host: Some("ams1".to_owned()),
+        data_port: Some(5202),
+    });
+    m.request.access = Some(Access::TokenFile { path: "token".to_owned() });
     m.ceiling = ceiling(&m);
     m.caveats = every_caveat();
     m.directions[0].window.note = Some(WindowShortfall::NotShrunk { seen_bytes: 1 });

@@ -109,14 +109,8 @@ pub struct FarEnd {
 /// What a far end is started with.
 #[derive(Debug, Clone)]
 pub struct SshPlan {
-    /// As it is recorded: destination and way of the data.
+    /// As it is recorded: destination, options before all others, and way of the data.
     pub request: SshRequest,
-    /// Options as `ssh -o` takes them, before all others.
-    pub options: Vec<String>,
-    /// Address for the data, where it is not the one that `ssh` connects to.
-    pub host: Option<String>,
-    /// Port for the data; any that is free, where none is given.
-    pub port: Option<u16>,
     /// The hidden subcommand that is run there; the port and the address to listen on are added.
     pub subcommand: String,
     /// Random bytes, for the port of a tunnel.
@@ -127,11 +121,12 @@ impl FarEnd {
     /// Starts one. Blocks until it listens; `cancel` ends that.
     pub fn start(plan: &SshPlan, cancel: &AtomicBool) -> Result<Self, SshError> {
         if !plan.request.through {
-            let host = match &plan.host {
+            let host = match &plan.request.data_host {
                 Some(host) => host.clone(),
                 None => configured_host(plan)?,
             };
-            let mut ssh = Ssh::run(plan, &[], &far_command(plan, plan.port.unwrap_or(0), "[::]"))?;
+            let mut ssh =
+                Ssh::run(plan, &[], &far_command(plan, plan.request.data_port.unwrap_or(0), "[::]"))?;
             let listening = ssh.bring_up(cancel)?;
             return Ok(Self { _ssh: ssh, host, port: listening.port, token: listening.token });
         }
@@ -141,7 +136,8 @@ impl FarEnd {
                 TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(SshError::Run)?.port();
             let span = u32::from(TUNNEL_PORTS.end - TUNNEL_PORTS.start);
             let offset = plan.random.wrapping_add(attempt.wrapping_mul(7919)) % span;
-            let far = plan.port.unwrap_or(TUNNEL_PORTS.start + u16::try_from(offset).unwrap_or(0));
+            let far =
+                plan.request.data_port.unwrap_or(TUNNEL_PORTS.start + u16::try_from(offset).unwrap_or(0));
             let forward = format!("127.0.0.1:{near}:127.0.0.1:{far}");
             let tunnel = ["-o", "ExitOnForwardFailure=yes", "-L", &forward].map(str::to_owned);
             let mut ssh = Ssh::run(plan, &tunnel, &far_command(plan, far, "127.0.0.1"))?;
@@ -155,7 +151,7 @@ impl FarEnd {
                     });
                 }
                 Err(SshError::Far { what, .. })
-                    if what.contains("Address already in use") && plan.port.is_none() => {}
+                    if what.contains("Address already in use") && plan.request.data_port.is_none() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -167,7 +163,7 @@ impl FarEnd {
 fn configured_host(plan: &SshPlan) -> Result<String, SshError> {
     let mut command = Command::new("ssh");
     command.arg("-G");
-    for option in &plan.options {
+    for option in &plan.request.options {
         command.arg("-o").arg(option);
     }
     let output = command
@@ -236,7 +232,7 @@ impl Ssh {
         let mut ssh = Command::new("ssh");
         ssh.arg("-T");
         // Of an option that is given twice ssh takes the first.
-        for option in &plan.options {
+        for option in &plan.request.options {
             ssh.arg("-o").arg(option);
         }
         for option in ["ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"] {

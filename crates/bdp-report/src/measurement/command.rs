@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
+use bdp_model::measurement::{Access, Direction, MeasureRequest, Measurement};
 use bdp_model::payload::CpuList;
 use bdp_model::scenario::Family;
 use bdp_model::udp::RateSearch;
@@ -29,7 +29,7 @@ pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
     }
 }
 
-/// The command that measures the same again and compares it with this run. The token is left out: it is a secret.
+/// The command that measures the same again and compares it with this run. A token that was typed is a secret: its place is held by a file.
 pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String {
     again(m, &format!("--baseline {run}"), store)
 }
@@ -41,13 +41,17 @@ pub(crate) fn several(m: &Measurement, runs: u32, store: Option<&str>) -> String
 
 fn again(m: &Measurement, option: &str, store: Option<&str>) -> String {
     let mut words = match &m.request.ssh {
-        // Its address and port are those that came out, not what was asked.
-        Some(ssh) => vec![format!("bdp measure --ssh {}", quote(&tame(&ssh.destination)))],
+        // The request's address and port are those that came out, not what was asked.
+        Some(ssh) => {
+            let host = ssh.data_host.as_ref().map(|host| quote(&tame(host)) + " ").unwrap_or_default();
+            vec![format!("bdp measure {host}--ssh {}", quote(&tame(&ssh.destination)))]
+        }
         None => {
             let target = m.request.url.as_deref().unwrap_or(&m.request.host);
             vec![format!("bdp measure {}", quote(&tame(target)))]
         }
     };
+    words.extend(access(&m.request));
     words.extend(flags(m));
     words.push(option.to_owned());
     in_store(&words.join(" "), store)
@@ -62,6 +66,28 @@ fn cpus(r: &MeasureRequest) -> Option<String> {
     }
 }
 
+/// The flags that let this end in, without what is secret of them.
+fn access(r: &MeasureRequest) -> Vec<String> {
+    let text = |flag: &str, text: &str| format!("{flag} {}", quote(&tame(text)));
+    let mut flags = Vec::new();
+    if let Some(ssh) = &r.ssh {
+        flags.extend(ssh.options.iter().map(|option| text("--ssh-option", option)));
+        flags.extend(ssh.through.then(|| "--through-ssh".to_owned()));
+        flags.extend(ssh.data_port.map(|port| format!("--port {port}")));
+    }
+    match &r.access {
+        Some(Access::Token) => flags.push("--token-file FILE".to_owned()),
+        Some(Access::TokenFile { path }) => flags.push(text("--token-file", path)),
+        Some(Access::Login { user, public_key, pkcs1 }) => {
+            flags.push(text("--user", user));
+            flags.push(text("--iperf3-public-key", public_key));
+            flags.extend(pkcs1.then(|| "--iperf3-pkcs1".to_owned()));
+        }
+        None => {}
+    }
+    flags
+}
+
 /// The flags of `bdp measure` that made this request, but for those that stand for the default.
 fn flags(m: &Measurement) -> Vec<String> {
     let (r, spec) = (&m.request, &m.request.spec);
@@ -72,7 +98,6 @@ fn flags(m: &Measurement) -> Vec<String> {
     let counted = Nanos(spec.duration.0.saturating_sub(spec.omit.0));
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
-        r.ssh.as_ref().filter(|ssh| ssh.through).map(|_| "--through-ssh".to_owned()),
         (r.port != usual.port && r.ssh.is_none() && r.url.is_none()).then(|| format!("--port {}", r.port)),
         r.peer.map(|peer| format!("--{}", peer.name())),
         spec.bytes.map(|b| size("-n", b)),

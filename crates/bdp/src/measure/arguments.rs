@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
-use bdp_model::measurement::{Direction, MeasureRequest, PORT, PeerProtocol};
+use bdp_model::measurement::{Access, Direction, MeasureRequest, PORT, PeerProtocol};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
@@ -268,7 +268,7 @@ impl MeasureArgs {
     }
 
     /// The address and the port for the data of `--ssh`, as far as they were given.
-    pub(super) fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
+    fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
         // Without ssh the target may be a URL, which is no HOST:PORT.
         if self.ssh.ssh.is_none() {
             return Ok((None, None));
@@ -403,9 +403,10 @@ impl MeasureArgs {
                 congestion: self.congestion.clone(),
                 ..FlowSpec::default()
             },
-            ssh: self.ssh.request(),
+            ssh: self.ssh.request(self.data_target()?),
             url: url.as_ref().map(ToString::to_string),
             server_output: self.get_server_output,
+            access: self.access(),
             ..MeasureRequest::to(host)
         };
         if self.is_iperf3_json() && request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
@@ -414,6 +415,14 @@ impl MeasureArgs {
             ));
         }
         self.payload.apply(self.socket.apply(request)?)
+    }
+
+    /// What lets this end in, as options say it.
+    fn access(&self) -> Option<Access> {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let of_file = self.token_file.as_ref().map(|path| Access::TokenFile { path: text(path) });
+        let of_token = self.token.as_ref().map(|_| Access::Token);
+        of_file.or(of_token).or_else(|| self.login.access())
     }
 
     /// Whether an interval is put together from several samples, where they are not too many.
@@ -442,7 +451,7 @@ impl MeasureArgs {
             (self.congestion.is_some(), "-C"),
             zerocopy,
             check_payload,
-            (self.ssh.request().is_some_and(|ssh| ssh.through), "--through-ssh"),
+            (self.ssh.is_through(), "--through-ssh"),
             (is_url, "a URL"),
         ]
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_interop::iperf3::login::{ClientLogin, Padding, PublicKey};
+use bdp_model::measurement::Access;
 use bdp_sys::terminal::{self, Typed};
 
 use crate::{exit, help};
@@ -30,6 +31,15 @@ impl LoginArgs {
     /// Whether there is somebody to log in, which no other server than iperf3's asks for.
     pub(super) fn is_asked(&self) -> bool {
         self.user.is_some()
+    }
+
+    /// As it is recorded.
+    pub(super) fn access(&self) -> Option<Access> {
+        Some(Access::Login {
+            user: self.user.clone()?,
+            public_key: self.iperf3_public_key.as_ref()?.to_string_lossy().into_owned(),
+            pkcs1: self.iperf3_pkcs1,
+        })
     }
 
     /// The login; asks for the password where the environment has none.

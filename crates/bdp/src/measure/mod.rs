@@ -51,10 +51,7 @@ impl MeasureArgs {
         }
         let cancel = interrupt::cancel_instead();
         // It runs for as long as this is held.
-        let far_end = self
-            .ssh
-            .start(&mut plan, self.data_target()?, cancel)
-            .inspect_err(|_| end_if_asked(cancel, NOTHING))?;
+        let far_end = self.ssh.start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
         let job = Job::Measure(Box::new(plan.clone()));
         let mut watch = |event: Event<'_>| watchers.show(&event);

@@ -29,31 +29,30 @@ pub struct SshArgs {
 
 impl SshArgs {
     /// As it is recorded.
-    pub(super) fn request(&self) -> Option<SshRequest> {
-        let destination = self.ssh.clone()?;
-        Some(SshRequest { destination, through: self.through_ssh })
+    pub(super) fn request(&self, data: (Option<String>, Option<u16>)) -> Option<SshRequest> {
+        let (data_host, data_port) = data;
+        let (through, options) = (self.through_ssh, self.ssh_option.clone());
+        Some(SshRequest { destination: self.ssh.clone()?, through, options, data_host, data_port })
+    }
+
+    /// Whether data go through its connection.
+    pub(super) fn is_through(&self) -> bool {
+        self.through_ssh
     }
 
     /// Starts the far end, if one is asked for, and has the plan measure to it.
     pub(super) fn start(
         &self,
         plan: &mut MeasurePlan,
-        (host, port): (Option<String>, Option<u16>),
         cancel: &AtomicBool,
     ) -> anyhow::Result<Option<FarEnd>> {
-        let Some(request) = self.request() else { return Ok(None) };
-        if self.through_ssh && host.is_some() {
+        let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
+        if request.through && request.data_host.is_some() {
             return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
         }
         let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
-        let ssh = SshPlan {
-            request,
-            options: self.ssh_option.clone(),
-            host,
-            port,
-            subcommand: crate::far::NAME.to_owned(),
-            random: u32::from_ne_bytes(random),
-        };
+        let ssh =
+            SshPlan { request, subcommand: crate::far::NAME.to_owned(), random: u32::from_ne_bytes(random) };
         let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
             SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
             other => exit::environment(other.to_string()),

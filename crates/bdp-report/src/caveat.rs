@@ -4,19 +4,82 @@ use std::fmt::Write as _;
 
 use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol};
+use bdp_model::measurement::Measurement;
 use bdp_model::mtu_search::IPV6_MINIMUM;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};
 
-/// Each of them once, in order.
-pub(crate) fn distinct<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Vec<&'a Caveat> {
-    let mut found: Vec<&Caveat> = Vec::new();
-    for caveat in caveats {
-        if !found.contains(&caveat) {
-            found.push(caveat);
+/// What a reader should know of these measurements, each thing once: what differs by its figure alone is said with the
+/// largest, and what a finding has said already is left out.
+pub(crate) fn said(measurements: &[&Measurement], is_said: impl Fn(&Caveat) -> bool) -> Vec<String> {
+    let mut all: Vec<Caveat> = Vec::new();
+    for m in measurements {
+        for caveat in m.caveats.iter().filter(|&caveat| !is_said(caveat) && !is_found(m, caveat)) {
+            if !all.iter_mut().any(|known| holds(known, caveat)) {
+                all.push(caveat.clone());
+            }
         }
     }
-    found
+    let mut texts: Vec<String> = Vec::new();
+    for caveat in &all {
+        let text = shared_device(caveat, &all).unwrap_or_else(|| text(caveat));
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// Whether the same is known, with the larger figure from now on.
+fn holds(known: &mut Caveat, caveat: &Caveat) -> bool {
+    match (known, caveat) {
+        (
+            Caveat::BusyThread { direction, task, share },
+            Caveat::BusyThread { direction: way, task: other, share: more },
+        ) if direction == way && task == other => *share = share.max(*more),
+        (Caveat::HypervisorSteal { end, share }, Caveat::HypervisorSteal { end: other, share: more })
+            if end == other =>
+        {
+            *share = share.max(*more);
+        }
+        (known, caveat) => return known == caveat,
+    }
+    true
+}
+
+/// Whether a finding has a busy thread among its evidence.
+fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
+    let Caveat::BusyThread { direction, task, .. } = caveat else { return false };
+    let thread = format!("a {} thread used", task.name());
+    let of_way = m.directions.iter().filter(|d| d.direction == *direction);
+    of_way
+        .flat_map(|d| &d.findings)
+        .flat_map(|finding| &finding.evidence)
+        .any(|line| line.starts_with(&thread))
+}
+
+/// Other traffic of a device in one sentence, where several tell of it: both ways through it, both ends of a loopback
+/// device, several runs.
+fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
+    let Caveat::CrossTraffic { end, device, .. } = caveat else { return None };
+    let is_loopback = device.as_deref() == Some("lo");
+    let mut figures = all.iter().filter_map(|other| match other {
+        Caveat::CrossTraffic { end: its, device: of, rate_bps, share, .. }
+            if of == device && (is_loopback || its == end) =>
+        {
+            Some((*rate_bps, *share))
+        }
+        _ => None,
+    });
+    let first = figures.next()?;
+    let second = figures.next()?;
+    let (rate_bps, share) = figures
+        .fold((first.0.max(second.0), first.1.max(second.1)), |(rate, share), (more_rate, more_share)| {
+            (rate.max(more_rate), share.max(more_share))
+        });
+    let end = if is_loopback { String::new() } else { at(*end) };
+    let (name, rate, share) = (name(device), format_bps(rate_bps), percent(share));
+    Some(format!("{end}other traffic shared {name}: up to {rate} on average, {share} % of its bytes"))
 }
 
 /// For JSON: each with its wording beside its evidence, so that no reader needs a table of kinds.
@@ -426,6 +489,8 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use bdp_model::ends::Task;
+    use bdp_model::finding::{Confidence, Finding, Limit};
+    use bdp_model::measurement::MeasureRequest;
 
     use super::*;
 
@@ -502,6 +567,57 @@ mod tests {
             let told = text(&caveat);
             assert!(told.contains(words), "no '{words}' in '{told}'");
         }
+    }
+
+    #[test]
+    fn a_thing_is_said_once() {
+        let cross = |end, device: &str, task, rate_bps, share| Caveat::CrossTraffic {
+            end,
+            device: Some(device.to_owned()),
+            task,
+            rate_bps,
+            share,
+        };
+        let busy = |share| Caveat::BusyThread { direction: Direction::To, task: Task::Sending, share };
+        let of = |caveats| Measurement { caveats, ..Measurement::of(&MeasureRequest::to("ams1")) };
+        let one = of(vec![
+            cross(End::Near, "lo", Task::Sending, 1e6, 0.1),
+            cross(End::Near, "lo", Task::Receiving, 2e6, 0.1),
+            cross(End::Far, "lo", Task::Sending, 1e6, 0.3),
+            busy(0.95),
+        ]);
+        let other = of(vec![
+            cross(End::Far, "eth0", Task::Sending, 3e6, 0.5),
+            cross(End::Far, "eth0", Task::Receiving, 4e6, 0.2),
+            cross(End::Near, "eth0", Task::Receiving, 5e6, 0.2),
+            busy(0.99),
+        ]);
+        assert_eq!(
+            said(&[&one, &other], |_| false),
+            [
+                "other traffic shared lo: up to 2 Mbit/s on average, 30 % of its bytes",
+                "direction 'to': a sending thread used 99 % of a processor; the path may carry more",
+                "far end: other traffic shared eth0: up to 4 Mbit/s on average, 50 % of its bytes",
+                "near end: other traffic shared eth0 while it was receiving: 5 Mbit/s on average, 20 % of its bytes",
+            ]
+        );
+        let json = include_str!("../../bdp-store/tests/it/measurement.json");
+        let mut found: Measurement = serde_json::from_str(json).unwrap();
+        found.directions.truncate(1);
+        found.directions[0].direction = Direction::To;
+        found.caveats = vec![busy(0.95)];
+        assert_eq!(said(&[&found], |_| false).len(), 1);
+        assert!(said(&[&found], |_| true).is_empty());
+        found.directions[0].findings = vec![Finding {
+            limit: Limit::Unknown,
+            subject: String::new(),
+            confidence: Confidence::Low,
+            summary: String::new(),
+            evidence: vec!["a sending thread used 95 % of a processor".to_owned()],
+            remedy: None,
+            missing: Vec::new(),
+        }];
+        assert!(said(&[&found], |_| false).is_empty());
     }
 
     #[test]

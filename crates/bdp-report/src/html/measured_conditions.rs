@@ -26,12 +26,13 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
         m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
     }
     m.line();
-    let caveats = caveat::distinct(measurements.iter().flat_map(|(_, m)| &m.caveats));
+    let all: Vec<&Measurement> = measurements.iter().map(|(_, m)| *m).collect();
+    let caveats = caveat::said(&all, |_| false);
     if !caveats.is_empty() {
         m.leaf("p", &[], "To know before relying on the figures:");
         m.element("ul", &[], |m| {
             for caveat in caveats {
-                m.leaf("li", &[], &caveat::text(caveat));
+                m.leaf("li", &[], &caveat);
             }
         });
     }

@@ -304,10 +304,10 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
     // Why the window of a single run was not reached stands beside the window.
     let is_shown =
-        |caveat: &&Caveat| measurements.len() == 1 && matches!(caveat, Caveat::WindowNotReached { .. });
-    let all = measurements.iter().flat_map(|m| &m.caveats);
-    for caveat in caveat::distinct(all.filter(|caveat| !is_shown(caveat))) {
-        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&caveat::text(caveat)), style));
+        |caveat: &Caveat| measurements.len() == 1 && matches!(caveat, Caveat::WindowNotReached { .. });
+    let all: Vec<&Measurement> = measurements.iter().collect();
+    for line in caveat::said(&all, is_shown) {
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&line), style));
     }
     for m in measurements {
         if let Some(error) = &m.error {

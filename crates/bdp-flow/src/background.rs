@@ -28,6 +28,8 @@ pub struct Passed {
     pub streams: Vec<u64>,
     /// Of received datagrams, the count of each stream so far.
     pub arrivals: Vec<ArrivalReading>,
+    /// Payload of the datagrams that are sent; 0 where none are.
+    pub datagram_bytes: u64,
 }
 
 impl<T> Default for Background<T> {
@@ -73,12 +75,12 @@ impl<T> Background<T> {
 
     /// Bytes since this was asked last. Where those of the streams are known they are their sum, both being of one instant.
     pub fn moved_since(&mut self) -> Passed {
-        let now = self.meter.streams();
+        let (now, datagram_bytes) = (self.meter.streams(), self.meter.datagram_bytes());
         if now.is_empty() {
             let now = self.meter.bytes();
             let bytes = now.saturating_sub(self.shown);
             self.shown = self.shown.max(now);
-            return Passed { bytes, arrivals: self.meter.arrivals(), ..Passed::default() };
+            return Passed { bytes, arrivals: self.meter.arrivals(), datagram_bytes, ..Passed::default() };
         }
         self.shown_streams.resize(now.len(), 0);
         let moved = |(now, shown): (u64, &mut u64)| {
@@ -90,7 +92,7 @@ impl<T> Background<T> {
         let streams: Vec<u64> = now.into_iter().zip(&mut self.shown_streams).map(moved).collect();
         let bytes = streams.iter().sum();
         self.shown += bytes;
-        Passed { bytes, streams, arrivals: self.meter.arrivals() }
+        Passed { bytes, streams, arrivals: self.meter.arrivals(), datagram_bytes }
     }
 
     /// What the kernel reports of each stream that is sent from here.

@@ -23,6 +23,7 @@ pub struct ArrivalReading {
 pub struct Meter {
     bytes: AtomicU64,
     last_byte_ns: AtomicU64,
+    datagram_bytes: AtomicU64,
     streams: Mutex<Vec<u64>>,
     infos: Mutex<Vec<TcpInfo>>,
     arrivals: Mutex<Vec<ArrivalReading>>,
@@ -37,6 +38,16 @@ impl Meter {
     /// What was shown last.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Shows the payload of the datagrams that are sent.
+    pub fn set_datagram_bytes(&self, bytes: u64) {
+        self.datagram_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Payload of the datagrams that are sent; 0 where none are.
+    pub fn datagram_bytes(&self) -> u64 {
+        self.datagram_bytes.load(Ordering::Relaxed)
     }
 
     /// Tells, when a flow has ended, when the last of its bytes was read, by the monotonic clock.

@@ -29,8 +29,13 @@ fn measured(way: Direction, ms: u64, omit_ms: u64, bytes: u64, stream_goodput_bp
 fn looks(way: Direction, interval_ms: u64, omit_ms: u64, looks: &[&[f64]]) -> Intervals {
     let mut intervals = Intervals::new(interval_ms * MS, omit_ms * MS);
     for (at, bytes) in (0..).zip(looks) {
-        let parts =
-            vec![Part { way, stream_bytes: bytes.to_vec(), senders: Vec::new(), receivers: Vec::new() }];
+        let parts = vec![Part {
+            way,
+            stream_bytes: bytes.to_vec(),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            datagram_bytes: None,
+        }];
         intervals.add(Piece { from_ns: at * 100 * MS, to_ns: (at + 1) * 100 * MS, parts });
     }
     intervals

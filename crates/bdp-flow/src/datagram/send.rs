@@ -71,7 +71,11 @@ pub fn each_over(
         streams: streams.iter().map(|_| AtomicU64::new(0)).collect(),
     };
     let share = plan.bytes.map(|bytes| bytes.div_ceil(streams.len().max(1) as u64));
-    let work = |(place, stream): (usize, Stream)| Pacer::new(stream, plan, share)?.run(stop, &shown, place);
+    let work = |(place, stream): (usize, Stream)| {
+        let pacer = Pacer::new(stream, plan, share)?;
+        meter.set_datagram_bytes(pacer.length as u64);
+        pacer.run(stop, &shown, place)
+    };
     let done: Vec<Result<StreamSent>> = std::thread::scope(|scope| {
         let workers: Vec<_> = streams
             .into_iter()

@@ -30,7 +30,10 @@ pub struct Progress {
     pub sender_infos: Vec<(Direction, Vec<TcpInfo>)>,
     /// What came so far of each stream of datagrams that this end receives.
     pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
-    /// The stage is over: nothing is given but `sender_infos`, as they were last.
+    /// Payload of the datagrams that this end sends; `None` where it sends none.
+    #[serde(default)]
+    pub datagram_bytes: Option<u64>,
+    /// The stage is over: given are what moved since the report before, and `sender_infos` as they were last.
     pub is_last: bool,
     /// The last round trip of the probe flow.
     pub rtt_ns: Option<u64>,

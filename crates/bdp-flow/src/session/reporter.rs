@@ -28,15 +28,17 @@ pub struct Goodput {
     pub senders: Vec<(Direction, Vec<TcpInfo>)>,
     /// What came so far of datagrams that this end receives.
     pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
+    /// Payload of the datagrams that this end sends.
+    pub datagram_bytes: Option<u64>,
     /// The stage is over.
     pub is_last: bool,
 }
 
 impl Goodput {
-    /// Of a stage that is over: what the kernel reported last of what was sent.
-    pub fn last(mut senders: Vec<(Direction, Vec<TcpInfo>)>) -> Self {
+    /// Of a stage that is over, with what the kernel reported last of what was sent.
+    pub fn last(self, mut senders: Vec<(Direction, Vec<TcpInfo>)>) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
-        Self { senders, is_last: true, ..Self::default() }
+        Self { senders, is_last: true, ..self }
     }
 
     /// Of what each direction has moved within a span, and of what the kernel reports of what is sent.
@@ -52,6 +54,7 @@ impl Goodput {
             ways: moved.iter().map(|(way, moved)| (*way, bps(&moved.bytes))).collect(),
             streams: moved.iter().map(|(way, m)| (*way, m.streams.iter().map(bps).collect())).collect(),
             senders,
+            datagram_bytes: moved.iter().map(|(_, m)| m.datagram_bytes).find(|&bytes| bytes > 0),
             arrivals: moved
                 .into_iter()
                 .filter(|(_, m)| !m.arrivals.is_empty())
@@ -62,16 +65,17 @@ impl Goodput {
     }
 
     /// As a part of the progress of a stage.
-    pub fn progress(self, stage: Stage, since: Instant, total: Nanos, rtt_ns: Option<u64>) -> Progress {
+    pub fn progress(self, stage: Stage, elapsed: Duration, total: Nanos, rtt_ns: Option<u64>) -> Progress {
         Progress {
             stage,
-            elapsed: Nanos::from(since.elapsed()),
+            elapsed: Nanos::from(elapsed),
             total,
             span: self.span,
             goodput_bps: self.ways,
             stream_goodput_bps: self.streams,
             sender_infos: self.senders,
             arrivals: self.arrivals,
+            datagram_bytes: self.datagram_bytes,
             is_last: self.is_last,
             rtt_ns,
         }
@@ -111,7 +115,7 @@ impl<'a> Reporter<'a> {
         goodput: Goodput,
         rtt_ns: Option<u64>,
     ) -> Result<()> {
-        self.show(stage, since, total, goodput, rtt_ns);
+        self.show(stage, since.elapsed(), total, goodput, rtt_ns);
         self.check_cancel()
     }
 
@@ -119,12 +123,12 @@ impl<'a> Reporter<'a> {
     pub fn show(
         &mut self,
         stage: Stage,
-        since: Instant,
+        elapsed: Duration,
         total: Nanos,
         goodput: Goodput,
         rtt_ns: Option<u64>,
     ) {
-        (self.progress)(&goodput.progress(stage, since, total, rtt_ns));
+        (self.progress)(&goodput.progress(stage, elapsed, total, rtt_ns));
     }
 
     /// Whether the end is asked for.

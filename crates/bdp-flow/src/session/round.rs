@@ -58,7 +58,7 @@ impl Rounds<'_, '_> {
                 reported = Instant::now();
                 let goodput = Goodput::of(span, self.peer.moved(), self.peer.sender_infos());
                 let rtt = self.peer.probes().and_then(Probes::last_ns);
-                self.context.reporter.show(stage, since, request.spec.duration, goodput, rtt);
+                self.context.reporter.show(stage, since.elapsed(), request.spec.duration, goodput, rtt);
             }
             match self.context.reporter.begins_to_conclude(self.peer.has_begun()) {
                 Ok(true) => self.peer.interrupt(&mut self.context)?,
@@ -69,9 +69,12 @@ impl Rounds<'_, '_> {
                 }
             }
         }
+        let rest = Goodput::of(reported.elapsed(), self.peer.moved(), Vec::new());
+        let rtt = self.peer.probes().and_then(Probes::last_ns);
+        let over = since.elapsed();
         let outcomes = self.peer.finish(request, &mut self.context)?;
         let senders = outcomes.iter().map(|outcome| (outcome.way, outcome.sender_infos.clone())).collect();
-        self.context.reporter.show(stage, since, request.spec.duration, Goodput::last(senders), None);
+        self.context.reporter.show(stage, over, request.spec.duration, rest.last(senders), rtt);
         for outcome in &outcomes {
             let Outcome { way, sent, .. } = outcome;
             self.moved.add(*way, outcome.moved_bytes(), sent.retransmits.unwrap_or(0), sent.mss);

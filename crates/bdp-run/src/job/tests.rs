@@ -115,6 +115,7 @@ fn progress() -> Progress {
         stream_goodput_bps: vec![(Direction::To, vec![94.5e6])],
         sender_infos: vec![(Direction::To, vec![info])],
         arrivals: vec![(Direction::From, vec![ArrivalReading { sent: 9, received: 8, jitter_ns: 7 }])],
+        datagram_bytes: Some(1400),
         is_last: false,
         rtt_ns: Some(26_000_000),
     }

@@ -64,10 +64,10 @@ impl<'a> ScrollingLines<'a> {
 
     fn take(&mut self, run: u32, progress: &Progress) -> String {
         let mut text = String::new();
-        if self.open.as_ref().is_some_and(|block| progress.is_last || block.stage != progress.stage) {
+        if self.open.as_ref().is_some_and(|block| block.stage != progress.stage) {
             text = self.close();
         }
-        if progress.is_last || !matches!(progress.stage, Stage::Direction(_) | Stage::Both) {
+        if !matches!(progress.stage, Stage::Direction(_) | Stage::Both) {
             return text;
         }
         if self.open.is_none() {
@@ -82,6 +82,10 @@ impl<'a> ScrollingLines<'a> {
         });
         if let Some(piece) = block.pieces.next(progress) {
             text.push_str(&block.lines.add(piece, progress.rtt_ns));
+        }
+        if progress.is_last {
+            text.push_str(&block.lines.end(progress.rtt_ns));
+            self.open = None;
         }
         text
     }
@@ -98,7 +102,7 @@ impl<'a> ScrollingLines<'a> {
     }
 
     fn close(&mut self) -> String {
-        self.open.take().map_or_else(String::new, |mut block| block.lines.end())
+        self.open.take().map_or_else(String::new, |mut block| block.lines.end(None))
     }
 
     fn print(&mut self, text: &str) {

@@ -1,6 +1,7 @@
 //! What went by between two reports of progress, to make intervals of.
 
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
+use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_report::{Part, Piece, ReceiverReading, SenderReading};
 use bdp_sys::tcp_info::TcpInfo;
@@ -13,11 +14,15 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The piece since the report before; `None` where no flow runs.
+    /// The piece since the report before; `None` where no flow runs. The last one ends with the time of the test: what is
+    /// waited for then is no part of it.
     pub fn next(&mut self, progress: &Progress) -> Option<Piece> {
-        let (from_ns, to_ns) = (self.at_ns, progress.elapsed.as_ns());
+        let (from_ns, mut to_ns) = (self.at_ns, progress.elapsed.as_ns());
+        if progress.is_last && progress.total > Nanos::ZERO {
+            to_ns = to_ns.min(progress.total.as_ns());
+        }
         let is_flow = matches!(progress.stage, Stage::Direction(_) | Stage::Both);
-        if !is_flow || progress.is_last || to_ns <= from_ns {
+        if !is_flow || to_ns <= from_ns {
             return None;
         }
         self.at_ns = to_ns;
@@ -43,6 +48,7 @@ fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
             },
             senders: senders.map_or_else(Vec::new, |(_, infos)| infos.iter().map(reading).collect()),
             receivers: receivers.map_or_else(Vec::new, |(_, all)| all.iter().map(arrived).collect()),
+            datagram_bytes: progress.datagram_bytes.filter(|_| way == Direction::To),
         }
     };
     directions.map(part).collect()

@@ -43,6 +43,8 @@ pub struct Part {
     pub senders: Vec<SenderReading>,
     /// The last readings of each stream of datagrams; empty of TCP, and where the near end sends.
     pub receivers: Vec<ReceiverReading>,
+    /// Payload of the datagrams that the near end sends; `None` where it sends none.
+    pub datagram_bytes: Option<u64>,
 }
 
 /// A piece of a test.
@@ -70,10 +72,25 @@ impl Piece {
                     if !part.receivers.is_empty() {
                         mine.receivers = part.receivers;
                     }
+                    mine.datagram_bytes = part.datagram_bytes.or(mine.datagram_bytes);
                 }
                 None => self.parts.push(part),
             }
         }
+    }
+
+    /// Parts it at a time within it, its bytes by how long either is; the readings are those of its end.
+    fn split(mut self, at_ns: u64) -> (Self, Self) {
+        let mut behind = self.clone();
+        let share = (at_ns - self.from_ns) as f64 / (self.to_ns - self.from_ns).max(1) as f64;
+        for (mine, rest) in self.parts.iter_mut().zip(&mut behind.parts) {
+            for (bytes, left) in mine.stream_bytes.iter_mut().zip(&mut rest.stream_bytes) {
+                *bytes = (*bytes * share).floor();
+                *left -= *bytes;
+            }
+        }
+        (self.to_ns, behind.from_ns) = (at_ns, at_ns);
+        (self, behind)
     }
 
     /// Has whole bytes.
@@ -88,7 +105,7 @@ impl Piece {
     }
 }
 
-/// Pieces put together to intervals of about the same length.
+/// Pieces put together to intervals of the same length.
 #[derive(Debug, Clone)]
 pub struct Intervals {
     length_ns: u64,
@@ -102,7 +119,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Of this length, or one for all where it is 0; one ends where the omit does, with the first piece that reaches so far.
+    /// Of this length, or one for all where it is 0; one ends where the omit does.
     pub fn new(length_ns: u64, omit_ns: u64) -> Self {
         Self { length_ns, omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default(), last: Vec::new() }
     }
@@ -112,29 +129,34 @@ impl Intervals {
         self.length_ns
     }
 
-    /// Takes the piece that follows the last one.
-    pub fn add(&mut self, piece: Piece) {
-        let from = self.open.from_ns;
+    /// Takes the piece that follows the last one, a part for each interval that it reaches into.
+    pub fn add(&mut self, mut piece: Piece) {
         if piece.parts.iter().flat_map(|part| &part.stream_bytes).any(|&bytes| bytes > 0.0) {
             self.moved_ns = piece.to_ns;
         }
-        // What comes within half a piece of its end belongs to the next interval as much as to this one.
-        let slack = piece.to_ns.saturating_sub(piece.from_ns) / 2;
-        self.open.add(piece);
-        let due = match from + slack < self.omit_ns {
-            true => self.omit_ns.min(self.due_after(from, 0)),
-            false => self.due_after(from, self.omit_ns),
-        };
-        if self.open.to_ns + slack >= due {
+        loop {
+            let due = self.due();
+            if piece.to_ns < due {
+                return self.open.add(piece);
+            }
+            let (first, rest) = piece.split(due);
+            self.open.add(first);
             self.close();
+            if rest.is_empty() {
+                return;
+            }
+            piece = rest;
         }
     }
 
-    /// When an interval that began then is over: at a multiple of the length since the zero of its clock, so that late
-    /// pieces do not add up.
-    fn due_after(&self, from_ns: u64, zero_ns: u64) -> u64 {
-        let since = (from_ns + self.length_ns / 2).saturating_sub(zero_ns);
-        since.checked_div(self.length_ns).map_or(u64::MAX, |past| zero_ns + (past + 1) * self.length_ns)
+    /// When the interval that is open is over: at a multiple of the length since the zero of its clock.
+    fn due(&self) -> u64 {
+        let from = self.open.from_ns;
+        let after = |zero: u64| {
+            let past = (from - zero).checked_div(self.length_ns);
+            past.map_or(u64::MAX, |past| zero + (past + 1) * self.length_ns)
+        };
+        if from < self.omit_ns { after(0).min(self.omit_ns) } else { after(self.omit_ns) }
     }
 
     /// The intervals that are complete, once each.
@@ -142,9 +164,10 @@ impl Intervals {
         std::mem::take(&mut self.done)
     }
 
-    /// Completes the interval that is open, where anything moved in it.
-    pub(crate) fn close_moved(&mut self) {
-        if self.moved_ns > self.open.from_ns {
+    /// Completes the interval that is open, where anything moved in it; beside others not for less than a tenth.
+    pub(crate) fn close_moved(&mut self, has_others: bool) {
+        let is_short = (self.open.to_ns - self.open.from_ns) * 10 < self.length_ns;
+        if self.moved_ns > self.open.from_ns && !(has_others && is_short) {
             self.close();
         }
     }
@@ -212,7 +235,13 @@ impl Intervals {
         }
         let shares = share(left, &d.stream_goodput_bps);
         let stream_bytes = shares.into_iter().map(|bytes| bytes as f64).collect();
-        Some(Part { way: d.direction, stream_bytes, senders: Vec::new(), receivers: Vec::new() })
+        Some(Part {
+            way: d.direction,
+            stream_bytes,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            datagram_bytes: None,
+        })
     }
 }
 
@@ -309,7 +338,13 @@ mod tests {
 
     fn piece(from_ms: u64, to_ms: u64, bytes: f64) -> Piece {
         let stream_bytes = vec![bytes, 2.0 * bytes];
-        let part = Part { way: Direction::To, stream_bytes, senders: Vec::new(), receivers: Vec::new() };
+        let part = Part {
+            way: Direction::To,
+            stream_bytes,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            datagram_bytes: None,
+        };
         Piece { from_ns: from_ms * 1_000_000, to_ns: to_ms * 1_000_000, parts: vec![part] }
     }
 
@@ -333,12 +368,12 @@ mod tests {
     }
 
     #[test]
-    fn late_pieces_make_no_interval_twice_as_long() {
+    fn late_pieces_are_shared_out_to_intervals_of_the_same_length() {
         let mut intervals = Intervals::new(1_000_000_000, 0);
         for (from, to) in [(0, 510), (510, 980), (980, 1450), (1450, 2040), (2040, 2100)] {
             intervals.add(piece(from, to, 1.0));
         }
-        assert_eq!(all(&intervals), [(0, 980, 6.0), (980, 2040, 6.0), (2040, 2100, 3.0)]);
+        assert_eq!(all(&intervals), [(0, 1000, 6.0), (1000, 2000, 5.0), (2000, 2100, 4.0)]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Text from elsewhere, made harmless for whoever reads it.
 
+use serde_json::error::Category;
+
 /// The text with spaces in place of control characters, which would reach a terminal as commands, and of those that
 /// change the order in which text is shown (Unicode Standard Annex 9, explicit directional formatting).
 pub fn plain(text: &str) -> String {
@@ -36,6 +38,46 @@ pub fn in_words(error: &str) -> String {
     PHRASES.iter().fold(clean, |text, (phrase, words)| text.replace(phrase, words))
 }
 
+/// What is wrong with text that should be JSON of ours, without the words of the library that reads it: `line 3: 'run' is
+/// missing`.
+pub fn of_json(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Eof => "it ends too early".to_owned(),
+        Category::Syntax => "it is no JSON".to_owned(),
+        Category::Io => in_words(&error.to_string()),
+        Category::Data => {
+            let said = error.to_string();
+            of_data(said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said))
+        }
+    };
+    match error.line() {
+        0 => what,
+        line => format!("line {line}, column {}: {what}", error.column()),
+    }
+}
+
+/// What is said of a value: `` missing field `run` ``, `invalid type: map, expected u32`.
+fn of_data(said: &str) -> String {
+    let name = || said.split('`').nth(1).unwrap_or("a member");
+    let what = || said.split(": ").nth(1).and_then(|rest| rest.split([' ', ',']).next()).unwrap_or_default();
+    match said.split(['`', ':']).next().unwrap_or_default().trim() {
+        "missing field" => format!("'{}' is missing", name()),
+        "duplicate field" => format!("'{}' is there twice", name()),
+        "unknown field" | "unknown variant" => format!("'{}' is not known", name()),
+        "invalid type" | "invalid value" | "invalid length" => match what() {
+            "map" => "an object stands where another value belongs".to_owned(),
+            "sequence" => "an array stands where another value belongs".to_owned(),
+            "string" => "a text stands where another value belongs".to_owned(),
+            "null" => "null stands where a value belongs".to_owned(),
+            "boolean" => "true or false stands where another value belongs".to_owned(),
+            "integer" | "floating" => "a number stands where another value belongs".to_owned(),
+            _ => "a value is not of the kind that belongs there".to_owned(),
+        },
+        said if said.starts_with("data did not match") => "a value is of no known kind".to_owned(),
+        _ => in_words(said),
+    }
+}
+
 /// Whether a character changes how others are shown.
 pub fn is_command(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
@@ -59,6 +101,35 @@ mod tests {
         ] {
             assert_eq!(in_words(text), words);
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_json_is_said_without_the_words_of_a_library() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "snake_case", deny_unknown_fields)]
+        #[expect(dead_code)]
+        enum Kind {
+            One { run: u32 },
+        }
+        for (text, words) in [
+            ("", "line 1, column 0: it ends too early"),
+            ("{\"one\": {\n", "line 2, column 0: it ends too early"),
+            ("no", "line 1, column 2: it is no JSON"),
+            ("{\"one\": {}}", "'run' is missing"),
+            ("{\"one\": {\"run\": {}}}", "an object stands where another value belongs"),
+            ("{\"one\": {\"run\": \"a at line 9\"}}", "a text stands where another value belongs"),
+            ("{\"one\": {\"run\": -1}}", "a number stands where another value belongs"),
+            ("{\"one\": {\"run\": 1.5}}", "a number stands where another value belongs"),
+            ("{\"one\": {\"run\": null}}", "null stands where a value belongs"),
+            ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is there twice"),
+            ("{\"one\": {\"runs\": 1}}", "'runs' is not known"),
+            ("{\"two\": {}}", "'two' is not known"),
+        ] {
+            let said = of_json(&serde_json::from_str::<Kind>(text).unwrap_err());
+            assert!(said.starts_with("line ") && said.ends_with(words), "{text}: {said}");
+        }
+        let error = serde_json::from_value::<Kind>(serde_json::json!({ "one": {} })).unwrap_err();
+        assert_eq!(of_json(&error), "'run' is missing");
     }
 
     #[test]

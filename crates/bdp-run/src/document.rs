@@ -1,5 +1,6 @@
 //! Jobs, events and outcomes as JSON documents, each with the version of its shape.
 
+use bdp_model::plain::of_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,5 +21,6 @@ pub(crate) fn read<T: DeserializeOwned>(document: Value, schema: &str) -> Result
     if found != schema {
         return Err(RunError::Request(format!("document of schema '{found}'; expected {schema}")));
     }
-    serde_json::from_value(document).map_err(|error| RunError::Request(format!("{schema}: {error}")))
+    serde_json::from_value(document)
+        .map_err(|error| RunError::Request(format!("{schema}: {}", of_json(&error))))
 }

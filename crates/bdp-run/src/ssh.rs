@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bdp_model::measurement::SshRequest;
+use bdp_model::plain::of_json;
 use serde::{Deserialize, Serialize};
 
 /// How long a person may take over a password and `ssh` over its connection.
@@ -278,7 +279,7 @@ impl Ssh {
         let said = self.expect("{", STEP_DEADLINE, cancel)?;
         serde_json::from_str(&format!("{{{said}")).map_err(|e| SshError::Far {
             destination: self.destination.clone(),
-            what: format!("the far end said what it should not: {e}"),
+            what: format!("the far end said what it should not: {}", of_json(&e)),
         })
     }
 

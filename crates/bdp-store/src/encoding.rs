@@ -1,6 +1,7 @@
 //! A record or a measurement as text, and back: what comes out is what went in, or an error.
 
 use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
+use bdp_model::plain::of_json;
 use bdp_model::record::{RECORD_SCHEMA, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,7 +45,9 @@ pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
     match serde_json::from_str::<T>(&json) {
         Ok(back) if back == *entry => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
         Ok(_) => Err("its JSON form reads back differently (a number that is not finite?)".into()),
-        Err(e) => Err(format!("its JSON form cannot be read back (a number that is not finite?): {e}")),
+        Err(e) => {
+            Err(format!("its JSON form cannot be read back (a number that is not finite?): {}", of_json(&e)))
+        }
     }
 }
 
@@ -54,7 +57,7 @@ pub fn decode<T: Entry>(json: &str, stored_checksum: i64, schema: &str) -> Resul
         return Err(DecodeError::Damaged("its checksum does not match".into()));
     }
     check_schema::<T>(schema)?;
-    serde_json::from_str(json).map_err(|e| DecodeError::Damaged(e.to_string()))
+    serde_json::from_str(json).map_err(|e| DecodeError::Damaged(of_json(&e)))
 }
 
 /// Whether an entry of this schema can be read here.

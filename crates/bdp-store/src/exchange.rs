@@ -6,6 +6,7 @@ use std::io::{BufRead, Read, Write};
 use std::ops::ControlFlow;
 
 use bdp_model::measurement::Measurement;
+use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -265,7 +266,7 @@ impl Unreadable {
 fn entry<T: Entry>(value: Value, run: &str, case_key: &str) -> std::result::Result<T, Unreadable> {
     let schema = value["schema"].as_str().unwrap_or_default().to_owned();
     match encoding::check_schema::<T>(&schema) {
-        Ok(()) => serde_json::from_value(value).map_err(|e| Unreadable::Damaged(e.to_string())),
+        Ok(()) => serde_json::from_value(value).map_err(|e| Unreadable::Damaged(of_json(&e))),
         Err(DecodeError::Damaged(detail)) => Err(Unreadable::Damaged(detail)),
         Err(DecodeError::Newer(schema)) => Err(Unreadable::Newer(Error::NewerRecord {
             run: run.to_owned(),
@@ -295,6 +296,6 @@ impl<R: BufRead> Lines<R> {
         if bytes.len() as u64 > LONGEST_LINE {
             return Err(wrong(format!("it has more than {LONGEST_LINE} bytes")));
         }
-        serde_json::from_slice(&bytes).map(Some).map_err(|e| wrong(e.to_string()))
+        serde_json::from_slice(&bytes).map(Some).map_err(|e| wrong(of_json(&e)))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use bdp_model::plain::of_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,7 +27,7 @@ pub enum FrameError {
         longest: usize,
     },
     /// The body is not the message that was expected.
-    #[error("a message that can't be understood: {0}")]
+    #[error("a message that can't be understood: {}", of_json(.0))]
     Malformed(#[from] serde_json::Error),
     /// The stream failed.
     #[error("control stream: {0}")]

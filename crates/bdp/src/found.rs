@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
+use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use bdp_report::About;
 use bdp_store::{Error, Item, Page, RunInfo, RunKind, SqliteStore, Store, StoredMeasurement};
@@ -188,7 +189,10 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
     let text =
         fs::read_to_string(path).map_err(|e| exit::environment(format!("cannot read {operand}: {e}")))?;
     let wrong = |error: serde_json::Error| {
-        exit::usage(format!("{operand} is not what --json writes: {error}; see 'bdp help record'"))
+        exit::usage(format!(
+            "{operand} is not what --json writes: {}; see 'bdp help record'",
+            of_json(&error)
+        ))
     };
     #[derive(serde::Deserialize)]
     struct Named {

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use bdp_model::measurement::Measurement;
+use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
@@ -291,8 +292,9 @@ impl Store for SqliteStore {
             "SELECT case_key, schema, json, checksum, params FROM measurement WHERE run = ?1 ORDER BY seq";
         self.each_entry(run, statement, &mut |stored, row| {
             let params: String = row.get(4).map_err(self.failing_to("read"))?;
-            let params = serde_json::from_str(&params)
-                .map_err(|e| stored.unreadable(run, &self.path, format!("its parameters: {e}")))?;
+            let params = serde_json::from_str(&params).map_err(|e| {
+                stored.unreadable(run, &self.path, format!("its parameters: {}", of_json(&e)))
+            })?;
             let measurement = stored.decode::<Measurement>(run, &self.path)?;
             Ok(each(StoredMeasurement { case_key: stored.case_key, params, measurement }))
         })

@@ -78,6 +78,11 @@ impl Ending {
         }
     }
 
+    /// The exit code that a shell makes of it.
+    pub fn exit_code(self) -> u8 {
+        u8::try_from(128 + self.0).unwrap_or(u8::MAX)
+    }
+
     /// Ends the process by this signal, so that its parent sees which one it was.
     pub fn carry_out(self) -> ! {
         // SAFETY: the default disposition runs no code of ours; the set is initialised before it is used.

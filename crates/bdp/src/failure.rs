@@ -1,5 +1,6 @@
 //! An error at the end of bdp: a line on standard error, and a document where JSON was asked for.
 
+use bdp_sys::signal::Ending;
 use serde_json::json;
 
 use crate::exit::{Exit, Refusal};
@@ -24,25 +25,84 @@ pub fn report(error: &anyhow::Error) -> Exit {
 /// Version of the shape of an error's document: `docs/error.schema.json`.
 const SCHEMA: &str = "bdp.error/1";
 
-/// Prints the error as JSON too, where JSON was asked for and no other document was printed.
-fn report_json(exit: Exit, message: &str) {
-    let arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
-    if output::has_printed()
-        || !arguments.into_iter().any(|argument| argument == "--json" || argument == "-J")
-    {
-        return;
+/// How an error is printed for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Document,
+    /// A line of `--json-stream`.
+    Line,
+}
+
+impl Form {
+    /// As the arguments ask for it.
+    fn asked(arguments: impl Iterator<Item = String>) -> Option<Self> {
+        let mut arguments = arguments.take_while(|argument| argument != "--");
+        arguments.find_map(|argument| match argument.as_str() {
+            "--json" => Some(Self::Document),
+            "--json-stream" => Some(Self::Line),
+            short if has_short_json(short) => Some(Self::Document),
+            _ => None,
+        })
     }
-    let document = json!({
-        "schema": SCHEMA,
-        "bdp": env!("CARGO_PKG_VERSION"),
-        "run": null,
-        "error": { "kind": exit.kind(), "message": output::tame(message), "exit_code": exit as u8 },
-    });
+}
+
+/// Whether flags in one word, as `-RJ`, ask for JSON; what follows one with a value is that.
+fn has_short_json(word: &str) -> bool {
+    let flags = word.strip_prefix('-').filter(|flags| !flags.starts_with('-')).unwrap_or_default();
+    flags.chars().take_while(|flag| "JRuVvNZ46".contains(*flag)).any(|flag| flag == 'J')
+}
+
+/// Prints the error as JSON too, where JSON was asked for and nothing else was printed.
+fn report_json(exit: Exit, message: &str) {
+    print_json(exit.kind(), exit as u8, message);
+}
+
+/// The same of an end by a signal.
+pub fn report_ending(ending: Ending, words: &str) {
+    print_json("interrupted", ending.exit_code(), &format!("ended by {}; {words}", ending.name()));
+}
+
+fn print_json(kind: &str, exit_code: u8, message: &str) {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let Some(form) = Form::asked(arguments).filter(|_| !output::has_printed()) else { return };
+    let message = output::tame(message);
+    let text = match form {
+        Form::Document => {
+            let document = json!({
+                "schema": SCHEMA,
+                "bdp": env!("CARGO_PKG_VERSION"),
+                "run": null,
+                "error": { "kind": kind, "message": message, "exit_code": exit_code },
+            });
+            format!("{document:#}\n")
+        }
+        Form::Line => format!("{}\n", json!({ "event": "error", "repetition": 1, "error": message })),
+    };
     // The error itself is on standard error.
-    let _ = output::print(&format!("{document:#}\n"));
+    let _ = output::print(&text);
 }
 
 /// Prints in one line that bdp is at fault.
 pub fn report_bug(what: &str) {
     output::note(&format!("bdp: internal error: {what}; please report it with the command you ran"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_by_every_name_that_it_has() {
+        let asked = |line: &str| Form::asked(line.split_whitespace().map(str::to_owned));
+        for line in
+            ["measure x --json", "measure x -J", "measure x -JR", "measure x -R4J", "measure x -uJb 1M"]
+        {
+            assert_eq!(asked(line), Some(Form::Document), "{line}");
+        }
+        assert_eq!(asked("measure x --json-stream"), Some(Form::Line));
+        for line in ["measure x -CJ", "measure x --label J", "measure x -R", "measure -- --json", "measure J"]
+        {
+            assert_eq!(asked(line), None, "{line}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use bdp_sys::signal::{self, Ending};
 
-use crate::output;
+use crate::{failure, output};
 
 static LISTENER: Once = Once::new();
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
@@ -45,9 +45,11 @@ pub fn cancel_instead() -> &'static AtomicBool {
     &CANCEL
 }
 
-/// Ends bdp by the signal that raised the flag; does nothing where none did.
-pub fn carry_out() {
+/// Ends bdp by the signal that raised the flag, with these words where JSON was asked for and none was printed; does nothing
+/// where none did.
+pub fn carry_out(words: &str) {
     if let Some(ending) = ASKED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        failure::report_ending(ending, words);
         ending.carry_out();
     }
 }
@@ -60,6 +62,7 @@ fn speak(held: signal::Held) {
             let _ = io::stderr().write_all(b"\n");
         }
         output::note(&format!("bdp: ended by {}; {words}", ending.name()));
+        failure::report_ending(ending, &words);
     }
     ending.carry_out()
 }

@@ -12,32 +12,40 @@ use crate::output::print;
 
 /// Lists the shipped scenarios, or prints one.
 pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
-    if let Some(name) = name {
-        let Some((_, text)) = scenario::find(name) else {
-            return Err(exit::usage(format!(
-                "no scenario '{name}' ships; 'bdp lab list' names those that do"
-            )));
-        };
-        return print(text);
-    }
+    let wanted = match name {
+        Some(name) => match scenario::find(name) {
+            None => {
+                return Err(exit::usage(format!(
+                    "no scenario '{name}' ships; 'bdp lab list' names those that do"
+                )));
+            }
+            Some((_, text)) if !as_json => return print(text),
+            found => found.into_iter().collect(),
+        },
+        None => scenario::shipped().collect::<Vec<_>>(),
+    };
     let mut rows = Vec::new();
-    for (name, text) in scenario::shipped() {
+    for (name, text) in wanted {
         // A shipped file that can't be read is a bug, and a test's business.
         let scenario = Scenario::parse(name, text).map_err(anyhow::Error::from)?;
         let cases = scenario.plan(&PlanOptions::default()).map_err(anyhow::Error::from)?;
-        rows.push((scenario, cases));
+        rows.push((scenario, cases, text));
     }
     if as_json {
         let list: Vec<_> = rows
             .iter()
-            .map(|(s, cases)| {
-                json!({
+            .map(|(s, cases, text)| {
+                let mut row = json!({
                     "name": s.name,
                     "title": s.title,
                     "source": s.source,
                     "cases": cases.len(),
                     "time_s": usual_time(cases).as_secs_f64().round(),
-                })
+                });
+                if name.is_some() {
+                    row["text"] = (*text).into();
+                }
+                row
             })
             .collect();
         return print(&format!(
@@ -46,7 +54,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
         ));
     }
     let mut text = format!("{:<14}{:>5}  {:>7}  {}\n", "scenario", "cases", "about", "what");
-    for (scenario, cases) in &rows {
+    for (scenario, cases, _) in &rows {
         let time = short_time(usual_time(cases));
         let _ = writeln!(text, "{:<14}{:>5}  {time:>7}  {}", scenario.name, cases.len(), scenario.title);
     }

@@ -165,7 +165,7 @@ fn end_if_asked(cancel: &AtomicBool, words: &str) {
         if !words.is_empty() {
             output::note(&format!("bdp: {words}"));
         }
-        interrupt::carry_out();
+        interrupt::carry_out(words);
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Lines<'a> {
     intervals: bool,
     /// The last run whose start was written.
     started: u32,
+    /// The id in the store, once there is one.
+    run: Option<String>,
     /// Whether nobody reads any more.
     is_over: bool,
 }
@@ -26,7 +28,7 @@ pub struct Lines<'a> {
 impl<'a> Lines<'a> {
     /// Of these measurements, with a line for each interval or without.
     pub fn new(plan: &'a MeasurePlan, intervals: bool) -> Self {
-        Self { plan, intervals, started: 0, is_over: false }
+        Self { plan, intervals, started: 0, run: None, is_over: false }
     }
 
     /// Tells of what happened.
@@ -42,12 +44,15 @@ impl<'a> Lines<'a> {
                     self.line(&interval(*repetition, progress));
                 }
             }
-            Event::MeasurementEnded { run, measurement } => self.line(&json!({
-                "event": "end",
-                "repetition": measurement.repetition,
-                "run": run,
-                "measurement": bdp_report::measurement_json(measurement),
-            })),
+            Event::MeasurementEnded { run, measurement } => {
+                self.run = run.as_deref().map(str::to_owned);
+                self.line(&json!({
+                    "event": "end",
+                    "repetition": measurement.repetition,
+                    "run": run,
+                    "measurement": bdp_report::measurement_json(measurement),
+                }));
+            }
             _ => {}
         }
     }
@@ -63,6 +68,7 @@ impl<'a> Lines<'a> {
             "event": "start",
             "schema": STREAM_SCHEMA,
             "bdp": env!("CARGO_PKG_VERSION"),
+            "run": self.run,
             "repetition": repetition,
             "runs": self.plan.runs,
             "at_unix_ms": clock::unix_ms(),

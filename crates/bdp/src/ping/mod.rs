@@ -19,6 +19,9 @@ use crate::exit::{self, Exit, Outcome};
 use crate::measure::judgement;
 use crate::{agent, interrupt, output};
 
+/// What is said where an interrupt comes before any probe.
+const NOTHING: &str = "ended before a probe was sent";
+
 impl PingArgs {
     /// Sends probes, prints what became of them.
     pub fn run(self) -> Outcome {
@@ -48,8 +51,8 @@ impl PingArgs {
             }
             (_, result) => {
                 if cancel.load(Ordering::Relaxed) {
-                    output::note("bdp: ended before a probe was sent");
-                    interrupt::carry_out();
+                    output::note(&format!("bdp: {NOTHING}"));
+                    interrupt::carry_out(NOTHING);
                 }
                 let _ = write_metrics(None, &[]);
                 let error = result.err().map(|error| error.to_string()).unwrap_or_default();
@@ -61,6 +64,7 @@ impl PingArgs {
             // Nothing of it is stored.
             document["run"] = Value::Null;
             document["expectations"] = serde_json::to_value(&judged)?;
+            document["error"] = result.as_ref().err().map(ToString::to_string).into();
             format!("{document:#}\n")
         } else if self.csv {
             csv_of_ping(&pinged)
@@ -72,7 +76,7 @@ impl PingArgs {
         // Where nothing else ends it, it has ended as it was asked to.
         let is_endless = pinged.request.count.is_none() && pinged.request.duration.is_none();
         if cancel.load(Ordering::Relaxed) && !is_endless {
-            interrupt::carry_out();
+            interrupt::carry_out("");
         }
         result.map_err(|error| exit::environment(error.to_string()))?;
         judgement::report(&judged, 1);

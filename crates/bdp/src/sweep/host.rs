@@ -48,7 +48,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
         })?;
     }
     if ended.cancelled {
-        interrupt::carry_out();
+        interrupt::carry_out("nothing was measured");
     }
     ended.result.map(|()| Exit::Done).map_err(|error| measure::refusal(error, &host))
 }

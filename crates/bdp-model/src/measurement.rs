@@ -110,7 +110,7 @@ pub struct MeasureRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_output: bool,
     /// How the near end was let in, without what is secret of it, where options said how.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub access: Option<Access>,
 }
 
@@ -157,13 +157,13 @@ pub struct SshRequest {
     /// Whether data went through its connection, and not directly to the host.
     pub through: bool,
     /// Options as of its `-o`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub options: Vec<String>,
     /// Host for the data, where that was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub data_host: Option<String>,
     /// Port for the data, where that was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub data_port: Option<u16>,
 }
 

@@ -114,7 +114,7 @@ mod tests {
         for (text, words) in [
             ("", "line 1, column 0: it ends too early"),
             ("{\"one\": {\n", "line 2, column 0: it ends too early"),
-            ("no", "line 1, column 2: it is no JSON"),
+            ("no", "column 1: it is no JSON"),
             ("{\"one\": {}}", "'run' is missing"),
             ("{\"one\": {\"run\": {}}}", "an object stands where another value belongs"),
             ("{\"one\": {\"run\": \"a at line 9\"}}", "a text stands where another value belongs"),

@@ -41,7 +41,7 @@ pub use measurement::{
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};
-pub use prometheus::{prometheus, prometheus_of_cases, prometheus_of_ping, prometheus_of_sweep};
+pub use prometheus::{FarEnd, prometheus, prometheus_of_cases, prometheus_of_ping, prometheus_of_sweep};
 pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};

@@ -15,33 +15,49 @@ use serde_json::Value;
 
 const NS: f64 = 1e-9;
 
+/// The far end, by which the figures of several files in one folder are told apart.
+#[derive(Debug, Clone, Copy)]
+pub struct FarEnd<'a> {
+    /// Its name, as given.
+    pub host: &'a str,
+    /// Its port; `None` where there is none, and of one that is another every time.
+    pub port: Option<u16>,
+}
+
+impl FarEnd<'_> {
+    fn labels(self) -> String {
+        let port = self.port.map_or_else(String::new, |port| format!(",port=\"{port}\""));
+        format!("host=\"{}\"{port}", escaped(self.host))
+    }
+}
+
 /// The medians over the runs, and what became of what was expected; of a measurement that came to nothing that alone.
-/// `host` is the far machine's name, as given, and `bdp` the version that measured.
-pub fn prometheus(measurements: &[Measurement], judged: &[Judgement], host: &str, bdp: &str) -> String {
-    let host = format!("host=\"{}\"", escaped(host));
-    let mut page = Page::of(bdp);
-    page.measured(&[(host.clone(), measurements.to_vec())]);
-    page.judged(&host, judged);
+/// `bdp` is the version that measured.
+pub fn prometheus(measurements: &[Measurement], judged: &[Judgement], far: FarEnd<'_>, bdp: &str) -> String {
+    let labels = far.labels();
+    let mut page = Page::of("measure", [labels.clone()], bdp);
+    page.measured(&[(labels.clone(), measurements.to_vec())]);
+    page.judged(&labels, judged);
     page.0
 }
 
 /// The same of each point of a sweep, which is named by the label `case`: `window=64K`.
 pub fn prometheus_of_sweep(
     all: &[(&BTreeMap<String, Value>, &Measurement)],
-    host: &str,
+    far: FarEnd<'_>,
     bdp: &str,
 ) -> String {
     let mut groups: Vec<(String, Vec<Measurement>)> = Vec::new();
     for (params, measurement) in all {
         let words: Vec<String> =
             params.iter().map(|(name, value)| format!("{name}={}", value_words(value))).collect();
-        let labels = format!("host=\"{}\",case=\"{}\"", escaped(host), escaped(&words.join(" ")));
+        let labels = format!("{},case=\"{}\"", far.labels(), escaped(&words.join(" ")));
         match groups.iter_mut().find(|(known, _)| *known == labels) {
             Some((_, members)) => members.push((*measurement).clone()),
             None => groups.push((labels, vec![(*measurement).clone()])),
         }
     }
-    let mut page = Page::of(bdp);
+    let mut page = Page::of("sweep", [far.labels()], bdp);
     page.measured(&groups);
     page.0
 }
@@ -79,7 +95,10 @@ pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
         };
         quantiles.into_iter().flat_map(one).collect()
     };
-    let mut page = Page::of(bdp);
+    let mut scenarios: Vec<String> =
+        records.iter().map(|record| format!("scenario=\"{}\"", escaped(&record.scenario))).collect();
+    scenarios.dedup();
+    let mut page = Page::of("lab", scenarios, bdp);
     let outcomes = [(Ending::Valid, "valid"), (Ending::Invalid, "invalid"), (Ending::Failed, "failed")];
     let counted = all.iter().flat_map(|(labels, point)| {
         outcomes.map(|(how, name)| (format!("{labels},outcome=\"{name}\""), point.count(how) as f64))
@@ -116,10 +135,10 @@ pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
     page.0
 }
 
-/// The round trips of a ping to `host`, and what became of what was expected; `None` of one that sent nothing.
-pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], host: &str, bdp: &str) -> String {
-    let host = format!("host=\"{}\"", escaped(host));
-    let mut page = Page::of(bdp);
+/// The round trips of a ping, and what became of what was expected; `None` of one that sent nothing.
+pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], far: FarEnd<'_>, bdp: &str) -> String {
+    let host = far.labels();
+    let mut page = Page::of("ping", [host.clone()], bdp);
     let success = f64::from(u8::from(ping.is_some_and(|ping| ping.probes.received > 0)));
     page.family("bdp_ping_success", "1 where a probe was answered, or else 0.", [(host.clone(), success)]);
     let Some(ping) = ping else { return page.0 };
@@ -148,10 +167,12 @@ pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], host: &str,
 struct Page(String);
 
 impl Page {
-    fn of(bdp: &str) -> Self {
+    /// Begins with which bdp measured what, by a command.
+    fn of(command: &str, subjects: impl IntoIterator<Item = String>, bdp: &str) -> Self {
         let mut page = Self(String::new());
-        let version = format!("version=\"{}\"", escaped(bdp));
-        page.family("bdp_info", "Version of bdp that measured.", [(version, 1.0)]);
+        let version = escaped(bdp);
+        let each = |subject| (format!("{subject},command=\"{command}\",version=\"{version}\""), 1.0);
+        page.family("bdp_info", "Version of bdp that measured.", subjects.into_iter().map(each));
         page
     }
 

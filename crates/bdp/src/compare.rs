@@ -21,13 +21,14 @@ use crate::store::StoreArgs;
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
+    after_help = "Examples:\n  bdp compare                         the two newest of a kind\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
     Exit codes: 0 no regression; 1 B regressed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
 )]
 pub struct CompareArgs {
     /// The run to compare with: its id, the beginning of it, or its label; or a file that --json or 'bdp runs export' wrote
+    /// [default: the newest run before B of the same kind and to the same host or of the same scenario]
     #[arg(value_name = "A")]
-    a: String,
+    a: Option<String>,
 
     /// The run that is judged [default: the newest run]
     #[arg(value_name = "B")]
@@ -78,8 +79,11 @@ impl Judged {
 impl CompareArgs {
     /// Compares.
     pub fn run(self) -> Outcome {
-        let a = Found::find(Some(&self.a), &self.store)?;
         let b = Found::find(self.b.as_deref(), &self.store)?;
+        let a = match &self.a {
+            Some(_) => Found::find(self.a.as_deref(), &self.store)?,
+            None => before(&b.info, &self.store)?,
+        };
         let plan = ComparePlan {
             a: figures(&a)?,
             b: figures(&b)?,
@@ -107,6 +111,19 @@ impl CompareArgs {
         })?;
         Ok(exit)
     }
+}
+
+/// The newest run before this one that is like it.
+fn before(run: &RunInfo, store: &StoreArgs) -> anyhow::Result<Found> {
+    let is_like =
+        |other: &RunInfo| other.id != run.id && (other.kind, &other.scenario) == (run.kind, &run.scenario);
+    Found::newest_where(store, is_like)?.ok_or_else(|| {
+        exit::usage(format!(
+            "no other run like the newest, {} ({}), is stored; name both: bdp compare A B",
+            tame(&run.id),
+            tame(&run.scenario)
+        ))
+    })
 }
 
 /// Where none is given: that of `bdp measure --baseline`, too.

@@ -51,6 +51,13 @@ impl Found {
         }
     }
 
+    /// The newest run in the store that fits, of as many as one may have made lately.
+    pub fn newest_where(store: &StoreArgs, fits: impl Fn(&RunInfo) -> bool) -> anyhow::Result<Option<Self>> {
+        let Some(store) = store.open_to_read()? else { return Ok(None) };
+        let lately = store.runs(&Page::first(1000)).map_err(refuse)?;
+        lately.into_iter().find(fits).map(|info| stored(info, &store)).transpose()
+    }
+
     fn named(run: &str, store: &StoreArgs) -> anyhow::Result<Self> {
         let path = Path::new(run);
         if run.contains('/') {

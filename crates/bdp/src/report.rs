@@ -99,6 +99,11 @@ impl PageArgs {
         Ok(())
     }
 
+    /// Refuses a place where the page can't be written, before anything is measured for it.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.report.iter().try_for_each(|path| check_place(path, "report"))
+    }
+
     /// Where the page goes and what its author writes on it; `None` where no page was asked for.
     pub fn parts(&self) -> Option<(PathBuf, PageWords)> {
         let words = PageWords { title: self.title.clone(), note: self.note.clone() };
@@ -168,6 +173,20 @@ pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> St
 /// Writes what Prometheus collects of the cases of scenarios.
 pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()> {
     write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
+}
+
+/// Refuses a path whose folder is not there, or that is one.
+pub fn check_place(path: &Path, what: &str) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let why = match folder {
+        _ if path.is_dir() => "it is a folder".to_owned(),
+        Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+        _ => return Ok(()),
+    };
+    Err(exit::environment(format!(
+        "cannot write the {what} to {}: {why}; name another place for it",
+        path.display()
+    )))
 }
 
 /// Writes a file whole or not at all: no reader finds half of it.

@@ -24,7 +24,8 @@ impl StoreArgs {
         Self { store: path.map(PathBuf::from) }
     }
 
-    /// Opens it to write, and makes it where there is none; `None` where none is wanted, or no place for one is known.
+    /// Opens it to write, and makes it where there is none; `None` where none is wanted, and where there is no
+    /// place for the default one, which a line then says.
     pub fn open(&self) -> anyhow::Result<Option<SqliteStore>> {
         let path = match self.path() {
             Err(error @ Error::NoDefaultPath) => {
@@ -33,7 +34,16 @@ impl StoreArgs {
             }
             path => path.map_err(refuse)?,
         };
-        path.map(|path| SqliteStore::open(path).map_err(refuse)).transpose()
+        match path.map(SqliteStore::open).transpose() {
+            // Nobody asked for a store in a place that can't be written.
+            Err(error @ (Error::File { .. } | Error::ReadOnly { .. } | Error::NotAFile { .. }))
+                if self.store.is_none() =>
+            {
+                output::note(&format!("note: this run is not stored: {error}"));
+                Ok(None)
+            }
+            opened => opened.map_err(refuse),
+        }
     }
 
     /// Opens it to read; `None` where nothing was ever stored in the default place, or no store is wanted.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
+use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, PORT, PeerProtocol};
 use bdp_model::units::{ByteCount, Nanos};
@@ -74,9 +75,9 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST, hide_short_help = true)]
     pub(super) runs: u32,
 
-    /// Compare with this stored run; exit 1 if goodput regressed (needs 6 runs of each)
-    #[arg(long, value_name = "RUN", help_heading = help::TEST, hide_short_help = true)]
-    pub(super) baseline: Option<String>,
+    /// Compare with this stored run, or the newest to HOST; exit 1 if goodput regressed (needs 6 runs of each)
+    #[arg(long, value_name = "RUN", num_args = 0..=1, help_heading = help::TEST, hide_short_help = true)]
+    pub(super) baseline: Option<Option<String>>,
 
     /// Exit 1 unless this holds, as to.goodput>=900M; repeatable
     #[arg(long, value_name = "EXPR", help_heading = help::TEST, hide_short_help = true)]
@@ -456,6 +457,18 @@ impl MeasureArgs {
         ]
     }
 
+    /// Why a figure can't come out of what is measured, and what to do about it.
+    fn impossible(&self, figure: Figure) -> Option<&'static str> {
+        match (figure, self.udp.is_asked()) {
+            (Figure::Loss(_) | Figure::Jitter(_), false) => Some("is of datagrams; add -u"),
+            (Figure::Retransmits(_) | Figure::Window(_), true) => Some("is of TCP; leave out -u"),
+            (Figure::RttIdle(_), _) if self.idle == Nanos::ZERO => {
+                Some("needs round trips before the load; leave out --idle 0")
+            }
+            _ => None,
+        }
+    }
+
     /// What must come out, of directions that are measured.
     fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
         let read = |text: &String| {
@@ -467,7 +480,10 @@ impl MeasureArgs {
                     "expectation '{expectation}' needs a direction that is not measured; leave out {}",
                     if self.forward { "--forward" } else { "-R" }
                 ))),
-                _ => Ok(expectation),
+                _ => match self.impossible(expectation.figure) {
+                    Some(why) => Err(exit::usage(format!("expectation '{expectation}' {why}"))),
+                    None => Ok(expectation),
+                },
             }
         };
         self.expect.iter().map(read).collect()

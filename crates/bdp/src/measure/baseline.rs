@@ -12,9 +12,20 @@ use crate::found::{Found, Kept};
 use crate::output::tame;
 use crate::store::StoreArgs;
 
-/// Reads it; refuses one that holds nothing to compare with.
-pub fn load(run: &str, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Baseline> {
-    let found = Found::find(Some(run), store)?;
+/// Reads it, or the newest of the same host where none is named; refuses one that holds nothing to compare with.
+pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Baseline> {
+    let host = match &request.ssh {
+        Some(ssh) => ssh.data_host.as_deref().or_else(|| ssh.destination.rsplit('@').next()),
+        None => Some(request.host.as_str()),
+    };
+    let host = host.unwrap_or_default();
+    let found = match run {
+        Some(_) => Found::find(run, store)?,
+        None => Found::newest_where(store, |info| info.kind == RunKind::Measure && info.scenario == host)?
+            .ok_or_else(|| {
+                exit::usage(format!("no run to {host} is stored to compare with; name one: --baseline RUN"))
+            })?,
+    };
     let info = found.info;
     let what = match info.kind {
         RunKind::Measure => None,

@@ -18,6 +18,7 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_model::measurement::MeasureRequest;
 use bdp_run::baseline::Baseline;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
@@ -40,10 +41,12 @@ impl MeasureArgs {
     /// Measures, prints, judges.
     pub fn run(self) -> Outcome {
         let mut plan = self.plan()?;
+        self.page.check()?;
+        self.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
         let mut store = self.store.open()?;
         // Before anything is measured: a baseline that isn't there is found out now.
         if let Some(run) = &self.baseline {
-            let baseline = baseline::load(run, &self.store, &plan.request)?;
+            let baseline = baseline::load(run.as_deref(), &self.store, &plan.request)?;
             if let Some(unlike) = baseline::unlike(&baseline, &plan.request) {
                 output::note(&unlike);
             }
@@ -69,7 +72,7 @@ impl MeasureArgs {
             self.print(&ended)?;
         }
         self.write_page(&ended, store.as_ref())?;
-        let metrics = self.write_metrics(&ended, &plan.request.host);
+        let metrics = self.write_metrics(&ended, &plan.request);
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
@@ -108,12 +111,13 @@ impl MeasureArgs {
     }
 
     /// The figures for Prometheus that were asked for.
-    fn write_metrics(&self, ended: &Ended, host: &str) -> anyhow::Result<()> {
+    fn write_metrics(&self, ended: &Ended, request: &MeasureRequest) -> anyhow::Result<()> {
         let Some(path) = &self.prometheus else { return Ok(()) };
+        let port = request.ssh.as_ref().map_or(Some(request.port), |ssh| ssh.data_port);
         let text = bdp_report::prometheus(
             ended.results.measurements(),
             &ended.judgements,
-            host,
+            bdp_report::FarEnd { host: &request.host, port },
             env!("CARGO_PKG_VERSION"),
         );
         crate::report::write(path, &text, "metrics")

@@ -6,7 +6,7 @@ mod live;
 use std::sync::atomic::Ordering;
 
 use bdp_model::expectation::Judgement;
-use bdp_model::ping::Ping;
+use bdp_model::ping::{Ping, PingMode};
 use bdp_report::{csv_of_ping, ping_text};
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
@@ -26,7 +26,9 @@ impl PingArgs {
     /// Sends probes, prints what became of them.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
+        self.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
         let host = plan.request.host.clone();
+        let port = (plan.request.mode != PingMode::Icmp).then_some(plan.request.port);
         let cancel = interrupt::cancel_instead();
         let mut live = Live::new(&plan.request, !(self.quiet || self.json || self.csv));
         let mut watch = |event: Event<'_>| {
@@ -38,7 +40,8 @@ impl PingArgs {
         live.end();
         let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
             Some(path) => {
-                let text = bdp_report::prometheus_of_ping(pinged, judged, &host, env!("CARGO_PKG_VERSION"));
+                let far = bdp_report::FarEnd { host: &host, port };
+                let text = bdp_report::prometheus_of_ping(pinged, judged, far, env!("CARGO_PKG_VERSION"));
                 crate::report::write(path, &text, "metrics")
             }
             None => Ok(()),

@@ -3,6 +3,7 @@
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{Direction, MeasureRequest, Measurement, PORT};
 use bdp_model::units::{Nanos, format_bps};
+use bdp_report::FarEnd;
 use bdp_run::Event;
 use bdp_run::job::Job;
 use bdp_run::session::Credentials;
@@ -27,7 +28,9 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
         return Err(exit::usage("--set and --resume go with --in SCENARIO, not with a host"));
     }
     let plan = plan(args, host, varied)?;
-    let (seed, host) = (plan.seed, plan.request.host.clone());
+    let (seed, host, port) = (plan.seed, plan.request.host.clone(), plan.request.port);
+    args.page.check()?;
+    args.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
     let mut store = args.store.open()?;
     let cancel = interrupt::cancel_instead();
     let job = Job::Sweep(Box::new(plan));
@@ -40,7 +43,11 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
         output::print(&text).map_err(|error| exit::kept(error, again.as_deref()))?;
         if let Some(path) = &args.prometheus {
             let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
-            let text = bdp_report::prometheus_of_sweep(&all, &host, env!("CARGO_PKG_VERSION"));
+            let text = bdp_report::prometheus_of_sweep(
+                &all,
+                FarEnd { host: &host, port: Some(port) },
+                env!("CARGO_PKG_VERSION"),
+            );
             crate::report::write(path, &text, "metrics")?;
         }
         args.page.write(run.zip(store.as_ref()), &args.store, |about| {

@@ -400,11 +400,8 @@ fn a_textfile_collector_finds_the_figures() {
         server.port
     );
     assert_eq!(bench.run(&line).code(), 1);
-    let text = std::fs::read_to_string(bench.path("bdp.prom")).unwrap();
-    let value = |series: &str| -> f64 {
-        let line = text.lines().find(|line| line.starts_with(&format!("{series} ")));
-        line.unwrap_or_else(|| panic!("no {series} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
-    };
+    let metrics = bench.metrics("bdp.prom");
+    let value = |series: &str| *metrics.get(series).unwrap_or_else(|| panic!("no {series} in {metrics:?}"));
     assert!(value("bdp_goodput_bits_per_second{host=\"127.0.0.1\",direction=\"from\"}") > 1e6);
     let median = value("bdp_rtt_loaded_seconds{host=\"127.0.0.1\",direction=\"to\",quantile=\"0.5\"}");
     assert!(median > 1e-7 && median < 10.0, "{median}");
@@ -413,7 +410,17 @@ fn a_textfile_collector_finds_the_figures() {
         value(&format!("bdp_expectation_met{{host=\"127.0.0.1\",expectation=\"{expectation}\"}}"))
     };
     assert_eq!((met("to.goodput>=1k"), met("to.goodput>=9000G")), (1.0, 0.0));
-    assert!(bench.metrics("bdp.prom").len() > 10);
+    assert!(metrics.len() > 10);
+    let server = serve(&bench, "");
+    let there = format!("measure 127.0.0.1:{} -t 0.1 --idle 0 --forward", server.port);
+    for option in ["--prometheus", "--report"] {
+        let line = bench.run(&format!("{there} {option} nowhere/out")).refusal(3).to_owned();
+        assert!(line.contains("there is no folder nowhere"), "{line}");
+    }
+    assert!(
+        !bench.path("bdp/bdp.sqlite").exists()
+            || bench.run("runs --json").json()["runs"].as_array().unwrap().len() == 1
+    );
     let left = std::fs::read_dir(bench.folder())
         .unwrap()
         .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with(".bdp"));

@@ -235,6 +235,9 @@ fn a_closed_port_is_told_from_a_wrong_request() {
         ended.out,
         ended.err
     );
+    let ended = bench.run(&format!("ping 127.0.0.1:{} -c 1 -i 1ms --json", free_port()));
+    assert_in_schema(&ended.json());
+    assert!(ended.json()["error"].as_str().unwrap().contains("refused"), "{}", ended.out);
     for (line, hint) in [
         ("ping", "HOST"),
         ("ping :80", "names no host"),

@@ -1,9 +1,11 @@
 //! The command line's arguments; a mistake in them is one line that ends with the help to read.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 
+use bdp_model::parameter::Parameter;
 use bdp_model::plain::in_words;
-use bdp_model::units::Nanos;
+use bdp_model::units::{ByteCount, Nanos};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
 
@@ -37,6 +39,19 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
             Err(_) => Err(format!("'{text}' is not a time: give seconds, or a unit, as 10, 0.5 or 250ms")),
         },
     }
+}
+
+/// A number of blocks, as `-k` takes it: `10K`.
+pub fn blocks(text: &str) -> Result<ByteCount, String> {
+    let blocks = text.parse::<ByteCount>();
+    blocks.map_err(|_| format!("'{text}' is not a number of blocks: give a whole number, as 100 or 10K"))
+}
+
+/// The range of a whole number of this name in the table of parameters.
+pub fn range(parameter: &str) -> RangeInclusive<i64> {
+    let range = Parameter::at(parameter).range;
+    let bound = |bound: u64| i64::try_from(bound).unwrap_or(i64::MAX);
+    bound(*range.start())..=bound(*range.end())
 }
 
 /// The mistake, and where the right form is found.
@@ -92,6 +107,8 @@ fn translated(words: &[String]) -> String {
         };
         match flag {
             "-s" | "--server" => serves = true,
+            // Debug output there, and nothing here.
+            "-d" | "--debug" => {}
             "-c" | "--client" => host = value.or_else(|| words.next().cloned()),
             "-w" | "--window" => {
                 // What is called a window there is a socket buffer.
@@ -173,6 +190,7 @@ mod tests {
             ("-c ams1", "'bdp measure ams1'"),
             ("-c ams1 -t 10 -P 4 -R", "'bdp measure ams1 -t 10 -P 4 -R'"),
             ("-cams1 -w 64K", "'bdp measure ams1 --sockbuf 64K'"),
+            ("-c ams1 -d -R", "'bdp measure ams1 -R'"),
             ("--client=ams1 -w64K -u -b 1M", "'bdp measure ams1 --sockbuf 64K -u -b 1M'"),
             ("measure -c ams1", "'bdp measure HOST'"),
             ("measure ams1 -d", "--json-stream"),

@@ -3,7 +3,8 @@
 
 use std::process::ExitCode;
 
-use bdp_model::scenario;
+use bdp_model::figure::{Figure, Figures, PingFigure};
+use bdp_model::scenario::{self, PlanOptions, Scenario};
 use bdp_store::{Page, Store};
 use bdp_sys::sysctl;
 use clap::{Arg, Command};
@@ -15,6 +16,9 @@ use crate::{output, topics};
 pub const NAME: &str = "__complete";
 /// Runs that are offered, the newest.
 const RUNS: usize = 100;
+/// Code points by name (RFC 2474, 2597, 3246).
+const DSCP: &str =
+    "ef cs0 cs1 cs2 cs3 cs4 cs5 cs6 cs7 af11 af12 af13 af21 af22 af23 af31 af32 af33 af41 af42 af43";
 
 /// Prints the candidates for the words of a command, one a line. Completion has no use for an error.
 pub fn run(root: Command, words: impl Iterator<Item = String>) -> ExitCode {
@@ -37,6 +41,12 @@ enum Kind {
     Scenario,
     Congestion,
     Topic,
+    /// One of a few words.
+    Word(Vec<String>),
+    /// `PATH=` of what a scenario varies.
+    Setting,
+    /// Words of the keys of a scenario's cases.
+    Filter,
 }
 
 fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
@@ -44,6 +54,8 @@ fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
     match kind(root, before, current)? {
         Kind::Run => runs(store(before)),
         Kind::Scenario => Some(scenario::shipped().map(|(name, _)| name.to_owned()).collect()),
+        Kind::Word(words) => Some(words),
+        kind @ (Kind::Setting | Kind::Filter) => Some(of_cases(before, &kind)),
         Kind::Topic => Some(topics::names().map(str::to_owned).collect()),
         Kind::Congestion => {
             let known = sysctl::read("net.ipv4.tcp_available_congestion_control").ok()?;
@@ -102,12 +114,43 @@ fn kind_of(command: &Command, arg: &Arg) -> Option<Kind> {
     let value = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
     match (command.get_name(), arg.get_id().as_str(), value) {
         (_, "congestion", _) => Some(Kind::Congestion),
+        ("measure", "units", _) => Some(Kind::Word(words("k m g t K M G T".split(' ')))),
+        (_, "dscp", _) => Some(Kind::Word(words(DSCP.split(' ')))),
+        ("measure", "expect", _) => Some(Kind::Word(words(Figure::all()))),
+        ("ping", "expect", _) => Some(Kind::Word(words(PingFigure::all()))),
+        (_, "settings", _) => Some(Kind::Setting),
+        (_, "filter", _) => Some(Kind::Filter),
         ("list", "name", _) | (_, _, Some("SCENARIO")) => Some(Kind::Scenario),
         ("compare", "a" | "b", _) => Some(Kind::Run),
         ("help" | "man", "path", _) => Some(Kind::Topic),
         (_, id, name) if name == Some("RUN") || (name.is_none() && id == "run") => Some(Kind::Run),
         _ => None,
     }
+}
+
+fn words(all: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
+    all.into_iter().map(|word| word.to_string()).collect()
+}
+
+/// Of the scenarios that these words name: the words that tell their cases apart, or the paths of what they vary.
+fn of_cases(before: &[String], kind: &Kind) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, text) in before.iter().filter_map(|word| scenario::find(word)) {
+        let Ok(scenario) = Scenario::parse(name, text) else { continue };
+        let cases = scenario.plan(&PlanOptions::default()).unwrap_or_default();
+        for case in &cases {
+            match kind {
+                Kind::Filter => all.extend(case.key().split_whitespace().map(str::to_owned)),
+                _ => all.extend(case.params.keys().map(|path| format!("{path}="))),
+            }
+        }
+    }
+    if *kind == Kind::Setting {
+        all.extend(["duration", "omit", "congestion"].map(|name| format!("flow.{name}=")));
+    }
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// The store that these words name.
@@ -165,6 +208,11 @@ mod tests {
             ("sweep --in ", Some(Kind::Scenario)),
             ("measure ams1 -C ", Some(Kind::Congestion)),
             ("sweep ams1 --congestion c", Some(Kind::Congestion)),
+            ("measure ams1 -f ", Some(Kind::Word(words("k m g t K M G T".split(' '))))),
+            ("ping ams1 --dscp ", Some(Kind::Word(words(DSCP.split(' '))))),
+            ("ping ams1 --expect r", Some(Kind::Word(words(PingFigure::all())))),
+            ("lab run s1-64k --set ", Some(Kind::Setting)),
+            ("lab run s1-64k --filter ", Some(Kind::Filter)),
             ("help ", Some(Kind::Topic)),
             ("man win", Some(Kind::Topic)),
             ("measure ", None),
@@ -174,6 +222,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(of(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_offered_is_taken() {
+        for name in DSCP.split(' ') {
+            assert!(crate::measure::dscp(name).is_ok(), "{name}");
+        }
+        let (name, _) = scenario::shipped().next().unwrap();
+        let before = [name.to_owned()];
+        for (kind, given) in [(Kind::Filter, "--filter"), (Kind::Setting, "--set")] {
+            let all = of_cases(&before, &kind);
+            assert!(!all.is_empty(), "{given}");
+            assert!(kind != Kind::Setting || all.iter().all(|word| word.ends_with('=')), "{all:?}");
         }
     }
 }

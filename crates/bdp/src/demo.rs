@@ -18,6 +18,7 @@ const DEFAULT_PAGE: &str = "bdp-demo.html";
 
 /// Arguments of `bdp demo`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp demo\n  bdp demo --report ~/demo.html\n  bdp demo --resume")]
 pub struct DemoArgs {
     /// Print JSON ('bdp help record')
     #[arg(long)]

@@ -3,6 +3,7 @@
 use clap::Command;
 
 use crate::exit::{self, Outcome};
+use crate::prose::filled;
 use crate::{output, topics};
 
 /// Groups of options, in this order.
@@ -13,6 +14,14 @@ pub const ADDRESS: &str = "Address";
 pub const OUTPUT: &str = "Output";
 pub const ACCESS: &str = "Server access";
 pub const INTEROP: &str = "Interoperability";
+
+/// The subcommands in groups, in this order.
+const COMMANDS: [(&str, &[&str]); 4] = [
+    ("Between machines", &["measure", "ping", "sweep", "serve"]),
+    ("On this machine", &["demo", "lab", "calc", "selftest"]),
+    ("Stored runs", &["runs", "show", "compare", "report"]),
+    ("Help", &["help", "man", "completions"]),
+];
 
 /// Wider lines of text are hard to read.
 const WIDEST: u16 = 120;
@@ -36,7 +45,8 @@ impl HelpArgs {
         if let [name] = &self.path[..]
             && command.find_subcommand(name).is_none()
         {
-            return topics::print(name).unwrap_or_else(|| Err(topics::unknown(name)));
+            return topics::print(name, usize::from(output::style().width.min(WIDEST)))
+                .unwrap_or_else(|| Err(topics::unknown(name)));
         }
         for name in &self.path {
             command = command.find_subcommand(name).ok_or_else(|| {
@@ -78,6 +88,12 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
         }
         Extent::Short => {}
     }
+    if name == "bdp" {
+        let commands = grouped(&command, columns.min(WIDEST));
+        command = command.help_template(format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}Options:\n{{options}}{{after-help}}"
+        ));
+    }
     // Beside the other options that say what is printed.
     let is_grouped = command.get_arguments().any(|argument| argument.get_help_heading() == Some(OUTPUT));
     command = command.mut_args(|argument| match argument.get_id().as_str() {
@@ -89,6 +105,23 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
         _ => argument,
     });
     command.render_help().to_string()
+}
+
+/// The subcommands of bdp and what they are for, in their groups.
+fn grouped(root: &Command, columns: u16) -> String {
+    const INDENT: usize = 15;
+    let mut text = String::new();
+    for (heading, names) in COMMANDS {
+        text.push_str(&format!("{heading}:\n"));
+        for name in names {
+            let about = root.find_subcommand(name).and_then(Command::get_about).cloned().unwrap_or_default();
+            let lines = filled(&about.to_string(), usize::from(columns).saturating_sub(INDENT));
+            let lines = lines.join(&format!("\n{}", " ".repeat(INDENT)));
+            text.push_str(&format!("  {name:<width$}{lines}\n", width = INDENT - 2));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -132,6 +165,19 @@ mod tests {
                     insta::assert_snapshot!(file, help(path, extent, columns));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_a_group_and_has_examples() {
+        let text = help("", Extent::Short, 80);
+        for path in paths().iter().filter(|path| !path.is_empty()) {
+            if !path.contains(' ') {
+                assert!(text.contains(&format!("\n  {path} ")), "{path} is in no group:\n{text}");
+            }
+            let help = help(path, Extent::Full, 80);
+            // What has commands below it shows those.
+            assert!(help.contains("Examples:\n") || help.contains("Commands:\n"), "{path}:\n{help}");
         }
     }
 

@@ -22,6 +22,7 @@ mod metrics;
 mod output;
 mod overview;
 mod ping;
+mod prose;
 mod report;
 mod roff;
 mod runs;
@@ -48,10 +49,24 @@ use crate::exit::Exit;
 
 /// Finds out why a network path is slower than it should be, and helps put it right.
 #[derive(Parser)]
-#[command(name = "bdp", version = env!("BDP_VERSION"), propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "bdp", version = env!("BDP_VERSION"), propagate_version = true, disable_help_subcommand = true,
+    after_help = EXAMPLES, after_long_help = with_topics())]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+/// What people run first.
+const EXAMPLES: &str = "\
+Examples:
+  bdp demo                                 published experiments repeated here
+  bdp serve                                the other end of a measurement
+  bdp measure ams1                         both directions, and what limits them
+  bdp ping ams1:443                        round trips to any open port
+  bdp compare                              the two newest runs";
+
+fn with_topics() -> String {
+    format!("{EXAMPLES}\n\nTopics, each by bdp help and its name:\n{}", topics::list())
 }
 
 #[derive(Subcommand)]

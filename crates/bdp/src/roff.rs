@@ -77,24 +77,26 @@ fn end(roff: &mut Roff, paragraph: &mut String) {
     }
 }
 
-fn heading(text: &str) -> Option<(usize, &str)> {
+/// A heading: its level, and its text.
+pub fn heading(text: &str) -> Option<(usize, &str)> {
     let (marks, heading) = text.split_once(' ')?;
     (!marks.is_empty() && marks.chars().all(|c| c == '#')).then_some((marks.len(), heading))
 }
 
 /// A list's item: its mark, and its text.
-fn item(text: &str) -> Option<(&str, &str)> {
+pub fn item(text: &str) -> Option<(&str, &str)> {
     let (mark, item) = text.split_once(' ')?;
     let number = mark.strip_suffix('.').filter(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     (mark == "-" || mark == "*" || number.is_some()).then_some((mark, item))
 }
 
-fn is_rule(row: &str) -> bool {
+/// Whether a row of a table parts its heading from the others.
+pub fn is_rule(row: &str) -> bool {
     row.chars().all(|c| matches!(c, '-' | ':' | '|' | ' '))
 }
 
 /// The cells of a table's row; a bar in one is written `\|`.
-fn cells(row: &str) -> Vec<String> {
+pub fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{0}");
     row.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
 }
@@ -135,7 +137,8 @@ fn plain(text: &str) -> String {
     without_marks(&text.replace('`', ""))
 }
 
-fn without_marks(text: &str) -> String {
+/// Without the targets of links, and the marks of what is to stand out.
+pub fn without_marks(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, link)) = rest.split_once("](") {

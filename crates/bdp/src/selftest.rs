@@ -9,7 +9,8 @@ use crate::output;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The clock, the timers, the processors and the stack of this machine, in five seconds, with nothing but loopback: what \
-no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.")]
+no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.\n\n\
+Examples:\n  bdp selftest\n  bdp selftest --json")]
 pub struct SelftestArgs {
     /// Print JSON ('bdp help selftest.schema')
     #[arg(long)]

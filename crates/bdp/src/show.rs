@@ -14,6 +14,7 @@ const NAMED: usize = 6;
 
 /// Arguments of `bdp show`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp show\n  bdp show 7f3a\n  bdp show before.jsonl --json")]
 pub struct ShowArgs {
     /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
     /// export' wrote [default: the newest run]

@@ -1,7 +1,7 @@
 //! Topics of help: the documents that ship with the program.
 
 use crate::exit::{self, Outcome};
-use crate::{output, roff};
+use crate::{output, prose, roff};
 
 /// What a topic is called, which is no subcommand's name; what it is about, and its text.
 struct Topic {
@@ -56,11 +56,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }
 
-/// Prints the topic of this name; `None` where there is none.
-pub fn print(name: &str) -> Option<Outcome> {
+/// Prints the topic of this name, laid out in so many columns; `None` where there is none.
+pub fn print(name: &str, columns: usize) -> Option<Outcome> {
     match name {
         "topics" => Some(output::print(&list())),
-        name => find(name).map(|topic| output::print(topic.text)),
+        name => find(name).map(|topic| match topic.is_schema() {
+            true => output::print(topic.text),
+            false => output::print(&prose::laid_out(topic.text, columns)),
+        }),
     }
 }
 
@@ -92,7 +95,7 @@ fn find(name: &str) -> Option<&'static Topic> {
 }
 
 /// What there is, a line each.
-fn list() -> String {
+pub fn list() -> String {
     TOPICS.iter().map(|topic| format!("  {:<26}{}\n", topic.name, topic.about)).collect()
 }
 

@@ -12,6 +12,9 @@ use crate::exit::Outcome;
 
 /// Arguments of `bdp calc`.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp calc bdp --rate 1G --rtt 41ms\n  bdp calc rate --window 64K --rtt 41ms\n  bdp calc overhead --mtu 9000"
+)]
 pub struct CalcArgs {
     #[command(subcommand)]
     question: Question,

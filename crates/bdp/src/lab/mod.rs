@@ -51,6 +51,7 @@ impl LabArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp lab list\n  bdp lab list s3-30k > mine.toml\n  bdp lab list --json")]
 struct ListArgs {
     /// Print this scenario's file, to read or to start your own from
     name: Option<String>,
@@ -267,6 +268,9 @@ fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
 }
 
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp lab check mine.toml\n  bdp lab check mine.toml --cases --set flow.duration=5s"
+)]
 struct CheckArgs {
     /// Scenarios: paths of TOML files, or names from 'bdp lab list'
     #[arg(required = true, value_name = "SCENARIO")]

@@ -91,7 +91,9 @@ const FAST: [Fast; 3] = [
 
 /// Arguments of `bdp lab selftest`.
 #[derive(clap::Args)]
-#[command(after_help = "Exit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here.")]
+#[command(
+    after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n\nExit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
+)]
 pub struct SelftestArgs {
     /// Run these trials only
     #[arg(value_name = "TRIAL")]

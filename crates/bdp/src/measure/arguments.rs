@@ -23,7 +23,7 @@ use super::socket::SocketArgs;
 use super::ssh::SshArgs;
 use super::target;
 use super::udp::UdpArgs;
-use crate::arguments::seconds;
+use crate::arguments::{blocks, range, seconds};
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
 use crate::{command_line, exit, help, output, token};
@@ -48,7 +48,7 @@ pub struct MeasureArgs {
     bytes: Option<ByteCount>,
 
     /// End each direction after this many writes of -l (of datagrams with -u), as 10K
-    #[arg(short = 'k', long, value_name = "N", conflicts_with_all = ["time", "bytes"], help_heading = help::TEST, hide_short_help = true)]
+    #[arg(short = 'k', long, value_name = "N", value_parser = blocks, conflicts_with_all = ["time", "bytes"], help_heading = help::TEST, hide_short_help = true)]
     blockcount: Option<ByteCount>,
 
     /// Only from HOST to here
@@ -84,7 +84,7 @@ pub struct MeasureArgs {
     expect: Vec<String>,
 
     /// Connections of each direction
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TRAFFIC)]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(range("streams")), help_heading = help::TRAFFIC)]
     parallel: u32,
 
     /// Bytes of one write [default: 128K]; with -u payload of a datagram [default: what the path MTU holds]
@@ -102,7 +102,7 @@ pub struct MeasureArgs {
     window: Option<WindowBytes>,
 
     /// Maximum segment size (TCP_MAXSEG)
-    #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767), help_heading = help::WINDOW, hide_short_help = true)]
+    #[arg(short = 'M', long = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(range("mss")), help_heading = help::WINDOW, hide_short_help = true)]
     mss: Option<u32>,
 
     /// Congestion control of the sending end, as bbr

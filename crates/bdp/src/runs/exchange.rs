@@ -26,6 +26,9 @@ pub struct ExportArgs {
 
 /// Arguments of `bdp runs import`.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp runs import 7f3a.jsonl\n  ssh ams1 bdp runs export 7f3a | bdp runs import -"
+)]
 pub struct ImportArgs {
     /// What 'bdp runs export' wrote; '-' is standard input
     #[arg(value_name = "FILE")]
@@ -37,6 +40,7 @@ pub struct ImportArgs {
 
 /// Arguments of `bdp runs remove`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp runs remove 7f3a\n  bdp runs remove 7f3a 91c0")]
 pub struct RemoveArgs {
     /// The runs: each its id, the beginning of it, or its label
     #[arg(required = true, value_name = "RUN")]

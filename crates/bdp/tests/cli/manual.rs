@@ -217,7 +217,12 @@ fn every_document_is_a_topic_of_help() {
         let left_out = ["comparison.md", "images", "decisions"].iter().any(|name| path.ends_with(name));
         if !left_out {
             let text = fs::read_to_string(&path).unwrap();
-            let at = printed.iter().position(|topic| *topic == text);
+            // A schema as it is, and of a document the heading that it begins with.
+            let begins = |topic: &String| match text.strip_prefix("# ") {
+                Some(text) => topic.lines().next() == text.lines().next(),
+                None => *topic == text,
+            };
+            let at = printed.iter().position(begins);
             printed.swap_remove(at.unwrap_or_else(|| panic!("{} is no topic", path.display())));
         }
     }

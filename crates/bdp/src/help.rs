@@ -177,7 +177,7 @@ mod tests {
             }
             let help = help(path, Extent::Full, 80);
             // What has commands below it shows those.
-            assert!(help.contains("Examples:\n") || help.contains("Commands:\n"), "{path}:\n{help}");
+            assert!(help.contains("\nExample") || help.contains("Commands:\n"), "{path}:\n{help}");
         }
     }
 

@@ -66,7 +66,10 @@ Examples:
   bdp compare                              the two newest runs";
 
 fn with_topics() -> String {
-    format!("{EXAMPLES}\n\nTopics, each by bdp help and its name:\n{}", topics::list())
+    let topics = topics::texts().join(", ");
+    format!(
+        "{EXAMPLES}\n\nTopics of help, each printed by bdp help and its name: {topics}. bdp help topics says what each is about."
+    )
 }
 
 #[derive(Subcommand)]

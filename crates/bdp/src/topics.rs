@@ -51,6 +51,11 @@ static TOPICS: [Topic; 32] = topics! {
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };
 
+/// What those are called that are texts.
+pub fn texts() -> Vec<&'static str> {
+    TOPICS.iter().filter(|topic| !topic.is_schema()).map(|topic| topic.name).collect()
+}
+
 /// What each is called.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
@@ -95,7 +100,7 @@ fn find(name: &str) -> Option<&'static Topic> {
 }
 
 /// What there is, a line each.
-pub fn list() -> String {
+fn list() -> String {
     TOPICS.iter().map(|topic| format!("  {:<26}{}\n", topic.name, topic.about)).collect()
 }
 

@@ -177,6 +177,19 @@ fn measurements_compare_by_direction() {
 }
 
 #[test]
+fn without_names_the_two_newest_of_a_kind_are_compared() {
+    let mut stored = Stored::new();
+    stored.measured("first", GOOD);
+    assert!(stored.refused("").contains("no other run like the newest"));
+    stored.measured("second", GOOD);
+    stored.lab("other", &[("64K", GOOD)]);
+    let third = stored.measured("third", SLOW);
+    let text = stored.text("", 1);
+    assert!(text.lines().next().unwrap().contains("second"), "{text}");
+    assert!(text.lines().nth(1).unwrap().contains(&third), "{text}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_in_a_line() {
     let mut stored = Stored::new();
     stored.lab("windows", &[("64K", GOOD), ("128K", GOOD)]);

@@ -13,7 +13,10 @@ use bdp_store::{NewRun, SqliteStore, Store};
 fn subcommands(bench: &Bench, path: &str, found: &mut BTreeSet<String>) {
     let help = bench.run(&format!("{path} --help")).out;
     found.insert(format!("bdp {path}").trim().to_owned());
-    let listed = help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
+    // Those of bdp itself are in groups.
+    let begins = |line: &&str| *line == "Commands:" || path.is_empty() && *line == "Between machines:";
+    let listed = help.lines().skip_while(|l| !begins(l)).skip(1);
+    let listed = listed.take_while(|l| if path.is_empty() { *l != "Options:" } else { !l.is_empty() });
     // What is indented further is the rest of a text.
     for line in listed.filter(|l| l.starts_with("  ") && !l.starts_with("   ")) {
         let name = line.split_whitespace().next().unwrap();

@@ -42,12 +42,36 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
         ("measure ams1 -S 1", ["ECN", "0x88"]),
         ("measure ams1 -f x", ["'x' is not a unit", "k, m, g or t"]),
         ("measure ams1 -u -b 1M -k 10", ["-k", "-l 1400"]),
+        ("measure ams1 -k 1x", ["'1x' is not a number of blocks", "10K"]),
+        ("measure ams1 --expect to.loss<=1%", ["to.loss<=1%", "add -u"]),
+        ("measure ams1 -u -b 1M --expect to.retransmits<=9", ["is of TCP", "leave out -u"]),
+        ("measure ams1 --idle 0 --expect rtt.idle.p95<=9ms", ["rtt.idle", "--idle 0"]),
+        ("measure ams1 -P 10001", ["10001", "1 to 10000"]),
     ] {
         let ended = bench.run(line);
         let refusal = ended.refusal(2);
         assert!(hints.iter().all(|hint| refusal.contains(hint)), "{line}: {refusal}");
     }
     assert!(!bench.store().exists(), "a wrong request made a store");
+}
+
+#[test]
+fn an_error_is_json_however_json_was_asked_for() {
+    let bench = Bench::new();
+    for flags in ["--json", "-J", "-RJ", "-JR"] {
+        let ended = bench.run(&format!("measure 127.0.0.1:1 {flags}"));
+        assert_eq!(
+            (ended.code(), &ended.json()["error"]["kind"]),
+            (3, &"environment".into()),
+            "{}",
+            ended.out
+        );
+    }
+    let ended = bench.run("measure ams1 --json-stream -k 1x");
+    let line = ended.json();
+    assert_eq!((ended.out.lines().count(), &line["event"]), (1, &"error".into()), "{}", ended.out);
+    let scenario = &bench.run("lab list s3-30k --json").json()["scenarios"][0];
+    assert_eq!(scenario["text"], bench.run("lab list s3-30k").out);
 }
 
 #[test]

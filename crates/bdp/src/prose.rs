@@ -18,6 +18,8 @@ pub fn laid_out(markdown: &str, columns: usize) -> String {
             is_code = !is_code;
         } else if is_code {
             page.line(&format!("    {line}"));
+        } else if line.starts_with("    ") && page.paragraph.is_empty() {
+            page.line(line);
         } else if let Some(row) = row {
             page.end();
             if !is_rule(row) {
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_document_is_laid_out_for_a_terminal() {
-        let markdown = "# The `window`\n\nSee [the guide](guide.md) and **more** of it, which is\nlong.\n\n## How\n\n\
+        let markdown = "# The `window`\n\nSee [the guide](guide.md) and **more** of it, which is\nlong.\n\n    x = min(a, b) x MSS / RTT\n\n## How\n\n\
                         - one that is\n  long enough to wrap\n- two\n\n```\nbdp measure   ams1 --a-long-line-of-code\n```\n\n\
                         | flag | meaning |\n|---|---|\n| `-t` | how long it takes, in all |\n| `-P` | |\n\n\
                         | one | two of it | three |\n|---|---|---|\n| a | a very long cell of it | c |\n";
@@ -150,6 +152,8 @@ The `window`
 
 See the guide and more
 of it, which is long.
+
+    x = min(a, b) x MSS / RTT
 
 HOW
 

@@ -176,7 +176,12 @@ fn table(curve: &Curve, style: &Style) -> String {
 }
 
 fn advice(curve: &Curve, style: &Style) -> String {
-    let mut text = String::new();
+    let line = |(what, line): (&str, String)| wrap(&format!("{what:<12}"), Tint::Strong, &line, style);
+    advised(curve).into_iter().map(line).collect()
+}
+
+/// What to choose for throughput and for latency, and what for.
+pub(crate) fn advised(curve: &Curve) -> Vec<(&'static str, String)> {
     let what = quantity(curve.axis);
     let span = |r: Range| {
         let kind = if curve.axis == Axis::WindowOnTheWire { " on the wire" } else { "" };
@@ -205,9 +210,7 @@ fn advice(curve: &Curve, style: &Style) -> String {
         (Some(_), None) if curve.may_go_on() => Some(format!("unknown: {}", unmeasured_words(curve))),
         (Some(_), None) => Some(format!("more {what} than was swept: goodput still rises at the largest")),
     };
-    if let Some(line) = throughput {
-        text.push_str(&wrap("throughput  ", Tint::Strong, &line, style));
-    }
+    let mut all: Vec<(&str, String)> = throughput.map(|line| ("throughput", line)).into_iter().collect();
     if curve.axis.is_window() && curve.points.len() > 1 {
         let line = match curve.for_latency() {
             Some(range) => format!(
@@ -227,9 +230,9 @@ fn advice(curve: &Curve, style: &Style) -> String {
                 percent(LATENCY_SHARE)
             ),
         };
-        text.push_str(&wrap("latency     ", Tint::Strong, &line, style));
+        all.push(("latency", line));
     }
-    text
+    all
 }
 
 /// What one fitting window and parallel streams need, in words.

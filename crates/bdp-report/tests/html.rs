@@ -336,11 +336,107 @@ fn a_thousand_points_to_a_host_are_quick_and_small() {
     let page = html_of_measurements(&all, &ABOUT);
     let took = started.elapsed();
     let document = parse(&page);
-    assert!(page.contains("window 4096000"), "the last point is told");
+    assert!(page.contains("window 4096 kB") || page.contains("window 4000 KiB"), "the last point is told");
     assert!(!document.descendants().filter(|n| n.tag_name().name() == "svg").collect::<Vec<_>>().is_empty());
     assert!(page.len() < 2 << 20, "{} bytes", page.len());
     assert!(took < Duration::from_secs(5), "{took:?}");
     println!("{} bytes in {took:?}", page.len());
+}
+
+/// The rows of the first table of a page, each as its cells.
+fn first_table(page: &str) -> Vec<Vec<String>> {
+    let document = parse(page);
+    let table = all(&document, "table")[0];
+    let rows = table.descendants().filter(|n| n.tag_name().name() == "tr");
+    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
+}
+
+#[test]
+fn table_names_what_its_ranges_are_and_its_idle_row_is_of_all_runs() {
+    let params = BTreeMap::new();
+    let mut runs: Vec<Measurement> = (1..=3).map(|n| measured(65_536, n, 20e6)).collect();
+    for (run, p50) in runs.iter_mut().zip([10_000_000, 30_000_000, 20_000_000]) {
+        run.rtt_idle_ns.as_mut().unwrap().p50 = p50;
+        let spread = run.directions[0].spread.as_mut().unwrap();
+        (spread.p5, spread.p95, spread.min, spread.max) = (None, None, Some(18e6), Some(22e6));
+        run.directions.truncate(1);
+    }
+    let of = |runs: &[Measurement]| {
+        let all: Vec<_> = runs.iter().map(|m| (&params, m)).collect();
+        first_table(&html_of_measurements(&all, &ABOUT))
+    };
+    let table = of(&runs);
+    assert_eq!(table[0][2], "smallest to largest of intervals");
+    assert_eq!((table[2][2].as_str(), table[1][0].as_str()), ("18.0 to 22.0", "idle, median of 3 runs"));
+    assert!(table[1].iter().any(|cell| cell.starts_with("20 / ")), "{:?}", table[1]);
+    let spread = runs[2].directions[0].spread.as_mut().unwrap();
+    (spread.p5, spread.p95) = (Some(19e6), Some(21e6));
+    let table = of(&runs);
+    assert_eq!(
+        (table[2][2].as_str(), table[4][2].as_str()),
+        ("18.0 to 22.0 (smallest..largest)", "19.0 to 21.0 (p5..p95)")
+    );
+    assert_eq!(of(&runs[2..])[0][2], "p5 to p95 of intervals");
+}
+
+#[test]
+fn datagrams_have_loss_and_jitter_in_place_of_what_tcp_has() {
+    let mut m = measured(65_536, 1, 20e6);
+    m.directions.truncate(1);
+    let d = &mut m.directions[0];
+    d.udp = Some(bdp_model::udp::UdpReport {
+        jitter_ns: Some(250_000),
+        loss_ratio: 0.02,
+        sent: 100,
+        ..Default::default()
+    });
+    (d.retransmits, d.sent) = (None, Vec::new());
+    let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);
+    let table = first_table(&page);
+    let heads = table[0].join("|");
+    assert!(heads.contains("lost|jitter, ms|RTT") && !heads.contains("window"), "{heads}");
+    assert!(table[2].join("|").contains("2.00 %|0.25|"), "{:?}", table[2]);
+    assert!(!page.contains("unknown: the sender"), "nothing of what a kernel keeps of TCP alone");
+}
+
+#[test]
+fn each_stream_has_its_goodput() {
+    let mut m = measured(65_536, 1, 20e6);
+    m.directions.truncate(1);
+    m.directions[0].stream_goodput_bps = vec![12e6, 8e6];
+    let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);
+    let document = parse(&page);
+    let rows: Vec<String> = all(&document, "tr").into_iter().map(text).collect();
+    assert!(rows.contains(&"112.0".to_owned()) && rows.contains(&"28.00".to_owned()), "{rows:?}");
+}
+
+#[test]
+fn two_points_of_a_sweep_have_advice_and_one_notation() {
+    let point = |typed: &str, window, goodput| {
+        (BTreeMap::from([("window".to_owned(), Value::from(typed))]), measured(window, 1, goodput))
+    };
+    let points = [point("8192", 8192, 2.7e6), point("64K", 65_536, 22e6)];
+    let points: Vec<_> = points.iter().map(|(params, m)| (params, m)).collect();
+    let page = html_of_measurements(&points, &ABOUT);
+    let document = parse(&page);
+    let said: Vec<String> = all(&document, "p").into_iter().map(text).collect();
+    assert!(said.iter().any(|p| p == "For throughput: most with window 64 KiB: 22 Mbit/s."), "{said:?}");
+    assert!(page.contains("window 8 KiB") && page.contains("window 64 KiB"), "{page}");
+    assert!(
+        page.contains("Both axes logarithmic") || page.contains("Logarithmic from left to right"),
+        "{page}"
+    );
+}
+
+#[test]
+fn ends_of_one_name_are_told_apart() {
+    let mut m = measured(65_536, 1, 20e6);
+    m.near.name.clone_from(&m.far.name);
+    m.request.host = "192.0.2.7".to_owned();
+    let name = m.far.name.clone();
+    let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);
+    assert!(page.contains(&format!("{name} – 192.0.2.7</h1>")), "{page}");
+    assert!(page.contains(&format!("From {name} to 192.0.2.7 it reached")), "{page}");
 }
 
 #[test]

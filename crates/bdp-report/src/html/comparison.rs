@@ -10,7 +10,7 @@ use super::sentence::sentence;
 use super::verdict::Verdict;
 use crate::comparison::{ComparedText, MetricText, effect};
 use crate::markup::Markup;
-use crate::number::percent;
+use crate::number::{percent, three_digits};
 use crate::svg::number;
 
 /// A drawing in a cell.
@@ -96,6 +96,7 @@ fn sentences(compared: &Compared) -> Vec<String> {
         let c = &row.comparison;
         let change = match (c.effect.map(f64::abs), c.difference > 0.0) {
             (Some(share), _) if share < 0.0005 => "as fast as A".to_owned(),
+            (Some(share), true) if share >= 1.0 => format!("{} times as fast", three_digits(1.0 + share)),
             (Some(share), true) => format!("{} faster", percent(share)),
             (Some(share), false) => format!("{} slower", percent(share)),
             (None, true) => "faster".to_owned(),

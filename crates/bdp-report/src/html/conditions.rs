@@ -6,7 +6,7 @@ use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseFlow, Family};
 
-use super::page::{About, facts, head, numbers, words};
+use super::page::{About, facts, head, numbers, on_demand, words};
 use crate::breach::why_invalid;
 use crate::markup::Markup;
 use crate::measurement::in_store;
@@ -19,8 +19,10 @@ const MOST_REASONS: usize = 60;
 
 /// The section of a lab run: conditions of each scenario, fidelity, commands.
 pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
-    m.leaf("h2", &[("id", "conditions")], "Conditions and fidelity");
-    m.line();
+    on_demand(m, "conditions", "Conditions and fidelity", |m| told(m, records, points, about));
+}
+
+fn told(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
     commands(m, records, about);
     facts(m, "The machine", &machine(records));
     let mut shown: BTreeSet<&str> = BTreeSet::new();

@@ -7,6 +7,7 @@ use bdp_model::units::format_bps;
 
 use super::page::{Figure, Sign};
 use super::quantity::{LEAST_POINTS, Quantity, axis};
+use super::sentence::sentence;
 use super::timeline::plain;
 use crate::number::{percent, size, three_digits};
 use crate::summary::{Ending, Point, Spread, ending};
@@ -18,9 +19,9 @@ use bdp_model::record_curves::axis_of;
 /// Values further apart than this are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 8.0;
 const PLOT: [f64; 2] = [300.0, 16.0];
-const HEIGHT: f64 = 324.0;
+const HEIGHT: f64 = 326.0;
 const DELAY_PLOT: [f64; 2] = [150.0, 12.0];
-const DELAY_HEIGHT: f64 = 174.0;
+const DELAY_HEIGHT: f64 = 176.0;
 
 /// Points that differ in one quantity alone, in ascending order of it.
 pub(crate) struct Curve<'p, 'a> {
@@ -112,7 +113,8 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
         failed: false,
     });
     let members: Vec<Member<'static, 'static>> = members.collect();
-    (members.len() >= LEAST_POINTS).then(|| Curve {
+    // Two are a choice.
+    (members.len() >= 2).then(|| Curve {
         name: curve.name.clone(),
         axis: Quantity::of_axis(curve.axis),
         on_the_wire: curve.axis == model::Axis::WindowOnTheWire,
@@ -268,10 +270,36 @@ impl Curve<'_, '_> {
         })
     }
 
+    /// The same for readers who are no network engineers.
+    pub fn plain_words(&self) -> Option<String> {
+        let known = self.known.as_ref()?;
+        let at = |index: usize| match (known.axis, place(known, index)) {
+            (model::Axis::Streams, place) => place,
+            (model::Axis::Mss, place) => format!("an MSS of {place}"),
+            (axis, place) => format!("a {} of {place}", crate::sweep::quantity(axis)),
+        };
+        let best = (0..known.points.len())
+            .max_by(|&a, &b| known.points[a].goodput_bps.p50.total_cmp(&known.points[b].goodput_bps.p50))?;
+        let Some(knee) = known.knee() else { return Some(format!("It was fastest with {}.", at(best))) };
+        Some(match knee {
+            Knee::At(index) => format!("Beyond {} it gets hardly faster.", at(index)),
+            Knee::Below => format!("It is as fast with {}, the least that was tried, as with more.", at(0)),
+            Knee::Above => {
+                format!(
+                    "It was fastest with {}, and more may make it faster still.",
+                    at(known.points.len() - 1)
+                )
+            }
+        })
+    }
+
     /// The same for a verdict: what the reader of a sweep wants to know first.
     pub fn headline(&self) -> Option<String> {
         let known = self.known.as_ref()?;
-        let Knee::At(index) = known.knee()? else { return self.knee_words() };
+        let Some(knee) = known.knee() else {
+            return crate::sweep_report::advised(known).into_iter().map(|(_, line)| sentence(&line)).next();
+        };
+        let Knee::At(index) = knee else { return self.knee_words() };
         let kind = if self.on_the_wire { " on the wire" } else { "" };
         Some(format!(
             "{} from {}{kind} on.",
@@ -280,19 +308,10 @@ impl Curve<'_, '_> {
         ))
     }
 
-    /// The ranges to choose, in sentences.
+    /// What to choose, in sentences.
     fn advice(&self) -> Vec<String> {
-        let Some(known) = &self.known else { return Vec::new() };
-        let span = |range: model::Range| match (place(known, range.from), place(known, range.to)) {
-            (from, to) if from == to => from,
-            (from, to) => format!("{from} to {to}"),
-        };
-        let throughput =
-            known.for_throughput().map(|range| format!("For throughput choose {}.", span(range)));
-        let latency = known.for_latency().map(|range| {
-            format!("For latency choose {}: a few packets and more, and load adds little.", span(range))
-        });
-        throughput.into_iter().chain(latency).collect()
+        let advised = self.known.iter().flat_map(crate::sweep_report::advised);
+        advised.map(|(what, line)| format!("For {what}: {line}.")).collect()
     }
 
     /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
@@ -367,6 +386,10 @@ impl Curve<'_, '_> {
     fn x_ticks(&self, x: &Axis) -> Vec<f64> {
         match self.axis.unit {
             Unit::Bytes if x.low > 0.0 => ticks_of_bytes(x, 7),
+            // Of few numbers by factors, each is a tick.
+            Unit::Number | Unit::Packets if x.is_logarithmic() && self.members.len() < 10 => {
+                self.members.iter().map(|m| m.at).collect()
+            }
             Unit::Number | Unit::Packets => {
                 let ticks = x.ticks(7);
                 let whole: Vec<f64> = ticks.iter().copied().filter(|t| t.fract() == 0.0).collect();
@@ -404,7 +427,7 @@ struct Product {
 fn spread_over(values: impl Iterator<Item = f64>, ends: [f64; 2], upwards: bool) -> Axis {
     let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     let (low, high) = values.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
-    if low > 0.0 && high > LOGARITHMIC_FROM * low {
+    if low > 0.0 && (high > LOGARITHMIC_FROM * low || (!upwards && is_geometric(&values))) {
         Axis::logarithmic(values, ends)
     } else if upwards {
         Axis::from_zero(high, ends)
@@ -412,6 +435,21 @@ fn spread_over(values: impl Iterator<Item = f64>, ends: [f64; 2], upwards: bool)
         let room = (high - low) * 0.03;
         Axis::linear([low.min(high) - room, high + room], ends)
     }
+}
+
+/// Whether values are spaced by factors rather than by steps, as 1, 2, 4.
+fn is_geometric(values: &[f64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    let unevenness = |apart: &dyn Fn(f64, f64) -> f64| {
+        let gaps = || sorted.windows(2).map(|pair| apart(pair[0], pair[1]));
+        gaps().fold(0.0, f64::max) / gaps().fold(f64::INFINITY, f64::min)
+    };
+    if sorted.len() == 2 {
+        return sorted[1] >= 3.0 * sorted[0];
+    }
+    unevenness(&|a, b| (b / a).ln()) < unevenness(&|a, b| b - a)
 }
 
 fn scales(x: &Axis, y: &Axis) -> String {

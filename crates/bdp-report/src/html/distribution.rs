@@ -8,7 +8,7 @@ use super::timeline::plain;
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
 const PLOT: [f64; 2] = [150.0, 10.0];
-const HEIGHT: f64 = 174.0;
+const HEIGHT: f64 = 176.0;
 /// Largest and smallest further apart than this need a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 10.0;
 

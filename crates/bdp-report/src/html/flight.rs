@@ -11,7 +11,7 @@ use crate::number::percent;
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 
 const PLOT: [f64; 2] = [196.0, 10.0];
-const HEIGHT: f64 = 218.0;
+const HEIGHT: f64 = 222.0;
 /// Where the largest curve passes the smallest by more than this, a linear axis would flatten the small one.
 const LOGARITHMIC_FROM: f64 = 12.0;
 

@@ -1,16 +1,23 @@
 //! The terms of a page, explained at its end: those alone that the page uses.
 
+use super::page::on_demand;
 use crate::markup::Markup;
 
 /// A term, how it appears on a page (lower case), and what it means.
 type Term = (&'static str, &'static [&'static str], &'static str);
 
-const TERMS: [Term; 20] = [
+const TERMS: [Term; 32] = [
+    (
+        "Autotuning",
+        &["autotun"],
+        "The kernel sets a socket buffer, and so the window, by itself, up to the last number of tcp_rmem or tcp_wmem.",
+    ),
     (
         "Bandwidth-delay product (BDP)",
         &["rate × ", "goodput × ", "bandwidth-delay"],
         "Rate × RTT: the bytes in flight that keep a path full. A window below it leaves the path idle in part.",
     ),
+    ("Bottleneck", &["bottleneck"], "The slowest hop of a path, before which a queue stands under load."),
     (
         "Bufferbloat",
         &["bufferbloat"],
@@ -26,6 +33,16 @@ const TERMS: [Term; 20] = [
         "Congestion window (cwnd)",
         &["congestion window", "cwnd"],
         "What the sender's congestion control allows in flight.",
+    ),
+    (
+        "Datagram",
+        &["datagram"],
+        "A message of UDP, sent without a connection: it arrives whole or not at all.",
+    ),
+    (
+        "DSACK",
+        &["dsack"],
+        "The receiver's report that it had a segment already (RFC 2883): it was retransmitted needlessly.",
     ),
     (
         "Equivalent delivery delay",
@@ -48,11 +65,26 @@ const TERMS: [Term; 20] = [
     ),
     ("MSS", &["mss"], "Maximum segment size: the payload of a full TCP segment."),
     ("MTU", &["mtu"], "Maximum transmission unit: the largest packet that a link carries."),
+    (
+        "NIC",
+        &["nic ", "nics"],
+        "Network interface card: a machine's connection to a network, and the device of that name.",
+    ),
+    (
+        "One-way delay",
+        &["one way", "one-way"],
+        "The time of a packet from one end to the other. Two clocks take part, so that it is off by what they differ.",
+    ),
     ("Pacing", &["paced", "pacing"], "Sending packets evenly spaced at a rate rather than in bursts."),
     (
         "Percentiles (p50, p95, p99)",
         &["p50", "p95", "p99"],
         "95 % of the values are at most p95; p50 is the median.",
+    ),
+    (
+        "Probe",
+        &["probe"],
+        "A small packet that is sent beside the data and answered at once, to time the round trip.",
     ),
     (
         "Receive window",
@@ -76,9 +108,30 @@ const TERMS: [Term; 20] = [
         "Round-trip time: from sending a packet to the arrival of its answer. Idle is before the load, loaded during it.",
     ),
     (
+        "Send buffer",
+        &["send buffer"],
+        "What the sending kernel keeps of a connection until it is acknowledged. No more than that is in flight.",
+    ),
+    (
         "Slow start",
         &["slow start"],
         "The beginning of a TCP connection, in which its congestion window grows from a few segments.",
+    ),
+    (
+        "Standing queue",
+        &["standing queue"],
+        "Packets that wait before a bottleneck for as long as the load lasts.",
+    ),
+    (
+        "Steal",
+        &["taken by a hypervisor", "steal"],
+        "Time in which a hypervisor gave a virtual machine's processors to others.",
+    ),
+    ("Sysctl", &["sysctl", "tcp_rmem", "tcp_wmem"], "A setting of the Linux kernel, as net.ipv4.tcp_rmem."),
+    (
+        "Window scaling",
+        &["window scal", "tcp_window_scaling"],
+        "An option of TCP (RFC 7323) without which no window is larger than 64 KiB. Both ends have to offer it.",
     ),
 ];
 
@@ -90,8 +143,7 @@ pub(crate) fn glossary(body: &Markup) -> Markup {
     if used.is_empty() {
         return m;
     }
-    m.element("details", &[("id", "glossary")], |m| {
-        m.element("summary", &[], |m| m.leaf("h2", &[], "Glossary"));
+    on_demand(&mut m, "glossary", "Glossary", |m| {
         m.element("dl", &[], |m| {
             for (term, _, meaning) in used {
                 m.leaf("dt", &[], term);
@@ -100,7 +152,6 @@ pub(crate) fn glossary(body: &Markup) -> Markup {
             }
         });
     });
-    m.line();
     m
 }
 

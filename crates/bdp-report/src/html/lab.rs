@@ -10,9 +10,10 @@ use super::datagrams;
 use super::overview::{self, TEXT};
 use super::page::{About, Figure, facts, page};
 use super::plain_language::{self, Described};
+use super::sentence::lower_first;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
-use super::{distribution, flight, repetitions, time_share, timeline};
+use super::{distribution, flight, repetitions, streams, time_share, timeline};
 use crate::markup::Markup;
 use crate::number::percent;
 use crate::summary::{Ending, Point, Spread, points};
@@ -139,13 +140,16 @@ fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '
     )];
     let ratios = Spread::of(points.iter().filter_map(|p| p.model_ratio()).map(|r| r.median));
     sentences.extend(ratios.map(|ratio| {
-        format!(
-            "They reached between {} and {} of what theory predicts.",
-            percent(ratio.min),
-            percent(ratio.max)
-        )
+        let range = match (percent(ratio.min), percent(ratio.max)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("between {low} and {high}"),
+        };
+        format!("They reached {range} of what theory predicts.")
     }));
-    sentences.extend(curves.iter().filter_map(Curve::knee_words).take(2));
+    sentences.extend(curves.iter().take(2).filter_map(|curve| match curves {
+        [_] => curve.plain_words(),
+        _ => Some(format!("{}: {}", curve.name, lower_first(&curve.plain_words()?))),
+    }));
     plain_language::write(m, &sentences);
 }
 
@@ -324,6 +328,9 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
             facts(m, &format!("Datagrams, {}", transfer.name()), &datagrams::rows(udp));
         }
     }
+    let flows = record.flows.iter().zip(&transfers).take(MOST_FLOWS);
+    let of_streams = flows.map(|(flow, transfer)| (transfer.name(), flow.stream_goodput_bps.as_slice()));
+    streams::table(m, &of_streams.collect::<Vec<_>>());
     let title = if what.is_empty() { record.scenario.as_str() } else { what };
     let of_all = match record.flows.as_slice() {
         [] => Some(&record.rtt_ns),

@@ -4,7 +4,7 @@ use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::units::format_bps;
 
 use super::measured_table::{Varied, arrow};
-use super::page::{About, facts};
+use super::page::{About, facts, on_demand};
 use crate::caveat;
 use crate::markup::Markup;
 use crate::measurement::{against, in_store, pacing_words};
@@ -13,19 +13,6 @@ use crate::number::{asked_size, percent};
 /// Both machines, the request, the caveats, the command that repeats it.
 pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
     let Some((_, first)) = measurements.first() else { return };
-    m.leaf("h2", &[("id", "conditions")], "Conditions");
-    let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
-    let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
-    lines.extend(about.run.map(|run| match swept {
-        // A sweep is no baseline of a measurement.
-        true => in_store(&format!("bdp compare {run} OTHER"), about.store),
-        false => against(first, run, about.store),
-    }));
-    if !lines.is_empty() {
-        m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
-        m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
-    }
-    m.line();
     let all: Vec<&Measurement> = measurements.iter().map(|(_, m)| *m).collect();
     let caveats = caveat::said(&all, |_| false);
     if !caveats.is_empty() {
@@ -35,10 +22,25 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
                 m.leaf("li", &[], &caveat);
             }
         });
+        m.line();
     }
-    facts(m, "What was asked for", &request(first));
-    facts(m, "Near end", &host(&first.near));
-    facts(m, "Far end", &host(&first.far));
+    let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
+    let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
+    lines.extend(about.run.map(|run| match swept {
+        // A sweep is no baseline of a measurement.
+        true => in_store(&format!("bdp compare {run} OTHER"), about.store),
+        false => against(first, run, about.store),
+    }));
+    on_demand(m, "conditions", "Conditions", |m| {
+        if !lines.is_empty() {
+            m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
+            m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
+            m.line();
+        }
+        facts(m, "What was asked for", &request(first));
+        facts(m, "Near end", &host(&first.near));
+        facts(m, "Far end", &host(&first.far));
+    });
 }
 
 fn request(m: &Measurement) -> Vec<(String, String)> {

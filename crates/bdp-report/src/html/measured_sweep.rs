@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use bdp_model::measured_curves::{measured_curves, toward};
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::parameter::{Parameter, Unit};
 use bdp_model::units::format_bps;
 use serde_json::Value;
 
 use super::curve;
-use super::measured_table::{Varied, arrow, headings, row};
-use super::page::head;
+use super::measured_table::{Columns, Varied, arrow, ends};
 use super::plain_language;
 use super::sentence::lower_first;
 use super::verdict::Verdict;
 use crate::markup::Markup;
-use crate::number::RateUnit;
+use crate::number::asked_size;
 use crate::summary::Spread;
 
 /// Measurements that differ in what was varied: a curve for each direction, and the table of all.
@@ -49,11 +49,12 @@ pub(super) fn write(
         "This test repeated a measurement with {} different settings, to find the smallest that reaches nearly all of the speed.",
         groups.len()
     )];
-    sentences.extend(
-        curves
-            .iter()
-            .filter_map(|c| Some(format!("{}: {}", pointed(&c.name), lower_first(&c.knee_words()?)))),
-    );
+    sentences.extend(curves.iter().filter_map(|c| {
+        let [near, far] = ends(all.first()?.1);
+        let is_to = pointed(&c.name).starts_with('→');
+        let (from, to) = if is_to { (near, far) } else { (far, near) };
+        Some(format!("From {from} to {to}, {}", lower_first(&c.plain_words()?)))
+    }));
     plain_language::write(m, &sentences);
     for drawn in &curves {
         if curves.len() > 1 {
@@ -69,18 +70,18 @@ pub(super) fn write(
         let words = crate::sweep_report::memory_words(&memory, &super::overview::TEXT);
         m.leaf("p", &[("class", "note")], &format!("{}: memory {words}.", pointed(&path)));
     }
-    let unit = RateUnit::fitting(all.iter().flat_map(|(_, m)| &m.directions).map(|d| d.goodput_bps));
+    let columns = Columns::of(all.iter().map(|(_, m)| *m), true);
     m.element("div", &[("class", "scroll")], |m| {
         m.element("table", &[], |m| {
-            head(m, &headings(unit, true));
+            columns.head(m);
             m.element("tbody", &[], |m| {
                 for (params, runs) in groups {
                     let params: Vec<String> =
-                        params.iter().map(|(k, v)| format!("{k} {}", plain(v))).collect();
+                        params.iter().map(|(k, v)| format!("{k} {}", shown(k, v))).collect();
                     for run in runs {
                         for direction in &run.directions {
                             let name = arrow(run, direction.direction);
-                            row(m, &name, Some(&params.join(", ")), run, direction, unit);
+                            columns.row(m, &name, &params.join(", "), run, direction);
                         }
                     }
                 }
@@ -90,6 +91,11 @@ pub(super) fn write(
     m.line();
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// A value as the axes have it: sizes in one notation, however each was typed.
+fn shown(name: &str, value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match Parameter::at(name).read(&text) {
+        Some(size) if size.unit == Unit::Bytes => asked_size(size.value as u64),
+        _ => text,
+    }
 }

@@ -2,91 +2,159 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::measurement::{Direction, DirectionResult, HostFacts, Measurement};
-use bdp_model::record::RttSummary;
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::units::significant;
 use serde_json::Value;
 
-use super::page::{Heading, numbers, words};
+use super::page::{head, numbers, words};
 use crate::markup::Markup;
-use crate::number::{RateUnit, asked_size, percent, size};
+use crate::number::{RateUnit, asked_size, loss, percent, size};
 
 /// A measurement, and what was varied for it.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 
-/// A host as a reader knows it.
-pub(super) fn name(host: &HostFacts, otherwise: &str) -> String {
-    [host.name.as_str(), host.address.as_str()]
-        .into_iter()
-        .find(|n| !n.is_empty())
-        .unwrap_or(otherwise)
-        .to_owned()
+/// Both ends, near and far, by names that tell them apart.
+pub(super) fn ends(m: &Measurement) -> [&str; 2] {
+    let known = |names: [&'_ str; 3]| names.map(str::to_owned).into_iter().position(|n| !n.is_empty());
+    let near = [m.near.name.as_str(), m.near.address.as_str(), "near"];
+    let far = [m.far.name.as_str(), m.far.address.as_str(), m.request.host.as_str()];
+    let (near, far) = (near[known(near).unwrap_or(2)], far[known(far).unwrap_or(2)]);
+    let others = [far, m.request.host.as_str(), m.far.address.as_str()];
+    let other = others.into_iter().find(|name| !name.is_empty() && *name != near);
+    [near, other.unwrap_or("far end")]
 }
 
 /// `→ ams1`, `← ams1`.
 pub(super) fn arrow(m: &Measurement, way: Direction) -> String {
-    let far = name(&m.far, &m.request.host);
+    let [_, far] = ends(m);
     match way {
         Direction::To => format!("→ {far}"),
         Direction::From => format!("← {far}"),
     }
 }
 
-/// The heads of the table of figures, with a column for what was varied or without.
-pub(super) fn headings(unit: RateUnit, varied: bool) -> Vec<Heading> {
-    let mut all = vec![words("")];
-    if varied {
-        all.push(words("varied"));
-    }
-    all.extend([
-        numbers(format!("goodput, {}", unit.name)),
-        numbers("p5 to p95 of intervals"),
-        numbers("of ceiling"),
-        numbers("retransmits"),
-        numbers("RTT p50 / p95 / p99, ms"),
-        numbers("window on the wire"),
-        words("window asked"),
-    ]);
-    all
-}
+/// The columns there may be.
+const COLUMNS: usize = 11;
 
-/// A direction of a run in that table.
-pub(super) fn row(
-    m: &mut Markup,
-    name: &str,
-    varied: Option<&str>,
-    run: &Measurement,
-    direction: &DirectionResult,
+/// Which of them a table has: those alone in which there is something.
+pub(super) struct Columns {
     unit: RateUnit,
-) {
-    let dash = || "–".to_owned();
-    let bytes = |b: Option<u64>| b.map_or_else(dash, |b| size(b as f64));
-    let spread = direction.spread.filter(|s| s.intervals > 1);
-    let cells = [
-        spread
-            .and_then(|s| s.range())
-            .map_or_else(dash, |(low, high, _)| format!("{} to {}", unit.format(low), unit.format(high))),
-        run.ceiling.as_ref().map_or_else(dash, |c| percent(direction.goodput_bps / c.goodput_bps)),
-        direction.retransmits.map_or_else(dash, |n| n.to_string()),
-        direction.rtt_ns.loaded.as_ref().map_or_else(dash, quantiles),
-        bytes(direction.window.on_the_wire_bytes),
-    ];
-    m.element("tr", &[], |m| {
-        m.leaf("td", &[], name);
-        if let Some(varied) = varied {
-            m.leaf("td", &[], varied);
-        }
-        m.leaf("td", &[("class", "n strong")], &unit.format(direction.goodput_bps));
-        for cell in &cells {
-            m.leaf("td", &[("class", "n")], cell);
-        }
-        let otherwise = || if direction.udp.is_some() { dash() } else { "autotuned".to_owned() };
-        m.leaf("td", &[], &direction.window.asked_bytes.map_or_else(otherwise, asked_size));
-    });
-    m.line();
+    /// Of what the ranges are, each kind once.
+    ranges: Vec<&'static str>,
+    varied: bool,
+    ceiling: bool,
+    udp: bool,
+    tcp: bool,
 }
 
-pub(super) fn quantiles(summary: &RttSummary) -> String {
-    let ms = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns as f64 / 1e6));
-    format!("{} / {} / {}", ms(Some(summary.p50)), ms(summary.p95), ms(summary.p99))
+impl Columns {
+    /// Those of these runs, with one for what was varied or without.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a Measurement> + Clone, varied: bool) -> Self {
+        let directions = || runs.clone().flat_map(|run| &run.directions);
+        let mut ranges: Vec<&str> = directions().filter_map(|d| Some(range(d)?.2)).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        Self {
+            unit: RateUnit::fitting(directions().map(|d| d.goodput_bps)),
+            ranges,
+            varied,
+            ceiling: runs.clone().any(|run| run.ceiling.is_some()),
+            udp: directions().any(|d| d.udp.is_some()),
+            tcp: directions().any(|d| d.udp.is_none()),
+        }
+    }
+
+    fn wanted(&self) -> [bool; COLUMNS] {
+        let Self { varied, ceiling, udp, tcp, .. } = *self;
+        [true, varied, true, !self.ranges.is_empty(), ceiling, udp, udp, tcp, true, tcp, tcp]
+    }
+
+    pub fn head(&self, m: &mut Markup) {
+        let range = match self.ranges.as_slice() {
+            [one] => format!("{} of intervals", one.replace("..", " to ")),
+            _ => "of intervals".to_owned(),
+        };
+        let all = [
+            words(""),
+            words("varied"),
+            numbers(format!("goodput, {}", self.unit.name)),
+            numbers(range),
+            numbers("of ceiling"),
+            numbers("lost"),
+            numbers("jitter, ms"),
+            numbers("retransmits"),
+            numbers("RTT p50 / p95 / p99, ms"),
+            numbers("window on the wire"),
+            words("window asked"),
+        ];
+        let wanted =
+            all.into_iter().zip(self.wanted()).filter_map(|(heading, wanted)| wanted.then_some(heading));
+        head(m, &wanted.collect::<Vec<_>>());
+    }
+
+    fn cells(&self, m: &mut Markup, cells: [String; COLUMNS]) {
+        m.element("tr", &[], |m| {
+            for (index, cell) in cells.iter().enumerate().filter(|(index, _)| self.wanted()[*index]) {
+                match index {
+                    0 | 1 | 10 => m.leaf("td", &[], cell),
+                    2 => m.leaf("td", &[("class", "n strong")], cell),
+                    _ => m.leaf("td", &[("class", "n")], cell),
+                }
+            }
+        });
+        m.line();
+    }
+
+    /// The round trips before the load.
+    pub fn idle(&self, m: &mut Markup, name: &str, round_trips: String) {
+        let mut cells: [String; COLUMNS] = Default::default();
+        cells[0] = name.to_owned();
+        cells[8] = round_trips;
+        self.cells(m, cells);
+    }
+
+    /// A direction of a run.
+    pub fn row(
+        &self,
+        m: &mut Markup,
+        name: &str,
+        varied: &str,
+        run: &Measurement,
+        direction: &DirectionResult,
+    ) {
+        let dash = || "–".to_owned();
+        let unit = self.unit;
+        let (udp, window) = (direction.udp.as_ref(), &direction.window);
+        let range = range(direction).map(|(low, high, of)| {
+            let of = if self.ranges.len() > 1 { format!(" ({of})") } else { String::new() };
+            format!("{} to {}{of}", unit.format(low), unit.format(high))
+        });
+        let share = run.ceiling.as_ref().map(|c| percent(direction.goodput_bps / c.goodput_bps));
+        let asked = || if udp.is_some() { dash() } else { "autotuned".to_owned() };
+        let cells = [
+            name.to_owned(),
+            varied.to_owned(),
+            unit.format(direction.goodput_bps),
+            range.unwrap_or_else(dash),
+            share.unwrap_or_else(dash),
+            udp.map_or_else(dash, |udp| loss(udp.loss_ratio)),
+            udp.and_then(|udp| udp.jitter_ns).map_or_else(dash, |ns| significant(ns as f64 / 1e6)),
+            direction.retransmits.filter(|_| udp.is_none()).map_or_else(dash, |n| n.to_string()),
+            direction.rtt_ns.loaded.map_or_else(dash, |rtt| {
+                quantiles([Some(rtt.p50), rtt.p95, rtt.p99].map(|ns| ns.map(|ns| ns as f64)))
+            }),
+            window.on_the_wire_bytes.map_or_else(dash, |bytes| size(bytes as f64)),
+            window.asked_bytes.map_or_else(asked, asked_size),
+        ];
+        self.cells(m, cells);
+    }
+}
+
+fn range(direction: &DirectionResult) -> Option<(f64, f64, &'static str)> {
+    direction.spread.filter(|spread| spread.intervals > 1)?.range()
+}
+
+/// Nanoseconds at p50, p95 and p99, in milliseconds.
+pub(super) fn quantiles(ns: [Option<f64>; 3]) -> String {
+    ns.map(|ns| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns / 1e6))).join(" / ")
 }

@@ -2,24 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use bdp_model::figure::{Figure, Quantile};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::record::RttReport;
+use bdp_model::stats::median;
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 
 use super::lab::charts;
 pub use super::measured_table::Varied;
-use super::measured_table::{arrow, headings, name, quantiles, row};
-use super::page::{About, head, page};
+use super::measured_table::{Columns, arrow, ends, quantiles};
+use super::page::{About, page};
 use super::plain_language::{self, Described};
 use super::repetitions::{self, Row};
+use super::streams;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{datagrams, distribution};
 use super::{measured_conditions, measured_sweep};
 use crate::markup::Markup;
 use crate::measurement::latency;
-use crate::number::RateUnit;
 
 /// A page about measurements, whole in itself: HTML with style and drawings in it.
 pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> String {
@@ -29,7 +31,7 @@ pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> S
         Verdict { headline: "No measurement has ended yet.".to_owned(), why: String::new() }.write(&mut m);
         return page(&title, m);
     };
-    let path = format!("{} – {}", name(&first.near, "near"), name(&first.far, &first.request.host));
+    let path = ends(first).join(" – ");
     let own = about.label.or(first.label.as_deref()).map_or(path.clone(), |l| format!("{l}: {path}"));
     let title = about.begin(&mut m, own, line(first));
     let groups = groups(measurements);
@@ -111,6 +113,12 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
     }
     in_plain_language(m, runs, &ways);
     figures(m, runs, &ways);
+    let typical: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
+    let of_streams = typical.iter().map(|(run, d)| {
+        let number = if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
+        (format!("{}{number}", arrow(run, d.direction)), d.stream_goodput_bps.as_slice())
+    });
+    streams::table(m, &of_streams.collect::<Vec<_>>());
     let rows = ways.iter().map(|&way| Row {
         name: runs.first().map(|r| arrow(r, way)).unwrap_or_default(),
         values_bps: runs.iter().filter_map(|r| Some((of(r, way)?.goodput_bps, true))).collect(),
@@ -119,9 +127,8 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
     if let Some(figure) = repetitions::draw(rows.collect(), "goodput") {
         figure.write(m);
     }
-    for &way in &ways {
-        let Some((measurement, direction)) = typical(runs, way) else { continue };
-        let title = arrow(measurement, way);
+    for (measurement, direction) in typical {
+        let (way, title) = (direction.direction, arrow(measurement, direction.direction));
         m.leaf("h2", &[("id", way.name())], &title);
         if runs.len() > 1 {
             let text = format!(
@@ -143,7 +150,8 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
     let transfers: Vec<Transfer<'_>> =
         all.iter().map(|(run, direction)| Transfer::of_direction(run, direction)).collect();
-    let [first, ..] = transfers.as_slice() else { return };
+    let [(first, _), ..] = all.as_slice() else { return };
+    let [near, far] = ends(first);
     let described: Vec<Described<'_>> = (all.iter().zip(&transfers))
         .map(|((_, direction), transfer)| Described {
             from: transfer.from,
@@ -154,10 +162,12 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
         })
         .collect();
     let mut sentences = vec![format!(
-        "This test sent data {} {} and {} and measured how fast it arrived.",
-        if ways.len() > 1 { "both ways between" } else { "between" },
-        first.from,
-        first.to
+        "This test sent data {} and measured how fast it arrived.",
+        match ways {
+            [Direction::To] => format!("from {near} to {far}"),
+            [Direction::From] => format!("from {far} to {near}"),
+            _ => format!("both ways between {near} and {far}"),
+        }
     )];
     if runs.len() > 1 {
         sentences.push(format!("It ran {} times; the figures are medians.", runs.len()));
@@ -176,30 +186,32 @@ fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
     verdict::of_finding(&here, finding)
 }
 
+/// Round trips before the load, of one run or the medians of several, and how that row is called.
+fn idle(runs: &[&Measurement]) -> Option<(String, String)> {
+    let known =
+        |quantile| -> Vec<f64> { runs.iter().filter_map(|run| Figure::RttIdle(quantile).of(run)).collect() };
+    let all = known(Quantile::P50).len();
+    let name = if all > 1 { format!("idle, median of {all} runs") } else { "idle".to_owned() };
+    let shown = [Quantile::P50, Quantile::P95, Quantile::P99].map(|quantile| median(&mut known(quantile)));
+    (all > 0).then(|| (name, quantiles(shown)))
+}
+
 /// The table of the terminal: the idle path, and each direction of each run.
 fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
-    let unit = RateUnit::fitting(runs.iter().flat_map(|r| &r.directions).map(|d| d.goodput_bps));
+    let columns = Columns::of(runs.iter().copied(), false);
     m.element("div", &[("class", "scroll")], |m| {
         m.element("table", &[], |m| {
-            head(m, &headings(unit, false));
+            columns.head(m);
             m.element("tbody", &[], |m| {
-                if let Some(idle) = runs.iter().find_map(|r| r.rtt_idle_ns.as_ref()) {
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], "idle");
-                        for text in ["", "", "", ""] {
-                            m.leaf("td", &[("class", "n")], text);
-                        }
-                        m.leaf("td", &[("class", "n")], &quantiles(idle));
-                        m.leaf("td", &[], "");
-                        m.leaf("td", &[], "");
-                    });
+                if let Some((name, round_trips)) = idle(runs) {
+                    columns.idle(m, &name, round_trips);
                 }
                 for &way in ways {
                     for run in runs {
                         let Some(direction) = of(run, way) else { continue };
                         let number =
                             if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
-                        row(m, &format!("{}{number}", arrow(run, way)), None, run, direction, unit);
+                        columns.row(m, &format!("{}{number}", arrow(run, way)), "", run, direction);
                     }
                 }
             });

@@ -19,6 +19,7 @@ mod quantity;
 mod repetitions;
 mod sentence;
 mod series;
+mod streams;
 mod time_share;
 mod timeline;
 mod transfer;

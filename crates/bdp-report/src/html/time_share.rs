@@ -5,7 +5,7 @@ use super::transfer::Transfer;
 use crate::number::percent;
 use crate::svg::{Anchor, Drawing, MARGIN, WIDTH};
 
-const HEIGHT: f64 = 44.0;
+const HEIGHT: f64 = 50.0;
 
 /// The figure; `None` where the sender's kernel does not keep these clocks.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
@@ -27,7 +27,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         // A gap of one unit separates neighbours without their colours.
         drawing.rect([x, 6.0], [(share * width - 1.0).max(0.5), 18.0], class);
         if share > 0.05 {
-            drawing.text([x, 38.0], Anchor::Start, "name", &percent(share));
+            drawing.text([x, 44.0], Anchor::Start, "name", &percent(share));
         }
         keys.push((Sign::Field(class), format!("{} {meaning}", percent(share))));
         x += share * width;

@@ -15,7 +15,8 @@ pub(crate) const MOST: usize = 360;
 const GOODPUT: [f64; 2] = [150.0, 8.0];
 const TICKS: [f64; 2] = [164.0, 174.0];
 const RTT: [f64; 2] = [290.0, 186.0];
-const HEIGHT: f64 = 312.0;
+/// Below the lower axis.
+const LABELS: f64 = 26.0;
 
 /// The figure; `None` where there are no readings over time.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
@@ -26,10 +27,12 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut keys = vec![(Sign::Line("here"), "goodput".to_owned())];
     let mut notes = Vec::new();
 
+    let has_round_trips = transfer.sent.iter().any(|s| s.srtt_ns.is_some_and(|ns| ns > 0));
+    let bottom = if has_round_trips { RTT[0] } else { GOODPUT[0] };
     let omit = transfer.omit_ns as f64 / 1e9;
     // A reading never falls on the first byte itself.
     if omit > 0.0 {
-        drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), RTT[0] - GOODPUT[1]], "shade");
+        drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), bottom - GOODPUT[1]], "shade");
         keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
     }
     goodput(&mut drawing, transfer, &intervals, x, &mut keys);
@@ -48,6 +51,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         drawing.line([at, TICKS[0]], [at, TICKS[1]], "tick-mark");
     }
     match transfer.retransmits {
+        _ if transfer.is_udp => {}
         None => notes.push("Retransmissions unknown: the sender's kernel does not report them.".to_owned()),
         Some(0) => notes.push("No segment was retransmitted.".to_owned()),
         Some(n) => {
@@ -55,21 +59,30 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         }
     }
 
-    round_trips(&mut drawing, transfer, x, &mut keys, &mut notes);
-
-    let title_of_chart = format!("{title}: goodput and round trip over time");
+    let mut title_of_chart = format!("{title}: goodput over time");
+    if has_round_trips {
+        title_of_chart = format!("{title}: goodput and round trip over time");
+        round_trips(&mut drawing, transfer, x, &mut keys, &mut notes);
+    } else {
+        let frame = Frame { x, y: Axis::linear([0.0, 1.0], GOODPUT) };
+        frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
+    }
+    if !has_round_trips && !transfer.is_udp {
+        notes.push("Round trips unknown: the sender's kernel reports none.".to_owned());
+    }
     let description = format!(
-        "Goodput of {} in {} intervals over {} seconds, {} in all; below it the round trip.",
+        "Goodput of {} in {} intervals over {} seconds, {} in all{}.",
         transfer.name(),
         intervals.len(),
         three_digits(last),
-        format_bps(transfer.goodput_bps)
+        format_bps(transfer.goodput_bps),
+        if has_round_trips { "; below it the round trip" } else { "" }
     );
     Some(Figure {
-        title: "Goodput above round trip",
+        title: if has_round_trips { "Goodput above round trip" } else { "Goodput" },
         keys,
         notes,
-        chart: drawing.finish(HEIGHT, &title_of_chart, &description),
+        chart: drawing.finish(bottom + LABELS, &title_of_chart, &description),
     })
 }
 
@@ -139,11 +152,7 @@ fn round_trips(
     }
     let Thinned { points, stride } = thin(&smoothed, MOST);
     drawing.polyline(points.into_iter().map(|[at, ms]| Some(frame.at(at, ms))), "third");
-    if smoothed.is_empty() {
-        notes.push("Round trips unknown: the sender's kernel reports none.".to_owned());
-    } else {
-        keys.push((Sign::Line("third"), "round trip as the sender smooths it (srtt)".to_owned()));
-    }
+    keys.push((Sign::Line("third"), "round trip as the sender smooths it (srtt)".to_owned()));
     if stride > 1 {
         notes.push(format!("Of each {stride} readings of the round trip, the smallest and the largest."));
     }

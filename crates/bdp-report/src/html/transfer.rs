@@ -4,6 +4,8 @@ use bdp_model::facts::{Facts, WindowBound};
 use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
 use bdp_model::record::{ReceiverSample, Record, SenderSample};
 
+use super::measured_table::ends;
+
 /// An interval of the goodput takes about so many round trips at least.
 const ROUND_TRIPS: u64 = 4;
 
@@ -16,6 +18,8 @@ pub(crate) struct Transfer<'a> {
     pub streams: usize,
     pub mss_bytes: Option<u64>,
     pub retransmits: Option<u64>,
+    /// Whether it is of datagrams, of which no kernel keeps round trips, windows and retransmissions.
+    pub is_udp: bool,
     pub received: &'a [ReceiverSample],
     pub sent: &'a [SenderSample],
     /// Smallest idle round trip between its own hosts.
@@ -44,6 +48,7 @@ impl<'a> Transfer<'a> {
             streams: flow.stream_goodput_bps.len().max(1),
             mss_bytes: flow.mss_bytes,
             retransmits: flow.retransmits,
+            is_udp: flow.udp.is_some(),
             received: &flow.received,
             sent: &flow.sent,
             rtt_min_ns: flow.rtt_ns.idle.as_ref().map(|idle| idle.min),
@@ -58,8 +63,7 @@ impl<'a> Transfer<'a> {
 
     /// A direction of a measurement.
     pub fn of_direction(m: &'a Measurement, d: &'a DirectionResult) -> Self {
-        let far = if m.far.name.is_empty() { m.request.host.as_str() } else { m.far.name.as_str() };
-        let near = if m.near.name.is_empty() { "near" } else { m.near.name.as_str() };
+        let [near, far] = ends(m);
         let (from, to) = match d.direction {
             Direction::To => (near, far),
             Direction::From => (far, near),
@@ -73,6 +77,7 @@ impl<'a> Transfer<'a> {
             streams: d.stream_goodput_bps.len().max(1),
             mss_bytes: d.mss_bytes.or(m.path.mss_bytes),
             retransmits: d.retransmits,
+            is_udp: d.udp.is_some(),
             received: &d.received,
             sent: &d.sent,
             rtt_min_ns: idle.or(m.path.rtt_min_ns),
@@ -118,13 +123,15 @@ impl<'a> Transfer<'a> {
         let patient = patient.min(readings / 8);
         let stride = readings.div_ceil(most.max(1)).max(patient).max(1);
         let mut chosen: Vec<&ReceiverSample> = self.received.iter().step_by(stride).collect();
-        // What is left at the end joins the last interval, so that none is too short.
         if let Some(last) = self.received.last().filter(|l| chosen.last().is_some_and(|c| c.at_ns < l.at_ns))
         {
-            if chosen.len() > 2 {
-                chosen.pop();
-            }
             chosen.push(last);
+        }
+        // What is left at the end joins the last interval, so that none is too short.
+        if let [.., _, before, last] = chosen.as_slice()
+            && 2 * (last.at_ns - before.at_ns) < stride as u64 * apart_ns
+        {
+            chosen.remove(chosen.len() - 2);
         }
         let intervals = chosen
             .windows(2)

@@ -12,7 +12,7 @@ use crate::markup::Markup;
 use crate::number::percent;
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
-/// What the mark of a window's bound begins with.
+/// What the mark of a window's bound has in it.
 const WINDOW_MARK: &str = "window / RTT";
 /// Height of a name in the largest type.
 const ROW: f64 = 22.0;
@@ -141,14 +141,18 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
 pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
     let mut marks: Vec<(f64, String)> = Vec::new();
     if let Some(bps) = transfer.window_bound.map(|bound| bound.bps) {
-        let streams = if transfer.streams > 1 { format!(" × {}", transfer.streams) } else { String::new() };
-        marks.push((bps, format!("{WINDOW_MARK}{streams} {}", rate(bps))));
+        let streams = if transfer.streams > 1 { format!("{} × ", transfer.streams) } else { String::new() };
+        marks.push((bps, format!("{streams}{WINDOW_MARK} {}", rate(bps))));
     }
     if let Some(bps) = transfer.ceiling.as_ref().map(|c| c.goodput_bps) {
         marks.push((bps, format!("ceiling {}", rate(bps))));
     }
     if marks.is_empty() {
         marks.extend(model.map(|bps| (bps, format!("model {}", format_bps(bps)))));
+    }
+    // With nothing to compare with, a bar shows nothing.
+    if marks.is_empty() {
+        return Markup::default();
     }
     draw(transfer.goodput_bps, &transfer.name(), marks)
 }
@@ -161,7 +165,7 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
     let least = marks.first().map_or(reached_bps, |m| m.0.max(reached_bps));
     let far = |mark: &(f64, String)| {
         let beyond = mark.0 > 4.0 * reached_bps;
-        beyond && (mark.0 > 4.0 * least || mark.1.starts_with(WINDOW_MARK))
+        beyond && (mark.0 > 4.0 * least || mark.1.contains(WINDOW_MARK))
     };
     let top = marks.iter().filter(|&mark| !far(mark)).map(|m| m.0).fold(reached_bps, f64::max);
     let top = marks.iter().filter(|m| m.1.starts_with("ceiling")).map(|m| m.0).fold(top, f64::max);
@@ -234,6 +238,7 @@ mod tests {
             streams: 1,
             mss_bytes: Some(1448),
             retransmits: None,
+            is_udp: false,
             received: &[],
             sent: &[],
             rtt_min_ns: Some(100_000_000),

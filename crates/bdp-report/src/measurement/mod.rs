@@ -21,6 +21,7 @@ pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
 pub(crate) use pacing::words as pacing_words;
 pub(crate) use search::conclusion as search_conclusion;
+pub(crate) use streams::stream_rows;
 pub use text::measurements_text;
 
 use bdp_model::measurement::{Direction, Measurement};

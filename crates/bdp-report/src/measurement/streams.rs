@@ -12,28 +12,32 @@ use crate::style::Style;
 /// A row for each stream with a column for each direction; of many streams the smallest, the median and the largest. Empty where
 /// no direction has more than one.
 pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
-    let rates = |d: &DirectionResult| d.stream_goodput_bps.clone();
-    let most = directions.iter().map(|(_, d)| d.stream_goodput_bps.len()).max().unwrap_or(0);
-    if most <= 1 {
-        return String::new();
-    }
-    let is_each = style.every_stream || most <= MOST_STREAM_ROWS;
-    let names: Vec<Cell> = if is_each {
-        (1..=most).map(|number| Cell::plain(number.to_string())).collect()
-    } else {
-        ["min", "median", "max"].map(Cell::plain).into()
-    };
-    let mut columns = vec![Column::new(["", "stream"], Align::Left, names)];
-    for (way, direction) in directions {
-        let mut rates = rates(direction);
-        if !is_each {
-            let middle = median(&mut rates);
-            // Sorted by then.
-            rates = [rates.first().copied(), middle, rates.last().copied()].into_iter().flatten().collect();
-        }
+    let rates: Vec<&[f64]> = directions.iter().map(|(_, d)| d.stream_goodput_bps.as_slice()).collect();
+    let Some((names, rates)) = stream_rows(&rates, style.every_stream) else { return String::new() };
+    let rows = names.len();
+    let mut columns =
+        vec![Column::new(["", "stream"], Align::Left, names.into_iter().map(Cell::plain).collect())];
+    for ((way, _), rates) in directions.iter().zip(rates) {
         let mut cells: Vec<Cell> = rates.into_iter().map(|bps| Cell::plain(unit.format(bps))).collect();
-        cells.resize(if is_each { most } else { 3 }, Cell::plain("-"));
+        cells.resize(rows, Cell::plain("-"));
         columns.push(Column::new([arrow(*way, style), unit.name], Align::Point, cells));
     }
     render(&columns, &[], style)
+}
+
+/// Names of rows, and for each transfer the rates in them: every stream, or of many the smallest, the median and the largest.
+/// `None` where no transfer has more than one.
+pub(crate) fn stream_rows(transfers: &[&[f64]], every: bool) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
+    let most = transfers.iter().map(|rates| rates.len()).max().filter(|&most| most > 1)?;
+    if every || most <= MOST_STREAM_ROWS {
+        let names = (1..=most).map(|number| number.to_string()).collect();
+        return Some((names, transfers.iter().map(|rates| rates.to_vec()).collect()));
+    }
+    let condensed = |rates: &&[f64]| {
+        let mut rates = rates.to_vec();
+        let middle = median(&mut rates);
+        // Sorted by then.
+        [rates.first().copied(), middle, rates.last().copied()].into_iter().flatten().collect()
+    };
+    Some((["min", "median", "max"].map(str::to_owned).into(), transfers.iter().map(condensed).collect()))
 }

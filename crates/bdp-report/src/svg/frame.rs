@@ -9,6 +9,8 @@ pub(crate) const MARGIN: f64 = 2.0;
 pub(crate) const GUTTER: f64 = 78.0;
 /// From a value to the plot.
 const GAP: f64 = 8.0;
+/// From the bottom line to the baseline of its labels: below the marks in the larger type of a narrow page, too.
+const DROP: f64 = 20.0;
 /// Width of a character in the larger type of a narrow page.
 const CHARACTER: f64 = 10.5;
 
@@ -37,7 +39,7 @@ impl Frame {
             }
         }
         if !unit.is_empty() {
-            drawing.text([edge, self.y.start + 16.0], Anchor::End, "tick", unit);
+            drawing.text([edge, self.y.start + DROP], Anchor::End, "tick", unit);
         }
     }
 
@@ -53,7 +55,7 @@ impl Frame {
             let half = CHARACTER * label.chars().count() as f64 / 2.0;
             let middle = x.min(WIDTH - half).max(self.x.start + half);
             if middle - half >= taken {
-                drawing.text([middle, y + 16.0], Anchor::Middle, "tick", &label);
+                drawing.text([middle, y + DROP], Anchor::Middle, "tick", &label);
                 taken = middle + half + CHARACTER / 2.0;
             }
         }

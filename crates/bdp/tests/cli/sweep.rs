@@ -196,7 +196,7 @@ fn a_sweep_to_a_server_is_stored_point_by_point() {
     let (of_file, of_store) = (page("report ./swept.json -o -"), page("report there -o -"));
     let drawn =
         |page: &str| page[page.find("class=\"verdict").unwrap()..page.find("conditions").unwrap()].to_owned();
-    assert!(of_file.contains("streams 2, window 256K"), "{of_file}");
+    assert!(of_file.contains("streams 2, window 256 KiB"), "{of_file}");
     assert_eq!(drawn(&of_file), drawn(&of_store));
     assert_eq!(page("report ./swept.json --csv"), page("report there --csv"));
     let same = bench.run("compare there there");

@@ -35,6 +35,16 @@ impl Markup {
         self.element(name, attributes, |m| m.text(text));
     }
 
+    /// A section that is opened where it is wanted.
+    pub fn on_demand(&mut self, id: &str, heading: &str, content: impl FnOnce(&mut Self)) {
+        self.element("details", &[("id", id)], |m| {
+            m.element("summary", &[], |m| m.leaf("h2", &[], heading));
+            m.line();
+            content(m);
+        });
+        self.line();
+    }
+
     /// Text, escaped.
     pub fn text(&mut self, text: &str) {
         escape_into(&mut self.text, text);

@@ -6,7 +6,7 @@ use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseFlow, Family};
 
-use super::page::{About, facts, head, numbers, on_demand, words};
+use super::page::{About, facts, head, numbers, words};
 use crate::breach::why_invalid;
 use crate::markup::Markup;
 use crate::measurement::in_store;
@@ -19,7 +19,7 @@ const MOST_REASONS: usize = 60;
 
 /// The section of a lab run: conditions of each scenario, fidelity, commands.
 pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
-    on_demand(m, "conditions", "Conditions and fidelity", |m| told(m, records, points, about));
+    m.on_demand("conditions", "Conditions and fidelity", |m| told(m, records, points, about));
 }
 
 fn told(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {

@@ -1,6 +1,5 @@
 //! The terms of a page, explained at its end: those alone that the page uses.
 
-use super::page::on_demand;
 use crate::markup::Markup;
 
 /// A term, how it appears on a page (lower case), and what it means.
@@ -143,7 +142,7 @@ pub(crate) fn glossary(body: &Markup) -> Markup {
     if used.is_empty() {
         return m;
     }
-    on_demand(&mut m, "glossary", "Glossary", |m| {
+    m.on_demand("glossary", "Glossary", |m| {
         m.element("dl", &[], |m| {
             for (term, _, meaning) in used {
                 m.leaf("dt", &[], term);

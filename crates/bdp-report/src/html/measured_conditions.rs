@@ -4,7 +4,7 @@ use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::units::format_bps;
 
 use super::measured_table::{Varied, arrow};
-use super::page::{About, facts, on_demand};
+use super::page::{About, facts};
 use crate::caveat;
 use crate::markup::Markup;
 use crate::measurement::{against, in_store, pacing_words};
@@ -31,7 +31,7 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
         true => in_store(&format!("bdp compare {run} OTHER"), about.store),
         false => against(first, run, about.store),
     }));
-    on_demand(m, "conditions", "Conditions", |m| {
+    m.on_demand("conditions", "Conditions", |m| {
         if !lines.is_empty() {
             m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
             m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));

@@ -226,16 +226,6 @@ pub(crate) fn inline(m: &mut Markup, [width, height]: [f64; 2], label: &str, dra
     m.element("svg", &[("viewBox", &view), ("role", "img"), ("aria-label", label)], draw);
 }
 
-/// A section that is opened where it is wanted.
-pub(crate) fn on_demand(m: &mut Markup, id: &str, heading: &str, content: impl FnOnce(&mut Markup)) {
-    m.element("details", &[("id", id)], |m| {
-        m.element("summary", &[], |m| m.leaf("h2", &[], heading));
-        m.line();
-        content(m);
-    });
-    m.line();
-}
-
 /// Facts in two columns, name and value; those without a value are left out.
 pub(crate) fn facts(m: &mut Markup, caption: &str, rows: &[(String, String)]) {
     if rows.iter().all(|(_, value)| value.is_empty()) {

@@ -244,7 +244,8 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         let line = ended.refusal(code);
         assert!(line.contains(word), "{options}: {line}");
     }
-    for options in ["-P 10001", "-P 0", "-4 -6", "-t 1 -n 1M", "-R --forward", "-w 64K --sockbuf 64K", "-M 20"]
+    for options in
+        ["-P 10001", "-P 0", "-4 -6", "-t 1 -n 1M", "-R --forward", "-w 64K --sockbuf 64K", "-M 20"]
     {
         let ended = bench.run(&format!("measure 127.0.0.1:{} {options}", server.port));
         assert_eq!((ended.code(), ended.out.as_str()), (2, ""), "{options}: {}", ended.err);

@@ -77,10 +77,12 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
         return None;
     }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    if path == "bdp" {
+        let flags = ["--server", "--client", "-s", "-c"];
+        let role = words.iter().find_map(|word| flags.into_iter().find(|flag| word.starts_with(flag)))?;
+        return Some(format!("{role} is iperf3's: use '{}'", translated(words)));
+    }
     match (path, flag.as_str()) {
-        ("bdp", "-s" | "--server" | "-c" | "--client") => {
-            Some(format!("{flag} is iperf3's: use '{}'", translated(words)))
-        }
         ("bdp measure", "-c" | "--client") => {
             Some(format!("{flag} is iperf3's: bdp measure takes the host as it is, 'bdp measure HOST'"))
         }
@@ -145,7 +147,8 @@ fn one_line(rendered: &str) -> String {
     let mut line = String::new();
     let said = rendered.strip_prefix("error: ").unwrap_or(rendered).lines().map(str::trim);
     for part in said.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information")) {
-        if part.is_empty() {
+        // That what looks like a flag may stand behind `--` helps nobody: no host, run or figure begins with a dash.
+        if part.is_empty() || part.starts_with("tip: to pass") {
             continue;
         }
         if !line.is_empty() {
@@ -189,6 +192,8 @@ mod tests {
             ("-s -p 5202 -1", "'bdp serve -p 5202 -1'"),
             ("-c ams1", "'bdp measure ams1'"),
             ("-c ams1 -t 10 -P 4 -R", "'bdp measure ams1 -t 10 -P 4 -R'"),
+            ("-t 5 -u -c ams1", "'bdp measure ams1 -t 5 -u'"),
+            ("-p 5202 -s", "'bdp serve -p 5202'"),
             ("-cams1 -w 64K", "'bdp measure ams1 --sockbuf 64K'"),
             ("-c ams1 -d -R", "'bdp measure ams1 -R'"),
             ("--client=ams1 -w64K -u -b 1M", "'bdp measure ams1 --sockbuf 64K -u -b 1M'"),

@@ -21,7 +21,7 @@ use crate::store::StoreArgs;
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp compare                         the two newest of a kind\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
+    after_help = "Examples:\n  bdp compare                         the newest, and the one like it before\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
     Exit codes: 0 no regression; 1 B regressed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
 )]
 pub struct CompareArgs {

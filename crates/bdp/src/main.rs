@@ -63,7 +63,7 @@ Examples:
   bdp serve                                the other end of a measurement
   bdp measure ams1                         both directions, and what limits them
   bdp ping ams1:443                        round trips to any open port
-  bdp compare                              the two newest runs";
+  bdp compare                              the newest run and the one before it";
 
 fn with_topics() -> String {
     let topics = topics::texts().join(", ");

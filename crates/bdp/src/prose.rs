@@ -28,7 +28,7 @@ pub fn laid_out(markdown: &str, columns: usize) -> String {
         } else if let Some((level, heading)) = heading(text) {
             page.end();
             let heading = without_marks(heading);
-            page.line(&if level == 2 { heading.to_uppercase() } else { heading });
+            page.line(&if level == 2 && !heading.contains('`') { heading.to_uppercase() } else { heading });
         } else if let Some((mark, words)) = item(text) {
             page.end();
             page.indent = mark.len() + 1;

@@ -142,7 +142,9 @@ pub fn without_marks(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, link)) = rest.split_once("](") {
-        out.push_str(&before.replacen('[', "", 1));
+        let (before, words) = before.rsplit_once('[').unwrap_or(("", before));
+        out.push_str(before);
+        out.push_str(words);
         rest = link.split_once(')').map_or("", |(_, rest)| rest);
     }
     out.push_str(rest);

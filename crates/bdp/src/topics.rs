@@ -6,13 +6,15 @@ use crate::{output, prose, roff};
 /// What a topic is called, which is no subcommand's name; what it is about, and its text.
 struct Topic {
     name: &'static str,
+    /// Of the document.
+    file: &'static str,
     about: &'static str,
     text: &'static str,
 }
 
 macro_rules! topics {
     ($($name:literal $file:literal $about:literal,)*) => {
-        [$(Topic { name: $name, about: $about, text: include_str!(concat!("../../../docs/", $file)) }),*]
+        [$(Topic { name: $name, file: $file, about: $about, text: include_str!(concat!("../../../docs/", $file)) }),*]
     };
 }
 
@@ -67,7 +69,7 @@ pub fn print(name: &str, columns: usize) -> Option<Outcome> {
         "topics" => Some(output::print(&list())),
         name => find(name).map(|topic| match topic.is_schema() {
             true => output::print(topic.text),
-            false => output::print(&prose::laid_out(topic.text, columns)),
+            false => output::print(&prose::laid_out(&topic.prose(), columns)),
         }),
     }
 }
@@ -88,8 +90,21 @@ impl Topic {
         self.name.ends_with(".schema")
     }
 
+    /// Its text, with the commands that print other documents where it names their files.
+    fn prose(&self) -> String {
+        let mut text = self.text.to_owned();
+        for topic in &TOPICS {
+            let link = format!("[{0}]({0}", topic.file);
+            while let Some(at) = text.find(&link) {
+                let end = text[at..].find(')').map_or(text.len(), |length| at + length + 1);
+                text.replace_range(at..end, &format!("`bdp help {}`", topic.name));
+            }
+        }
+        text
+    }
+
     fn page(&self) -> String {
-        let text = if self.is_schema() { format!("```\n{}\n```\n", self.text) } else { self.text.to_owned() };
+        let text = if self.is_schema() { format!("```\n{}\n```\n", self.text) } else { self.prose() };
         roff::page(&format!("bdp-{}", self.name), self.about, &text)
     }
 }

@@ -118,7 +118,8 @@ fn path(m: &Measurement) -> String {
     parts.extend(m.path.mtu_black_hole.map(|hole| format!("BLACK HOLE from there to {}", hole.known_mtu)));
     parts.extend(m.path.mss_bytes.map(|mss| format!("MSS {mss}")));
     if m.request.spec.streams > 1 {
-        parts.push(format!("{} streams each way", m.request.spec.streams));
+        let each_way = if m.request.directions.len() > 1 { " each way" } else { "" };
+        parts.push(format!("{} streams{each_way}", m.request.spec.streams));
     }
     parts.join(", ")
 }

@@ -70,7 +70,7 @@ impl IntervalLines {
     fn heading(&self, piece: &Piece) -> String {
         let role = if piece.parts.len() > 1 { "    " } else { "" };
         let counts = match Columns::of(piece, self.is_udp) {
-            Columns::Arrivals => format!("{:>11}{:>18}", "Jitter", "Lost/Total"),
+            Columns::Arrivals => format!("{:>12}{:>18}", "Jitter", "Lost/Total"),
             Columns::Datagrams => format!("{:>11}{:>11}", "Datagrams", "RTT"),
             Columns::Sender => format!("{:>6}{:>10}{:>11}", "Retr", "Cwnd", "RTT"),
             Columns::Bytes => format!("{:>11}", "RTT"),
@@ -200,7 +200,7 @@ impl IntervalLines {
             None if part.receivers.is_empty() => (String::new(), datagrams(part, row.bytes)),
             None => Default::default(),
         };
-        format!("{jitter:>11}{lost:>18}")
+        format!("{jitter:>12}{lost:>18}")
     }
 
     fn bitrate(&self, bps: f64) -> String {
@@ -415,9 +415,9 @@ mod tests {
         assert_eq!(
             text,
             "\
-[ ID] Interval          Transfer       Bitrate     Jitter        Lost/Total
-[  1]   0.00-1.00   s    977 KiB      8 Mbit/s  0.0140 ms   10/1000 (1.0 %)
-[  1]   1.00-2.00   s    977 KiB      8 Mbit/s  0.0140 ms      0/1000 (0 %)
+[ ID] Interval          Transfer       Bitrate      Jitter        Lost/Total
+[  1]   0.00-1.00   s    977 KiB      8 Mbit/s   0.0140 ms   10/1000 (1.0 %)
+[  1]   1.00-2.00   s    977 KiB      8 Mbit/s   0.0140 ms      0/1000 (0 %)
 "
         );
     }

@@ -196,7 +196,10 @@ impl Progress {
                         bar.set_length(self.planned as u64);
                         bar.set_prefix(format!("about {} left", short_time(time.to_duration())));
                     }
-                    None => output::note(&format!("{cases} cases, about {}", short_time(time.to_duration()))),
+                    None => {
+                        let s = if *cases == 1 { "" } else { "s" };
+                        output::note(&format!("{cases} case{s}, about {}", short_time(time.to_duration())));
+                    }
                 }
             }
             Event::CaseStarted { key, attempt } => {

@@ -124,7 +124,7 @@ pub struct MeasureArgs {
     #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
     version6: bool,
 
-    /// Print a line for each interval of this length, as -i 1; sets the sampling below 100ms; 0 prints none
+    /// Print a line for each interval of this length, as -i 1; below 1 s it sets the sampling too; 0 prints none
     #[arg(short = 'i', long, value_name = "TIME", value_parser = seconds, help_heading = help::OUTPUT)]
     interval: Option<Nanos>,
 
@@ -233,6 +233,8 @@ enum Format {
 
 /// Between two samples, where nothing else is said.
 const SAMPLING: Nanos = Nanos::millis(100);
+/// The least that may be asked for.
+const LEAST_SAMPLING: Nanos = Nanos::millis(10);
 
 impl MeasureArgs {
     /// Whether the document of iperf3 is asked for.
@@ -367,7 +369,7 @@ impl MeasureArgs {
             return Err(exit::usage("a size of 0 sends nothing; -n, -k and -l take 1 or more"));
         }
         let interval = self.interval.filter(|&interval| interval > Nanos::ZERO).unwrap_or(SAMPLING);
-        if interval < Nanos::millis(10) || interval > Nanos::secs(60) {
+        if interval < LEAST_SAMPLING || interval > Nanos::secs(60) {
             return Err(exit::usage(format!("-i {interval} is not between 10 ms and 60 s")));
         }
         let request = MeasureRequest {
@@ -392,8 +394,10 @@ impl MeasureArgs {
                 bytes,
                 omit: self.omit,
                 // Its intervals are made of whole samples.
-                interval: match interval.as_ns() / SAMPLING.as_ns() {
-                    pieces if pieces > 0 && self.samples_are_pieces(time) => Nanos(interval.as_ns() / pieces),
+                interval: match self.interval {
+                    Some(length) if length > Nanos::ZERO && self.samples_are_pieces(time, length) => {
+                        piece_of(interval)
+                    }
                     _ => interval,
                 },
                 length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
@@ -427,8 +431,8 @@ impl MeasureArgs {
     }
 
     /// Whether an interval is put together from several samples, where they are not too many.
-    fn samples_are_pieces(&self, time: Nanos) -> bool {
-        let fits = (time + self.omit).as_ns() / SAMPLING.as_ns() <= MOST_SAMPLES;
+    fn samples_are_pieces(&self, time: Nanos, interval: Nanos) -> bool {
+        let fits = (time + self.omit).as_ns() / piece_of(interval).as_ns() <= MOST_SAMPLES;
         self.is_iperf3_json() || (self.interval_layout().is_some() && fits)
     }
 
@@ -491,6 +495,12 @@ impl MeasureArgs {
 }
 
 /// The unit of iperf3's `-f`.
+/// Between two samples of an interval whose line is printed when it is due: that lags a sample behind, a tenth of it at most.
+fn piece_of(interval: Nanos) -> Nanos {
+    let pieces = (interval.as_ns() / SAMPLING.as_ns()).max(10).min(interval.as_ns() / LEAST_SAMPLING.as_ns());
+    Nanos(interval.as_ns() / pieces.max(1))
+}
+
 fn rate_unit(text: &str) -> Result<RateUnit, String> {
     let mut letters = text.chars();
     let unit = letters.next().filter(|_| letters.next().is_none()).and_then(RateUnit::of_letter);

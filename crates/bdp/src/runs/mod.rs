@@ -2,7 +2,6 @@
 
 mod exchange;
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use bdp_store::{Page, RunInfo, RunKind, Store};
@@ -37,8 +36,8 @@ pub struct RunsArgs {
     json: bool,
 
     /// List the N newest runs [default: 20 in the table, all in JSON]
-    #[arg(long, value_name = "N")]
-    limit: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
 
     /// List those that are older than this run
     #[arg(long, value_name = "RUN")]
@@ -68,7 +67,7 @@ impl RunsArgs {
 
     fn list(self) -> Outcome {
         let path = self.store.path().map_err(refuse)?;
-        let limit = self.limit.map(NonZeroUsize::get);
+        let limit = self.limit.map(|n| n as usize);
         let rows = if self.json { limit } else { Some(limit.unwrap_or(ROWS)) };
         let (mut runs, mut stored) = (Vec::new(), 0);
         if let Some(store) = self.store.open_to_read()? {

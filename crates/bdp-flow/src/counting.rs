@@ -44,10 +44,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    fn start(streams: usize) -> Self {
-        Self { at_ns: 0, streams: vec![0; streams] }
-    }
-
     /// All streams together.
     pub fn mark(&self) -> Mark {
         Mark { at_ns: self.at_ns, bytes: self.streams.iter().sum() }
@@ -67,7 +63,7 @@ pub struct Counting {
 impl Counting {
     /// Of so many streams.
     pub fn new(omit: Nanos, streams: usize) -> Self {
-        let start = Reading::start(streams);
+        let start = Reading { at_ns: 0, streams: vec![0; streams] };
         Self { omit_ns: omit.as_ns(), before: start.clone(), from: None, last: start }
     }
 
@@ -93,24 +89,24 @@ impl Counting {
 
     /// Notes a reading. Where nothing is omitted, all that came counts, from the first byte on.
     pub fn note(&mut self, at_ns: u64, streams: Vec<u64>) {
-        let start = Reading::start(streams.len());
-        self.note_from(at_ns, streams, start);
+        self.note_from(at_ns, streams, |streams| vec![0; streams.len()]);
     }
 
     /// The same where a flow's time begins only behind its first read: what that took does not count.
     pub fn note_after_first_read(&mut self, at_ns: u64, streams: Vec<u64>) {
-        let first = Reading { at_ns: 0, streams: streams.clone() };
-        self.note_from(at_ns, streams, first);
+        self.note_from(at_ns, streams, <[u64]>::to_vec);
     }
 
-    fn note_from(&mut self, at_ns: u64, streams: Vec<u64>, first: Reading) {
-        let reading = Reading { at_ns, streams };
-        if at_ns < self.omit_ns {
-            self.before = reading.clone();
-        } else if self.from.is_none() {
-            self.from = Some(if self.omit_ns == 0 { first } else { reading.clone() });
+    /// `first` gives what the streams had when the flow began.
+    fn note_from(&mut self, at_ns: u64, streams: Vec<u64>, first: impl FnOnce(&[u64]) -> Vec<u64>) {
+        let before = std::mem::replace(&mut self.last, Reading { at_ns, streams });
+        if self.begins(at_ns) {
+            self.from = Some(match self.omit_ns {
+                0 => Reading { at_ns: 0, streams: first(&self.last.streams) },
+                _ => self.last.clone(),
+            });
+            self.before = before;
         }
-        self.last = reading;
     }
 
     /// Where counting began of a flow that ended with the last reading, and what came of each stream since. Of a machine that

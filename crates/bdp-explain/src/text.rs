@@ -1,10 +1,16 @@
 //! Quantities as sentences have them, and what a user changes by which name.
 
+use bdp_model::ends::Task;
 use bdp_model::facts::{End, Facts, Source};
 use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::units::{Nanos, format_bps, in_binary_unit};
 
 pub use bdp_model::units::format_percent as percent;
+
+/// How evidence of a busy thread begins, by which a caveat of the same is recognised as said.
+pub fn thread_used(task: Task) -> String {
+    format!("a {} thread used", task.name())
+}
 
 /// Something that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use bdp_explain::text::thread_used;
 use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol};
 use bdp_model::measurement::Measurement;
@@ -50,7 +51,7 @@ fn holds(known: &mut Caveat, caveat: &Caveat) -> bool {
 /// Whether a finding has a busy thread among its evidence.
 fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
     let Caveat::BusyThread { direction, task, .. } = caveat else { return false };
-    let thread = format!("a {} thread used", task.name());
+    let thread = thread_used(*task);
     let of_way = m.directions.iter().filter(|d| d.direction == *direction);
     of_way
         .flat_map(|d| &d.findings)
@@ -58,12 +59,12 @@ fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
         .any(|line| line.starts_with(&thread))
 }
 
-/// Other traffic of a device in one sentence, where several tell of it: both ways through it, both ends of a loopback
+/// Other traffic of a device in one sentence, where several caveats are of it: both ways through it, both ends of a loopback
 /// device, several runs.
 fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
     let Caveat::CrossTraffic { end, device, .. } = caveat else { return None };
     let is_loopback = device.as_deref() == Some("lo");
-    let mut figures = all.iter().filter_map(|other| match other {
+    let figures = all.iter().filter_map(|other| match other {
         Caveat::CrossTraffic { end: its, device: of, rate_bps, share, .. }
             if of == device && (is_loopback || its == end) =>
         {
@@ -71,12 +72,13 @@ fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
         }
         _ => None,
     });
-    let first = figures.next()?;
-    let second = figures.next()?;
+    let figures: Vec<_> = figures.collect();
+    if figures.len() < 2 {
+        return None;
+    }
     let (rate_bps, share) = figures
-        .fold((first.0.max(second.0), first.1.max(second.1)), |(rate, share), (more_rate, more_share)| {
-            (rate.max(more_rate), share.max(more_share))
-        });
+        .into_iter()
+        .fold((0.0_f64, 0.0_f64), |(rate, share), (its, of)| (rate.max(its), share.max(of)));
     let end = if is_loopback { String::new() } else { at(*end) };
     let (name, rate, share) = (name(device), format_bps(rate_bps), percent(share));
     Some(format!("{end}other traffic shared {name}: up to {rate} on average, {share} % of its bytes"))

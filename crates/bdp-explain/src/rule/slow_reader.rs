@@ -5,7 +5,7 @@ use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::threshold::{WINDOW_FREE, WORTH_A_WORD};
 
-use crate::text::{Setting, name_of, percent, size, time};
+use crate::text::{Setting, name_of, percent, size, thread_used, time};
 
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
@@ -69,8 +69,8 @@ fn evidence(facts: &Facts, window: WindowUse) -> Vec<String> {
             time(paused)
         ));
     }
-    if let Some((_, cpu)) = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving) {
-        all.push(format!("a receiving thread used {} of a processor", percent(cpu)));
+    if let Some((task, cpu)) = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving) {
+        all.push(format!("{} {} of a processor", thread_used(task), percent(cpu)));
     }
     all
 }

@@ -4,7 +4,7 @@ use bdp_model::facts::{Facts, Queue, Source};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::threshold::{SAMPLES_MIN, WORTH_A_WORD};
 
-use crate::text::{Setting, name_of, percent, rate, size, time};
+use crate::text::{Setting, name_of, percent, rate, size, thread_used, time};
 
 /// Says that the limit is unknown.
 pub fn judge(facts: &Facts) -> Finding {
@@ -45,8 +45,7 @@ pub fn through_tunnel() -> Finding {
 fn observed(facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
     if let Some((task, cpu)) = facts.busy_thread() {
-        let task = task.name();
-        all.push(format!("a {task} thread used {} of a processor", percent(cpu)));
+        all.push(format!("{} {} of a processor", thread_used(task), percent(cpu)));
     }
     if let Some((again, share)) = facts.retransmitted().filter(|&(again, _)| again > 0) {
         let (segments, were) = if again == 1 { ("segment", "was") } else { ("segments", "were") };

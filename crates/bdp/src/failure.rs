@@ -18,7 +18,7 @@ pub fn report(error: &anyhow::Error) -> Exit {
             Exit::Bug
         }
     };
-    report_json(exit, &format!("{error:#}"));
+    print_json(exit.kind(), exit as u8, &format!("{error:#}"));
     exit
 }
 
@@ -46,22 +46,21 @@ impl Form {
     }
 }
 
+/// Short flags without a value of the commands that have `-J`.
+const WITHOUT_VALUE: &str = "JRuVvNZ46h";
+
 /// Whether flags in one word, as `-RJ`, ask for JSON; what follows one with a value is that.
 fn has_short_json(word: &str) -> bool {
     let flags = word.strip_prefix('-').filter(|flags| !flags.starts_with('-')).unwrap_or_default();
-    flags.chars().take_while(|flag| "JRuVvNZ46".contains(*flag)).any(|flag| flag == 'J')
+    flags.chars().take_while(|flag| WITHOUT_VALUE.contains(*flag)).any(|flag| flag == 'J')
 }
 
-/// Prints the error as JSON too, where JSON was asked for and nothing else was printed.
-fn report_json(exit: Exit, message: &str) {
-    print_json(exit.kind(), exit as u8, message);
-}
-
-/// The same of an end by a signal.
+/// Prints an end by a signal as JSON, where that was asked for.
 pub fn report_ending(ending: Ending, words: &str) {
     print_json("interrupted", ending.exit_code(), &format!("ended by {}; {words}", ending.name()));
 }
 
+/// Prints what ended bdp as JSON, where JSON was asked for and nothing else was printed.
 fn print_json(kind: &str, exit_code: u8, message: &str) {
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let Some(form) = Form::asked(arguments).filter(|_| !output::has_printed()) else { return };
@@ -89,7 +88,24 @@ pub fn report_bug(what: &str) {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+
+    #[test]
+    fn every_flag_without_a_value_may_stand_before_the_one_that_asks_for_json() {
+        let root = crate::Cli::command();
+        let shorts = |command: &clap::Command| -> Vec<char> {
+            let flags = command.get_arguments().filter(|a| !a.get_action().takes_values());
+            flags.flat_map(|a| a.get_short_and_visible_aliases().unwrap_or_default()).collect()
+        };
+        let with_json: Vec<char> =
+            root.get_subcommands().map(shorts).filter(|all| all.contains(&'J')).flatten().collect();
+        assert!(with_json.contains(&'J'));
+        for flag in with_json {
+            assert!(WITHOUT_VALUE.contains(flag), "-{flag}");
+        }
+    }
 
     #[test]
     fn json_is_asked_for_by_every_name_that_it_has() {

@@ -14,13 +14,12 @@ use crate::number::{RateUnit, asked_size, loss, percent, size};
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 
 /// Both ends, near and far, by names that tell them apart.
-pub(super) fn ends(m: &Measurement) -> [&str; 2] {
-    let known = |names: [&'_ str; 3]| names.map(str::to_owned).into_iter().position(|n| !n.is_empty());
-    let near = [m.near.name.as_str(), m.near.address.as_str(), "near"];
-    let far = [m.far.name.as_str(), m.far.address.as_str(), m.request.host.as_str()];
-    let (near, far) = (near[known(near).unwrap_or(2)], far[known(far).unwrap_or(2)]);
-    let others = [far, m.request.host.as_str(), m.far.address.as_str()];
-    let other = others.into_iter().find(|name| !name.is_empty() && *name != near);
+pub(super) fn ends<'a>(m: &'a Measurement) -> [&'a str; 2] {
+    let known = |names: [&'a str; 2]| names.into_iter().find(|name| !name.is_empty());
+    let (address, host) = (m.far.address.as_str(), m.request.host.as_str());
+    let near = known([&m.near.name, &m.near.address]).unwrap_or("near");
+    let far = known([&m.far.name, address]).unwrap_or(host);
+    let other = [far, host, address].into_iter().find(|name| !name.is_empty() && *name != near);
     [near, other.unwrap_or("far end")]
 }
 

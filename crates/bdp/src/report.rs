@@ -101,7 +101,7 @@ impl PageArgs {
 
     /// Refuses a place where the page can't be written, before anything is measured for it.
     pub fn check(&self) -> anyhow::Result<()> {
-        self.report.iter().try_for_each(|path| check_place(path, "report"))
+        check_place(self.report.as_deref(), "report")
     }
 
     /// Where the page goes and what its author writes on it; `None` where no page was asked for.
@@ -175,8 +175,9 @@ pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()>
     write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
 }
 
-/// Refuses a path whose folder is not there, or that is one.
-pub fn check_place(path: &Path, what: &str) -> anyhow::Result<()> {
+/// Refuses a path that was given and whose folder is not there, or that is one.
+pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = match folder {
         _ if path.is_dir() => "it is a folder".to_owned(),

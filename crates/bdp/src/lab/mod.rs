@@ -157,7 +157,7 @@ impl RunArgs {
             self.scenarios.iter().map(|name| source::load(name)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut work = Work::plan(scenarios, &self.plan.options())?;
         self.page.check()?;
-        self.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
+        crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
         if self.resume {
             work.resume();

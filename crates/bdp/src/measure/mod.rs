@@ -42,7 +42,7 @@ impl MeasureArgs {
     pub fn run(self) -> Outcome {
         let mut plan = self.plan()?;
         self.page.check()?;
-        self.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
+        crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
         // Before anything is measured: a baseline that isn't there is found out now.
         if let Some(run) = &self.baseline {

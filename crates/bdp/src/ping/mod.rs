@@ -26,7 +26,7 @@ impl PingArgs {
     /// Sends probes, prints what became of them.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
-        self.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
+        crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let host = plan.request.host.clone();
         let port = (plan.request.mode != PingMode::Icmp).then_some(plan.request.port);
         let cancel = interrupt::cancel_instead();

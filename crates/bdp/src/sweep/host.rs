@@ -30,7 +30,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     let plan = plan(args, host, varied)?;
     let (seed, host, port) = (plan.seed, plan.request.host.clone(), plan.request.port);
     args.page.check()?;
-    args.prometheus.iter().try_for_each(|path| crate::report::check_place(path, "metrics"))?;
+    crate::report::check_place(args.prometheus.as_deref(), "metrics")?;
     let mut store = args.store.open()?;
     let cancel = interrupt::cancel_instead();
     let job = Job::Sweep(Box::new(plan));

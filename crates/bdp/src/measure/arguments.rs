@@ -368,7 +368,8 @@ impl MeasureArgs {
         if bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
             return Err(exit::usage("a size of 0 sends nothing; -n, -k and -l take 1 or more"));
         }
-        let interval = self.interval.filter(|&interval| interval > Nanos::ZERO).unwrap_or(SAMPLING);
+        let asked = self.interval.filter(|&interval| interval > Nanos::ZERO);
+        let interval = asked.unwrap_or(SAMPLING);
         if interval < LEAST_SAMPLING || interval > Nanos::secs(60) {
             return Err(exit::usage(format!("-i {interval} is not between 10 ms and 60 s")));
         }
@@ -394,12 +395,9 @@ impl MeasureArgs {
                 bytes,
                 omit: self.omit,
                 // Its intervals are made of whole samples.
-                interval: match self.interval {
-                    Some(length) if length > Nanos::ZERO && self.samples_are_pieces(time, length) => {
-                        piece_of(interval)
-                    }
-                    _ => interval,
-                },
+                interval: asked
+                    .filter(|&asked| self.samples_are_pieces(time, asked))
+                    .map_or(interval, piece_of),
                 length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
                 udp: self.udp.request(self.length, self.least_datagram_bytes(), &self.of_tcp())?,
                 pacing_bps: self.udp.pacing_bps(),
@@ -494,13 +492,13 @@ impl MeasureArgs {
     }
 }
 
-/// The unit of iperf3's `-f`.
 /// Between two samples of an interval whose line is printed when it is due: that lags a sample behind, a tenth of it at most.
 fn piece_of(interval: Nanos) -> Nanos {
     let pieces = (interval.as_ns() / SAMPLING.as_ns()).max(10).min(interval.as_ns() / LEAST_SAMPLING.as_ns());
-    Nanos(interval.as_ns() / pieces.max(1))
+    Nanos(interval.as_ns() / pieces)
 }
 
+/// The unit of iperf3's `-f`.
 fn rate_unit(text: &str) -> Result<RateUnit, String> {
     let mut letters = text.chars();
     let unit = letters.next().filter(|_| letters.next().is_none()).and_then(RateUnit::of_letter);

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const NS: f64 = 1e-9;
 
-/// The far end, by which the figures of several files in one folder are told apart.
+/// The far end, which distinguishes the figures of several files in one folder.
 #[derive(Debug, Clone, Copy)]
 pub struct FarEnd<'a> {
     /// Its name, as given.

@@ -336,7 +336,7 @@ fn a_thousand_points_to_a_host_are_quick_and_small() {
     let page = html_of_measurements(&all, &ABOUT);
     let took = started.elapsed();
     let document = parse(&page);
-    assert!(page.contains("window 4096 kB") || page.contains("window 4000 KiB"), "the last point is told");
+    assert!(page.contains("window 4096 kB") || page.contains("window 4000 KiB"), "the last point is shown");
     assert!(!document.descendants().filter(|n| n.tag_name().name() == "svg").collect::<Vec<_>>().is_empty());
     assert!(page.len() < 2 << 20, "{} bytes", page.len());
     assert!(took < Duration::from_secs(5), "{took:?}");

@@ -142,7 +142,7 @@ struct Ordered {
     udp: Option<UdpRequest>,
 }
 
-/// Past any size too: whoever asks so much is answered, and keeps the session.
+/// Past any size too: such an order is refused by an answer, and the session goes on.
 fn any_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteCount, D::Error> {
     u64::deserialize(deserializer).map(ByteCount::bytes)
 }

@@ -123,7 +123,7 @@ enum Origin {
 fn origin(facts: &Facts) -> Origin {
     let is_asked = facts.asked.window.is_some() || facts.asked.socket_buffer.is_some();
     match unscaled(facts) {
-        // Whoever asks for less gets no more by window scaling alone.
+        // Window scaling alone adds nothing to a smaller window that was asked for.
         unscaled if is_asked && (unscaled.is_none() || asks_for_less(facts)) => return Origin::Asked,
         Some(unscaled) => return unscaled,
         None => {}

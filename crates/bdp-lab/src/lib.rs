@@ -12,6 +12,7 @@ mod crossing;
 pub mod driver;
 pub mod fidelity;
 mod host;
+pub mod kernel;
 pub mod machine;
 mod meter;
 mod offload;

@@ -1,0 +1,385 @@
+//! Kernels of guests: user-mode Linux with time travel, found by name in a few folders, described by what their files say.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// The kernels that `make kernel` builds from Debian's sources, in the order in which one is taken where none is named.
+pub const KNOWN: [&str; 3] = ["linux-6.12", "linux-6.1", "linux-7.2"];
+
+/// What names a kernel by its file.
+const BY_PATH: &str = "kernel:";
+
+/// The folder to look in, and no other.
+const FOLDER_VARIABLE: &str = "BDP_KERNELS";
+
+/// A kernel that guests can boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// What it was asked for by: `linux-6.12` or `kernel:PATH`.
+    pub name: String,
+    /// Its program.
+    pub path: PathBuf,
+    /// Its release, as `uname -r` prints it in a guest.
+    pub version: String,
+    /// The congestion controls that are compiled in, sorted.
+    pub congestion_controls: Vec<String>,
+    /// Whether its randomness follows from the parameter `bdp_seed`: without, no two guests draw the same.
+    pub seeded: bool,
+}
+
+/// Why there is no such kernel, in one line with the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// No stack has this name.
+    #[error(
+        "no kernel of a guest is called '{0}'; known are linux-6.1, linux-6.12, linux-7.2 and kernel:PATH \
+         ('bdp lab stacks' lists what is there)"
+    )]
+    Unknown(String),
+    /// It is in none of the folders.
+    #[error(
+        "{name} is not built{}; {} builds it from Debian's source, about 5 minutes",
+        only(folder),
+        make(name)
+    )]
+    Missing {
+        /// Its name.
+        name: String,
+        /// The only folder that was looked in, where one was named.
+        folder: Option<PathBuf>,
+    },
+    /// Its file can't be read.
+    #[error("kernel '{}': {cause}; name the program 'linux' of a user-mode Linux", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// It is a user-mode Linux, but one whose clock is the machine's.
+    #[error(
+        "kernel '{}' (Linux {version}) was built without time travel (CONFIG_UML_TIME_TRAVEL_SUPPORT); \
+         'make kernel' builds one with it", path.display()
+    )]
+    RealClock {
+        /// The file.
+        path: PathBuf,
+        /// Its release.
+        version: String,
+    },
+}
+
+impl KernelError {
+    /// The command that builds what is missing, where one does.
+    pub fn command(&self) -> Option<String> {
+        match self {
+            KernelError::Missing { name, .. } => Some(command(name)),
+            _ => None,
+        }
+    }
+}
+
+fn only(folder: &Option<PathBuf>) -> String {
+    match folder {
+        Some(folder) => format!(" ({FOLDER_VARIABLE} names '{}', which does not hold it)", folder.display()),
+        None => String::new(),
+    }
+}
+
+fn make(name: &str) -> String {
+    format!("'{}'", command(name))
+}
+
+fn command(name: &str) -> String {
+    match name.strip_prefix("linux-") {
+        Some(version) => format!("make kernel LINUX={version}"),
+        None => "make kernel".to_owned(),
+    }
+}
+
+/// Whether a name is that of a kernel for guests, there or not.
+pub fn is_name(name: &str) -> bool {
+    name.starts_with(BY_PATH) || version_of(name).is_some()
+}
+
+/// The kernel of a name: `linux-VERSION`, looked for in the folders, or `kernel:PATH`.
+pub fn find(name: &str) -> Result<Kernel, KernelError> {
+    Folders::of_process().find(name)
+}
+
+/// The kernel that is taken where none is named: the first of [`KNOWN`] that is there.
+pub fn default() -> Result<Kernel, KernelError> {
+    Folders::of_process().default()
+}
+
+/// The known kernels, and after them others that lie in the folders.
+pub fn list() -> Vec<(String, Result<Kernel, KernelError>)> {
+    Folders::of_process().list()
+}
+
+/// Where kernels are looked for, the first place first.
+struct Folders {
+    folders: Vec<PathBuf>,
+    /// Whether [`FOLDER_VARIABLE`] named the only one.
+    named: bool,
+}
+
+impl Folders {
+    fn of_process() -> Self {
+        let variable = |name| std::env::var_os(name);
+        Self::from_environment(
+            variable(FOLDER_VARIABLE),
+            std::env::current_exe().ok().as_deref(),
+            variable("XDG_DATA_HOME"),
+            variable("HOME"),
+        )
+    }
+
+    fn from_environment(
+        named: Option<OsString>,
+        program: Option<&Path>,
+        xdg_data_home: Option<OsString>,
+        home: Option<OsString>,
+    ) -> Self {
+        if let Some(folder) = named.filter(|folder| !folder.is_empty()) {
+            return Self { folders: vec![folder.into()], named: true };
+        }
+        let mut folders = Vec::new();
+        if let Some(folder) = program.and_then(Path::parent) {
+            folders.push(folder.join("kernels"));
+            folders.extend(folder.parent().map(|prefix| prefix.join("lib/bdp/kernels")));
+            // What cargo built lies some folders below its target, where `make kernel` puts kernels.
+            let targets = folder
+                .ancestors()
+                .skip(1)
+                .filter(|folder| folder.ends_with("target") || folder.join("CACHEDIR.TAG").exists());
+            folders.extend(targets.map(|target| target.join("kernels")));
+        }
+        let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = absolute(xdg_data_home).or_else(|| absolute(home).map(|home| home.join(".local/share")));
+        folders.extend(data.map(|data| data.join("bdp/kernels")));
+        folders.extend(["/usr/local/lib/bdp/kernels", "/usr/lib/bdp/kernels"].map(PathBuf::from));
+        Self { folders, named: false }
+    }
+
+    fn find(&self, name: &str) -> Result<Kernel, KernelError> {
+        if let Some(path) = name.strip_prefix(BY_PATH) {
+            return read(name, Path::new(path));
+        }
+        if version_of(name).is_none() {
+            return Err(KernelError::Unknown(name.to_owned()));
+        }
+        match self.folders.iter().map(|folder| folder.join(name)).find(|path| path.exists()) {
+            Some(path) => read(name, &path),
+            None => Err(KernelError::Missing {
+                name: name.to_owned(),
+                folder: self.folders.first().filter(|_| self.named).cloned(),
+            }),
+        }
+    }
+
+    fn default(&self) -> Result<Kernel, KernelError> {
+        let mut first = None;
+        for name in KNOWN {
+            match self.find(name) {
+                Ok(kernel) => return Ok(kernel),
+                // One that is there and can't be used says more than one that is not.
+                Err(KernelError::Missing { .. }) => {}
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        // The one of the oldest source is the one that every supported Debian builds.
+        Err(first.unwrap_or_else(|| self.find("linux-6.1").expect_err("it was just not there")))
+    }
+
+    fn list(&self) -> Vec<(String, Result<Kernel, KernelError>)> {
+        let others: BTreeSet<String> = self
+            .folders
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok())
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| version_of(name).is_some() && !KNOWN.contains(&name.as_str()))
+            .collect();
+        let mut names: Vec<String> = KNOWN.iter().map(|name| name.to_string()).chain(others).collect();
+        names.sort_by_key(|name| version_of(name));
+        names.into_iter().map(|name| (name.clone(), self.find(&name))).collect()
+    }
+}
+
+/// The numbers of `linux-6.12`, to sort by.
+fn version_of(name: &str) -> Option<Vec<u32>> {
+    name.strip_prefix("linux-")?.split('.').map(|part| part.parse().ok()).collect()
+}
+
+/// What a kernel's file says about it. It is not run: the text of its configuration and its banner lie in it as they are.
+fn read(name: &str, path: &Path) -> Result<Kernel, KernelError> {
+    let unreadable = |cause: String| KernelError::Unreadable { path: path.to_owned(), cause };
+    let facts = Facts::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let Some(version) = facts.version.filter(|_| facts.options.contains("UML")) else {
+        return Err(unreadable("this is no user-mode Linux".to_owned()));
+    };
+    if !facts.options.contains("UML_TIME_TRAVEL_SUPPORT") {
+        return Err(KernelError::RealClock { path: path.to_owned(), version });
+    }
+    let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
+    let congestion_controls = controls(&facts.options);
+    let seeded = facts.options.contains("UML_BDP_SEED");
+    Ok(Kernel { name: name.to_owned(), path, version, congestion_controls, seeded })
+}
+
+/// What is found in a kernel's file.
+#[derive(Default)]
+struct Facts {
+    version: Option<String>,
+    /// What is compiled in, without `CONFIG_`.
+    options: BTreeSet<String>,
+}
+
+impl Facts {
+    fn read(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("not a file"));
+        }
+        let mut facts = Self::default();
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            if reader.read_until(b'\n', &mut piece)? == 0 {
+                return Ok(facts);
+            }
+            // Strings of C end with a zero byte, these with a newline before it.
+            let begin = piece.iter().rposition(|byte| *byte == 0).map_or(0, |zero| zero + 1);
+            if let Ok(text) = std::str::from_utf8(&piece[begin..]) {
+                facts.note(text.trim_end());
+            }
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if let Some(option) = text.strip_prefix("CONFIG_").and_then(|text| text.strip_suffix("=y")) {
+            self.options.insert(option.to_owned());
+        } else if let Some(rest) = text.strip_prefix("Linux version ") {
+            let version = rest.split(' ').next().unwrap_or_default();
+            if version.starts_with(|first: char| first.is_ascii_digit()) {
+                self.version.get_or_insert_with(|| version.to_owned());
+            }
+        }
+    }
+}
+
+/// The congestion controls of a configuration, by the names that TCP_CONGESTION takes.
+fn controls(options: &BTreeSet<String>) -> Vec<String> {
+    let mut names: Vec<String> = options
+        .iter()
+        .filter_map(|option| option.strip_prefix("TCP_CONG_"))
+        .filter(|name| *name != "ADVANCED")
+        .map(|name| match name {
+            "HSTCP" => "highspeed".to_owned(),
+            name => name.to_ascii_lowercase(),
+        })
+        .chain(["reno".to_owned()])
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANNER: &str = "Linux version 6.1.192 (bdp@bdp) (gcc 12.2.0) #1 Thu Jan  1 00:00:00 UTC 1970\n\0";
+    const OPTIONS: &str = "CONFIG_UML=y\n\0CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n\0CONFIG_UML_BDP_SEED=y\n\0\
+        CONFIG_TCP_CONG_ADVANCED=y\n\0CONFIG_TCP_CONG_HSTCP=y\n\0CONFIG_TCP_CONG_BBR=y\n\0# CONFIG_SMP is not set\n\0";
+
+    /// A file with what a kernel's has, between bytes that are no text.
+    fn write(folder: &Path, name: &str, text: &str) {
+        let mut bytes = b"\x7fELF\0\xff\xfe\n\xff\0Linux version %s\n\0".to_vec();
+        bytes.extend(text.as_bytes());
+        bytes.extend([0xff; 100]);
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+
+    fn only_in(folder: &Path) -> Folders {
+        Folders::from_environment(Some(folder.into()), None, None, None)
+    }
+
+    #[test]
+    fn a_kernel_is_described_by_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "linux-6.1", &format!("{OPTIONS}{BANNER}"));
+        let kernel = only_in(folder.path()).find("linux-6.1").unwrap();
+        assert_eq!(kernel.version, "6.1.192");
+        assert_eq!(kernel.congestion_controls, ["bbr", "highspeed", "reno"]);
+        assert!(kernel.seeded);
+        let path = folder.path().join("linux-6.1");
+        let by_path = only_in(Path::new("/nowhere")).find(&format!("kernel:{}", path.display())).unwrap();
+        assert_eq!((by_path.path, by_path.version), (kernel.path, kernel.version));
+    }
+
+    #[test]
+    fn an_error_names_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = only_in(folder.path());
+        let error = folders.find("linux-6.12").unwrap_err();
+        assert_eq!(error.command().unwrap(), "make kernel LINUX=6.12");
+        assert!(error.to_string().contains("'make kernel LINUX=6.12' builds it"), "{error}");
+        assert!(error.to_string().contains("BDP_KERNELS"), "{error}");
+        write(folder.path(), "linux-6.1", &format!("CONFIG_UML=y\n\0{BANNER}"));
+        let error = folders.find("linux-6.1").unwrap_err().to_string();
+        assert!(error.contains("(Linux 6.1.192) was built without time travel"), "{error}");
+        write(folder.path(), "linux-7.2", "nothing");
+        let error = folders.find("linux-7.2").unwrap_err().to_string();
+        assert!(error.contains("no user-mode Linux"), "{error}");
+        for path in ["kernel:/dev/zero", "kernel:/", "kernel:/nowhere", "kernel:"] {
+            assert!(matches!(folders.find(path), Err(KernelError::Unreadable { .. })), "{path}");
+        }
+        for name in ["linux", "linux-", "linux-6.x", "linux-6.1/../x", "freebsd"] {
+            assert_eq!(folders.find(name), Err(KernelError::Unknown(name.to_owned())));
+            assert!(!is_name(name));
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_first_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = only_in(folder.path());
+        assert_eq!(folders.default().unwrap_err().command().unwrap(), "make kernel LINUX=6.1");
+        for (name, default) in
+            [("linux-7.2", "linux-7.2"), ("linux-6.1", "linux-6.1"), ("linux-6.12", "linux-6.12")]
+        {
+            write(folder.path(), name, &format!("{OPTIONS}{BANNER}"));
+            assert_eq!(folders.default().unwrap().name, default);
+        }
+        write(folder.path(), "linux-6.20", &format!("{OPTIONS}{BANNER}"));
+        write(folder.path(), "linux-6.1.config", OPTIONS);
+        let names: Vec<_> = folders.list().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["linux-6.1", "linux-6.12", "linux-6.20", "linux-7.2"]);
+    }
+
+    #[test]
+    fn places_are_looked_in_from_near_to_far() {
+        let program = Path::new("/src/target/debug/deps/it-1");
+        let folders = Folders::from_environment(Some("".into()), Some(program), None, Some("/home/a".into()));
+        let wanted = [
+            "/src/target/debug/deps/kernels",
+            "/src/target/debug/lib/bdp/kernels",
+            "/src/target/kernels",
+            "/home/a/.local/share/bdp/kernels",
+            "/usr/local/lib/bdp/kernels",
+            "/usr/lib/bdp/kernels",
+        ];
+        assert_eq!(folders.folders, wanted.map(PathBuf::from));
+        let folders =
+            Folders::from_environment(None, Some(Path::new("/opt/bin/bdp")), Some("/data".into()), None);
+        assert_eq!(
+            folders.folders[..3],
+            ["/opt/bin/kernels", "/opt/lib/bdp/kernels", "/data/bdp/kernels"].map(PathBuf::from)
+        );
+    }
+}

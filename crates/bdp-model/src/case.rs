@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::flow::FlowSpec;
 use crate::link::LinkConfig;
 use crate::payload::Zerocopy;
+use crate::stack::{Clock, Stack};
+use crate::tcp_settings::TcpSettings;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Probability};
 use crate::window::WindowBytes;
@@ -25,6 +27,9 @@ pub struct CaseSpec {
     pub repetition: u32,
     /// Seed of every random stream of the case.
     pub seed: u64,
+    /// The clock by which it runs. Left out of the JSON where it is the real one, so that plans of before keep their digests.
+    #[serde(default, skip_serializing_if = "Clock::is_real")]
+    pub clock: Clock,
     /// IP version of the flows.
     pub family: Family,
     /// The hosts.
@@ -60,6 +65,11 @@ impl CaseSpec {
         }
         format!("{key}#{}", self.repetition)
     }
+
+    /// The kernel that its hosts run, where one is named. One case runs one kernel: the scenario's reader sees to that.
+    pub fn stack(&self) -> Option<&Stack> {
+        self.hosts.iter().find_map(|host| host.stack.as_ref())
+    }
 }
 
 /// IP version.
@@ -86,6 +96,26 @@ pub struct HostSpec {
     /// Static routes, before those that follow from the shortest way.
     #[serde(default)]
     pub routes: Vec<Route>,
+    /// The kernel whose stack it runs; `None` this machine's by the real clock, the default guest kernel by the virtual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Stack>,
+    /// Settings of its TCP.
+    #[serde(flatten)]
+    pub tcp: TcpSettings,
+}
+
+impl HostSpec {
+    /// Every sysctl that the scenario sets, by its own name or through a setting of TCP.
+    pub fn all_sysctls(&self) -> BTreeMap<String, String> {
+        let mut all = self.tcp.by_sysctl();
+        all.extend(self.sysctls.clone());
+        all
+    }
+
+    /// Whether the scenario switches a sysctl off.
+    pub fn switches_off(&self, sysctl: &str) -> bool {
+        self.all_sysctls().get(sysctl).is_some_and(|value| value == "0")
+    }
 }
 
 /// A static route of a host.

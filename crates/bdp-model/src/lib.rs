@@ -40,10 +40,13 @@ pub mod route;
 pub mod run_comparison;
 pub mod scenario;
 pub mod segment;
+pub mod stack;
 pub mod stats;
+pub mod tcp_settings;
 pub mod threshold;
 pub mod udp;
 pub mod units;
+pub mod wall;
 pub mod window;
 
 pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

@@ -77,12 +77,14 @@ const LONGEST_DELAY: u64 = 3_600_000_000_000;
 const LONGEST_TEST: u64 = 24 * LONGEST_DELAY;
 /// Longest turn on a shared medium, nanoseconds: 10 s.
 const LONGEST_TURN: u64 = 10_000_000_000;
+/// Parameters of hosts; the others of that name are of flows and links.
+const OF_HOSTS: [&str; 3] = ["receive_buffer", "send_buffer", "initial_window"];
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 37] = {
+    pub const ALL: [Self; 40] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
@@ -128,6 +130,10 @@ impl Parameter {
             new("every", Count, Unit::Packets, 2..=1 << 62),
             new("window_field_max", Count, Number, 1..=65_535),
             new("window_scale", Count, Number, 0..=14),
+            // Of a host. Less than SOCK_MIN_RCVBUF (include/net/sock.h of Linux in its early form) holds no segment.
+            new("receive_buffer", Size, Bytes, 2_304..=1 << 30),
+            new("send_buffer", Size, Bytes, 2_304..=1 << 30),
+            new("initial_window", Count, Unit::Packets, 1..=1_000),
         ]
     };
 
@@ -136,7 +142,8 @@ impl Parameter {
     pub fn at(path: &str) -> Self {
         let last = path.rsplit('.').next().unwrap_or(path);
         let of_host = path.starts_with("hosts.");
-        match Self::ALL.into_iter().find(|p| p.name == last && !of_host) {
+        let known = |p: &Self| p.name == last && of_host == OF_HOSTS.contains(&last);
+        match Self::ALL.into_iter().find(known) {
             Some(known) => known,
             None if of_host && path.contains(".sysctls.") => new("sysctl", Kind::Count, Unit::Number, ANY),
             None => new("", Kind::Word, Unit::Number, ANY),
@@ -221,6 +228,10 @@ mod tests {
             ("link.mtu", Kind::Count, Unit::Bytes),
             ("hosts.far.sysctls.net.ipv4.tcp_sack", Kind::Count, Unit::Number),
             ("hosts.far.window", Kind::Word, Unit::Number),
+            ("hosts.far.receive_buffer", Kind::Size, Unit::Bytes),
+            ("hosts.far.initial_window", Kind::Count, Unit::Packets),
+            ("hosts.far.sack", Kind::Word, Unit::Number),
+            ("stack", Kind::Word, Unit::Number),
             ("flow.congestion", Kind::Word, Unit::Number),
             ("flow.direction", Kind::Word, Unit::Number),
         ] {

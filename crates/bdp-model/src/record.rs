@@ -10,6 +10,7 @@ use crate::caveat::WindowShortfall;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
 use crate::method::{Privilege, WindowMechanism};
+use crate::stack::Clock;
 use crate::stats::nearest_rank;
 use crate::udp::UdpReport;
 
@@ -575,6 +576,37 @@ pub struct Environment {
     pub privilege: Privilege,
     /// Sysctls in force on each host that matter to TCP, as read back.
     pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
+    /// The clock by which it ran.
+    #[serde(default)]
+    pub clock: Clock,
+    /// Name of the guest kernel that its hosts ran, such as `linux-6.1`; `None` this machine's. Its release is `kernel`.
+    #[serde(default)]
+    pub stack: Option<String>,
+    /// Of the virtual clock, the guest that it ran in.
+    #[serde(default)]
+    pub guest: Option<GuestReport>,
+}
+
+/// The guest that a case of the virtual clock ran in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestReport {
+    /// How far the guest's clock went, from its start to the end of the case.
+    pub emulated_ns: u64,
+    /// System calls of all of its processes while the flows ran.
+    pub system_calls: Option<u64>,
+    /// Segments that the links carried meanwhile, of data, acknowledgements and probes.
+    pub segments: Option<u64>,
+    /// By the machine's clock: another run of the same case has other figures here.
+    pub wall: GuestWall,
+}
+
+/// What a guest took of this machine's time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestWall {
+    /// From the start of its process until it was ready for work.
+    pub boot_ns: u64,
+    /// From the start of its process to its end, as far as it is known.
+    pub total_ns: u64,
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub fn ip_header_bytes(family: Family) -> u64 {
 /// Whether both hosts of a flow leave an extension of TCP on, as Linux has it where nothing is set.
 pub fn both_use(case: &CaseSpec, flow: &CaseFlow, extension: &str) -> bool {
     let name = format!("net.ipv4.{extension}");
-    let off = |h: &HostSpec| h.sysctls.get(&name).is_some_and(|v| v == "0");
+    let off = |h: &HostSpec| h.switches_off(&name);
     !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 

@@ -51,7 +51,7 @@ fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String
     }
     let unscaled = |host: &bdp_model::scenario::HostSpec| {
         (host.name == flow.to || host.name == flow.from)
-            && host.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
+            && host.switches_off("net.ipv4.tcp_window_scaling")
     };
     match flow.spec.window.map(WindowBytes::as_bytes) {
         Some(bytes) if flow.spec.streams > 1 => {

@@ -10,7 +10,7 @@ use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
 use bdp_model::udp::UdpRequest;
 use bdp_report::json;
-use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
+use fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, missed, record, sweep};
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
 
@@ -83,6 +83,7 @@ fn everything() -> Vec<Record> {
         record(&Recipe { scenario: "periodic", loss: Loss::Periodic(100), ..Recipe::default() }),
         short,
         elaborate(),
+        in_a_guest(),
         udp,
         explained,
         limited,

@@ -86,6 +86,8 @@ impl CaseRunner {
             arch: std::env::consts::ARCH.to_owned(),
             cpus: process::online_cpus(),
             started_unix_ms,
+            clock: case.clock,
+            stack: case.stack().filter(|stack| stack.is_guest()).map(ToString::to_string),
             ..Default::default()
         };
         environment.took_ms = (clock::monotonic_ns() - started) / 1_000_000;
@@ -250,7 +252,7 @@ impl<'a> Plan<'a> {
                 let largest =
                     case.flows.iter().filter(|f| f.from == host.name).filter_map(|f| f.spec.window).max();
                 let mut sysctls = default_sysctls(largest.map_or(0, |w| w.as_bytes()));
-                sysctls.extend(host.sysctls.clone());
+                sysctls.extend(host.all_sysctls());
                 HostSpec { sysctls, ..host.clone() }
             })
             .collect();

@@ -170,6 +170,10 @@ impl LabPlan {
             None if self.resume => watch(Event::NothingToResume),
             None => {}
         }
+        if let Some(refusal) = by_virtual_clock(&self.cases) {
+            let run = resumed.map(|resumed| resumed.run);
+            return LabRun { run, records: Vec::new(), result: Err(refusal) };
+        }
         machine::prepare();
         // Before the run is entered: one that could not even begin is nothing to go on with.
         if let Some(obstacle) = machine::obstacle(&agent) {
@@ -235,6 +239,12 @@ impl LabPlan {
         };
         Ok((Keep { store: at.store, run }, claim))
     }
+}
+
+/// Why cases of the virtual clock can't run.
+fn by_virtual_clock(cases: &[CaseSpec]) -> Option<RunError> {
+    let text = "this bdp has no virtual clock yet; --clock real runs the case by this machine's";
+    cases.iter().any(|case| !case.clock.is_real()).then(|| RunError::Request(text.to_owned()))
 }
 
 impl RefinedSweep {

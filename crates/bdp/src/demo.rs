@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 
 use crate::exit::Outcome;
-use crate::lab::{Ending, Page, Work};
+use crate::lab::{ClockArgs, Ending, Page, Work};
 use crate::output;
 use crate::report::PageWords;
 use crate::store::StoreArgs;
@@ -32,6 +32,9 @@ pub struct DemoArgs {
     #[arg(long)]
     resume: bool,
 
+    #[command(flatten)]
+    clock: ClockArgs,
+
     /// File of the HTML page [default: bdp-demo.html here]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -54,7 +57,9 @@ impl DemoArgs {
             scenarios.push(Scenario::parse(name, text)?);
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
-        let mut work = Work::plan(scenarios, &PlanOptions { seed: self.seed, ..Default::default() })?;
+        let overrides = self.clock.setting().into_iter().collect();
+        let options = PlanOptions { seed: self.seed, overrides, ..Default::default() };
+        let mut work = Work::plan(scenarios, &options)?;
         let mut store = match self.store.open() {
             Ok(store) => store,
             Err(error) if !self.store.is_given() => {

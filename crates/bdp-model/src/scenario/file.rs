@@ -30,10 +30,12 @@ pub struct Scenario {
     pub(super) rules: Rules,
 }
 
-const ROOT_KEYS: [&str; 15] = [
+const ROOT_KEYS: [&str; 17] = [
     "title",
     "about",
     "source",
+    "clock",
+    "stack",
     "family",
     "seed",
     "repetitions",

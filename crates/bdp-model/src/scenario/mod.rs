@@ -21,6 +21,8 @@ mod tree;
 pub use crate::case::{
     CaseFlow, CaseSpec, Expect, Family, HostSpec, LinkSpec, ProbeKind, Route, WHOLE_PACKETS, WindowMethod,
 };
+pub use crate::stack::{Clock, Stack};
+pub use crate::tcp_settings::{Ecn, TcpSettings};
 pub use error::{Problem, ScenarioError};
 pub use file::Scenario;
 pub use plan::{PlanOptions, shuffle};

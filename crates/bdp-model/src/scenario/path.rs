@@ -4,7 +4,7 @@ use super::error::{Problem, Result, hint};
 use super::tree::{Node, Origin, Table, Value};
 
 /// Roots that a sweep or an override can reach.
-const ROOTS: [&str; 6] = ["flow", "link", "hosts", "family", "idle", "probe"];
+const ROOTS: [&str; 8] = ["flow", "link", "hosts", "clock", "stack", "family", "idle", "probe"];
 
 /// One spelling for each path: `flow[0].window` becomes `flow.0.window`.
 pub(super) fn normalise(path: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
         return Err(nothing("a part of it is empty".to_owned()));
     }
     match parts[0] {
-        "family" | "idle" | "probe" if parts.len() == 1 => {
+        "clock" | "stack" | "family" | "idle" | "probe" if parts.len() == 1 => {
             root.set(parts[0], node);
             Ok(())
         }
@@ -61,7 +61,7 @@ fn set_host(root: &mut Table, parts: &[&str], path: &str, node: Node) -> Result<
     let hosts = host_names(root);
     let (Some(&host), Some(&key)) = (parts.get(1), parts.get(2)) else {
         return Err(nothing(
-            "write hosts.NAME.sysctls.SYSCTL, hosts.NAME.congestion or hosts.NAME.router".to_owned(),
+            "write hosts.NAME.sysctls.SYSCTL, hosts.NAME.congestion or another key of [hosts.NAME]".to_owned(),
         ));
     };
     if !hosts.iter().any(|h| h == host) {

@@ -34,7 +34,7 @@ pub struct PlanOptions {
 }
 
 /// Overrides that leave the experiment what it is; any other takes the published figure away from beside it.
-const RUN_LENGTH: [&str; 4] = ["duration", "omit", "bytes", "idle"];
+const SAME_EXPERIMENT: [&str; 5] = ["duration", "omit", "bytes", "idle", "clock"];
 
 /// Most hosts, links and flows of all cases together: a plan is held in memory whole.
 const PARTS_MAX: u64 = 1_000_000;
@@ -89,6 +89,7 @@ impl Scenario {
                 params: settings.iter().map(|(p, n)| ((*p).to_owned(), n.json())).collect(),
                 repetition: 0,
                 seed: 0,
+                clock: decoded.clock,
                 family: decoded.family,
                 hosts: decoded.hosts,
                 links: decoded.links,
@@ -119,8 +120,12 @@ impl Scenario {
             as_published: true,
         };
         for (path, value) in &options.overrides {
-            let by: Arc<str> = format!("--set {path}={value}").into();
             let path = normalise(path);
+            // A flag of its own has it too.
+            let by: Arc<str> = match path.as_str() {
+                "clock" => format!("--clock {value}").into(),
+                _ => format!("--set {path}={value}").into(),
+            };
             let node = parse_override(value, &by);
             match path.as_str() {
                 "seed" => out.seed = seed(&node)?,
@@ -130,7 +135,7 @@ impl Scenario {
                     let swept = self.sweep.axes.iter().find(|a| a.path == path);
                     let one_of_it = swept.is_some_and(|a| a.values.iter().any(|v| v.plain() == node.plain()));
                     out.as_published &=
-                        one_of_it || path.rsplit('.').next().is_some_and(|k| RUN_LENGTH.contains(&k));
+                        one_of_it || path.rsplit('.').next().is_some_and(|k| SAME_EXPERIMENT.contains(&k));
                     if !out.sweep.pin(&path, &node)? {
                         set(&mut out.root, &path, node)?;
                     }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod decoding;
+mod hosts;
 mod impairments;
 mod mistakes;
 mod options;

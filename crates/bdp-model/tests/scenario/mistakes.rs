@@ -85,7 +85,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "title = \"t\"",
             "name = \"t\"",
-            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, family, seed, repetitions, idle, probe, hosts, link, flow, sweep, point, published, expect",
+            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, flow, sweep, point, published, expect",
         ),
         ("title = \"t\"", "", "s.toml: title is missing: one line that says what the scenario is"),
         (
@@ -187,7 +187,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nfow.window = ['1K']\n",
-            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, link, hosts, family, idle, probe, did you mean 'flow'?",
+            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, link, hosts, clock, stack, family, idle, probe, did you mean 'flow'?",
         ),
         (
             "",

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};
 use bdp_model::record::Environment;
-use bdp_model::scenario::{CaseFlow, Expect, Family, HostSpec, LinkSpec, WHOLE_PACKETS};
+use bdp_model::scenario::{CaseFlow, Clock, Expect, Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
 use bdp_model::window::WindowBytes;
 
@@ -27,6 +27,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
         params: Default::default(),
         repetition: 1,
         seed: 1,
+        clock: Clock::Real,
         family: Family::Ipv4,
         hosts: vec![host("near"), host("far")],
         links: vec![LinkSpec {

@@ -11,8 +11,9 @@ use work::print;
 use std::path::PathBuf;
 
 use bdp_model::record::Record;
-use bdp_model::scenario::PlanOptions;
+use bdp_model::scenario::{Clock, PlanOptions};
 use bdp_report::About;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::exit::{self, Outcome};
 use crate::help;
@@ -79,6 +80,30 @@ pub struct PlanArgs {
     /// Repetitions of each point [default: the file's]
     #[arg(long, help_heading = help::TEST, value_name = "N")]
     repetitions: Option<u32>,
+
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+/// The clock by which cases run.
+#[derive(clap::Args, Default)]
+pub struct ClockArgs {
+    /// Clock: real, or virtual, exact on any machine however busy [default: the scenario's]
+    #[arg(long, help_heading = help::TEST, value_name = "CLOCK", value_parser = clock())]
+    clock: Option<Clock>,
+}
+
+impl ClockArgs {
+    /// The setting that it comes to, after which no other has a say.
+    pub fn setting(&self) -> Option<(String, String)> {
+        self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()))
+    }
+}
+
+/// Reads a clock's name.
+pub fn clock() -> impl TypedValueParser<Value = Clock> {
+    PossibleValuesParser::new(Clock::NAMES.map(|(name, _)| name))
+        .map(|name| Clock::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Clock::Real, |(_, c)| c))
 }
 
 impl PlanArgs {
@@ -86,7 +111,7 @@ impl PlanArgs {
         PlanOptions {
             seed: self.seed,
             filter: self.filter.clone(),
-            overrides: self.settings.clone(),
+            overrides: self.settings.iter().cloned().chain(self.clock.setting()).collect(),
             repetitions: self.repetitions,
             vary: Vec::new(),
         }

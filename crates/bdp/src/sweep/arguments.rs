@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bdp_model::scenario::Clock;
 use bdp_model::units::Nanos;
 use bdp_run::sweep::{Variable, Varied};
 
@@ -93,6 +94,10 @@ pub struct SweepArgs {
     /// Set a parameter of the scenario by its path, as link.delay=20ms; repeatable
     #[arg(long = "set", help_heading = help::TEST, hide_short_help = true, value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
     pub(super) settings: Vec<(String, String)>,
+
+    /// Clock of the scenario: real, or virtual, exact on any machine however busy [default: the scenario's]
+    #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "CLOCK", conflicts_with = "target", value_parser = crate::lab::clock())]
+    pub(super) clock: Option<Clock>,
 
     /// Seed of the order and of a scenario's random streams [default: the scenario's; of a host a new one]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N")]

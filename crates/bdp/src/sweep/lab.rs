@@ -26,6 +26,9 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         let direction = if args.reverse { "reverse" } else { "forward" };
         options.overrides.push(("flow.direction".to_owned(), direction.to_owned()));
     }
+    if let Some(clock) = args.clock {
+        options.overrides.push(("clock".to_owned(), clock.name().to_owned()));
+    }
     let omit = match args.omit {
         Some(omit) => omit,
         // The scenario's own: it knows how long its slow start lasts.

@@ -1,14 +1,13 @@
 //! `[[flow]]`: who sends to whom, how, and for how long.
 
-use std::collections::BTreeMap;
-
 use super::super::error::Problem;
 use super::super::read::check_keys;
 use super::super::route::Network;
 use super::super::tree::{Node, Table};
-use super::super::{CaseFlow, Family, LinkSpec, WindowMethod};
-use super::host::{congestion, host_named};
+use super::super::{CaseFlow, Family, HostSpec, LinkSpec, WindowMethod};
+use super::host::host_named;
 use super::item::{Result, list, place, refused, time};
+use super::tcp::congestion;
 use crate::parameter::Parameter;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
@@ -44,7 +43,7 @@ pub(super) fn flows(
     family: Family,
     network: &Network<'_>,
     names: &[String],
-    congestions: &BTreeMap<String, String>,
+    hosts: &[HostSpec],
 ) -> Result<Vec<CaseFlow>> {
     let all = list(root, "flow", "write [[flow]] with from = \"near\" and to = \"far\"")?;
     let build = |(i, node): (usize, &Node)| {
@@ -53,7 +52,8 @@ pub(super) fn flows(
         check_keys(table, "[[flow]]", &FLOW_KEYS)?;
         let (from, to) = ends(node, table, &at, network.links(), names)?;
         let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
-        let default = congestions.get(&from).map_or("cubic", String::as_str);
+        let sender = hosts.iter().find(|host| host.name == from);
+        let default = sender.and_then(|host| host.tcp.congestion.clone()).unwrap_or_else(|| "cubic".to_owned());
         let mut flow = CaseFlow::between(from, to, default);
         workload(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;

@@ -1,4 +1,4 @@
-//! `[hosts.NAME]`: sysctls, routing and the default congestion control.
+//! `[hosts.NAME]`: sysctls, routing, the kernel and its TCP.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,22 @@ use super::super::route::Network;
 use super::super::tree::{Node, Origin, Table, Value};
 use super::super::{HostSpec, Route};
 use super::item::{PARTS_MAX, Result, refused};
+use super::{stack, tcp};
 
-const HOST_KEYS: [&str; 4] = ["sysctls", "congestion", "router", "routes"];
+const HOST_KEYS: [&str; 12] = [
+    "sysctls",
+    "router",
+    "routes",
+    "stack",
+    "congestion",
+    "sack",
+    "window_scaling",
+    "timestamps",
+    "initial_window",
+    "ecn",
+    "receive_buffer",
+    "send_buffer",
+];
 const ROUTES: &str = "a list such as [{ to = \"far\", via = \"r1\" }]";
 pub(super) const HOST_NAME: &str = "a host name: 1 to 32 letters, digits, '-' or '_', a letter first";
 
@@ -26,11 +40,13 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
         Some(n) => Some(n.as_table("hosts")?),
         None => None,
     };
+    let default_stack = root.get("stack").map(|n| stack::stack(n, "stack")).transpose()?;
     names
         .iter()
         .map(|name| {
             let Some(entry) = declared.and_then(|t| t.entries.iter().find(|e| &e.key == name)) else {
-                return Ok(HostSpec { name: name.clone(), ..Default::default() });
+                let stack = default_stack.clone();
+                return Ok(HostSpec { name: name.clone(), stack, ..Default::default() });
             };
             if !is_host_name(name) {
                 let found = format!("[hosts.{name}]");
@@ -51,7 +67,13 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
                 Some(n) => routes(n, name, names)?,
                 None => Vec::new(),
             };
-            Ok(HostSpec { name: name.clone(), sysctls: sysctls(table, &at)?, router, routes })
+            let stack = match table.get("stack") {
+                Some(n) => Some(stack::stack(n, &format!("{at}.stack"))?),
+                None => default_stack.clone(),
+            };
+            let sysctls = sysctls(table, &at)?;
+            let tcp = tcp::settings(table, &at, &sysctls)?;
+            Ok(HostSpec { name: name.clone(), sysctls, router, routes, stack, tcp })
         })
         .collect()
 }
@@ -199,32 +221,4 @@ fn sysctls(table: &Table, at: &str) -> Result<BTreeMap<String, String>> {
         out.insert(entry.key.clone(), value);
     }
     Ok(out)
-}
-
-/// Each host's default congestion control.
-pub(super) fn congestions(root: &Table) -> Result<BTreeMap<String, String>> {
-    let mut out = BTreeMap::new();
-    if let Some(Value::Table(hosts)) = root.get("hosts").map(|n| &n.value) {
-        for entry in &hosts.entries {
-            if let Value::Table(host) = &entry.node.value
-                && let Some(node) = host.get("congestion")
-            {
-                let at = format!("hosts.{}.congestion", entry.key);
-                out.insert(entry.key.clone(), congestion(node, &at)?);
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// Any name that a kernel could know; whether it does is found out when the case runs.
-pub(super) fn congestion(node: &Node, at: &str) -> Result<String> {
-    const EXPECTED: &str = "the name of a congestion control, such as \"reno\", \"cubic\" or \"bbr\"";
-    let name = node.as_text(at, EXPECTED)?;
-    // TCP_CA_NAME_MAX is 16, the terminating NUL included.
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !(1..=15).contains(&name.len()) || !name.chars().all(plain) {
-        return Err(node.unexpected(at, EXPECTED));
-    }
-    Ok(name.to_owned())
 }

@@ -5,11 +5,13 @@ mod host;
 mod impairment;
 mod item;
 mod link;
+mod stack;
+mod tcp;
 
 use super::path::host_names;
 use super::route::Network;
 use super::tree::Table;
-use super::{CaseFlow, Family, HostSpec, LinkSpec, ProbeKind};
+use super::{CaseFlow, Clock, Family, HostSpec, LinkSpec, ProbeKind};
 use crate::units::Nanos;
 use item::{Result, time};
 
@@ -17,6 +19,7 @@ pub(super) use impairment::is_value;
 
 /// What a case's tree states.
 pub(super) struct Decoded {
+    pub clock: Clock,
     pub family: Family,
     pub idle: Nanos,
     pub probe: ProbeKind,
@@ -25,8 +28,12 @@ pub(super) struct Decoded {
     pub flows: Vec<CaseFlow>,
 }
 
-/// Decodes hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere.
+/// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere.
 pub(super) fn decode(root: &Table) -> Result<Decoded> {
+    let clock = match root.get("clock") {
+        Some(n) => n.as_choice("clock", &Clock::NAMES)?,
+        None => Clock::default(),
+    };
     let family = match root.get("family") {
         Some(n) => n.as_choice("family", &[("ipv4", Family::Ipv4), ("ipv6", Family::Ipv6)])?,
         None => Family::default(),
@@ -42,11 +49,11 @@ pub(super) fn decode(root: &Table) -> Result<Decoded> {
         None => ProbeKind::default(),
     };
     let names = host_names(root);
-    let congestion = host::congestions(root)?;
     let hosts = host::hosts(root, &names)?;
+    stack::check(root, clock, &hosts)?;
     let links = link::links(root, family)?;
     let network = Network::new(&hosts, &links);
     host::check_routes(root, &network, &hosts)?;
-    let flows = flow::flows(root, family, &network, &names, &congestion)?;
-    Ok(Decoded { family, idle, probe, hosts, links, flows })
+    let flows = flow::flows(root, family, &network, &names, &hosts)?;
+    Ok(Decoded { clock, family, idle, probe, hosts, links, flows })
 }

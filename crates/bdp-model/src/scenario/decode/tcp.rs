@@ -1,0 +1,76 @@
+//! Settings of a host's TCP.
+
+use std::collections::BTreeMap;
+
+use super::super::error::Problem;
+use super::super::tree::{Node, Table};
+use super::super::{Ecn, TcpSettings};
+use super::item::Result;
+use crate::parameter::Parameter;
+use crate::units::ByteCount;
+
+/// What the host's table sets. A sysctl of the same meaning may stand beside a setting, but not contradict it.
+pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, String>) -> Result<TcpSettings> {
+    let flag = |key: &str| -> Result<Option<bool>> {
+        table.get(key).map(|n| n.as_bool(&format!("{at}.{key}"))).transpose()
+    };
+    let buffer = |key: &str| -> Result<Option<ByteCount>> {
+        let expected = "the most bytes that autotuning may reach, 2304 to 1073741824, such as \"64K\"";
+        let Some(n) = table.get(key) else { return Ok(None) };
+        let at = format!("{at}.{key}");
+        let size: ByteCount = n.as_quantity(&at, expected)?;
+        match Parameter::at(&at).range.contains(&size.as_bytes()) {
+            true => Ok(Some(size)),
+            false => Err(n.unexpected(&at, expected)),
+        }
+    };
+    let settings = TcpSettings {
+        congestion: table
+            .get("congestion")
+            .map(|n| congestion(n, &format!("{at}.congestion")))
+            .transpose()?,
+        sack: flag("sack")?,
+        window_scaling: flag("window_scaling")?,
+        timestamps: flag("timestamps")?,
+        initial_window: table.get("initial_window").map(|n| initial_window(n, at)).transpose()?,
+        ecn: table.get("ecn").map(|n| n.as_choice(&format!("{at}.ecn"), &Ecn::NAMES)).transpose()?,
+        receive_buffer: buffer("receive_buffer")?,
+        send_buffer: buffer("send_buffer")?,
+    };
+    let mut set = settings.sysctls();
+    if let Some(name) = &settings.congestion {
+        set.push(("congestion", "net.ipv4.tcp_congestion_control", name.clone()));
+    }
+    let same = |a: &str, b: &str| a.split_whitespace().eq(b.split_whitespace());
+    for (key, sysctl, value) in set {
+        if let (Some(other), Some(n)) = (sysctls.get(sysctl), table.get(key))
+            && !same(other, &value)
+        {
+            return Err(n.origin.error(Problem::Contradiction {
+                at: format!("{at}.{key}"),
+                found: n.describe(),
+                other: format!("{sysctl} = \"{other}\""),
+                rule: "both set the same; leave one of them out".to_owned(),
+            }));
+        }
+    }
+    Ok(settings)
+}
+
+fn initial_window(node: &Node, at: &str) -> Result<u32> {
+    let at = format!("{at}.initial_window");
+    let expected = "segments that a new connection may send at once, 1 to 1000";
+    node.as_count(&at, Parameter::at(&at).range, expected).map(|n| n as u32)
+}
+
+/// Any name that a kernel could know; whether it does is found out when the case runs.
+pub(super) fn congestion(node: &Node, at: &str) -> Result<String> {
+    const EXPECTED: &str = "the name of a congestion control, such as \"reno\", \"cubic\" or \"bbr\"";
+    let name = node.as_text(at, EXPECTED)?;
+    // TCP_CA_NAME_MAX is 16, the terminating NUL included.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !(1..=15).contains(&name.len()) || !name.chars().all(plain) {
+        return Err(node.unexpected(at, EXPECTED));
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,144 @@
+//! What a case runs on: which clock, and which kernel's network stack.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The clock by which a case runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// This machine's: hosts are processes of its kernel, and what disturbs it disturbs the case.
+    #[default]
+    Real,
+    /// One that stands still while anything runs: hosts are processes of a guest kernel.
+    Virtual,
+}
+
+impl Clock {
+    /// Every clock by its name.
+    pub const NAMES: [(&'static str, Self); 2] = [("real", Self::Real), ("virtual", Self::Virtual)];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[usize::from(self == Self::Virtual)].0
+    }
+
+    /// Whether it is this machine's; what a record leaves out where it says nothing of a clock.
+    pub fn is_real(&self) -> bool {
+        *self == Self::Real
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The kernel whose stack a host runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub enum Stack {
+    /// This machine's kernel, which runs by the real clock alone.
+    Machine,
+    /// A guest kernel by its name, one of [`Stack::GUESTS`].
+    Guest(&'static str),
+    /// A guest kernel by its file.
+    File(String),
+}
+
+impl Stack {
+    /// Names of the guest kernels that bdp knows how to build.
+    pub const GUESTS: [&'static str; 3] = ["linux-6.1", "linux-6.12", "linux-7.2"];
+    /// This machine's kernel.
+    pub const MACHINE: &'static str = "linux";
+    /// What stands before the path of a kernel's file.
+    pub const FILE: &'static str = "kernel:";
+    /// Longest path of a kernel's file.
+    const PATH_MAX: usize = 4096;
+
+    /// Whether it is a guest kernel, which runs by the virtual clock alone.
+    pub fn is_guest(&self) -> bool {
+        *self != Self::Machine
+    }
+
+    /// The names of guest kernels as an error lists them.
+    pub fn guest_names() -> String {
+        let names: Vec<String> = Self::GUESTS.iter().map(|name| format!("\"{name}\"")).collect();
+        format!("{} or \"{}PATH\"", names.join(", "), Self::FILE)
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine => f.write_str(Self::MACHINE),
+            Self::Guest(name) => f.write_str(name),
+            Self::File(path) => write!(f, "{}{path}", Self::FILE),
+        }
+    }
+}
+
+/// Text that names no stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it names no stack")]
+pub struct NoStack;
+
+impl FromStr for Stack {
+    type Err = NoStack;
+
+    fn from_str(text: &str) -> Result<Self, NoStack> {
+        if text == Self::MACHINE {
+            return Ok(Self::Machine);
+        }
+        if let Some(path) = text.strip_prefix(Self::FILE) {
+            let fits = (1..=Self::PATH_MAX).contains(&path.len()) && !path.chars().any(char::is_control);
+            return if fits { Ok(Self::File(path.to_owned())) } else { Err(NoStack) };
+        }
+        Self::GUESTS.into_iter().find(|name| *name == text).map(Self::Guest).ok_or(NoStack)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stack {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl From<Stack> for String {
+    fn from(stack: Stack) -> Self {
+        stack.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_read_as_they_are_written() {
+        for (text, guest) in
+            [("linux", false), ("linux-6.1", true), ("linux-7.2", true), ("kernel:/boot/uml", true)]
+        {
+            let stack: Stack = text.parse().unwrap();
+            assert_eq!((stack.to_string().as_str(), stack.is_guest()), (text, guest));
+            let json = serde_json::to_string(&stack).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<Stack>(&json).unwrap(), stack);
+        }
+        for wrong in ["", "Linux", "linux-5.4", "kernel:", "kernel:a\nb", "6.1"] {
+            assert_eq!(wrong.parse::<Stack>(), Err(NoStack), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_named_as_json_names_them() {
+        for (name, clock) in Clock::NAMES {
+            assert_eq!(clock.name(), name);
+            assert_eq!(serde_json::to_string(&clock).unwrap(), format!("\"{name}\""));
+        }
+    }
+}

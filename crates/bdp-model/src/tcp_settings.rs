@@ -1,0 +1,128 @@
+//! What a host's TCP is set to: each setting by its name in a scenario, and the sysctl that brings it about.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::ByteCount;
+
+/// Settings of a host's TCP. What is `None` is the kernel's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpSettings {
+    /// Congestion control of flows that the host sends and that name none. Set on each socket: a namespace's own default is
+    /// restricted to what the machine allows everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Selective acknowledgements (RFC 2018).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Window scaling (RFC 7323, section 2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_scaling: Option<bool>,
+    /// Timestamps (RFC 7323, section 3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<bool>,
+    /// Congestion window of a new connection (RFC 6928), segments. A property of routes, not a sysctl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// Explicit congestion notification (RFC 3168).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Ecn>,
+    /// Largest receive buffer that autotuning may reach, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "receive_buffer_bytes")]
+    pub receive_buffer: Option<ByteCount>,
+    /// Largest send buffer that autotuning may reach, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "send_buffer_bytes")]
+    pub send_buffer: Option<ByteCount>,
+}
+
+/// Whether connections negotiate explicit congestion notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ecn {
+    /// Neither asked for nor granted.
+    Off,
+    /// Asked for and granted.
+    On,
+    /// Granted where the other end asks.
+    Passive,
+}
+
+impl Ecn {
+    /// Each by its name in a scenario.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("off", Self::Off), ("on", Self::On), ("passive", Self::Passive)];
+}
+
+/// Of autotuning: its least, and what it begins with where the maximum allows, bytes. As every host of the lab has them.
+const LEAST: u64 = 4_096;
+const FIRST_RECEIVE: u64 = 131_072;
+const FIRST_SEND: u64 = 16_384;
+
+impl TcpSettings {
+    /// The settings that are sysctls: name of the setting, sysctl, value.
+    pub fn sysctls(&self) -> Vec<(&'static str, &'static str, String)> {
+        let flag = |on: bool| u8::from(on).to_string();
+        let buffer = |largest: ByteCount, first: u64| {
+            let largest = largest.as_bytes();
+            format!("{} {} {largest}", LEAST.min(largest), first.min(largest))
+        };
+        let ecn = |ecn| match ecn {
+            Ecn::Off => "0",
+            Ecn::On => "1",
+            Ecn::Passive => "2",
+        };
+        [
+            ("sack", "net.ipv4.tcp_sack", self.sack.map(flag)),
+            ("window_scaling", "net.ipv4.tcp_window_scaling", self.window_scaling.map(flag)),
+            ("timestamps", "net.ipv4.tcp_timestamps", self.timestamps.map(flag)),
+            ("ecn", "net.ipv4.tcp_ecn", self.ecn.map(|e| ecn(e).to_owned())),
+            ("receive_buffer", "net.ipv4.tcp_rmem", self.receive_buffer.map(|b| buffer(b, FIRST_RECEIVE))),
+            ("send_buffer", "net.ipv4.tcp_wmem", self.send_buffer.map(|b| buffer(b, FIRST_SEND))),
+        ]
+        .into_iter()
+        .filter_map(|(key, sysctl, value)| Some((key, sysctl, value?)))
+        .collect()
+    }
+
+    /// The sysctls by their names.
+    pub fn by_sysctl(&self) -> BTreeMap<String, String> {
+        self.sysctls().into_iter().map(|(_, sysctl, value)| (sysctl.to_owned(), value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_become_the_sysctls_that_bring_them_about() {
+        assert!(TcpSettings::default().sysctls().is_empty());
+        let all = TcpSettings {
+            congestion: Some("bbr".to_owned()),
+            sack: Some(false),
+            window_scaling: Some(true),
+            timestamps: Some(false),
+            initial_window: Some(3),
+            ecn: Some(Ecn::Passive),
+            receive_buffer: Some(ByteCount::bytes(65_536)),
+            send_buffer: Some(ByteCount::bytes(1 << 20)),
+        };
+        let sysctls = all.by_sysctl();
+        let written: Vec<(&str, &str)> = sysctls.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(
+            written,
+            [
+                ("net.ipv4.tcp_ecn", "2"),
+                ("net.ipv4.tcp_rmem", "4096 65536 65536"),
+                ("net.ipv4.tcp_sack", "0"),
+                ("net.ipv4.tcp_timestamps", "0"),
+                ("net.ipv4.tcp_window_scaling", "1"),
+                ("net.ipv4.tcp_wmem", "4096 16384 1048576"),
+            ]
+        );
+        let back: TcpSettings = serde_json::from_str(&serde_json::to_string(&all).unwrap()).unwrap();
+        assert_eq!(back, all);
+        assert_eq!(serde_json::to_string(&TcpSettings::default()).unwrap(), "{}");
+    }
+}

@@ -24,9 +24,10 @@ pub fn without_wall(record: &Record) -> Value {
 
 /// Tells records apart by all but the machine's time: FNV-1a, 64 bits, over the JSON of [`without_wall`].
 pub fn digest(record: &Record) -> String {
-    let hash = without_wall(record).to_string().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = without_wall(record)
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 

@@ -50,8 +50,7 @@ fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String
         return format!("{} flows", case.flows.len());
     }
     let unscaled = |host: &bdp_model::scenario::HostSpec| {
-        (host.name == flow.to || host.name == flow.from)
-            && host.switches_off("net.ipv4.tcp_window_scaling")
+        (host.name == flow.to || host.name == flow.from) && host.switches_off("net.ipv4.tcp_window_scaling")
     };
     match flow.spec.window.map(WindowBytes::as_bytes) {
         Some(bytes) if flow.spec.streams > 1 => {

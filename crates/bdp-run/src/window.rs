@@ -38,7 +38,8 @@ pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> 
 /// Refuses flows whose windows can't be had side by side: a buffer that is set is set for all that its host receives.
 pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), String> {
     for (flow, means) in case.flows.iter().zip(means) {
-        let own = case.hosts.iter().any(|h| h.name == flow.to && h.all_sysctls().contains_key("net.ipv4.tcp_rmem"));
+        let own =
+            case.hosts.iter().any(|h| h.name == flow.to && h.all_sysctls().contains_key("net.ipv4.tcp_rmem"));
         if own && matches!(means, Means::Receiver { .. }) {
             return Err(format!(
                 "a window is asked for of host '{}', which is set by net.ipv4.tcp_rmem, and the scenario sets that too \

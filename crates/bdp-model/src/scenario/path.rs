@@ -61,7 +61,8 @@ fn set_host(root: &mut Table, parts: &[&str], path: &str, node: Node) -> Result<
     let hosts = host_names(root);
     let (Some(&host), Some(&key)) = (parts.get(1), parts.get(2)) else {
         return Err(nothing(
-            "write hosts.NAME.sysctls.SYSCTL, hosts.NAME.congestion or another key of [hosts.NAME]".to_owned(),
+            "write hosts.NAME.sysctls.SYSCTL, hosts.NAME.congestion or another key of [hosts.NAME]"
+                .to_owned(),
         ));
     };
     if !hosts.iter().any(|h| h == host) {

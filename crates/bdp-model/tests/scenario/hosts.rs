@@ -140,6 +140,7 @@ fn settings_that_can_not_be_are_refused() {
         assert_eq!(error(&text), format!("s.toml:3: {expected}"), "{line}");
     }
     // What says the same twice contradicts nothing.
-    let same = "[hosts.near]\nreceive_buffer = '1M'\nsysctls = { 'net.ipv4.tcp_rmem' = '4096 131072\t1048576' }";
+    let same =
+        "[hosts.near]\nreceive_buffer = '1M'\nsysctls = { 'net.ipv4.tcp_rmem' = '4096 131072\t1048576' }";
     plan(&BASE.replace("[hosts.near]", same));
 }

@@ -102,8 +102,9 @@ impl ClockArgs {
 
 /// Reads a clock's name.
 pub fn clock() -> impl TypedValueParser<Value = Clock> {
-    PossibleValuesParser::new(Clock::NAMES.map(|(name, _)| name))
-        .map(|name| Clock::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Clock::Real, |(_, c)| c))
+    PossibleValuesParser::new(Clock::NAMES.map(|(name, _)| name)).map(|name| {
+        Clock::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Clock::Real, |(_, c)| c)
+    })
 }
 
 impl PlanArgs {

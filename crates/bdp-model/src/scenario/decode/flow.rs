@@ -53,7 +53,8 @@ pub(super) fn flows(
         let (from, to) = ends(node, table, &at, network.links(), names)?;
         let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
         let sender = hosts.iter().find(|host| host.name == from);
-        let default = sender.and_then(|host| host.tcp.congestion.clone()).unwrap_or_else(|| "cubic".to_owned());
+        let default =
+            sender.and_then(|host| host.tcp.congestion.clone()).unwrap_or_else(|| "cubic".to_owned());
         let mut flow = CaseFlow::between(from, to, default);
         workload(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use bdp_model::method::Privilege;
 use bdp_sys::namespace;
-use bdp_sys::netlink::{DeviceSettings, Netlink};
+use bdp_sys::netlink::{DeviceSettings, HostRoute, Netlink};
 use bdp_sys::tun::Tun;
 use bdp_sys::{SysError, passing, process, sysctl};
 use bdp_wire::frame::{self, FrameError};
@@ -69,7 +69,12 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(namespace::Privilege, Vec<Ow
         devices.push(tun.into_descriptor());
     }
     for route in &setup.routes {
-        netlink.add_route(route.to, route.via, &route.device)?;
+        netlink.add_route(&HostRoute {
+            to: route.to,
+            via: route.via,
+            device: &route.device,
+            initial_window: route.initial_window,
+        })?;
     }
     for (name, value) in &setup.sysctls {
         sysctl::write(name, value)?;

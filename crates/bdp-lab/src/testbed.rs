@@ -143,7 +143,7 @@ impl Testbed {
     /// What each host needs beside the prefixes of its own devices: towards every address of every other host, the next
     /// hop on the way to that host. Without routers there is nothing but neighbours.
     fn routes(&self, hosts: &[HostSpec], links: &[LinkSpec]) -> Vec<Vec<RouteSetup>> {
-        let mut routes = vec![Vec::new(); hosts.len()];
+        let mut routes: Vec<_> = hosts.iter().map(|host| self.to_neighbours(host)).collect();
         if !hosts.iter().any(|h| h.router) {
             return routes;
         }
@@ -157,18 +157,36 @@ impl Testbed {
                 .filter(|port| port.host == target.name)
                 .map(|port| port.address)
                 .collect();
-            for (routes, next) in routes.iter_mut().zip(next_hops) {
+            for ((routes, next), host) in routes.iter_mut().zip(next_hops).zip(hosts) {
                 let Some(hop) = next else { continue };
                 // Over the link that both are on the prefix leads there already.
                 let via = self.port(hop, 1).address;
                 routes.extend(addresses.iter().filter(|&&to| to != via).map(|&to| RouteSetup {
                     to,
-                    via,
+                    via: Some(via),
                     device: self.port(hop, 0).device.clone(),
+                    initial_window: host.tcp.initial_window,
                 }));
             }
         }
         routes
+    }
+
+    /// Routes to neighbours, where the host's connections are to begin with a window of its own: the prefix of a device
+    /// leads there already, but says nothing of a window.
+    fn to_neighbours(&self, host: &HostSpec) -> Vec<RouteSetup> {
+        if host.tcp.initial_window.is_none() {
+            return Vec::new();
+        }
+        let ends = self.wiring.iter().flat_map(|[a, b]| [(a, b), (b, a)]);
+        ends.filter(|(own, _)| own.host == host.name)
+            .map(|(own, other)| RouteSetup {
+                to: other.address,
+                via: None,
+                device: own.device.clone(),
+                initial_window: host.tcp.initial_window,
+            })
+            .collect()
     }
 
     /// The processes of the hosts, by name.

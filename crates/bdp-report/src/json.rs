@@ -9,6 +9,7 @@ use serde_json::{Value, json as value};
 use crate::breach;
 use crate::caveat::{worded, worded_shortfall};
 use crate::ping::method_words;
+use crate::virtual_clock;
 use crate::summary::{Ending, Point, in_order, points};
 
 /// Version of the document's shape; a reader refuses a larger major number.
@@ -31,6 +32,7 @@ pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
     value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
     value["fidelity"]["cause"] = breach::causes(&[&record.fidelity]).into();
+    value["fidelity"]["next"] = virtual_clock::command(record).into();
     value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());

@@ -26,6 +26,7 @@ mod sweep;
 mod sweep_report;
 mod table;
 mod varied;
+mod virtual_clock;
 
 pub use bdp_model::plain::plain;
 pub use breach::why_invalid;

@@ -13,6 +13,7 @@ use crate::number::{asked_size, percent, size};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, Spread, ending};
 use crate::varied::name;
+use crate::virtual_clock;
 
 /// One line or more for each note, the gravest first.
 pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
@@ -107,6 +108,11 @@ fn invalid(points: &[Point<'_>], style: &Style) -> String {
     }
     if let Some(causes) = causes(&all) {
         text.push_str(&wrap("CAUSE    ", Tint::Doubtful, &tame(&causes), style));
+    }
+    for command in virtual_clock::commands(points) {
+        // A command stays on its line, so that it can be copied.
+        text.push_str(&wrap("NEXT     ", Tint::None, &format!("{}:", virtual_clock::WHY), style));
+        text.push_str(&format!("         {command}\n"));
     }
     text
 }

@@ -176,7 +176,9 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
             for unicode in [false, true] {
                 let text = table(&records, &Style { unicode, width, ..Style::plain() });
                 for line in text.lines() {
-                    assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+                    // A command that is not broken can be copied.
+                    let command = line.trim_start().starts_with("bdp lab run ");
+                    assert!(command || line.chars().count() <= usize::from(width), "{width}: {line}");
                     assert_eq!(line, line.trim_end());
                 }
                 assert!(unicode || text.is_ascii(), "{text}");

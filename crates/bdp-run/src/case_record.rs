@@ -7,6 +7,7 @@ use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::segment;
 use bdp_model::stats::median;
+use bdp_sys::socket::NO_CONGESTION;
 use bdp_wire::control::{Received, Sent};
 
 use crate::calibrate::{Calibration, fits};
@@ -106,7 +107,11 @@ pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environmen
         e.met = None;
         e
     });
-    Record { error: Some(in_words(&error.to_string())), expectation, ..blank(case, attempt, environment) }
+    let mut text = in_words(&error.to_string());
+    if case.clock.is_real() && text.contains(NO_CONGESTION) {
+        text.push_str("; the guest kernels of '--clock virtual' have every one");
+    }
+    Record { error: Some(text), expectation, ..blank(case, attempt, environment) }
 }
 
 pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {

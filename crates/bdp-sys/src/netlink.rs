@@ -24,6 +24,9 @@ mod attribute {
     pub(super) const DESTINATION: u16 = 1;
     pub(super) const OUT_DEVICE: u16 = 4;
     pub(super) const GATEWAY: u16 = 5;
+    pub(super) const METRICS: u16 = 8;
+    /// `RTAX_*` of linux/rtnetlink.h.
+    pub(super) const INITIAL_WINDOW: u16 = 11;
 }
 
 /// What a device is to be.
@@ -35,6 +38,19 @@ pub struct DeviceSettings {
     pub transmit_queue: Option<u32>,
     /// Wire segments in one packet that TCP builds: 1 makes every packet a segment.
     pub gso_max_segments: Option<u32>,
+}
+
+/// A route to one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostRoute<'a> {
+    /// The address that it leads to.
+    pub to: IpAddr,
+    /// The neighbour that it leads through; `None` where `to` is one itself.
+    pub via: Option<IpAddr>,
+    /// The device.
+    pub device: &'a str,
+    /// Congestion window of TCP connections that begin over it, segments; `None` is the kernel's own.
+    pub initial_window: Option<u32>,
 }
 
 /// Counters of a device.
@@ -109,8 +125,9 @@ impl Netlink {
             .map_err(|e| SysError::new("add address", format!("{address}/{prefix} to {device}"), e))
     }
 
-    /// Sends what is for the address `to` through `device` to the neighbour `via`.
-    pub fn add_route(&mut self, to: IpAddr, via: IpAddr, device: &str) -> Result<()> {
+    /// Sends what is for an address where the route leads.
+    pub fn add_route(&mut self, route: &HostRoute<'_>) -> Result<()> {
+        let HostRoute { to, via, device, initial_window } = *route;
         let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
         // rtmsg: family, lengths of destination and source prefix, tos, table, protocol, scope, type, flags.
         let mut body = vec![
@@ -120,17 +137,27 @@ impl Netlink {
             0,
             libc::RT_TABLE_MAIN,
             libc::RTPROT_STATIC,
-            libc::RT_SCOPE_UNIVERSE,
+            if via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK },
             libc::RTN_UNICAST,
         ];
         body.extend_from_slice(&0u32.to_ne_bytes());
         push_attribute(&mut body, attribute::DESTINATION, &octets(to));
-        push_attribute(&mut body, attribute::GATEWAY, &octets(via));
+        if let Some(via) = via {
+            push_attribute(&mut body, attribute::GATEWAY, &octets(via));
+        }
+        if let Some(segments) = initial_window {
+            let mut metrics = Vec::new();
+            push_attribute(&mut metrics, attribute::INITIAL_WINDOW, &segments.to_ne_bytes());
+            push_attribute(&mut body, attribute::METRICS, &metrics);
+        }
         push_attribute(&mut body, attribute::OUT_DEVICE, &self.index(device)?.to_ne_bytes());
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
         self.request(libc::RTM_NEWROUTE, flags, &body)
             .map(drop)
-            .map_err(|e| SysError::new("add route", format!("to {to} via {via} on {device}"), e))
+            .map_err(|e| {
+                let via = via.map_or_else(String::new, |via| format!(" via {via}"));
+                SysError::new("add route", format!("to {to}{via} on {device}"), e)
+            })
     }
 
     /// Reads the counters of a device.

@@ -84,6 +84,9 @@ pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
     socket.set_tos_v4(octet)
 }
 
+/// What is said of a congestion control that the kernel lacks.
+pub const NO_CONGESTION: &str = "this kernel does not have it";
+
 /// Says what there is instead, where the kernel does not know a congestion control.
 fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     if refused.kind() != io::ErrorKind::NotFound {
@@ -91,7 +94,7 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     }
     let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let text = format!(
-        "this kernel does not have it, it offers {}; 'modprobe tcp_{name}' loads it where it is a module",
+        "{NO_CONGESTION}, it offers {}; 'modprobe tcp_{name}' loads it where it is a module",
         offered.split_whitespace().collect::<Vec<_>>().join(", ")
     );
     io::Error::new(io::ErrorKind::NotFound, text)

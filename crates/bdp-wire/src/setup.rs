@@ -26,10 +26,13 @@ pub struct HostSetup {
 pub struct RouteSetup {
     /// The address that it leads to.
     pub to: IpAddr,
-    /// The next hop's address on the device's link.
-    pub via: IpAddr,
+    /// The next hop's address on the device's link; `None` where `to` is on that link itself.
+    pub via: Option<IpAddr>,
     /// The device.
     pub device: String,
+    /// Congestion window of TCP connections that begin over it, segments.
+    #[serde(default)]
+    pub initial_window: Option<u32>,
 }
 
 /// One TUN device.

@@ -8,6 +8,7 @@ use bdp_model::scenario::{CaseFlow, Family};
 
 use super::page::{About, facts, head, numbers, words};
 use crate::breach::why_invalid;
+use crate::virtual_clock;
 use crate::markup::Markup;
 use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};
@@ -301,6 +302,12 @@ fn excluded(m: &mut Markup, points: &[Point<'_>]) {
     });
     if more > 0 {
         m.leaf("p", &[("class", "note")], &format!("And {more} more, which the CSV lists."));
+    }
+    for command in virtual_clock::commands(points) {
+        m.element("p", &[("class", "note")], |m| {
+            m.text(&format!("Next, {}: ", virtual_clock::WHY));
+            m.leaf("code", &[], &command);
+        });
     }
     m.line();
 }

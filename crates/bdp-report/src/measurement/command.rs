@@ -14,7 +14,8 @@ use crate::number::typed_size;
 /// A word as a shell takes it back, in quotes where it needs them.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    // A word that begins so is a comment.
+    if !word.is_empty() && !word.starts_with('#') && word.chars().all(plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

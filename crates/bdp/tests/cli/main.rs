@@ -14,6 +14,7 @@ mod endless;
 mod faults;
 mod forged;
 mod guide;
+mod hosts;
 mod interrupted;
 mod lab;
 mod logins;

@@ -9,8 +9,8 @@ use serde_json::{Value, json as value};
 use crate::breach;
 use crate::caveat::{worded, worded_shortfall};
 use crate::ping::method_words;
-use crate::virtual_clock;
 use crate::summary::{Ending, Point, in_order, points};
+use crate::virtual_clock;
 
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const CASES_SCHEMA: &str = "bdp.cases/1";

@@ -152,12 +152,10 @@ impl Netlink {
         }
         push_attribute(&mut body, attribute::OUT_DEVICE, &self.index(device)?.to_ne_bytes());
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-        self.request(libc::RTM_NEWROUTE, flags, &body)
-            .map(drop)
-            .map_err(|e| {
-                let via = via.map_or_else(String::new, |via| format!(" via {via}"));
-                SysError::new("add route", format!("to {to}{via} on {device}"), e)
-            })
+        self.request(libc::RTM_NEWROUTE, flags, &body).map(drop).map_err(|e| {
+            let via = via.map_or_else(String::new, |via| format!(" via {via}"));
+            SysError::new("add route", format!("to {to}{via} on {device}"), e)
+        })
     }
 
     /// Reads the counters of a device.

@@ -8,12 +8,12 @@ use bdp_model::scenario::{CaseFlow, Family};
 
 use super::page::{About, facts, head, numbers, words};
 use crate::breach::why_invalid;
-use crate::virtual_clock;
 use crate::markup::Markup;
 use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};
 use crate::summary::{Ending, Point, ending};
 use crate::varied::name;
+use crate::virtual_clock;
 
 /// Attempts that don't count, named one by one at the most.
 const MOST_REASONS: usize = 60;

@@ -48,6 +48,9 @@ pub struct CaseSpec {
     pub expect: Expect,
     /// What the source printed for this point.
     pub published_bps: Option<Published>,
+    /// Rows of a table that the source printed, one for each thing that it measured many times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_rows: Vec<PublishedRow>,
 }
 
 impl CaseSpec {
@@ -309,4 +312,19 @@ pub enum Published {
     Number(f64),
     /// Lowest and highest, bit/s.
     Range([f64; 2]),
+}
+
+/// A published row: what came of many runs, bit/s. What the source does not state is `None`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// What was measured, such as `Linux 2.6.10`.
+    pub name: String,
+    /// The smallest.
+    pub min_bps: Option<f64>,
+    /// Their mean.
+    pub mean_bps: Option<f64>,
+    /// The largest.
+    pub max_bps: Option<f64>,
+    /// Their standard deviation.
+    pub sd_bps: Option<f64>,
 }

@@ -36,6 +36,7 @@ mod random;
 pub mod rate_search;
 pub mod record;
 pub mod record_curves;
+pub mod repeated;
 pub mod route;
 pub mod run_comparison;
 pub mod scenario;

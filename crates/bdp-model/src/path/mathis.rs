@@ -21,6 +21,12 @@ pub const C_PERIODIC: f64 = 1.224_744_871_391_589;
 /// which print rounds to 1.31.
 pub const C_INDEPENDENT: f64 = 1.309_8;
 
+/// C for periodic loss where every second segment has an acknowledgement and acknowledgements are counted (table 1 there).
+pub const C_PERIODIC_DELAYED: f64 = 0.87;
+
+/// C for independent loss, likewise.
+pub const C_INDEPENDENT_DELAYED: f64 = 0.93;
+
 /// Goodput in bit/s under loss probability `loss`; infinite where nothing is lost.
 pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, c: f64) -> f64 {
     rate_of_segments_bps(window_segments(loss, c), mss_bytes, rtt)

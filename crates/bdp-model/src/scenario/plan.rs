@@ -82,7 +82,7 @@ impl Scenario {
                 true => first(&self.rules.expect, lookup).copied().unwrap_or_default(),
                 false => Expect::default(),
             };
-            let listed = || first(&self.rules.published, lookup).copied().flatten();
+            let listed = first(&self.rules.published, lookup).filter(|_| as_published);
             let mut case = CaseSpec {
                 scenario: self.name.clone(),
                 title: self.title.clone(),
@@ -97,7 +97,10 @@ impl Scenario {
                 idle: decoded.idle,
                 probe: decoded.probe,
                 expect,
-                published_bps: if as_published { published.or_else(listed) } else { None },
+                published_bps: published
+                    .filter(|_| as_published)
+                    .or_else(|| listed.and_then(|listed| listed.goodput)),
+                published_rows: listed.map_or_else(Vec::new, |listed| listed.rows.clone()),
             };
             for repetition in 1..=repetitions {
                 case.repetition = repetition;

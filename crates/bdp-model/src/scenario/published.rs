@@ -1,8 +1,10 @@
-//! A published figure as it is written.
+//! Published figures and rows as they are written.
 
 use super::error::Result;
+use super::error::Problem;
+use super::read::check_keys;
 use super::tree::{Node, Value};
-use crate::case::Published;
+use crate::case::{Published, PublishedRow};
 use crate::units::Rate;
 
 /// `"2.77M"`, `"5.57M..5.60M"` or a bare number, in bit/s.
@@ -23,4 +25,55 @@ pub(super) fn figure(node: &Node, at: &str) -> Result<Published> {
         };
     }
     node.as_quantity::<Rate>(at, EXPECTED).map(|r| Published::Number(r.as_bps() as f64))
+}
+
+/// Most rows of a table.
+const ROWS_MAX: usize = 100;
+/// Longest name of a row, characters.
+const NAME_MAX: usize = 40;
+
+/// Rows of a table: a name each, and what is known of min, mean, max and sd.
+pub(super) fn rows(node: &Node, at: &str) -> Result<Vec<PublishedRow>> {
+    const EXPECTED: &str = "a list such as [{ name = \"Linux 2.4.27\", min = \"154k\", mean = \"207k\", max = \"249k\", sd = \"23k\" }]";
+    let Value::Array(all) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
+    if all.len() > ROWS_MAX {
+        let found = format!("{} entries", all.len());
+        return Err(node.origin.error(Problem::TooLong {
+            what: at.into(),
+            found,
+            most: ROWS_MAX.to_string(),
+        }));
+    }
+    let mut out: Vec<PublishedRow> = Vec::with_capacity(all.len());
+    for node in all {
+        let Value::Table(table) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
+        check_keys(table, at, &["name", "min", "mean", "max", "sd"])?;
+        let rate = |key: &str| -> Result<Option<f64>> {
+            let at = format!("{at}.{key}");
+            let Some(n) = table.get(key) else { return Ok(None) };
+            n.as_quantity::<Rate>(&at, "a bit rate such as \"207k\"").map(|r| Some(r.as_bps() as f64))
+        };
+        let expected = "a name of 1 to 40 characters";
+        let Some(n) = table.get("name") else {
+            let what = format!("{at}.name");
+            return Err(node.origin.error(Problem::Missing { what, expected: expected.into() }));
+        };
+        let name = n.as_text(&format!("{at}.name"), expected)?.trim();
+        let fits = (1..=NAME_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+        if !fits {
+            return Err(n.unexpected(&format!("{at}.name"), expected));
+        }
+        if out.iter().any(|row| row.name == name) {
+            let what = format!("{at}: the row {name}");
+            return Err(n.origin.error(Problem::SetTwice { what, other: "above it".into() }));
+        }
+        out.push(PublishedRow {
+            name: name.to_owned(),
+            min_bps: rate("min")?,
+            mean_bps: rate("mean")?,
+            max_bps: rate("max")?,
+            sd_bps: rate("sd")?,
+        });
+    }
+    Ok(out)
 }

@@ -4,21 +4,28 @@ use super::Expect;
 use super::error::{Problem, Result, ScenarioError};
 use super::measure::read;
 use super::path::{flatten, get};
-use super::published::figure;
+use super::published::{figure, rows};
 use super::read::check_keys;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, Value};
-use crate::case::Published;
+use crate::case::{Published, PublishedRow};
 use crate::parameter::{Kind, Parameter, Quantity};
 use crate::units::{Probability, Rate};
 
 /// `[[published]]` and `[[expect]]`; for each, the first entry whose `when` is met applies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
-    pub published: Vec<Rule<Option<Published>>>,
+    pub published: Vec<Rule<Listed>>,
     pub expect: Vec<Rule<Expect>>,
     /// The published entries' notes.
     pub notes: Vec<String>,
+}
+
+/// What the source printed for the cases of a rule.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listed {
+    pub goodput: Option<Published>,
+    pub rows: Vec<PublishedRow>,
 }
 
 /// Something that applies to the cases that meet a condition.
@@ -48,10 +55,10 @@ impl Rules {
         let mut rules = Self::default();
         for node in tables(root, "published") {
             let table = node.as_table("published")?;
-            check_keys(table, "[[published]]", &["goodput", "note", "when"])?;
-            let value = match table.get("goodput") {
-                Some(n) => Some(figure(n, "published.goodput")?),
-                None => None,
+            check_keys(table, "[[published]]", &["goodput", "note", "rows", "when"])?;
+            let value = Listed {
+                goodput: table.get("goodput").map(|n| figure(n, "published.goodput")).transpose()?,
+                rows: table.get("rows").map_or(Ok(Vec::new()), |n| rows(n, "published.rows"))?,
             };
             if let Some(n) = table.get("note") {
                 rules.notes.push(n.as_text("published.note", "text")?.to_owned());

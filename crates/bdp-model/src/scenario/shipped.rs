@@ -41,5 +41,6 @@ const SHIPPED: &[(&str, &str)] = files![
     "s3-loss",
     "s3-noscale",
     "s3-oneway",
+    "s4-loss",
     "s4-reverse",
 ];

@@ -202,6 +202,35 @@ fn the_reverse_flow_is_background_between_two_routers() {
         let flows: Vec<_> =
             case.flows.iter().map(|f| (f.from.as_str(), f.to.as_str(), f.background)).collect();
         assert_eq!(flows, [("h1", "h2", false), ("h4", "h3", true)]);
-        assert_eq!(case.published_bps, Some(Published::Range([1.22e6, 1.375e6])));
+        let means: Vec<_> = case.published_rows.iter().map(|row| row.mean_bps.unwrap()).collect();
+        assert_eq!(means, [1.296e6, 1.242e6, 1.205e6, 1.024e6, 1.352e6]);
+    }
+}
+
+#[test]
+fn both_directions_lose_and_each_kernel_has_each_congestion_control_with_and_without_sack() {
+    let cases = cases("s4-loss");
+    let first: Vec<_> = cases.iter().filter(|case| case.repetition == 1).collect();
+    assert_eq!((first.len(), cases.len()), (30, 300));
+    let line = &first[0].links[2].config;
+    for direction in [&line.forward, &line.reverse] {
+        assert_eq!((direction.rate, direction.delay), (Some(Rate::mbps(2)), Nanos::millis(100)));
+        assert_eq!(direction.loss, Loss::Independent(Probability::new(0.05).unwrap()));
+    }
+    let without = first.iter().filter(|case| case.hosts[0].tcp.sack == Some(false)).count();
+    assert_eq!(without, 15);
+    let row = &first[0].published_rows[0];
+    assert_eq!((row.name.as_str(), row.min_bps, row.sd_bps), ("Linux 2.6.10", Some(164_380.0), Some(22_750.0)));
+    assert!(cases.iter().all(|case| case.published_rows.len() == 6 && case.published_bps.is_none()));
+}
+
+#[test]
+fn the_tables_of_stacks_run_by_the_real_clock_too() {
+    for name in ["s4-loss", "s4-reverse"] {
+        let (name, text) = find(name).unwrap();
+        let overrides = [("clock", "real"), ("stack", "linux")].map(|(p, v)| (p.to_owned(), v.to_owned()));
+        let options = PlanOptions { overrides: overrides.to_vec(), ..PlanOptions::default() };
+        let cases = Scenario::parse(name, text).unwrap().plan(&options).unwrap();
+        assert_eq!(cases.len(), 100);
     }
 }

@@ -41,6 +41,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
         probe: Default::default(),
         expect: Expect::default(),
         published_bps: None,
+        published_rows: Vec::new(),
     }
 }
 

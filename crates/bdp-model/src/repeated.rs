@@ -65,8 +65,11 @@ impl LossModels {
     fn of(point: &SweepPoint<'_>) -> Option<Self> {
         let record = point.representative()?;
         let case = &record.case;
-        let mut counted =
-            case.flows.iter().zip(&record.flows).filter(|(flow, _)| !flow.background && flow.spec.udp.is_none());
+        let mut counted = case
+            .flows
+            .iter()
+            .zip(&record.flows)
+            .filter(|(flow, _)| !flow.background && flow.spec.udp.is_none());
         let (flow, outcome) = counted.next().filter(|(flow, _)| flow.spec.streams == 1)?;
         if counted.next().is_some() {
             return None;

@@ -120,8 +120,8 @@ mod tests {
 
     /// Michelson's first twenty measurements of the speed of light in 1879, less 299,000 km/s (R's `morley`, experiment 1).
     const MICHELSON: [f64; 20] = [
-        850.0, 740.0, 900.0, 1070.0, 930.0, 850.0, 950.0, 980.0, 980.0, 880.0, 1000.0, 980.0, 930.0, 650.0, 760.0,
-        810.0, 1000.0, 1000.0, 960.0, 960.0,
+        850.0, 740.0, 900.0, 1070.0, 930.0, 850.0, 950.0, 980.0, 980.0, 880.0, 1000.0, 980.0, 930.0, 650.0,
+        760.0, 810.0, 1000.0, 1000.0, 960.0, 960.0,
     ];
 
     #[test]
@@ -152,9 +152,8 @@ mod tests {
     #[test]
     fn the_bootstrap_interval_holds_the_mean_as_often_as_it_says() {
         let mut random = SplitMix64(7);
-        let mut sample = || -> Vec<f64> {
-            (0..40).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).collect()
-        };
+        let mut sample =
+            || -> Vec<f64> { (0..40).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).collect() };
         let holds = (0..400)
             .filter(|&i| {
                 let [low, high] = bootstrap_mean(&sample(), 0.95, i).unwrap();

@@ -43,7 +43,8 @@ pub fn full_rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, ends: Ends) -> f64 {
     let window = mean_window(p, b);
     let timeouts = timeout_share(p, window);
     let segments = (1.0 - p) / p + window + timeouts / (1.0 - p);
-    let backoff = 1.0 + p + 2.0 * p.powi(2) + 4.0 * p.powi(3) + 8.0 * p.powi(4) + 16.0 * p.powi(5) + 32.0 * p.powi(6);
+    let backoff =
+        1.0 + p + 2.0 * p.powi(2) + 4.0 * p.powi(3) + 8.0 * p.powi(4) + 16.0 * p.powi(5) + 32.0 * p.powi(6);
     let seconds = rtt.as_secs_f64() * (b / 2.0 * window + 1.0)
         + timeouts * ends.timeout.as_secs_f64() * backoff / (1.0 - p);
     mss_bytes as f64 * 8.0 * segments / seconds
@@ -59,7 +60,8 @@ fn mean_window(p: f64, b: f64) -> f64 {
 fn timeout_share(p: f64, window: f64) -> f64 {
     let arrives = 1.0 - p;
     let three = 1.0 - arrives.powi(3);
-    let share = three * (1.0 + arrives.powi(3) * (1.0 - arrives.powf(window - 3.0))) / (1.0 - arrives.powf(window));
+    let share =
+        three * (1.0 + arrives.powi(3) * (1.0 - arrives.powf(window - 3.0))) / (1.0 - arrives.powf(window));
     share.min(1.0)
 }
 

@@ -19,7 +19,8 @@ mod sweep;
 mod tree;
 
 pub use crate::case::{
-    CaseFlow, CaseSpec, Expect, Family, HostSpec, LinkSpec, ProbeKind, PublishedRow, Route, WHOLE_PACKETS, WindowMethod,
+    CaseFlow, CaseSpec, Expect, Family, HostSpec, LinkSpec, ProbeKind, PublishedRow, Route, WHOLE_PACKETS,
+    WindowMethod,
 };
 pub use crate::stack::{Clock, Stack};
 pub use crate::tcp_settings::{Ecn, TcpSettings};

@@ -1,7 +1,7 @@
 //! Published figures and rows as they are written.
 
-use super::error::Result;
 use super::error::Problem;
+use super::error::Result;
 use super::read::check_keys;
 use super::tree::{Node, Value};
 use crate::case::{Published, PublishedRow};

@@ -220,7 +220,10 @@ fn both_directions_lose_and_each_kernel_has_each_congestion_control_with_and_wit
     let without = first.iter().filter(|case| case.hosts[0].tcp.sack == Some(false)).count();
     assert_eq!(without, 15);
     let row = &first[0].published_rows[0];
-    assert_eq!((row.name.as_str(), row.min_bps, row.sd_bps), ("Linux 2.6.10", Some(164_380.0), Some(22_750.0)));
+    assert_eq!(
+        (row.name.as_str(), row.min_bps, row.sd_bps),
+        ("Linux 2.6.10", Some(164_380.0), Some(22_750.0))
+    );
     assert!(cases.iter().all(|case| case.published_rows.len() == 6 && case.published_bps.is_none()));
 }
 

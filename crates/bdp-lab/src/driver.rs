@@ -41,6 +41,8 @@ pub enum Pace {
     Spin,
     /// It sleeps until shortly before the next departure: one thread for many cases.
     Share,
+    /// It sleeps until the next departure, to the nanosecond: for a clock that stands still while anything runs.
+    Virtual,
 }
 
 /// A driver thread.
@@ -88,7 +90,7 @@ impl Driver {
         let mut cpus = process::allowed_cpus();
         let own_cpu = if cpus.len() > 1 { cpus.pop() } else { None };
         // On a single processor a thread that spins would keep the hosts from sending.
-        let pace = if own_cpu.is_some() { pace } else { Pace::Share };
+        let pace = if own_cpu.is_some() || pace == Pace::Virtual { pace } else { Pace::Share };
         let mut motion = DriverLoop {
             pace,
             own_cpu,
@@ -220,6 +222,7 @@ impl DriverLoop {
         match self.pace {
             Pace::Spin => drop(process::raise_priority()),
             Pace::Share => drop(process::prefer(0)),
+            Pace::Virtual => {}
         }
         if let Some(cpu) = self.own_cpu {
             let _ = process::pin(0, &[cpu]);
@@ -249,7 +252,7 @@ impl DriverLoop {
             self.release_due();
             let timeout = self.links.iter().filter_map(|l| l.next).min().map(|next| {
                 let now = clock::monotonic_ns();
-                next.saturating_sub(now).saturating_sub(SPIN_NS)
+                next.saturating_sub(now).saturating_sub(if self.pace == Pace::Virtual { 0 } else { SPIN_NS })
             });
             if self.poll.wait(&mut ready, timeout).is_err() {
                 return;

@@ -11,6 +11,7 @@ mod capture;
 mod crossing;
 pub mod driver;
 pub mod fidelity;
+pub mod guest;
 mod host;
 pub mod kernel;
 pub mod machine;
@@ -58,6 +59,9 @@ pub enum LabError {
     /// The scenario asks for something that the lab can't build.
     #[error("{0}")]
     Topology(String),
+    /// A guest could not be booted.
+    #[error("{0}")]
+    Guest(String),
     /// A capture could not be begun.
     #[error("{operation} '{path}' of a capture: {cause}; name another folder by --capture")]
     Capture {

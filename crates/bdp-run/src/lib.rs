@@ -17,6 +17,7 @@ mod claim;
 pub mod compare;
 mod document;
 mod event;
+pub mod guest;
 pub mod job;
 mod kept;
 pub mod lab;

@@ -30,6 +30,7 @@ pub(crate) trait Stage {
 /// The lab: a thread for each attempt, one driver for those that share.
 pub(crate) struct LabStage {
     runner: Arc<CaseRunner>,
+    guests: Option<Arc<crate::guest::Guests>>,
     shared: Arc<Driver>,
     done: Sender<Ended>,
     ended: Receiver<Ended>,
@@ -40,7 +41,14 @@ impl LabStage {
     pub(crate) fn new(runner: &Arc<CaseRunner>) -> Result<Self> {
         let shared = Arc::new(Driver::start(Pace::Share)?);
         let (done, ended) = channel();
-        Ok(Self { runner: Arc::clone(runner), shared, done, ended, made: Instant::now() })
+        let guests = match std::env::var_os("BDP_TRY") {
+            Some(kernel) => Some(Arc::new(crate::guest::Guests::new(
+                bdp_lab::AgentCommand { program: "/proc/self/exe".into(), arguments: vec!["__keeper".to_owned()] },
+                kernel.into(),
+            )?)),
+            None => None,
+        };
+        Ok(Self { guests, runner: Arc::clone(runner), shared, done, ended, made: Instant::now() })
     }
 }
 
@@ -52,8 +60,12 @@ impl Stage for LabStage {
     fn begin(&mut self, ticket: u64, turn: &Turn) {
         let (runner, shared) = (Arc::clone(&self.runner), Arc::clone(&self.shared));
         let (done, turn) = (self.done.clone(), turn.clone());
+        let guests = self.guests.clone();
         let work = move || {
-            let work = std::panic::AssertUnwindSafe(|| run_case(&runner, &turn, &shared));
+            let work = std::panic::AssertUnwindSafe(|| match &guests {
+                Some(guests) => guests.run(&turn.case, turn.attempt),
+                None => run_case(&runner, &turn, &shared),
+            });
             let outcome = std::panic::catch_unwind(work)
                 .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
             // Nobody to tell means that the run was given up.

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod device;
 pub mod echo;
 pub mod handshake;
+pub mod init;
 pub mod names;
 pub mod namespace;
 pub mod netlink;

@@ -3,9 +3,12 @@
 use std::fs;
 use std::num::NonZeroU64;
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setpriority_process,
-    setrlimit,
+    Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, getrlimit, kill_process, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, setpriority_process, setrlimit, wait,
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, clock_gettime};
@@ -21,6 +24,55 @@ pub fn die_with_parent(parent: u32) {
     if Pid::as_raw(getppid()) as u32 != parent {
         // SAFETY: it ends this process, and runs nothing of it.
         unsafe { libc::_exit(0) };
+    }
+}
+
+/// Has the process that `command` starts killed when the thread that starts it ends.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: what runs between fork and exec are two calls of the system, which allocate nothing and take no lock.
+    unsafe {
+        command.pre_exec(move || {
+            die_with_parent(parent);
+            Ok(())
+        });
+    }
+}
+
+/// Has the process that `command` starts lead a process group of its own.
+pub fn lead_group(command: &mut Command) {
+    command.process_group(0);
+}
+
+/// Kills a process group by its leader's number; gone already is as good.
+pub fn kill_group(leader: u32) {
+    if let Some(leader) = Pid::from_raw(leader as i32) {
+        let _ = kill_process_group(leader, Signal::KILL);
+    }
+}
+
+/// Kills a process.
+pub fn kill(process: u32) -> Result<()> {
+    let process = Pid::from_raw(process as i32).unwrap_or(Pid::INIT);
+    kill_process(process, Signal::KILL).map_err(|e| SysError::new("kill", format!("process {process:?}"), e.into()))
+}
+
+/// Has processes whose parent ends, among those that this one and its children start, become children of this one.
+pub fn adopt_orphans() {
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Takes note of the end of every child that has ended, and waits for the next for 100 ms at most where none has.
+pub fn reap() {
+    let mut any = false;
+    for _ in 0..10 {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {
+            any = true;
+        }
+        if any {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
 

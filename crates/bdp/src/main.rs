@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod far;
 mod found;
+mod guest;
 mod help;
 mod interrupt;
 mod lab;
@@ -115,6 +116,12 @@ fn main() -> ExitCode {
     }
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
+    }
+    if name.as_deref().is_some_and(|name| name == guest::NAME) {
+        return guest::run();
+    }
+    if name.as_deref().is_some_and(|name| name == guest::KEEPER) {
+        return guest::keep();
     }
     if name.as_deref().is_some_and(|name| name == complete::NAME) {
         return complete::run(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()));

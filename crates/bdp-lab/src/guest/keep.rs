@@ -1,0 +1,176 @@
+//! The process that stands between bdp and a guest: it ends the guest when bdp ends, however that comes about, and says how the guest ended.
+
+use std::fs;
+use std::io::{BufRead, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bdp_sys::process;
+use bdp_sys::schedule::process_times;
+
+use super::process::{Keeping, arguments};
+use super::ALIVE;
+
+/// From one look at a guest to the next.
+const LOOK: Duration = Duration::from_secs(1);
+/// A guest that used no processor for so many looks in a row waits for something that never comes: nothing in it waits for real time.
+const STILL_LOOKS: u32 = 60;
+/// Processor time that a guest may use without a sign of life, in nanoseconds.
+const SILENT_NS: u64 = 300_000_000_000;
+
+/// Keeps the guest that standard input orders, and prints why it ended where it did not switch itself off. Returns whether it did.
+pub fn keep() -> bool {
+    process::adopt_orphans();
+    let mut input = std::io::stdin().lock();
+    let mut line = String::new();
+    let read = (&mut input).take(1 << 20).read_line(&mut line);
+    let Ok(keeping) = read.map_err(|_| ()).and_then(|_| serde_json::from_str::<Keeping>(&line).map_err(|_| ())) else {
+        return false;
+    };
+    drop(input);
+    match run(&keeping) {
+        None => true,
+        Some(cause) => {
+            println!("{cause}");
+            false
+        }
+    }
+}
+
+fn run(keeping: &Keeping) -> Option<String> {
+    let root = &keeping.root;
+    let console = root.with_extension("console");
+    let output = |what: &str, e: std::io::Error| format!("{what} '{}': {e}", console.display());
+    let (out, err) = match fs::File::create(&console).and_then(|f| Ok((f.try_clone()?, f))) {
+        Ok(files) => files,
+        Err(e) => return Some(output("make", e)),
+    };
+    let mut command = Command::new(&keeping.spec.kernel);
+    command
+        .args(arguments(&keeping.spec, root))
+        .env_clear()
+        .env("TMPDIR", &keeping.spec.memory_folder)
+        .env("HOME", root)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err);
+    process::end_with_parent(&mut command);
+    let mut guest = match command.spawn() {
+        Ok(guest) => guest,
+        Err(e) => return Some(format!("start '{}': {e}", keeping.spec.kernel.display())),
+    };
+    let over = Arc::new(AtomicBool::new(false));
+    let cause = Arc::new(Mutex::new(None));
+    {
+        // Ends with bdp, whose end of the pipe closes then.
+        let remove = keeping.remove.clone();
+        let kernel = guest.id();
+        std::thread::spawn(move || {
+            let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+            let _ = process::kill(kernel);
+            end_children();
+            let _ = fs::remove_dir_all(remove);
+            std::process::exit(1);
+        });
+    }
+    let watch = {
+        let (over, cause, root, kernel) = (Arc::clone(&over), Arc::clone(&cause), root.clone(), guest.id());
+        std::thread::spawn(move || {
+            if let Some(found) = watch(&root, &over) {
+                *cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                let _ = process::kill(kernel);
+            }
+        })
+    };
+    let status = guest.wait();
+    over.store(true, Ordering::Relaxed);
+    watch.thread().unpark();
+    let _ = watch.join();
+    end_children();
+    let hung = cause.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let said = fs::read(&console).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let _ = fs::remove_file(&console);
+    let _ = fs::remove_dir_all(root.with_extension("uml"));
+    match (hung, status) {
+        (Some(cause), _) => Some(cause),
+        (None, Ok(status)) if status.success() && root.join(super::ANSWER.trim_start_matches('/')).exists() => None,
+        (None, Ok(status)) => Some(death(status, &said)),
+        (None, Err(e)) => Some(format!("its kernel can't be waited for: {e}")),
+    }
+}
+
+/// Looks until the guest is over or stands still; says which.
+fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
+    let (mut still, mut used, mut beat, mut used_at_beat) = (0, 0, None, 0);
+    loop {
+        std::thread::park_timeout(LOOK);
+        if over.load(Ordering::Relaxed) {
+            return None;
+        }
+        let now: u64 = family().iter().map(|p| p.1).sum();
+        still = if now == used { still + 1 } else { 0 };
+        used = now;
+        let sign = fs::metadata(root.join(ALIVE.trim_start_matches('/'))).and_then(|m| m.modified()).ok();
+        if sign != beat {
+            (beat, used_at_beat) = (sign, now);
+        }
+        let begun = if beat.is_some() { "the guest" } else { "the guest's kernel, before it started bdp," };
+        if still >= STILL_LOOKS {
+            return Some(format!("{begun} stood still for a minute"));
+        }
+        if now.saturating_sub(used_at_beat) > SILENT_NS {
+            return Some(format!("{begun} gave no sign of life for five minutes of processor time"));
+        }
+    }
+}
+
+/// Processes that descend from this one, with the processor time of each.
+fn family() -> Vec<(u32, u64)> {
+    let all = process_times();
+    let mut family = vec![std::process::id()];
+    loop {
+        let known = family.len();
+        let more: Vec<u32> =
+            all.iter().filter(|p| family.contains(&p.parent) && !family.contains(&p.process)).map(|p| p.process).collect();
+        family.extend(more);
+        if family.len() == known {
+            break;
+        }
+    }
+    all.iter().filter(|p| family[1..].contains(&p.process)).map(|p| (p.process, p.running_ns)).collect()
+}
+
+/// Ends what the guest's kernel left: the processes that carried its programs.
+fn end_children() {
+    for _ in 0..20 {
+        let left = family();
+        if left.is_empty() {
+            return;
+        }
+        for (process, _) in left {
+            let _ = process::kill(process);
+        }
+        process::reap();
+    }
+}
+
+/// Why a guest died, by how its kernel ended and the last that it said.
+fn death(status: ExitStatus, said: &str) -> String {
+    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let panic = said.lines().rev().find_map(|line| line.split_once("Kernel panic - not syncing: "));
+    let quoted = match (panic, last) {
+        (Some((_, panic)), _) => format!(": {}", panic.trim()),
+        (None, Some(last)) => format!(": {last}"),
+        (None, None) => String::new(),
+    };
+    match status.signal() {
+        Some(7) => "its memory found no room".to_owned(),
+        Some(signal) => format!("its kernel was ended by signal {signal}{quoted}"),
+        None => format!("its kernel ended with {}{quoted}", status.code().unwrap_or(-1)),
+    }
+}

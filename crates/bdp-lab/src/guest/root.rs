@@ -1,0 +1,123 @@
+//! The folder that a guest sees as its root: the program, what the program needs to start, and an order.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{ANSWER, ORDER, PROGRAM, elf};
+use crate::LabError;
+
+/// Makes roots. Dropped, all of them are gone.
+#[derive(Debug)]
+pub struct RootMaker {
+    folder: PathBuf,
+    /// From here to the same place below each root.
+    files: Vec<PathBuf>,
+    made: AtomicU64,
+}
+
+/// One guest's root. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Root {
+    folder: PathBuf,
+}
+
+impl RootMaker {
+    /// With a copy of this very program, in a new folder of this user's alone below `place`.
+    pub fn new(place: &Path) -> Result<Self, LabError> {
+        let folder = place.join(format!("bdp-guests-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bdp_sys::random::bytes()?)));
+        let refused = |e: io::Error| LabError::Guest(format!("make the folder '{}': {e}", folder.display()));
+        make_private(&folder).map_err(refused)?;
+        let maker = Self { folder: folder.clone(), files: Vec::new(), made: AtomicU64::new(0) };
+        maker.fill().map_err(|(path, e)| {
+            LabError::Guest(format!("copy '{}' to '{}': {e}", path.display(), folder.display()))
+        })
+    }
+
+    fn fill(mut self) -> Result<Self, (PathBuf, io::Error)> {
+        let program = PathBuf::from("/proc/self/exe");
+        self.take(&program, Path::new(PROGRAM))?;
+        let at = |e| (program.clone(), e);
+        if let Some(interpreter) = elf::interpreter(&fs::read(&program).map_err(at)?) {
+            self.take(&interpreter, &interpreter)?;
+            for library in elf::libraries(&fs::read_to_string("/proc/self/maps").map_err(at)?) {
+                self.take(&library, &library)?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn take(&mut self, from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
+        let inside = to.strip_prefix("/").unwrap_or(to).to_owned();
+        let copy = self.folder.join("files").join(&inside);
+        let made = copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(from, &copy));
+        made.map_err(|e| (from.to_owned(), e))?;
+        if !self.files.contains(&inside) {
+            self.files.push(inside);
+        }
+        Ok(())
+    }
+
+    /// A root with this order.
+    pub fn make(&self, order: &[u8]) -> Result<Root, LabError> {
+        let folder = self.folder.join(self.made.fetch_add(1, Ordering::Relaxed).to_string());
+        let root = Root { folder };
+        root.fill(&self.folder.join("files"), &self.files, order).map_err(|e| {
+            LabError::Guest(format!("make the folder '{}': {e}", root.folder.display()))
+        })?;
+        Ok(root)
+    }
+}
+
+impl Root {
+    fn fill(&self, from: &Path, files: &[PathBuf], order: &[u8]) -> io::Result<()> {
+        make_private(&self.folder)?;
+        for folder in ["dev", "proc", "sys", "tmp"] {
+            fs::create_dir(self.folder.join(folder))?;
+        }
+        for file in files {
+            let link = self.folder.join(file);
+            if let Some(parent) = link.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::hard_link(from.join(file), link)?;
+        }
+        fs::write(self.outside(ORDER), order)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What the guest left; `None` where it left nothing.
+    pub fn answer(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.outside(ANSWER)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn outside(&self, inside: &str) -> PathBuf {
+        self.folder.join(inside.trim_start_matches('/'))
+    }
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(folder)
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Drop for RootMaker {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

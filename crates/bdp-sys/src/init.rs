@@ -1,0 +1,36 @@
+//! What the first process of a machine does: file systems, and the machine's end.
+
+use std::fs::{self, File};
+use std::io::Write;
+
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, reboot};
+
+use crate::{Result, SysError};
+
+/// Mounts a file system of the kernel's own on a folder, which is made where it is missing. One that is mounted there already is left.
+pub fn mount_own(kind: &'static str, folder: &str) -> Result<()> {
+    let refused = |e: std::io::Error| SysError::new("mount", format!("{kind} on {folder}"), e);
+    fs::create_dir_all(folder).map_err(refused)?;
+    match mount(kind, folder, kind, MountFlags::empty(), None) {
+        Ok(()) | Err(rustix::io::Errno::BUSY) => Ok(()),
+        Err(error) => Err(refused(error.into())),
+    }
+}
+
+/// Writes a file so that it is there as a whole or not at all: what the disk refuses is an error here, and not a short file.
+pub fn write_whole_file(path: &str, bytes: &[u8]) -> Result<()> {
+    let refused = |e: std::io::Error| SysError::new("write", path, e);
+    let beside = format!("{path}.new");
+    let mut file = File::create(&beside).map_err(refused)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(refused)?;
+    fs::rename(&beside, path).map_err(refused)
+}
+
+/// Switches the machine off. Only for its first process: elsewhere it ends that process.
+pub fn power_off() -> ! {
+    if rustix::process::getpid().is_init() {
+        let _ = reboot(RebootCommand::PowerOff);
+    }
+    std::process::exit(0)
+}

@@ -1,0 +1,30 @@
+//! `bdp __guest` and `bdp __keeper`: the first process of a guest, and the one that keeps a guest. Not for people.
+
+use std::process::ExitCode;
+
+use bdp_lab::AgentCommand;
+
+/// The hidden subcommand that a guest's kernel starts.
+pub const NAME: &str = "__guest";
+/// The hidden subcommand that boots a guest and ends it.
+pub const KEEPER: &str = "__keeper";
+
+/// How keepers are made: by this very program.
+pub fn keeper() -> AgentCommand {
+    AgentCommand { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] }
+}
+
+/// Runs what was ordered of this guest, and switches it off.
+pub fn run() -> ExitCode {
+    if std::process::id() != 1 {
+        crate::output::note(&format!("bdp: {NAME} is started by a guest's kernel, not by hand"));
+        return ExitCode::from(2);
+    }
+    bdp_run::guest::serve(crate::agent::command())
+}
+
+/// Keeps a guest until it, or bdp, ends.
+pub fn keep() -> ExitCode {
+    bdp_sys::signal::leave_ending_to_parent();
+    if bdp_lab::guest::keep() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -95,6 +95,18 @@ impl Meter {
         }
     }
 
+    /// A packet was read the moment it came.
+    pub(crate) fn found_at_once(&mut self) {
+        self.read += 1;
+        self.unread.record(0);
+    }
+
+    /// The receiving device would not take a packet that was noted as delivered.
+    pub(crate) fn refused_after_all(&mut self) {
+        self.delivered -= 1;
+        self.device_refused += 1;
+    }
+
     /// The driver slept until something came, and has been ready to run since `ready_ns`.
     pub(crate) fn slept_until(&mut self, ready_ns: u64) {
         if self.looks.away.is_none() {

@@ -27,6 +27,7 @@ pub mod sysctl;
 pub mod tcp_info;
 pub mod terminal;
 pub mod tun;
+pub mod tun_ring;
 pub mod udp;
 pub mod window;
 

@@ -63,7 +63,7 @@ impl VirtioHeader {
     /// Beside a TCP type: the first segment bears CWR, the others don't.
     pub const GSO_ECN: u8 = 0x80;
 
-    fn decode(bytes: [u8; Self::BYTES]) -> Self {
+    pub(crate) fn decode(bytes: [u8; Self::BYTES]) -> Self {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Self {
             flags: bytes[0],
@@ -75,7 +75,7 @@ impl VirtioHeader {
         }
     }
 
-    fn encode(self) -> [u8; Self::BYTES] {
+    pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [self.flags, self.gso_type, 0, 0, 0, 0, 0, 0, 0, 0];
         let words = [self.headers_bytes, self.gso_size, self.checksum_start, self.checksum_offset];
         for (to, word) in bytes[2..].chunks_exact_mut(2).zip(words) {

@@ -1,0 +1,225 @@
+//! The loop of a driver by the machine's clock: it sleeps late and wakes late, and takes care that neither adds up.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use bdp_link::Packet;
+use bdp_sys::poll::{Interest, Poll, Waker};
+use bdp_sys::schedule::OwnWait;
+use bdp_sys::{clock, process};
+
+use super::moving::MovingLink;
+use super::{Order, Pace, WAKE};
+use crate::buffer_pool::BufferPool;
+use crate::{Result, offload};
+
+/// Packets read from one device before the others have their turn.
+const TURN: usize = 8;
+/// How long before a departure a sharing driver stops sleeping and spins.
+const SPIN_NS: u64 = 60_000;
+/// From one look for other programs to the next.
+const RIVALS_EVERY_NS: u64 = 100_000_000;
+/// Of that time, what a driver may have waited for its processor without there being any: one turn of another thread.
+const RIVALS_SHARE: f64 = 0.04;
+
+/// Other programs that want the processor of a driver that spins. The scheduler shares it out among sessions, whatever the priority
+/// within them, and a driver that waits its turn of 3 ms is no emulator. Where there are some it sleeps between departures instead, as a
+/// sharing driver does, and so may have real-time priority. A processor that is never idle wakes it at once.
+struct Rivals {
+    wait: OwnWait,
+    /// When it was looked at last, and what this thread had waited then.
+    looked_ns: u64,
+    waited_ns: u64,
+    present: bool,
+}
+
+impl Rivals {
+    fn none() -> Self {
+        let wait = OwnWait::of_this_thread();
+        let waited_ns = wait.waiting_ns().unwrap_or(0);
+        Self { wait, looked_ns: clock::monotonic_ns(), waited_ns, present: false }
+    }
+
+    /// Looks every 100 ms; they stay until forgotten.
+    fn present(&mut self) -> bool {
+        let now = clock::monotonic_ns();
+        let passed = now.saturating_sub(self.looked_ns);
+        if self.present || passed < RIVALS_EVERY_NS {
+            return self.present;
+        }
+        let waited = self.wait.waiting_ns().unwrap_or(0);
+        let share = waited.saturating_sub(self.waited_ns) as f64 / passed as f64;
+        (self.looked_ns, self.waited_ns) = (now, waited);
+        // Without real-time priority sleeping would make it worse.
+        self.present = share > RIVALS_SHARE && process::prefer(0);
+        self.present
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(&mut self.present) {
+            process::raise_priority();
+        }
+        self.looked_ns = clock::monotonic_ns();
+        self.waited_ns = self.wait.waiting_ns().unwrap_or(0);
+    }
+}
+
+/// The thread's state.
+pub(super) struct RealTime {
+    pace: Pace,
+    own_cpu: Option<usize>,
+    poll: Poll,
+    waker: Arc<Waker>,
+    inbox: Receiver<Order>,
+    links: Vec<MovingLink>,
+    rooms: BufferPool,
+    rivals: Rivals,
+}
+
+impl RealTime {
+    pub(super) fn new(pace: Pace, own_cpu: Option<usize>, waker: Arc<Waker>, inbox: Receiver<Order>) -> Result<Self> {
+        let poll = Poll::new()?;
+        poll.add(&*waker, WAKE, Interest::Read)?;
+        let (links, rooms) = (Vec::new(), BufferPool::new());
+        Ok(Self { pace, own_cpu, poll, waker, inbox, links, rooms, rivals: Rivals::none() })
+    }
+
+    pub(super) fn run(&mut self) {
+        process::sharpen_timers();
+        // These help where they are allowed, and the fidelity of each case shows how far it went without.
+        match self.pace {
+            Pace::Spin => drop(process::raise_priority()),
+            Pace::Share | Pace::Virtual => drop(process::prefer(0)),
+        }
+        if let Some(cpu) = self.own_cpu {
+            let _ = process::pin(0, &[cpu]);
+        }
+        let mut ready = Vec::new();
+        self.rivals = Rivals::none();
+        let wait = OwnWait::of_this_thread();
+        let mut waited_ns = wait.waiting_ns().unwrap_or(0);
+        loop {
+            if !self.take_orders() {
+                return;
+            }
+            if self.pace == Pace::Spin && self.links.is_empty() {
+                self.rivals.forget();
+            }
+            if self.pace == Pace::Spin && !self.links.is_empty() && !self.rivals.present() {
+                // Orders are looked for now and then only: a look costs as much as a packet.
+                for _ in 0..256 {
+                    for i in 0..self.links.len() {
+                        self.read(i, 0, 1);
+                        self.read(i, 1, 1);
+                        release(&mut self.links[i], &mut self.rooms);
+                    }
+                }
+                continue;
+            }
+            self.release_due();
+            let timeout = self.links.iter().filter_map(|l| l.next).min().map(|next| {
+                let now = clock::monotonic_ns();
+                next.saturating_sub(now).saturating_sub(SPIN_NS)
+            });
+            if self.poll.wait(&mut ready, timeout).is_err() {
+                return;
+            }
+            // Something came, and this thread was ready to run from then on: what others had of its processor since is how
+            // long it may have waited.
+            let waiting_ns = wait.waiting_ns().unwrap_or(0);
+            let ready_ns = clock::monotonic_ns().saturating_sub(waiting_ns.saturating_sub(waited_ns));
+            waited_ns = waiting_ns;
+            for active in &mut self.links {
+                active.meters.iter_mut().for_each(|meter| meter.slept_until(ready_ns));
+            }
+            for &token in &ready {
+                if token == WAKE {
+                    self.waker.clear();
+                    continue;
+                }
+                if let Some(i) = self.links.iter().position(|l| l.key == token >> 1) {
+                    self.read(i, (token & 1) as usize, TURN);
+                    self.release_due();
+                }
+            }
+        }
+    }
+
+    /// Carries out what was ordered; `false` when the thread shall end.
+    fn take_orders(&mut self) -> bool {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(Order::Add { config, seed, devices, taps, key }) => {
+                    let mut link = MovingLink::new(&config, seed, devices, taps, key, clock::monotonic_ns());
+                    for (end, device) in link.devices.iter().enumerate() {
+                        if let Err(e) = self.poll.add(device, key << 1 | end as u64, Interest::Read) {
+                            link.fault = Some(e.to_string());
+                        }
+                    }
+                    self.links.push(link);
+                }
+                Ok(Order::Remove { key, outcome }) => {
+                    if let Some(i) = self.links.iter().position(|l| l.key == key) {
+                        let link = self.links.swap_remove(i);
+                        for device in &link.devices {
+                            // It may be gone from the poll already, after a fault.
+                            let _ = self.poll.remove(device);
+                        }
+                        let _ = outcome.send(link.end(self.rivals.present));
+                    }
+                }
+                Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn release_due(&mut self) {
+        for active in &mut self.links {
+            release(active, &mut self.rooms);
+        }
+    }
+
+    /// Reads up to `most` packets that host `end` of a link sent.
+    fn read(&mut self, index: usize, end: usize, most: usize) {
+        let active = &mut self.links[index];
+        for _ in 0..most {
+            let now = clock::monotonic_ns();
+            match active.devices[end].receive(self.rooms.room()) {
+                Ok(Some((length, header))) => {
+                    active.meters[end].found_packet(now);
+                    let data = self.rooms.take(length);
+                    let packet = Packet { data, offload: offload::decode(header) };
+                    active.take_in(end, packet, clock::monotonic_ns());
+                }
+                Ok(None) => {
+                    active.meters[end].found_nothing(now);
+                    return;
+                }
+                Err(e) => {
+                    let _ = self.poll.remove(&active.devices[end]);
+                    active.fault = Some(format!("read from a TUN device: {e}"));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Hands over what is due.
+fn release(link: &mut MovingLink, rooms: &mut BufferPool) {
+    while link.next.is_some() {
+        let now = clock::monotonic_ns();
+        let Some(leaving) = link.leave(now) else { return };
+        let packet = &leaving.packet;
+        let taken = match link.devices[leaving.device].send(&packet.data, offload::encode(packet)) {
+            Ok(taken) => taken,
+            Err(e) => {
+                link.fault = Some(format!("write to a TUN device: {e}"));
+                false
+            }
+        };
+        link.handed_over(&leaving, now, taken);
+        rooms.give_back(leaving.packet.data);
+    }
+}

@@ -1,0 +1,333 @@
+//! Many TUN devices read and written by one call to the system at a time (`io_uring`), which also waits.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use io_uring::types::{CancelBuilder, Fd, TimeoutFlags, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::poll::Waker;
+use crate::tun::{Framing, Tun, VirtioHeader};
+use crate::{Result, SysError};
+
+/// Requests that may be made by one call.
+const ENTRIES: u32 = 256;
+/// Largest IP packet.
+const LARGEST_PACKET: usize = 65_535;
+/// Reads of each device that wait at a time: so many packets are taken by one call.
+const READS: usize = 4;
+/// Of requests that stand for no buffer.
+const TIMEOUT: u64 = u64::MAX;
+const NOTHING: u64 = u64::MAX - 1;
+const UPDATE: u64 = u64::MAX - 2;
+
+/// What came of a wait.
+#[derive(Debug)]
+pub enum RingEvent {
+    /// A packet that a device's kernel sent, and what is to be done for it.
+    Received {
+        /// The device's token.
+        token: u64,
+        /// The packet.
+        packet: Vec<u8>,
+        /// What is to be done for it.
+        header: VirtioHeader,
+    },
+    /// A packet was handed to a device.
+    Sent {
+        /// The device's token.
+        token: u64,
+        /// The packet.
+        packet: Vec<u8>,
+        /// Whether the device took it.
+        taken: bool,
+    },
+    /// A device can't be read any more.
+    Failed {
+        /// The device's token.
+        token: u64,
+        /// Why.
+        error: io::Error,
+    },
+    /// The waker woke.
+    Woken,
+}
+
+/// What a request works with. Its place in memory is the kernel's until the request is complete.
+struct Buffer {
+    token: u64,
+    use_of: Use,
+    vectors: [libc::iovec; 2],
+    header: [u8; VirtioHeader::BYTES],
+    packet: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    Read { fd: RawFd, framing: Framing },
+    Write,
+    Waker { fd: RawFd },
+}
+
+/// Devices, and a waker, that one thread serves.
+pub struct TunRing {
+    ring: IoUring,
+    buffers: Vec<Option<Box<Buffer>>>,
+    free: Vec<usize>,
+    /// Requests that are not complete.
+    pending: usize,
+    /// Requests that complete while they are made, since the last wait.
+    at_once: usize,
+    /// When the timeout that runs ends.
+    armed: Option<u64>,
+    until: Timespec,
+    /// Devices that are not read any more.
+    left: Vec<u64>,
+    /// Calls to the system so far.
+    calls: u64,
+}
+
+impl TunRing {
+    /// Without devices; `waker` ends its waits.
+    pub fn new(waker: &Waker) -> Result<Self> {
+        let ring = IoUring::builder()
+            .setup_cqsize(ENTRIES * 8)
+            .build(ENTRIES)
+            .map_err(|e| SysError::new("create", "io_uring", e))?;
+        let mut new = Self {
+            ring,
+            buffers: Vec::new(),
+            free: Vec::new(),
+            pending: 0,
+            at_once: 0,
+            armed: None,
+            until: Timespec::new(),
+            left: Vec::new(),
+            calls: 0,
+        };
+        let fd = waker.as_fd().as_raw_fd();
+        new.read(TIMEOUT, Use::Waker { fd }, vec![0; 8])?;
+        Ok(new)
+    }
+
+    /// Reads a device from now on. Its packets are no longer than `longest` bytes where they are segments.
+    pub fn add(&mut self, device: &Tun, token: u64, longest: usize) -> Result<()> {
+        let framing = device.framing();
+        let room = if framing == Framing::Segments { longest.min(LARGEST_PACKET) } else { LARGEST_PACKET };
+        for _ in 0..READS {
+            self.read(token, Use::Read { fd: device.as_fd().as_raw_fd(), framing }, vec![0; room])?;
+        }
+        Ok(())
+    }
+
+    /// Stops reading a device. Packets that it had sent before are lost.
+    pub fn remove(&mut self, device: &Tun, token: u64) -> Result<()> {
+        self.left.push(token);
+        let cancel = CancelBuilder::fd(Fd(device.as_fd().as_raw_fd())).all();
+        let request = opcode::AsyncCancel2::new(cancel).build().user_data(NOTHING);
+        self.push(request, true)
+    }
+
+    /// Hands a packet to a device with the next wait; `header` counts where super-packets cross.
+    pub fn send(&mut self, device: &Tun, token: u64, packet: Vec<u8>, header: VirtioHeader) -> Result<()> {
+        let index = self.place(Buffer {
+            token,
+            use_of: Use::Write,
+            vectors: [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 2],
+            header: header.encode(),
+            packet,
+        });
+        let Some(buffer) = self.buffers[index].as_deref_mut() else { return Ok(()) };
+        let fd = Fd(device.as_fd().as_raw_fd());
+        let request = match device.framing() {
+            Framing::Segments => {
+                opcode::Write::new(fd, buffer.packet.as_ptr(), buffer.packet.len() as u32).build()
+            }
+            Framing::SuperPackets => {
+                buffer.point();
+                opcode::Writev::new(fd, buffer.vectors.as_ptr(), 2).build()
+            }
+        };
+        self.pending += 1;
+        self.push(request.user_data(index as u64), true)
+    }
+
+    /// Makes all requests, and waits until something came or the monotonic clock reaches `until_ns` (`None`: for ever). Puts what came
+    /// into `events`, which is cleared first; returns whether that moment was reached.
+    pub fn wait(&mut self, until_ns: Option<u64>, events: &mut Vec<RingEvent>) -> Result<bool> {
+        events.clear();
+        if let Some(until) = until_ns
+            && self.armed != Some(until)
+        {
+            self.until = Timespec::new().sec(until / 1_000_000_000).nsec((until % 1_000_000_000) as u32);
+            let update = self.armed.replace(until).is_some();
+            let until = std::ptr::from_ref(&self.until);
+            let request = if update {
+                opcode::TimeoutUpdate::new(TIMEOUT, until).flags(TimeoutFlags::ABS).build().user_data(UPDATE)
+            } else {
+                opcode::Timeout::new(until).flags(TimeoutFlags::ABS).build().user_data(TIMEOUT)
+            };
+            self.push(request, update)?;
+        }
+        let wanted = std::mem::take(&mut self.at_once) + 1;
+        self.calls += 1;
+        match self.ring.submit_and_wait(wanted) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(SysError::new("wait for", "io_uring", e)),
+        }
+        self.collect(events)
+    }
+
+    /// Calls to the system that it made.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    fn collect(&mut self, events: &mut Vec<RingEvent>) -> Result<bool> {
+        let (mut fired, mut stale) = (false, false);
+        let complete: Vec<(u64, i32)> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
+        for (request, result) in complete {
+            match request {
+                TIMEOUT => {
+                    self.armed = None;
+                    fired |= result == -libc::ETIME;
+                }
+                // The one that was to be put off had ended.
+                UPDATE => stale |= result < 0,
+                NOTHING => {}
+                index => self.complete(index as usize, result, events)?,
+            }
+        }
+        Ok(fired && !stale)
+    }
+
+    fn complete(&mut self, index: usize, result: i32, events: &mut Vec<RingEvent>) -> Result<()> {
+        let Some(mut buffer) = self.buffers.get_mut(index).and_then(Option::take) else { return Ok(()) };
+        self.free.push(index);
+        self.pending -= 1;
+        let token = buffer.token;
+        match buffer.use_of {
+            Use::Write => {
+                let packet = std::mem::take(&mut buffer.packet);
+                events.push(RingEvent::Sent { token, packet, taken: result >= 0 });
+            }
+            Use::Waker { .. } => {
+                events.push(RingEvent::Woken);
+                self.read(token, buffer.use_of, buffer.packet)?;
+            }
+            Use::Read { .. } if self.left.contains(&token) => {}
+            Use::Read { framing, .. } => match usize::try_from(result) {
+                Ok(length) => {
+                    let front = if framing == Framing::SuperPackets { VirtioHeader::BYTES } else { 0 };
+                    let packet = buffer.packet[..length.saturating_sub(front)].to_vec();
+                    events.push(RingEvent::Received { token, packet, header: VirtioHeader::decode(buffer.header) });
+                    self.read(token, buffer.use_of, buffer.packet)?;
+                }
+                Err(_) if [libc::EAGAIN, libc::EINTR].contains(&-result) => {
+                    self.read(token, buffer.use_of, buffer.packet)?;
+                }
+                Err(_) => events.push(RingEvent::Failed { token, error: io::Error::from_raw_os_error(-result) }),
+            },
+        }
+        Ok(())
+    }
+
+    /// Asks for what `fd` has next, into `room`.
+    fn read(&mut self, token: u64, use_of: Use, room: Vec<u8>) -> Result<()> {
+        let index = self.place(Buffer {
+            token,
+            use_of,
+            vectors: [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 2],
+            header: [0; VirtioHeader::BYTES],
+            packet: room,
+        });
+        let Some(buffer) = self.buffers[index].as_deref_mut() else { return Ok(()) };
+        let request = match use_of {
+            Use::Read { fd, framing: Framing::SuperPackets } => {
+                buffer.point();
+                opcode::Readv::new(Fd(fd), buffer.vectors.as_ptr(), 2).build()
+            }
+            Use::Read { fd, .. } | Use::Waker { fd } => {
+                let length = buffer.packet.len() as u32;
+                opcode::Read::new(Fd(fd), buffer.packet.as_mut_ptr(), length).build()
+            }
+            Use::Write => return Ok(()),
+        };
+        self.pending += 1;
+        self.push(request.user_data(index as u64), false)
+    }
+
+    fn place(&mut self, buffer: Buffer) -> usize {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.buffers.push(None);
+            self.buffers.len() - 1
+        });
+        self.buffers[index] = Some(Box::new(buffer));
+        index
+    }
+
+    fn push(&mut self, request: squeue::Entry, at_once: bool) -> Result<()> {
+        loop {
+            // SAFETY: what the request points to is a boxed buffer that stays where it is in `buffers` until the request is complete, or
+            // `until`, which is read while the request is made, before it changes again. The box is let go without being freed where
+            // requests are pending when the ring goes.
+            if unsafe { self.ring.submission().push(&request) }.is_ok() {
+                self.at_once += usize::from(at_once);
+                return Ok(());
+            }
+            self.calls += 1;
+            self.ring.submit().map_err(|e| SysError::new("submit to", "io_uring", e))?;
+        }
+    }
+}
+
+impl Buffer {
+    /// Has the vectors stand for the header and the packet.
+    fn point(&mut self) {
+        self.vectors = [
+            libc::iovec { iov_base: self.header.as_mut_ptr().cast(), iov_len: self.header.len() },
+            libc::iovec { iov_base: self.packet.as_mut_ptr().cast(), iov_len: self.packet.len() },
+        ];
+    }
+}
+
+impl Drop for TunRing {
+    fn drop(&mut self) {
+        // The kernel may still write to what pending requests point to.
+        if self.pending > 0 {
+            std::mem::forget(std::mem::take(&mut self.buffers));
+        }
+    }
+}
+
+// SAFETY: the vectors point into the boxed buffer that they are part of, which moves with it.
+unsafe impl Send for Buffer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_and_a_moment_end_the_wait() {
+        let waker = Waker::new().unwrap();
+        let mut ring = TunRing::new(&waker).unwrap();
+        let mut events = Vec::new();
+        waker.wake();
+        assert!(!ring.wait(None, &mut events).unwrap());
+        assert!(matches!(events[..], [RingEvent::Woken]));
+        for more_ns in [3_000_000, 1_000_000, 2_000_000] {
+            let until = crate::clock::monotonic_ns() + more_ns;
+            assert!(ring.wait(Some(until), &mut events).unwrap());
+            assert!(events.is_empty() && crate::clock::monotonic_ns() >= until);
+        }
+        // An earlier moment replaces a later one, and a wake that comes first leaves it armed.
+        let until = crate::clock::monotonic_ns() + 20_000_000;
+        waker.wake();
+        assert!(!ring.wait(Some(until), &mut events).unwrap());
+        let earlier = until - 10_000_000;
+        assert!(ring.wait(Some(earlier), &mut events).unwrap());
+        assert!(crate::clock::monotonic_ns() >= earlier);
+        assert_eq!(ring.calls(), 6);
+    }
+}

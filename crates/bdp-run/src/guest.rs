@@ -75,7 +75,6 @@ impl Guests {
 /// What the first process of a guest does: runs what was ordered on hosts that `agent` makes, leaves the answer, and switches the
 /// guest off.
 pub fn serve(agent: AgentCommand) -> ! {
-    let counts = |when: &str| if let Ok(text) = std::fs::read_to_string("/proc/uml_syscalls") { eprintln!("SYSCALLS {when} {}", text.replace(char::from(10), " ; ")); };
     let answer = prepare().and_then(|order| {
         beat();
         let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string())?;
@@ -86,7 +85,6 @@ pub fn serve(agent: AgentCommand) -> ! {
         Ok(record) => Answer::Record(Box::new(record)),
         Err(cause) => Answer::Failed(cause),
     };
-    counts("end");
     let written = serde_json::to_vec(&answer)
         .map_err(|e| e.to_string())
         .and_then(|bytes| init::write_whole_file(ANSWER, &bytes).map_err(|e| e.to_string()));

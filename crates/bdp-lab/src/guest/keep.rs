@@ -94,7 +94,6 @@ fn run(keeping: &Keeping) -> Option<String> {
     end_children();
     let hung = cause.lock().unwrap_or_else(PoisonError::into_inner).take();
     let said = fs::read(&console).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if std::env::var_os("BDP_TRY_LOUD").is_some() { eprintln!("{said}"); }
     let _ = fs::remove_file(&console);
     let _ = fs::remove_dir_all(root.with_extension("uml"));
     match (hung, status) {

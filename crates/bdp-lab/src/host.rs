@@ -28,6 +28,15 @@ pub struct AgentCommand {
     pub arguments: Vec<String>,
 }
 
+/// The programs that the lab starts.
+#[derive(Debug, Clone)]
+pub struct LabCommands {
+    /// Becomes a host.
+    pub host: AgentCommand,
+    /// Becomes the keeper of a guest, by [`crate::guest::keep`].
+    pub keeper: AgentCommand,
+}
+
 /// A running host. Dropped, its process is killed and reaped, and with it the namespace goes.
 #[derive(Debug)]
 pub(crate) struct Host {

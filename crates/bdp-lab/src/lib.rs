@@ -24,7 +24,7 @@ pub mod watch;
 pub use capture::{CaptureFiles, Captures};
 pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
-pub use host::AgentCommand;
+pub use host::{AgentCommand, LabCommands};
 pub use testbed::{LinkOutcome, Testbed};
 
 use bdp_sys::SysError;

@@ -81,12 +81,18 @@ pub struct Calibration {
 }
 
 /// Calibrations of one run, each found once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calibrator {
     known: Mutex<HashMap<Conditions, Calibration>>,
+    pace: Pace,
 }
 
 impl Calibrator {
+    /// On twins whose driver waits so.
+    pub fn new(pace: Pace) -> Self {
+        Self { known: Mutex::default(), pace }
+    }
+
     /// The buffer for these conditions; the closest that was found where the window can't be had exactly.
     pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration> {
         // Held throughout: of two cases that want the same window the second waits instead of measuring too.
@@ -94,7 +100,7 @@ impl Calibrator {
         if let Some(&calibration) = known.get(conditions) {
             return Ok(calibration);
         }
-        let mut twin = Twin::build(command, conditions)?;
+        let mut twin = Twin::build(command, self.pace, conditions)?;
         let found = search(conditions.target_bytes, conditions.mss_bytes, |buffer| twin.window_with(buffer))?;
         known.insert(conditions.clone(), found);
         Ok(found)
@@ -165,8 +171,8 @@ struct Twin {
 }
 
 impl Twin {
-    fn build(command: &AgentCommand, conditions: &Conditions) -> Result<Self> {
-        let driver = Driver::start(Pace::Share)?;
+    fn build(command: &AgentCommand, pace: Pace, conditions: &Conditions) -> Result<Self> {
+        let driver = Driver::start(pace)?;
         let host = |name: &str, sysctls: &BTreeMap<String, String>| HostSpec {
             name: name.to_owned(),
             sysctls: sysctls.clone(),

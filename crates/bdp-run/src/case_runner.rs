@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
-use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Testbed, testbed::DeviceReading};
+use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::method::Privilege;
-use bdp_model::record::{Environment, FlowRecord, Record};
+use bdp_model::record::{Environment, FlowRecord, GuestReport, Record};
 use bdp_model::route::Route;
-use bdp_model::scenario::{CaseFlow, CaseSpec, HostSpec, LinkSpec};
+use bdp_model::scenario::{CaseFlow, CaseSpec, Clock, HostSpec, LinkSpec};
 use bdp_model::segment;
 
 use bdp_sys::clock;
@@ -26,6 +26,9 @@ use crate::probing::PairProbed;
 use crate::window::{self, Means};
 use crate::{Result, RunError, observe, verdict};
 
+/// Where the kernel of a guest counts system calls.
+const GUEST_CALLS: &str = "/proc/bdp_system_calls";
+
 /// Runs cases.
 #[derive(Debug)]
 pub struct CaseRunner {
@@ -34,6 +37,8 @@ pub struct CaseRunner {
     capture: Option<CaptureOrder>,
     /// Cases that run now.
     running: AtomicU32,
+    /// Of the machine that it is on: this one's, or a guest's.
+    clock: Clock,
 }
 
 /// What was measured, before it is judged.
@@ -47,12 +52,24 @@ struct Measured {
     watched: Watched,
     host_cpu: (f64, f64),
     privilege: Privilege,
+    guest: Option<GuestReport>,
 }
 
 impl CaseRunner {
     /// Hosts are made by `command`.
     pub fn new(command: AgentCommand) -> Self {
-        Self { command, calibrator: Calibrator::default(), capture: None, running: AtomicU32::new(0) }
+        Self {
+            command,
+            calibrator: Calibrator::new(Pace::Share),
+            capture: None,
+            running: AtomicU32::new(0),
+            clock: Clock::Real,
+        }
+    }
+
+    /// As [`CaseRunner::new`], in a guest, whose clock stands still while anything runs.
+    pub fn in_guest(command: AgentCommand) -> Self {
+        Self { calibrator: Calibrator::new(Pace::Virtual), clock: Clock::Virtual, ..Self::new(command) }
     }
 
     /// As it is, but capturing as ordered.
@@ -143,9 +160,12 @@ impl CaseRunner {
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
         let begun_at_ns = clock::monotonic_ns();
-        let watch = Watch::start(testbed.processes());
+        // In a guest nobody has the processor but its hosts, and their work takes no time.
+        let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
+        let calls_before = guest_calls();
         let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
-        let watched = watch.finish();
+        let calls = guest_calls().zip(calls_before).map(|(after, before)| after - before);
+        let watched = watch.map(Watch::finish).unwrap_or_default();
         let probed = echoes
             .into_iter()
             .zip(idle)
@@ -163,7 +183,14 @@ impl CaseRunner {
             outcome.hold_against(readings);
         }
         let privilege = testbed.privilege();
-        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege })
+        let segments = outcomes.iter().flat_map(|o| &o.directions).map(|d| d.packets_in).sum();
+        let guest = (!self.clock.is_real()).then(|| GuestReport {
+            emulated_ns: clock::monotonic_ns(),
+            system_calls: calls,
+            segments: Some(segments),
+            wall: Default::default(),
+        });
+        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege, guest })
     }
 
     fn record(
@@ -206,6 +233,7 @@ impl CaseRunner {
         seen.shared = beside;
         let fidelity = judge_fidelity(seen, &Bounds::default());
         environment.privilege = measured.privilege;
+        environment.guest = measured.guest;
         environment.sysctls = measured.sysctls;
         let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref().map(|e| e.0));
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {
@@ -258,6 +286,11 @@ impl<'a> Plan<'a> {
             .collect();
         Ok(Self { case, means, hosts })
     }
+}
+
+/// System calls of all processes of a guest so far, where its kernel counts them.
+fn guest_calls() -> Option<u64> {
+    std::fs::read_to_string(GUEST_CALLS).ok()?.trim().parse().ok()
 }
 
 /// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same

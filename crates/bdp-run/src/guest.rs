@@ -1,14 +1,18 @@
 //! A case in a guest, seen from both sides: bdp orders it and takes its record, the bdp in the guest runs it.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 
 use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, RootMaker};
+use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace};
-use bdp_model::record::Record;
+use bdp_model::record::{Environment, Record};
 use bdp_model::scenario::CaseSpec;
-use bdp_sys::init;
+use bdp_model::stack::Stack;
+use bdp_sys::{clock, init};
 use serde::{Deserialize, Serialize};
 
+use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
 use crate::{Result, RunError};
 
@@ -30,46 +34,99 @@ enum Answer {
     Failed(String),
 }
 
-/// Guests that run cases.
+/// Guests that run cases, each in one of its own.
 #[derive(Debug)]
 pub(crate) struct Guests {
     maker: RootMaker,
     keeper: AgentCommand,
-    kernel: PathBuf,
-    memory_folder: PathBuf,
+    /// By the stack that a case names; `None` where it names none.
+    kernels: HashMap<Option<Stack>, Kernel>,
 }
 
 impl Guests {
-    pub(crate) fn new(keeper: AgentCommand, kernel: PathBuf) -> Result<Self> {
+    /// For those of the cases that run by the virtual clock; `None` where none does.
+    pub(crate) fn for_cases(keeper: &AgentCommand, cases: &[CaseSpec]) -> Result<Option<Self>> {
+        let mut kernels = HashMap::new();
+        for case in cases.iter().filter(|case| !case.clock.is_real()) {
+            let stack = case.stack();
+            if kernels.contains_key(&stack.cloned()) {
+                continue;
+            }
+            let found = match stack {
+                Some(stack) => kernel::find(&stack.to_string()),
+                None => kernel::default(),
+            };
+            kernels.insert(stack.cloned(), found.map_err(|e| RunError::Lab(LabError::Guest(e.to_string())))?);
+        }
+        if kernels.is_empty() {
+            return Ok(None);
+        }
         let maker = RootMaker::new(&std::env::temp_dir())?;
-        Ok(Self { maker, keeper, kernel, memory_folder: PathBuf::from("/dev/shm") })
+        Ok(Some(Self { maker, keeper: keeper.clone(), kernels }))
     }
 
-    /// Runs a case in a guest of its own.
+    /// Runs a case in a guest. The record says what happened, whatever happened.
     pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Result<Record> {
-        let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
+        let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
+        let kernel = self.kernels.get(&case.stack().cloned()).or(self.kernels.values().next());
+        let outcome =
+            kernel.map_or_else(|| Err("no kernel".to_owned()), |kernel| self.ask(kernel, case, attempt));
+        let total_ns = clock::monotonic_ns() - started_ns;
+        let mut record = outcome.unwrap_or_else(|cause| {
+            let environment = Environment {
+                bdp: env!("CARGO_PKG_VERSION").to_owned(),
+                kernel: kernel.map_or_else(String::new, |kernel| kernel.version.clone()),
+                arch: std::env::consts::ARCH.to_owned(),
+                clock: case.clock,
+                ..Default::default()
+            };
+            failed(case, attempt, &RunError::Case(cause), environment)
+        });
+        record.environment.started_unix_ms = started_unix_ms;
+        record.environment.took_ms = total_ns / 1_000_000;
+        record.environment.stack = kernel.map(|kernel| kernel.name.clone());
+        if let Some(guest) = &mut record.environment.guest {
+            guest.wall.total_ns = total_ns;
+        }
+        Ok(record)
+    }
+
+    fn ask(&self, kernel: &Kernel, case: &CaseSpec, attempt: u32) -> std::result::Result<Record, String> {
         let order = Order { case: case.clone(), attempt };
-        let order = serde_json::to_vec(&order).map_err(|e| failed(format!("order a guest: {e}")))?;
-        let root = self.maker.make(&order)?;
+        let order = serde_json::to_vec(&order).map_err(|e| format!("order a guest: {e}"))?;
+        let root = self.maker.make(&order).map_err(|e| e.to_string())?;
         let spec = GuestSpec {
-            kernel: self.kernel.clone(),
-            memory_mib: 512,
-            memory_folder: self.memory_folder.clone(),
+            kernel: kernel.path.clone(),
+            memory_mib: memory_mib(case),
             seed: case.seed.wrapping_add(u64::from(attempt - 1)),
             arguments: vec!["__guest".to_owned()],
         };
-        let ended = Guest::boot(&self.keeper, &spec, &root)?.wait();
-        let answer = root.answer().map_err(|e| failed(format!("read a guest's answer: {e}")))?;
+        let ended = Guest::boot(&self.keeper, &spec, &root).map_err(|e| e.to_string())?.wait();
+        let answer = root.answer().map_err(|e| format!("read a guest's answer: {e}"))?;
         match (answer, ended) {
             (Some(bytes), _) => match serde_json::from_slice(&bytes) {
                 Ok(Answer::Record(record)) => Ok(*record),
-                Ok(Answer::Failed(cause)) => Err(failed(format!("in the guest: {cause}"))),
-                Err(e) => Err(failed(format!("a guest's answer can't be read: {e}"))),
+                Ok(Answer::Failed(cause)) => Err(format!("in the guest: {cause}")),
+                Err(e) => Err(format!("a guest's answer can't be read: {e}")),
             },
-            (None, Ended::Died(cause)) => Err(failed(cause)),
-            (None, Ended::Off) => Err(failed("the guest left no answer".to_owned())),
+            (None, Ended::Died(cause)) => Err(format!("the guest died: {cause}")),
+            (None, Ended::Off) => Err("the guest left no answer".to_owned()),
         }
     }
+}
+
+/// Memory of the guest for a case, in MiB; the same for every machine, since TCP's own limits follow from it.
+fn memory_mib(case: &CaseSpec) -> u64 {
+    // What all streams may have in flight or in their buffers.
+    let windows: u64 = case
+        .flows
+        .iter()
+        .map(|flow| {
+            let window = flow.spec.window.map_or(16 << 20, |window| window.as_bytes());
+            6 * window * u64::from(flow.spec.streams)
+        })
+        .sum();
+    (512 + 4 * case.hosts.len() as u64 + (windows >> 20)).next_multiple_of(256).min(8192)
 }
 
 /// What the first process of a guest does: runs what was ordered on hosts that `agent` makes, leaves the answer, and switches the
@@ -78,7 +135,9 @@ pub fn serve(agent: AgentCommand) -> ! {
     let answer = prepare().and_then(|order| {
         beat();
         let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string())?;
-        let record = CaseRunner::new(agent).run(&order.case, order.attempt, &driver).map_err(|e| e.to_string())?;
+        let record = CaseRunner::in_guest(agent)
+            .run(&order.case, order.attempt, &driver)
+            .map_err(|e| e.to_string())?;
         Ok(record)
     });
     let answer = match answer {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_lab::AgentCommand;
+use bdp_lab::LabCommands;
 use bdp_model::expectation::Judgement;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
@@ -135,11 +135,11 @@ impl Job {
         document::read(document, JOB_SCHEMA)
     }
 
-    /// Runs it. What is measured is durable before more is; hosts of a lab are made by `agent`. `cancel` ends measurements
+    /// Runs it. What is measured is durable before more is; hosts and guests of a lab are made by `agents`. `cancel` ends measurements
     /// within a second; cases of the lab run to their end.
     pub fn run(
         &self,
-        agent: AgentCommand,
+        agents: LabCommands,
         at: Option<StoreAt<'_>>,
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
@@ -165,7 +165,7 @@ impl Job {
                 ended(swept.run, Results::Points(swept.measurements), swept.result)
             }
             Self::Lab(plan) => {
-                let made = plan.run(agent, at, watch);
+                let made = plan.run(agents, at, watch);
                 ended(made.run, Results::Records(made.records), made.result)
             }
             Self::Compare(plan) => match plan.run() {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bdp_lab::{AgentCommand, machine};
+use bdp_lab::{LabCommands, machine};
 use bdp_model::record::Record;
 use bdp_model::record_curves::curves;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::case_key::digest;
 use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
+use crate::guest::Guests;
 use crate::refine::{Refinement, Rounds};
 use crate::schedule::{Keep, RunOptions};
 use crate::{CaptureOrder, Event, Result, RunError};
@@ -151,10 +152,10 @@ impl LabPlan {
         Ok(Some(Resumed { run: run.id, settled, claim, made, before }))
     }
 
-    /// Runs what is not settled, on hosts that `agent` makes. Every record is durable before another case starts in its place.
+    /// Runs what is not settled, on hosts and guests that `agents` make. Every record is durable before another case starts in its place.
     pub fn run(
         &self,
-        agent: AgentCommand,
+        agents: LabCommands,
         at: Option<StoreAt<'_>>,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> LabRun {
@@ -170,16 +171,21 @@ impl LabPlan {
             None if self.resume => watch(Event::NothingToResume),
             None => {}
         }
-        if let Some(refusal) = by_virtual_clock(&self.cases) {
-            let run = resumed.map(|resumed| resumed.run);
-            return LabRun { run, records: Vec::new(), result: Err(refusal) };
-        }
         machine::prepare();
         // Before the run is entered: one that could not even begin is nothing to go on with.
-        if let Some(obstacle) = machine::obstacle(&agent) {
-            let run = resumed.map(|resumed| resumed.run);
-            return LabRun { run, records: Vec::new(), result: Err(obstacle.into()) };
-        }
+        let by_real_clock = self.cases.iter().any(|case| case.clock.is_real());
+        let obstacle = if by_real_clock { machine::obstacle(&agents.host) } else { None };
+        let guests = match obstacle {
+            Some(obstacle) => Err(obstacle.into()),
+            None => Guests::for_cases(&agents.keeper, &self.cases),
+        };
+        let guests = match guests {
+            Ok(guests) => guests.map(Arc::new),
+            Err(error) => {
+                let run = resumed.map(|resumed| resumed.run);
+                return LabRun { run, records: Vec::new(), result: Err(error) };
+            }
+        };
         let (known, settled, made, before) = match resumed {
             Some(Resumed { run, settled, claim, made, before }) => {
                 (Some((run, claim)), settled, made, before)
@@ -193,7 +199,8 @@ impl LabPlan {
         let run = keep.as_ref().map(|keep: &Keep<'_>| keep.run.clone());
         watch(Event::Entered { run: run.as_deref().map(Cow::Borrowed), done: settled.len(), planned });
         let mut rounds = Rounds {
-            runner: Arc::new(CaseRunner::new(agent).capturing(self.capture.clone())),
+            runner: Arc::new(CaseRunner::new(agents.host).capturing(self.capture.clone())),
+            guests,
             settled,
             options: RunOptions { jobs: self.jobs, attempts: self.attempts, made },
             keep,
@@ -239,12 +246,6 @@ impl LabPlan {
         };
         Ok((Keep { store: at.store, run }, claim))
     }
-}
-
-/// Why cases of the virtual clock can't run.
-fn by_virtual_clock(cases: &[CaseSpec]) -> Option<RunError> {
-    let text = "this bdp has no virtual clock yet; --clock real runs the case by this machine's";
-    cases.iter().any(|case| !case.clock.is_real()).then(|| RunError::Request(text.to_owned()))
 }
 
 impl RefinedSweep {

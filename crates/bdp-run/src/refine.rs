@@ -9,7 +9,9 @@ use bdp_model::scenario::CaseSpec;
 
 use crate::case_key::key;
 use crate::case_runner::CaseRunner;
+use crate::guest::Guests;
 use crate::schedule::{Keep, RunOptions, run};
+use crate::stage::Lab;
 use crate::{Event, Result};
 
 /// Rounds of one point for each curve.
@@ -50,6 +52,7 @@ impl Refinement {
 /// The cases of one run, a round after the other.
 pub(crate) struct Rounds<'a> {
     pub(crate) runner: Arc<CaseRunner>,
+    pub(crate) guests: Option<Arc<Guests>>,
     /// Keys of cases that an earlier start settled.
     pub(crate) settled: HashSet<String>,
     pub(crate) options: RunOptions,
@@ -82,8 +85,9 @@ impl Rounds<'_> {
         let mut keys: HashSet<String> = round.iter().map(key).collect();
         let mut planned = round.len();
         loop {
-            let Self { runner, settled, options, keep, .. } = self;
-            let (made, result) = run(runner, &round, settled, options, keep.as_mut(), tell);
+            let Self { runner, guests, settled, options, keep, .. } = self;
+            let (made, result) =
+                run(Lab { runner, guests: guests.as_ref() }, &round, settled, options, keep.as_mut(), tell);
             new.extend(made);
             result?;
             let so_far: Vec<Record> = self.before.iter().chain(new.iter()).cloned().collect();

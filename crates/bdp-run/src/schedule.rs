@@ -2,17 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bdp_model::record::Record;
 use bdp_model::route::Route;
-use bdp_model::scenario::CaseSpec;
+use bdp_model::scenario::{CaseSpec, Clock};
 use bdp_store::Store;
 
 use crate::case_key::key;
-use crate::case_runner::CaseRunner;
-use crate::stage::{LabStage, Stage};
+use crate::stage::{Lab, LabStage, Stage};
 use crate::turn::{Demand, SHARED_SEGMENTS_PER_SECOND, Turn, again};
 use crate::{Event, Result, RunError};
 
@@ -44,15 +42,15 @@ pub struct Keep<'a> {
 /// which need the machine for themselves run before all others or after them, whichever the first of the block is one of. Cases
 /// whose key is in `settled` are left out. Every record goes to `keep` before another case starts in its place, and then to
 /// `tell`; the records come back in order of completion. On an error what was measured is handed back beside it.
-pub fn run(
-    runner: &Arc<CaseRunner>,
+pub(crate) fn run(
+    lab: Lab<'_>,
     cases: &[CaseSpec],
     settled: &HashSet<String>,
     options: &RunOptions,
     keep: Option<&mut Keep<'_>>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> (Vec<Record>, Result<()>) {
-    match LabStage::new(runner) {
+    match LabStage::new(lab) {
         Ok(mut stage) => Schedule::new(cases, settled, options).run_pending(&mut stage, keep, tell),
         Err(error) => (Vec::new(), Err(error)),
     }
@@ -82,7 +80,11 @@ impl Schedule {
             .filter(|(key, _)| !settled.contains(key))
             .map(|(key, case)| {
                 let attempt = 1 + options.made.get(&key).copied().unwrap_or(0);
-                let demand = if jobs == 1 { Demand::Alone } else { Demand::of(case).at_attempt(attempt) };
+                let demand = match case.clock {
+                    Clock::Virtual => Demand::Processor,
+                    Clock::Real if jobs == 1 => Demand::Alone,
+                    Clock::Real => Demand::of(case).at_attempt(attempt),
+                };
                 Turn { case: case.clone(), attempt, demand, not_before: Duration::ZERO }
             })
             .collect();
@@ -119,6 +121,7 @@ impl Schedule {
             let time = usual_seconds(&w.case);
             match w.demand {
                 Demand::Alone => alone += time,
+                Demand::Processor => alone += guest_seconds(&w.case) / self.jobs.min(processors()) as f64,
                 Demand::Shared(part) => {
                     let share = (part / SHARED_SEGMENTS_PER_SECOND).max(1.0 / self.jobs as f64);
                     shared += time * share;
@@ -188,9 +191,12 @@ impl Schedule {
     }
 
     fn next_that_fits(&mut self, now: Duration) -> Option<Turn> {
-        if self.running.len() >= self.jobs || self.running.values().any(|t| t.demand == Demand::Alone) {
+        let alone = |t: &Turn| t.demand == Demand::Alone;
+        if self.running.len() >= self.jobs || self.running.values().any(alone) {
             return None;
         }
+        let guests = self.running.values().filter(|t| t.demand == Demand::Processor).count();
+        let others = self.running.len() > guests;
         let used: f64 =
             self.running.values().map(|t| if let Demand::Shared(part) = t.demand { part } else { 0.0 }).sum();
         // No case of a later block runs before one of this: what drifts would set repetitions apart.
@@ -200,6 +206,8 @@ impl Schedule {
                 && (t.attempt > 1 || place == Some(t.place()))
                 && match t.demand {
                     Demand::Alone => self.running.is_empty(),
+                    Demand::Processor => !others && guests < processors(),
+                    Demand::Shared(_) if guests > 0 => false,
                     Demand::Shared(part) => used == 0.0 || used + part <= SHARED_SEGMENTS_PER_SECOND,
                 }
         })?;
@@ -215,6 +223,18 @@ impl Schedule {
             .min()
             .map(|moment| moment - now)
     }
+}
+
+/// Guests that run side by side without taking a processor from each other.
+fn processors() -> usize {
+    bdp_sys::process::allowed_cpus().len().max(1)
+}
+
+/// Seconds of a processor that a guest takes for a case: to boot, and for each segment on each link.
+fn guest_seconds(case: &CaseSpec) -> f64 {
+    let last_end = case.flows.iter().map(|f| f.span().end).max().unwrap_or_default();
+    let segments = Demand::segments_per_second(case).min(1e6) * last_end.as_secs_f64();
+    0.5 + segments * 40e-6
 }
 
 /// Seconds that a case takes when nothing goes wrong.

@@ -9,6 +9,7 @@ use bdp_lab::{Driver, Pace};
 use bdp_model::record::Record;
 
 use crate::case_runner::CaseRunner;
+use crate::guest::Guests;
 use crate::turn::{Demand, Turn};
 use crate::{Result, RunError};
 
@@ -27,10 +28,17 @@ pub(crate) trait Stage {
     fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended>;
 }
 
+/// What runs cases: hosts of this machine by its clock, guests by the virtual one where any case asks for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Lab<'a> {
+    pub(crate) runner: &'a Arc<CaseRunner>,
+    pub(crate) guests: Option<&'a Arc<Guests>>,
+}
+
 /// The lab: a thread for each attempt, one driver for those that share.
 pub(crate) struct LabStage {
     runner: Arc<CaseRunner>,
-    guests: Option<Arc<crate::guest::Guests>>,
+    guests: Option<Arc<Guests>>,
     shared: Arc<Driver>,
     done: Sender<Ended>,
     ended: Receiver<Ended>,
@@ -38,17 +46,11 @@ pub(crate) struct LabStage {
 }
 
 impl LabStage {
-    pub(crate) fn new(runner: &Arc<CaseRunner>) -> Result<Self> {
+    pub(crate) fn new(lab: Lab<'_>) -> Result<Self> {
         let shared = Arc::new(Driver::start(Pace::Share)?);
         let (done, ended) = channel();
-        let guests = match std::env::var_os("BDP_TRY") {
-            Some(kernel) => Some(Arc::new(crate::guest::Guests::new(
-                bdp_lab::AgentCommand { program: "/proc/self/exe".into(), arguments: vec!["__keeper".to_owned()] },
-                kernel.into(),
-            )?)),
-            None => None,
-        };
-        Ok(Self { guests, runner: Arc::clone(runner), shared, done, ended, made: Instant::now() })
+        let (runner, guests) = (Arc::clone(lab.runner), lab.guests.cloned());
+        Ok(Self { guests, runner, shared, done, ended, made: Instant::now() })
     }
 }
 
@@ -63,8 +65,8 @@ impl Stage for LabStage {
         let guests = self.guests.clone();
         let work = move || {
             let work = std::panic::AssertUnwindSafe(|| match &guests {
-                Some(guests) => guests.run(&turn.case, turn.attempt),
-                None => run_case(&runner, &turn, &shared),
+                Some(guests) if turn.demand == Demand::Processor => guests.run(&turn.case, turn.attempt),
+                _ => run_case(&runner, &turn, &shared),
             });
             let outcome = std::panic::catch_unwind(work)
                 .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
@@ -89,7 +91,7 @@ impl Stage for LabStage {
 
 fn run_case(runner: &CaseRunner, turn: &Turn, shared: &Driver) -> Result<Record> {
     match turn.demand {
-        Demand::Shared(_) => runner.run(&turn.case, turn.attempt, shared),
+        Demand::Shared(_) | Demand::Processor => runner.run(&turn.case, turn.attempt, shared),
         Demand::Alone => {
             let own = Driver::start(Pace::Spin)?;
             runner.run(&turn.case, turn.attempt, &own)

@@ -43,6 +43,8 @@ pub(crate) enum Demand {
     Alone,
     /// So many segments a second of the shared driver.
     Shared(f64),
+    /// A processor for its guest, which nothing disturbs.
+    Processor,
 }
 
 impl Demand {
@@ -53,6 +55,14 @@ impl Demand {
         if rtt < SHORTEST_SHARED_RTT {
             return Self::Alone;
         }
+        let demand = Self::segments_per_second(case);
+        if demand <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(demand) } else { Self::Alone }
+    }
+
+    /// Segments, acknowledgements among them, that the links of a case carry in a second at most, each link's counted.
+    pub(crate) fn segments_per_second(case: &CaseSpec) -> f64 {
+        let ways: Vec<Option<Route<'_>>> = case.flows.iter().map(|flow| Route::of(case, flow)).collect();
+        let rtt = ways.iter().flatten().map(Route::delay).min().unwrap_or_default();
         let mut segments = 0.0;
         for (flow, route) in case.flows.iter().zip(&ways) {
             let mss = segment::planned_mss(case, flow) as f64;
@@ -77,8 +87,7 @@ impl Demand {
             segments += links * by_rate.unwrap_or(f64::INFINITY).min(by_window.unwrap_or(f64::INFINITY));
         }
         // An acknowledgement for every other segment.
-        let demand = segments * 1.5;
-        if demand <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(demand) } else { Self::Alone }
+        segments * 1.5
     }
 
     /// What a later attempt is given: each sixteen times the room of the one before, since what disturbed that may have
@@ -90,7 +99,7 @@ impl Demand {
                 let wider = part * 16f64.powi(attempt.saturating_sub(1).min(64) as i32);
                 if wider <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(wider) } else { Self::Alone }
             }
-            Self::Alone => Self::Alone,
+            Self::Alone | Self::Processor => self,
         }
     }
 }

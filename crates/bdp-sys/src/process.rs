@@ -54,7 +54,8 @@ pub fn kill_group(leader: u32) {
 /// Kills a process.
 pub fn kill(process: u32) -> Result<()> {
     let process = Pid::from_raw(process as i32).unwrap_or(Pid::INIT);
-    kill_process(process, Signal::KILL).map_err(|e| SysError::new("kill", format!("process {process:?}"), e.into()))
+    kill_process(process, Signal::KILL)
+        .map_err(|e| SysError::new("kill", format!("process {process:?}"), e.into()))
 }
 
 /// Has processes whose parent ends, among those that this one and its children start, become children of this one.

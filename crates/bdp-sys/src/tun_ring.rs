@@ -221,13 +221,19 @@ impl TunRing {
                 Ok(length) => {
                     let front = if framing == Framing::SuperPackets { VirtioHeader::BYTES } else { 0 };
                     let packet = buffer.packet[..length.saturating_sub(front)].to_vec();
-                    events.push(RingEvent::Received { token, packet, header: VirtioHeader::decode(buffer.header) });
+                    events.push(RingEvent::Received {
+                        token,
+                        packet,
+                        header: VirtioHeader::decode(buffer.header),
+                    });
                     self.read(token, buffer.use_of, buffer.packet)?;
                 }
                 Err(_) if [libc::EAGAIN, libc::EINTR].contains(&-result) => {
                     self.read(token, buffer.use_of, buffer.packet)?;
                 }
-                Err(_) => events.push(RingEvent::Failed { token, error: io::Error::from_raw_os_error(-result) }),
+                Err(_) => {
+                    events.push(RingEvent::Failed { token, error: io::Error::from_raw_os_error(-result) })
+                }
             },
         }
         Ok(())

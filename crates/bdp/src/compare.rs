@@ -92,7 +92,7 @@ impl CompareArgs {
         };
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
-        let ended = Job::Compare(Box::new(plan)).run(agent::command(), None, &mut |_| {}, &never);
+        let ended = Job::Compare(Box::new(plan)).run(agent::commands(), None, &mut |_| {}, &never);
         let exit = ended.ending().into();
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };

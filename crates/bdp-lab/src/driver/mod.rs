@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use bdp_link::Link;
 use bdp_model::link::LinkConfig;
 use bdp_sys::poll::Waker;
-use bdp_sys::tun::Tun;
 use bdp_sys::process;
+use bdp_sys::tun::Tun;
 
 use real_time::RealTime;
 use virtual_time::VirtualTime;
@@ -82,7 +82,7 @@ impl Driver {
         let mut cpus = process::allowed_cpus();
         let own_cpu = if cpus.len() > 1 && pace != Pace::Virtual { cpus.pop() } else { None };
         let mut run: Box<dyn FnMut() + Send> = if pace == Pace::Virtual {
-            let mut motion = VirtualTime::new(Arc::clone(&waker), inbox)?;
+            let mut motion = VirtualTime::new(&waker, inbox)?;
             Box::new(move || motion.run())
         } else {
             // On a single processor a thread that spins would keep the hosts from sending.
@@ -139,4 +139,3 @@ impl DrivenLink {
         result.recv().map_err(|_| lost())
     }
 }
-

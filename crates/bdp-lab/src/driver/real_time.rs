@@ -77,7 +77,12 @@ pub(super) struct RealTime {
 }
 
 impl RealTime {
-    pub(super) fn new(pace: Pace, own_cpu: Option<usize>, waker: Arc<Waker>, inbox: Receiver<Order>) -> Result<Self> {
+    pub(super) fn new(
+        pace: Pace,
+        own_cpu: Option<usize>,
+        waker: Arc<Waker>,
+        inbox: Receiver<Order>,
+    ) -> Result<Self> {
         let poll = Poll::new()?;
         poll.add(&*waker, WAKE, Interest::Read)?;
         let (links, rooms) = (Vec::new(), BufferPool::new());

@@ -1,7 +1,6 @@
 //! The loop of a driver by a clock that stands still while anything runs, as a guest's does: what is due is handed over at that very
 //! moment, and one call to the system hands over, takes and waits. There is nothing to be late for, so it never spins.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use bdp_link::Packet;
@@ -16,14 +15,13 @@ use crate::{Result, offload};
 /// The thread's state.
 pub(super) struct VirtualTime {
     ring: TunRing,
-    waker: Arc<Waker>,
     inbox: Receiver<Order>,
     links: Vec<MovingLink>,
 }
 
 impl VirtualTime {
-    pub(super) fn new(waker: Arc<Waker>, inbox: Receiver<Order>) -> Result<Self> {
-        Ok(Self { ring: TunRing::new(&waker)?, waker, inbox, links: Vec::new() })
+    pub(super) fn new(waker: &Waker, inbox: Receiver<Order>) -> Result<Self> {
+        Ok(Self { ring: TunRing::new(waker)?, inbox, links: Vec::new() })
     }
 
     pub(super) fn run(&mut self) {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bdp_sys::process;
 use bdp_sys::schedule::process_times;
 
-use super::process::{Keeping, arguments};
 use super::ALIVE;
+use super::process::{Keeping, arguments};
 
 /// From one look at a guest to the next.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,9 @@ pub fn keep() -> bool {
     let mut input = std::io::stdin().lock();
     let mut line = String::new();
     let read = (&mut input).take(1 << 20).read_line(&mut line);
-    let Ok(keeping) = read.map_err(|_| ()).and_then(|_| serde_json::from_str::<Keeping>(&line).map_err(|_| ())) else {
+    let Ok(keeping) =
+        read.map_err(|_| ()).and_then(|_| serde_json::from_str::<Keeping>(&line).map_err(|_| ()))
+    else {
         return false;
     };
     drop(input);
@@ -53,7 +55,6 @@ fn run(keeping: &Keeping) -> Option<String> {
     command
         .args(arguments(&keeping.spec, root))
         .env_clear()
-        .env("TMPDIR", &keeping.spec.memory_folder)
         .env("HOME", root)
         .current_dir("/")
         .stdin(Stdio::null())
@@ -93,12 +94,17 @@ fn run(keeping: &Keeping) -> Option<String> {
     let _ = watch.join();
     end_children();
     let hung = cause.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let said = fs::read(&console).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = fs::read(&console)
+        .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
     let _ = fs::remove_file(&console);
     let _ = fs::remove_dir_all(root.with_extension("uml"));
     match (hung, status) {
         (Some(cause), _) => Some(cause),
-        (None, Ok(status)) if status.success() && root.join(super::ANSWER.trim_start_matches('/')).exists() => None,
+        (None, Ok(status))
+            if status.success() && root.join(super::ANSWER.trim_start_matches('/')).exists() =>
+        {
+            None
+        }
         (None, Ok(status)) => Some(death(status, &said)),
         (None, Err(e)) => Some(format!("its kernel can't be waited for: {e}")),
     }
@@ -135,8 +141,11 @@ fn family() -> Vec<(u32, u64)> {
     let mut family = vec![std::process::id()];
     loop {
         let known = family.len();
-        let more: Vec<u32> =
-            all.iter().filter(|p| family.contains(&p.parent) && !family.contains(&p.process)).map(|p| p.process).collect();
+        let more: Vec<u32> = all
+            .iter()
+            .filter(|p| family.contains(&p.parent) && !family.contains(&p.process))
+            .map(|p| p.process)
+            .collect();
         family.extend(more);
         if family.len() == known {
             break;

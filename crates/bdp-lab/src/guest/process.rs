@@ -17,8 +17,6 @@ pub struct GuestSpec {
     pub kernel: PathBuf,
     /// Memory in MiB, taken as it is used.
     pub memory_mib: u64,
-    /// A folder for that memory, from which programs may be run.
-    pub memory_folder: PathBuf,
     /// Of the kernel's randomness.
     pub seed: u64,
     /// Its arguments for the program.
@@ -53,7 +51,9 @@ pub struct Guest {
 impl Guest {
     /// Boots one with a root. `keeper` is the program that becomes its keeper, by [`super::keep`].
     pub fn boot(keeper: &AgentCommand, spec: &GuestSpec, root: &Root) -> Result<Self, LabError> {
-        let failed = |what: &str, e: io::Error| LabError::Guest(format!("{what}: {e}{}", bdp_sys::more_room(&e.to_string())));
+        let failed = |what: &str, e: io::Error| {
+            LabError::Guest(format!("{what}: {e}{}", bdp_sys::more_room(&e.to_string())))
+        };
         let mut command = Command::new(&keeper.program);
         command.args(&keeper.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         bdp_sys::process::lead_group(&mut command);
@@ -121,7 +121,7 @@ pub(super) fn arguments(spec: &GuestSpec, root: &Path) -> Vec<String> {
         "time-travel=inf-cpu".to_owned(),
         // The first moment of 2026, so that records carry no time of the machine.
         "time-travel-start=1767225600000000000".to_owned(),
-        format!("bdp.seed={:016x}", spec.seed),
+        format!("bdp_seed={:016x}", spec.seed),
         "--".to_owned(),
     ];
     arguments.extend(spec.arguments.iter().cloned());

@@ -26,7 +26,11 @@ pub struct Root {
 impl RootMaker {
     /// With a copy of this very program, in a new folder of this user's alone below `place`.
     pub fn new(place: &Path) -> Result<Self, LabError> {
-        let folder = place.join(format!("bdp-guests-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bdp_sys::random::bytes()?)));
+        let folder = place.join(format!(
+            "bdp-guests-{}-{:08x}",
+            std::process::id(),
+            u32::from_ne_bytes(bdp_sys::random::bytes()?)
+        ));
         let refused = |e: io::Error| LabError::Guest(format!("make the folder '{}': {e}", folder.display()));
         make_private(&folder).map_err(refused)?;
         let maker = Self { folder: folder.clone(), files: Vec::new(), made: AtomicU64::new(0) };
@@ -63,9 +67,8 @@ impl RootMaker {
     pub fn make(&self, order: &[u8]) -> Result<Root, LabError> {
         let folder = self.folder.join(self.made.fetch_add(1, Ordering::Relaxed).to_string());
         let root = Root { folder };
-        root.fill(&self.folder.join("files"), &self.files, order).map_err(|e| {
-            LabError::Guest(format!("make the folder '{}': {e}", root.folder.display()))
-        })?;
+        root.fill(&self.folder.join("files"), &self.files, order)
+            .map_err(|e| LabError::Guest(format!("make the folder '{}': {e}", root.folder.display())))?;
         Ok(root)
     }
 }

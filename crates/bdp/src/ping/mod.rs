@@ -36,7 +36,7 @@ impl PingArgs {
                 live.show(&progress);
             }
         };
-        let ended = Job::Ping(Box::new(plan)).run(agent::command(), None, &mut watch, cancel);
+        let ended = Job::Ping(Box::new(plan)).run(agent::commands(), None, &mut watch, cancel);
         live.end();
         let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
             Some(path) => {

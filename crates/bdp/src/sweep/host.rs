@@ -35,7 +35,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     let cancel = interrupt::cancel_instead();
     let job = Job::Sweep(Box::new(plan));
     let mut watch = |event: Event<'_>| show(&event, seed);
-    let ended = job.run(agent::command(), store::of_job(&mut store), &mut watch, cancel);
+    let ended = job.run(agent::commands(), store::of_job(&mut store), &mut watch, cancel);
     let (run, kept) = (ended.run.as_deref(), ended.results.points());
     let again = run.map(|run| args.store.show_command(run));
     if !kept.is_empty() {

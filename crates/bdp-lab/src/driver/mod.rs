@@ -81,7 +81,7 @@ impl Driver {
         let waker = Arc::new(Waker::new()?);
         let mut cpus = process::allowed_cpus();
         let own_cpu = if cpus.len() > 1 && pace != Pace::Virtual { cpus.pop() } else { None };
-        let mut run: Box<dyn FnMut() + Send> = if pace == Pace::Virtual {
+        let run: Box<dyn FnOnce() + Send> = if pace == Pace::Virtual {
             let mut motion = VirtualTime::new(&waker, inbox)?;
             Box::new(move || motion.run())
         } else {
@@ -92,7 +92,7 @@ impl Driver {
         };
         let thread = std::thread::Builder::new()
             .name("bdp-link".to_owned())
-            .spawn(move || run())
+            .spawn(run)
             .map_err(|e| LabError::Driver(e.to_string()))?;
         Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus) })
     }

@@ -1,5 +1,5 @@
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bdp_lab::LabError;
 use bdp_model::link::{DirectionConfig, LinkConfig};

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use bdp_lab::{AgentCommand, LabCommands};
+use bdp_lab::AgentCommand;
 
 use crate::output;
 
@@ -14,11 +14,6 @@ pub const NAME: &str = "__agent";
 /// How hosts are made: by this very program, even where its file was replaced or removed meanwhile.
 pub fn command() -> AgentCommand {
     AgentCommand { program: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
-}
-
-/// The programs that a job may start: this very one for each.
-pub fn commands() -> LabCommands {
-    LabCommands { host: command(), keeper: crate::guest::keeper() }
 }
 
 /// Serves the control stream on standard input. `parent` is the process id that must outlive this process.

@@ -11,9 +11,9 @@ use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
-use crate::agent;
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
+use crate::guest;
 use crate::output::{self, tame, utc};
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
@@ -92,7 +92,7 @@ impl CompareArgs {
         };
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
-        let ended = Job::Compare(Box::new(plan)).run(agent::commands(), None, &mut |_| {}, &never);
+        let ended = Job::Compare(Box::new(plan)).run(guest::commands(), None, &mut |_| {}, &never);
         let exit = ended.ending().into();
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };

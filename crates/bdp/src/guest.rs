@@ -2,16 +2,17 @@
 
 use std::process::ExitCode;
 
-use bdp_lab::AgentCommand;
+use bdp_lab::{AgentCommand, LabCommands};
 
 /// The hidden subcommand that a guest's kernel starts.
 pub const NAME: &str = "__guest";
 /// The hidden subcommand that boots a guest and ends it.
 pub const KEEPER: &str = "__keeper";
 
-/// How keepers are made: by this very program.
-pub fn keeper() -> AgentCommand {
-    AgentCommand { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] }
+/// The programs that a job may start: this very one for each.
+pub fn commands() -> LabCommands {
+    let keeper = AgentCommand { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] };
+    LabCommands { host: crate::agent::command(), keeper }
 }
 
 /// Runs what was ordered of this guest, and switches it off.

@@ -5,6 +5,7 @@
 //! one packet and never adds up. Every release is compared with when it was due.
 
 mod moving;
+mod order;
 mod real_time;
 mod virtual_time;
 
@@ -12,32 +13,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use bdp_link::Link;
 use bdp_model::link::LinkConfig;
 use bdp_sys::poll::Waker;
 use bdp_sys::process;
 use bdp_sys::tun::Tun;
 
+pub(crate) use order::Driven;
+use order::Order;
+pub use order::Pace;
 use real_time::RealTime;
 use virtual_time::VirtualTime;
 
 use crate::capture::Tap;
-use crate::meter::Meter;
 use crate::{LabError, Result};
-
-/// Token of the waker; links take even and odd numbers below it.
-const WAKE: u64 = u64::MAX;
-
-/// How a driver waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// It never sleeps while it has a link: one processor for one case.
-    Spin,
-    /// It sleeps until shortly before the next departure: one thread for many cases.
-    Share,
-    /// It sleeps until the next departure, to the nanosecond: for a clock that stands still while anything runs.
-    Virtual,
-}
 
 /// A driver thread.
 #[derive(Debug)]
@@ -48,30 +36,12 @@ pub struct Driver {
     host_cpus: Option<Vec<usize>>,
 }
 
-enum Order {
-    Add { config: Box<LinkConfig>, seed: u64, devices: [Tun; 2], taps: [Option<Tap>; 2], key: u64 },
-    Remove { key: u64, outcome: Sender<Driven> },
-    End,
-}
-
 /// A link that a driver moves packets for.
 #[derive(Debug)]
 pub(crate) struct DrivenLink {
     key: u64,
     orders: Sender<Order>,
     waker: Arc<Waker>,
-}
-
-/// What became of a link: the emulator itself and the meters of its two directions, forward first.
-pub(crate) struct Driven {
-    pub(crate) link: Link,
-    pub(crate) meters: [Meter; 2],
-    /// Why the driver gave it up early, where it did.
-    pub(crate) fault: Option<String>,
-    /// Its devices, which live until this is dropped.
-    pub(crate) devices: [Tun; 2],
-    /// Whether a driver that was not to sleep did, because others wanted its processor.
-    pub(crate) slept: bool,
 }
 
 impl Driver {

@@ -6,7 +6,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::tun::Tun;
 use bdp_wire::probe::Probe;
 
-use super::Driven;
+use super::order::Driven;
 use crate::agent::is_unicast;
 use crate::capture::{Event, Tap};
 use crate::meter::Meter;

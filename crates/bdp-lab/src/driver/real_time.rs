@@ -9,7 +9,7 @@ use bdp_sys::schedule::OwnWait;
 use bdp_sys::{clock, process};
 
 use super::moving::MovingLink;
-use super::{Order, Pace, WAKE};
+use super::order::{Order, Pace, WAKE};
 use crate::buffer_pool::BufferPool;
 use crate::{Result, offload};
 

@@ -8,8 +8,8 @@ use bdp_sys::clock;
 use bdp_sys::poll::Waker;
 use bdp_sys::tun_ring::{RingEvent, TunRing};
 
-use super::Order;
 use super::moving::MovingLink;
+use super::order::Order;
 use crate::{Result, offload};
 
 /// The thread's state.

@@ -119,7 +119,7 @@ impl Work {
         };
         let never = AtomicBool::new(false);
         let job = Job::Lab(Box::new(self.plan.clone()));
-        let ended = job.run(crate::agent::commands(), store.map(StoreAt::of), &mut watch, &never);
+        let ended = job.run(crate::guest::commands(), store.map(StoreAt::of), &mut watch, &never);
         progress.iter_mut().for_each(Progress::end);
         interrupt::set_last_words(None);
         self.run = ended.run;

@@ -35,7 +35,7 @@ use stream::Lines;
 use crate::exit::{self, Outcome};
 use crate::found::alone;
 use crate::store::{self, refuse};
-use crate::{agent, interrupt, output};
+use crate::{guest, interrupt, output};
 
 impl MeasureArgs {
     /// Measures, prints, judges.
@@ -58,7 +58,7 @@ impl MeasureArgs {
         let mut watchers = self.watchers(&plan);
         let job = Job::Measure(Box::new(plan.clone()));
         let mut watch = |event: Event<'_>| watchers.show(&event);
-        let mut ended = job.run(agent::commands(), store::of_job(&mut store), &mut watch, cancel);
+        let mut ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
         watchers.end(&ended.result);
         let Watchers { log, moved, .. } = watchers;
         drop(far_end);

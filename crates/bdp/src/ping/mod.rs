@@ -17,7 +17,7 @@ use live::Live;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::judgement;
-use crate::{agent, interrupt, output};
+use crate::{guest, interrupt, output};
 
 /// What is said where an interrupt comes before any probe.
 const NOTHING: &str = "ended before a probe was sent";
@@ -36,7 +36,7 @@ impl PingArgs {
                 live.show(&progress);
             }
         };
-        let ended = Job::Ping(Box::new(plan)).run(agent::commands(), None, &mut watch, cancel);
+        let ended = Job::Ping(Box::new(plan)).run(guest::commands(), None, &mut watch, cancel);
         live.end();
         let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
             Some(path) => {

@@ -15,7 +15,7 @@ use super::arguments::SweepArgs;
 use super::next::next;
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::{self, target};
-use crate::{agent, command_line, interrupt, output, store, token};
+use crate::{command_line, guest, interrupt, output, store, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);
@@ -35,7 +35,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     let cancel = interrupt::cancel_instead();
     let job = Job::Sweep(Box::new(plan));
     let mut watch = |event: Event<'_>| show(&event, seed);
-    let ended = job.run(agent::commands(), store::of_job(&mut store), &mut watch, cancel);
+    let ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
     let (run, kept) = (ended.run.as_deref(), ended.results.points());
     let again = run.map(|run| args.store.show_command(run));
     if !kept.is_empty() {

@@ -4,6 +4,7 @@ use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
 use bdp_model::record::Record;
+use bdp_model::repeated::Repeated;
 use serde_json::{Value, json as value};
 
 use crate::breach;
@@ -67,6 +68,9 @@ pub fn instrument_json(found: &Instrument) -> Value {
 
 fn summary(point: &Point<'_>) -> Value {
     let goodput = point.goodput_bps();
+    let repeated = Repeated::of(point);
+    let moments = repeated.map(|repeated| repeated.moments);
+    let models = repeated.and_then(|repeated| repeated.models);
     value!({
         "scenario": point.scenario,
         "params": point.params,
@@ -77,6 +81,19 @@ fn summary(point: &Point<'_>) -> Value {
         "goodput_median_bps": goodput.map(|g| g.median),
         "goodput_min_bps": goodput.map(|g| g.min),
         "goodput_max_bps": goodput.map(|g| g.max),
+        "goodput_mean_bps": moments.map(|m| m.mean),
+        "goodput_sd_bps": moments.and_then(|m| m.sd),
+        "goodput_mean_interval_bps": repeated.and_then(|repeated| repeated.mean_interval),
+        "loss_models": models.map(|m| value!({
+            "mss_bytes": m.mss_bytes,
+            "rtt_ns": m.rtt.as_ns(),
+            "loss": m.loss,
+            "timeout_ns": m.timeout.as_ns(),
+            "c": m.c(),
+            "mathis_bps": m.mathis_bps,
+            "pftk_bps": m.pftk_bps,
+        })),
+        "published_rows": point.records.first().map_or(&[][..], |r| &r.case.published_rows),
         "expected_median_bps": point.expected_bps().map(|e| e.median),
         "model_ratio_median": point.model_ratio().map(|r| r.median),
         "published_bps": point.published_bps(),

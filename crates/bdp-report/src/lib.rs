@@ -18,6 +18,7 @@ mod notes;
 mod number;
 mod ping;
 mod prometheus;
+mod repeated;
 mod spark;
 mod style;
 mod summary;

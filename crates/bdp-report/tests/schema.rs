@@ -242,6 +242,8 @@ fn the_summary_counts_valid_records_alone() {
         failed(&at(4, 1, 0.0), "no answer"),
     ];
     let document = json(&records, None);
+    let sd = document["summary"][0]["goodput_sd_bps"].as_f64().unwrap();
+    assert!((sd - 503_322.295_7).abs() < 1e-3, "{sd}");
     assert_eq!(
         document["summary"],
         value!([{
@@ -254,6 +256,11 @@ fn the_summary_counts_valid_records_alone() {
             "goodput_median_bps": 2.6e6,
             "goodput_min_bps": 2.0e6,
             "goodput_max_bps": 3.0e6,
+            "goodput_mean_bps": (3.0e6 + 2.6e6 + 2.0e6) / 3.0,
+            "goodput_sd_bps": sd,
+            "goodput_mean_interval_bps": null,
+            "loss_models": null,
+            "published_rows": [],
             "expected_median_bps": 3.013e6,
             "model_ratio_median": 2.6e6 / 3.013e6,
             "published_bps": 2.77e6,

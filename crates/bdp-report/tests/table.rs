@@ -3,9 +3,11 @@
 mod fixture;
 
 use bdp_model::breach::Breach;
-use bdp_model::case::Published;
+use bdp_model::case::{Published, PublishedRow};
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::Probability;
+use bdp_model::link::Loss;
 use bdp_model::record::Record;
 use bdp_report::{Style, table};
 use fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
@@ -71,6 +73,73 @@ fn repetitions() -> Vec<Record> {
         }
     }
     records
+}
+
+/// Ten repetitions of each point, under loss, beside what was published.
+fn stacks() -> Vec<Record> {
+    let mut records = Vec::new();
+    let row = |name: &str, mean: f64, sd: Option<f64>| PublishedRow {
+        name: name.to_owned(),
+        min_bps: Some(mean * 0.7),
+        mean_bps: Some(mean),
+        max_bps: Some(mean * 1.3),
+        sd_bps: sd,
+    };
+    for (i, (stack, congestion, sack)) in [
+        ("linux-6.1", "reno", true),
+        ("linux-6.1", "reno", false),
+        ("linux-6.12", "westwood", true),
+        ("linux-6.12", "westwood", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for repetition in 1..=10 {
+            let mut record = record(&Recipe {
+                scenario: "s4-loss",
+                params: vec![
+                    ("stack", stack.into()),
+                    ("flow.congestion", congestion.into()),
+                    ("hosts.h1.sack", sack.into()),
+                ],
+                repetition,
+                window: None,
+                loss: Probability::new(0.05).map_or(Loss::None, Loss::Independent),
+                model_bps: None,
+                published: None,
+                here_bps: 180e3 + 20e3 * i as f64 + f64::from(repetition * repetition) * 1e3,
+                rtt_ms: 200.0,
+                ..Recipe::default()
+            });
+            record.case.published_rows =
+                vec![row("Linux 2.6.10", 213.98e3, Some(22.75e3)), row("OpenBSD 3.5", 117.98e3, None)];
+            records.push(record);
+        }
+    }
+    records
+}
+
+#[test]
+fn repetitions_of_stacks_in_80_columns() {
+    insta::assert_snapshot!(table(&stacks(), &narrow(80)));
+}
+
+#[test]
+fn figures_of_repetitions_are_those_of_their_values() {
+    let document = bdp_report::json(&stacks(), None);
+    // The second by its parameters, of reno with SACK.
+    let summary = &document["summary"][1];
+    let figure = |name: &str| summary[name].as_f64().unwrap();
+    // Of 180 + k squared, k from 1 to 10.
+    assert!((figure("goodput_mean_bps") - 218.5e3).abs() < 1e-6);
+    assert!((figure("goodput_sd_bps") - 34.173_577e3).abs() < 1.0, "{}", figure("goodput_sd_bps"));
+    let [low, high] = [0, 1].map(|i| summary["goodput_mean_interval_bps"][i].as_f64().unwrap());
+    assert!(low > 195e3 && low < 205e3 && high > 233e3 && high < 243e3, "{low} {high}");
+    let models = &summary["loss_models"];
+    let rtt = models["rtt_ns"].as_f64().unwrap() / 1e9;
+    let mathis = 1448.0 * 8.0 / rtt * 0.93 / 0.05f64.sqrt();
+    assert!((models["mathis_bps"].as_f64().unwrap() / mathis - 1.0).abs() < 1e-12);
+    assert_eq!(summary["published_rows"][0]["mean_bps"], 213.98e3);
 }
 
 #[test]
@@ -171,7 +240,7 @@ fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
         scenario: "scenarios/of/ours/with-a-name-that-goes-on-and-on.toml",
         ..Recipe::default()
     }));
-    for records in [demo(), sweep(), troubles(), repetitions(), long] {
+    for records in [demo(), sweep(), troubles(), repetitions(), stacks(), long] {
         for width in 40..=160 {
             for unicode in [false, true] {
                 let text = table(&records, &Style { unicode, width, ..Style::plain() });

@@ -72,6 +72,7 @@ fn machine(records: &[Record]) -> Vec<(String, String)> {
     let highest = |of: fn(&Record) -> f64| records.iter().map(of).fold(0.0, f64::max);
     vec![
         ("bdp".to_owned(), each(|r| &r.environment.bdp)),
+        ("clock".to_owned(), each(|r| r.environment.clock.name())),
         ("kernel".to_owned(), each(|r| &r.environment.kernel)),
         ("architecture".to_owned(), each(|r| &r.environment.arch)),
         ("processors".to_owned(), cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),

@@ -118,6 +118,7 @@ fn one(m: &mut Markup, point: &Point<'_>) {
     }
     if let Some(figure) = repetitions::figure(std::slice::from_ref(point), point.scenario) {
         m.leaf("h2", &[], "Repetitions");
+        repetitions::table(m, std::slice::from_ref(point));
         figure.write(m);
     }
 }
@@ -222,6 +223,7 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
             &format!("{more} more curves are in the table and in the CSV alone."),
         );
     }
+    repetitions::table(m, points);
     if let Some(figure) = repetitions::figure(points, points[0].scenario) {
         figure.write(m);
     }

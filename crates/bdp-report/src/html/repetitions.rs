@@ -3,12 +3,54 @@
 use bdp_model::comparison::Interval;
 
 use super::overview::TEXT;
-use super::page::{Figure, Sign};
+use super::page::{Figure, Sign, head, numbers, words};
 use super::timeline::plain;
+use crate::markup::Markup;
 use crate::number::RateUnit;
+use crate::repeated::{self, MOMENTS, Of, Table};
 use crate::summary::{Ending, Point, Spread, ending};
 use crate::svg::{Anchor, Axis, Drawing, Frame, MARGIN, WIDTH};
 use crate::varied::varied;
+
+/// The figures of all repetitions, beside models of loss and what was published; nothing where too few were repeated.
+pub(crate) fn table(m: &mut Markup, points: &[Point<'_>]) {
+    for table in Table::all(points, &TEXT) {
+        m.element("div", &[("class", "scroll")], |m| {
+            m.element("table", &[], |m| {
+                m.leaf("caption", &[], &format!("Repetitions of {}, {}", table.scenario, table.unit.name));
+                let mut heads = vec![words("varied"), numbers("n")];
+                heads.extend(MOMENTS.map(numbers));
+                heads.push(numbers("95 %: mean lies in"));
+                head(m, &heads);
+                m.element("tbody", &[], |m| table.rows.iter().for_each(|row| table_row(m, row, table.unit)));
+            });
+        });
+        for note in &table.notes {
+            m.leaf("p", &[("class", "note")], note);
+        }
+        m.line();
+    }
+}
+
+fn table_row(m: &mut Markup, row: &repeated::Row, unit: RateUnit) {
+    m.element("tr", &[], |m| {
+        let whose = match row.of {
+            Of::Ours => "",
+            Of::Model => " (model)",
+            Of::Source => " (published)",
+        };
+        m.leaf("td", &[], &format!("{}{whose}", row.name));
+        let number = |m: &mut Markup, text: Option<String>| {
+            m.leaf("td", &[("class", "n")], &text.unwrap_or_default());
+        };
+        number(m, row.n.map(|n| n.to_string()));
+        for figure in row.moments() {
+            number(m, figure.map(|bps| unit.format(bps)));
+        }
+        number(m, row.interval.map(|ends| repeated::interval(ends, unit)));
+    });
+    m.line();
+}
 
 const ROW: f64 = 34.0;
 /// Rows at the most; the table has all.

@@ -44,7 +44,10 @@ pub(crate) enum Of {
 impl<'a> Table<'a> {
     /// A table for each scenario of which a point was repeated often enough for an interval.
     pub fn all(points: &[Point<'a>], style: &Style) -> Vec<Self> {
-        points.chunk_by(|a, b| a.scenario == b.scenario).filter_map(|points| Self::of(points, style)).collect()
+        points
+            .chunk_by(|a, b| a.scenario == b.scenario)
+            .filter_map(|points| Self::of(points, style))
+            .collect()
     }
 
     fn of(points: &[Point<'a>], style: &Style) -> Option<Self> {

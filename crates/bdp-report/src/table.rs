@@ -9,8 +9,8 @@ use bdp_model::stack::Clock;
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
-use crate::repeated::repeated;
 use crate::number::{RateUnit, percent, size, three_digits};
+use crate::repeated::repeated;
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points, rtt_idle_text};
 use crate::sweep::sweeps;
@@ -29,8 +29,13 @@ pub fn table(records: &[Record], style: &Style) -> String {
     text.push('\n');
     text.push_str(&body(&points, style));
     let flows = crate::flows::flows(&points, unit(&points), style);
-    for part in [repeated(&points, style), flows, notes(&points, style), limits(&points, style), sweeps(&window_curves(&points), style)]
-    {
+    for part in [
+        repeated(&points, style),
+        flows,
+        notes(&points, style),
+        limits(&points, style),
+        sweeps(&window_curves(&points), style),
+    ] {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);
@@ -65,7 +70,8 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     if !kernel.is_empty() {
         facts.push(format!("Linux {kernel}"));
     }
-    let clock = distinct(records.iter().map(|r| r.environment.clock).filter(|c| !c.is_real()).map(Clock::name));
+    let clock =
+        distinct(records.iter().map(|r| r.environment.clock).filter(|c| !c.is_real()).map(Clock::name));
     if !clock.is_empty() {
         facts.push(format!("{clock} clock"));
     }

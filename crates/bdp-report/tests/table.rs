@@ -2,11 +2,11 @@
 
 mod fixture;
 
+use bdp_model::Probability;
 use bdp_model::breach::Breach;
 use bdp_model::case::{Published, PublishedRow};
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::Probability;
 use bdp_model::link::Loss;
 use bdp_model::record::Record;
 use bdp_report::{Style, table};

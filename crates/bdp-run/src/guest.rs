@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, RootMaker};
+use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace};
-use bdp_model::record::{Environment, Record};
+use bdp_model::plain::in_words;
+use bdp_model::record::{CaptureRecord, Environment, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
-use bdp_sys::{clock, init};
+use bdp_sys::{clock, init, process};
 use serde::{Deserialize, Serialize};
 
+use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
 use crate::{Result, RunError};
@@ -19,33 +22,53 @@ use crate::{Result, RunError};
 /// Between two signs of life of a guest, by its own clock.
 const BEAT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a guest is to run.
+/// What a guest is asked.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
+#[serde(rename_all = "snake_case")]
+enum Order {
+    /// To boot, which shows that guests do here.
+    Nothing,
+    /// To run a case.
+    Case(Box<CaseOrder>),
+}
+
+/// A case to be run.
+#[derive(Debug, Serialize, Deserialize)]
+struct CaseOrder {
     case: CaseSpec,
     attempt: u32,
+    /// Whether captures are made, and if so whether of every link end where the scenario names none.
+    capture: Option<bool>,
 }
 
 /// What a guest leaves.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
+    Booted,
     Record(Box<Record>),
     Failed(String),
 }
 
+/// The folder of captures, from inside.
+const CAPTURES: &str = "/captures";
+
 /// Guests that run cases, each in one of its own.
 #[derive(Debug)]
 pub(crate) struct Guests {
-    maker: RootMaker,
-    keeper: AgentCommand,
+    booth: Booth,
     /// By the stack that a case names; `None` where it names none.
     kernels: HashMap<Option<Stack>, Kernel>,
+    capture: Option<CaptureOrder>,
 }
 
 impl Guests {
     /// For those of the cases that run by the virtual clock; `None` where none does.
-    pub(crate) fn for_cases(keeper: &AgentCommand, cases: &[CaseSpec]) -> Result<Option<Self>> {
+    pub(crate) fn for_cases(
+        keeper: &AgentCommand,
+        cases: &[CaseSpec],
+        capture: Option<CaptureOrder>,
+    ) -> Result<Option<Self>> {
         let mut kernels = HashMap::new();
         for case in cases.iter().filter(|case| !case.clock.is_real()) {
             let stack = case.stack();
@@ -61,16 +84,16 @@ impl Guests {
         if kernels.is_empty() {
             return Ok(None);
         }
-        let maker = RootMaker::new(&std::env::temp_dir())?;
-        Ok(Some(Self { maker, keeper: keeper.clone(), kernels }))
+        let booth = Booth::new(keeper)?;
+        Ok(Some(Self { booth, kernels, capture }))
     }
 
     /// Runs a case in a guest. The record says what happened, whatever happened.
-    pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Result<Record> {
+    pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Record {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
         let kernel = self.kernels.get(&case.stack().cloned()).or(self.kernels.values().next());
-        let outcome =
-            kernel.map_or_else(|| Err("no kernel".to_owned()), |kernel| self.ask(kernel, case, attempt));
+        let outcome = kernel
+            .map_or_else(|| Err("there is no kernel".to_owned()), |kernel| self.ask(kernel, case, attempt));
         let total_ns = clock::monotonic_ns() - started_ns;
         let mut record = outcome.unwrap_or_else(|cause| {
             let environment = Environment {
@@ -88,31 +111,116 @@ impl Guests {
         if let Some(guest) = &mut record.environment.guest {
             guest.wall.total_ns = total_ns;
         }
-        Ok(record)
+        record
     }
 
     fn ask(&self, kernel: &Kernel, case: &CaseSpec, attempt: u32) -> std::result::Result<Record, String> {
-        let order = Order { case: case.clone(), attempt };
-        let order = serde_json::to_vec(&order).map_err(|e| format!("order a guest: {e}"))?;
+        let order = Order::Case(Box::new(CaseOrder {
+            case: case.clone(),
+            attempt,
+            capture: self.capture.as_ref().map(|order| order.everywhere),
+        }));
+        let seed = case.seed.wrapping_add(u64::from(attempt - 1));
+        let (answer, root) = self.booth.ask(kernel, memory_mib(case), seed, &order)?;
+        let Answer::Record(mut record) = answer else { return Err("the guest ran no case".to_owned()) };
+        if let Some(order) = &self.capture {
+            record.captures.iter_mut().for_each(|capture| fetch(capture, &root, order));
+        }
+        Ok(*record)
+    }
+}
+
+/// Moves a capture from a guest's root to the folder that was asked for.
+fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
+    let from = root.outside(&capture.path);
+    let Some(name) = from.file_name() else { return };
+    let to = order.folder.join(name);
+    let moved = std::fs::rename(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop));
+    capture.path = to.display().to_string();
+    if let Err(error) = moved {
+        capture.error = Some(in_words(&format!("write '{}': {error}", to.display())));
+    }
+}
+
+/// Where guests are made: their roots, and the processors that they keep to.
+#[derive(Debug)]
+struct Booth {
+    maker: RootMaker,
+    keeper: AgentCommand,
+    /// Each processor with the guests on it.
+    cpus: Mutex<Vec<(usize, usize)>>,
+}
+
+impl Booth {
+    fn new(keeper: &AgentCommand) -> Result<Self> {
+        let cpus = Mutex::new(process::allowed_cpus().into_iter().map(|cpu| (cpu, 0)).collect());
+        Ok(Self { maker: RootMaker::new(&std::env::temp_dir())?, keeper: keeper.clone(), cpus })
+    }
+
+    /// Boots a guest with an order, and waits for its answer; its root is still there.
+    fn ask(
+        &self,
+        kernel: &Kernel,
+        memory_mib: u64,
+        seed: u64,
+        order: &Order,
+    ) -> std::result::Result<(Answer, Root), String> {
+        let order = serde_json::to_vec(order).map_err(|e| format!("order a guest: {e}"))?;
         let root = self.maker.make(&order).map_err(|e| e.to_string())?;
+        let seat = Seat::take(&self.cpus);
         let spec = GuestSpec {
             kernel: kernel.path.clone(),
-            memory_mib: memory_mib(case),
-            seed: case.seed.wrapping_add(u64::from(attempt - 1)),
+            memory_mib,
+            seed,
+            cpu: seat.cpu,
             arguments: vec!["__guest".to_owned()],
         };
         let ended = Guest::boot(&self.keeper, &spec, &root).map_err(|e| e.to_string())?.wait();
         let answer = root.answer().map_err(|e| format!("read a guest's answer: {e}"))?;
         match (answer, ended) {
             (Some(bytes), _) => match serde_json::from_slice(&bytes) {
-                Ok(Answer::Record(record)) => Ok(*record),
                 Ok(Answer::Failed(cause)) => Err(format!("in the guest: {cause}")),
+                Ok(answer) => Ok((answer, root)),
                 Err(e) => Err(format!("a guest's answer can't be read: {e}")),
             },
             (None, Ended::Died(cause)) => Err(format!("the guest died: {cause}")),
             (None, Ended::Off) => Err("the guest left no answer".to_owned()),
         }
     }
+}
+
+/// A guest's place on a processor.
+struct Seat<'a> {
+    cpus: &'a Mutex<Vec<(usize, usize)>>,
+    cpu: Option<usize>,
+}
+
+impl<'a> Seat<'a> {
+    /// On the processor with the fewest guests.
+    fn take(cpus: &'a Mutex<Vec<(usize, usize)>>) -> Self {
+        let mut all = cpus.lock().unwrap_or_else(PoisonError::into_inner);
+        let cpu = all.iter_mut().min_by_key(|(_, guests)| *guests).map(|(cpu, guests)| {
+            *guests += 1;
+            *cpu
+        });
+        Self { cpus, cpu }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut all = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, guests) in all.iter_mut().filter(|(cpu, _)| Some(*cpu) == self.cpu) {
+            *guests -= 1;
+        }
+    }
+}
+
+/// Boots the default kernel to show that guests run here: the kernel, or why they don't in one line.
+pub fn try_boot(keeper: &AgentCommand) -> std::result::Result<Kernel, String> {
+    let kernel = kernel::default().map_err(|e| e.to_string())?;
+    let booth = Booth::new(keeper).map_err(|e| e.to_string())?;
+    booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }
 
 /// Memory of the guest for a case, in MiB; the same for every machine, since TCP's own limits follow from it.
@@ -129,28 +237,31 @@ fn memory_mib(case: &CaseSpec) -> u64 {
     (512 + 4 * case.hosts.len() as u64 + (windows >> 20)).next_multiple_of(256).min(8192)
 }
 
-/// What the first process of a guest does: runs what was ordered on hosts that `agent` makes, leaves the answer, and switches the
+/// What the first process of a guest does: carries out what was ordered on hosts that `agent` makes, leaves the answer, and switches the
 /// guest off.
 pub fn serve(agent: AgentCommand) -> ! {
     let answer = prepare().and_then(|order| {
         beat();
-        let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string())?;
-        let record = CaseRunner::in_guest(agent)
-            .run(&order.case, order.attempt, &driver)
-            .map_err(|e| e.to_string())?;
-        Ok(record)
+        match order {
+            Order::Nothing => Ok(Answer::Booted),
+            Order::Case(order) => run_case(agent, &order),
+        }
     });
-    let answer = match answer {
-        Ok(record) => Answer::Record(Box::new(record)),
-        Err(cause) => Answer::Failed(cause),
-    };
-    let written = serde_json::to_vec(&answer)
+    let written = serde_json::to_vec(&answer.unwrap_or_else(Answer::Failed))
         .map_err(|e| e.to_string())
         .and_then(|bytes| init::write_whole_file(ANSWER, &bytes).map_err(|e| e.to_string()));
     if let Err(cause) = written {
         eprintln!("{cause}");
     }
     init::power_off()
+}
+
+fn run_case(agent: AgentCommand, order: &CaseOrder) -> std::result::Result<Answer, String> {
+    let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string())?;
+    let capture = order.capture.map(|everywhere| CaptureOrder { folder: CAPTURES.into(), everywhere });
+    let runner = CaseRunner::in_guest(agent).capturing(capture);
+    let record = runner.run(&order.case, order.attempt, &driver).map_err(|e| e.to_string())?;
+    Ok(Answer::Record(Box::new(record)))
 }
 
 fn prepare() -> std::result::Result<Order, String> {

@@ -177,7 +177,7 @@ impl LabPlan {
         let obstacle = if by_real_clock { machine::obstacle(&agents.host) } else { None };
         let guests = match obstacle {
             Some(obstacle) => Err(obstacle.into()),
-            None => Guests::for_cases(&agents.keeper, &self.cases),
+            None => Guests::for_cases(&agents.keeper, &self.cases, self.capture.clone()),
         };
         let guests = match guests {
             Ok(guests) => guests.map(Arc::new),

@@ -65,7 +65,7 @@ impl Stage for LabStage {
         let guests = self.guests.clone();
         let work = move || {
             let work = std::panic::AssertUnwindSafe(|| match &guests {
-                Some(guests) if turn.demand == Demand::Processor => guests.run(&turn.case, turn.attempt),
+                Some(guests) if turn.demand == Demand::Processor => Ok(guests.run(&turn.case, turn.attempt)),
                 _ => run_case(&runner, &turn, &shared),
             });
             let outcome = std::panic::catch_unwind(work)

@@ -15,6 +15,10 @@ pub fn print() -> Outcome {
         None => format!("yes (Linux {})", process::kernel_release()),
         Some(error) => format!("no: {}", output::tame(&error.to_string())),
     };
+    let virtual_clock = match bdp_run::guest::try_boot(&crate::guest::commands().keeper) {
+        Ok(kernel) => format!("yes (guests of {}, Linux {})", kernel.name, kernel.version),
+        Err(cause) => format!("no: {}", output::tame(&cause)),
+    };
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let icmp = match StampedSocket::icmp(loopback, None, None, None) {
         Ok(_) => "yes",
@@ -31,6 +35,7 @@ pub fn print() -> Outcome {
   bdp lab list                        experiments for the emulated lab, and paths to start from
 
 lab on this machine: {lab}
+virtual clock: {virtual_clock}
 ICMP on this machine: {icmp}
 measuring needs no privilege; bdp --help lists everything
 ",

@@ -19,6 +19,8 @@ pub struct GuestSpec {
     pub memory_mib: u64,
     /// Of the kernel's randomness.
     pub seed: u64,
+    /// The processor that it keeps to: its kernel and its programs take turns, which between processors takes longer.
+    pub cpu: Option<usize>,
     /// Its arguments for the program.
     pub arguments: Vec<String>,
 }

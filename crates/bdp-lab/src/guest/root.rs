@@ -103,7 +103,8 @@ impl Root {
         }
     }
 
-    fn outside(&self, inside: &str) -> PathBuf {
+    /// The path on this machine of one that the guest named.
+    pub fn outside(&self, inside: &str) -> PathBuf {
         self.folder.join(inside.trim_start_matches('/'))
     }
 }

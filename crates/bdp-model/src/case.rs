@@ -224,7 +224,12 @@ struct Recorded {
     omit: Nanos,
     #[serde(default, with = "datagrams")]
     udp: Option<UdpRequest>,
-    #[serde(skip, default = "sample_interval")]
+    #[serde(
+        default = "sample_interval",
+        rename = "interval_ns",
+        skip_serializing_if = "is_usual",
+        with = "crate::units::nanoseconds"
+    )]
     interval: Nanos,
     #[serde(skip)]
     socket_buffer: Option<ByteCount>,
@@ -240,6 +245,11 @@ struct Recorded {
 
 const fn sample_interval() -> Nanos {
     Nanos::millis(100)
+}
+
+/// What a record leaves out, so that plans of before keep their digests.
+fn is_usual(interval: &Nanos) -> bool {
+    *interval == sample_interval()
 }
 
 /// Bytes are copied: that keeps what a case costs the same on every kernel.

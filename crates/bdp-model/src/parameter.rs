@@ -84,7 +84,7 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 40] = {
+    pub const ALL: [Self; 41] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
@@ -111,6 +111,7 @@ impl Parameter {
             new("start", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
             new("duration", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
             new("omit", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
+            new("interval", Time, Unit::Nanoseconds, 10_000_000..=LONGEST_DELAY),
             new("guard", Time, Unit::Nanoseconds, 0..=LONGEST_TURN),
             new("turn", Time, Unit::Nanoseconds, 0..=LONGEST_TURN),
             new("loss", Fraction, Unit::Share, 0..=1),

@@ -2,7 +2,7 @@
 
 use bdp_model::case::PublishedRow;
 use bdp_model::repeated::{CONFIDENCE, LossModels, Repeated, SEGMENTS_PER_ACK, TIMEOUT_MIN};
-use bdp_model::stats::LEAST_RESAMPLED;
+use bdp_model::stats::{LEAST_RESAMPLED, median};
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, percent, three_digits};
@@ -75,7 +75,8 @@ impl<'a> Table<'a> {
             }
         }
         rows.extend(published.into_iter().map(source));
-        let unit = RateUnit::fitting(rows.iter().flat_map(|row| [row.mean, row.max]).flatten());
+        // Of the rows in the middle: one that stands out has more digits rather than that all others lose theirs.
+        let unit = RateUnit::fitting(median(&mut rows.iter().filter_map(|row| row.mean).collect::<Vec<_>>()));
         Some(Self { scenario: points.first()?.scenario, unit, notes: notes(&rows, &models), rows })
     }
 }

@@ -144,3 +144,18 @@ fn settings_that_can_not_be_are_refused() {
         "[hosts.near]\nreceive_buffer = '1M'\nsysctls = { 'net.ipv4.tcp_rmem' = '4096 131072\t1048576' }";
     plan(&BASE.replace("[hosts.near]", same));
 }
+
+#[test]
+fn readings_are_as_far_apart_as_the_flow_says() {
+    let case = &plan(&format!("{BASE}interval = '1s'\n"))[0];
+    assert_eq!(case.flows[0].spec.interval, Nanos::secs(1));
+    let json = serde_json::to_value(case).unwrap();
+    assert_eq!(json["flows"][0]["interval_ns"], 1_000_000_000);
+    assert_eq!(&serde_json::from_value::<CaseSpec>(json).unwrap(), case);
+    assert_eq!(serde_json::to_value(&plan(BASE)[0]).unwrap()["flows"][0].get("interval_ns"), None);
+    let wrong = error(&format!("{BASE}interval = '1ms'\n"));
+    assert_eq!(
+        wrong,
+        "s.toml:11: flow.interval = \"1ms\": expected the time between two readings, 10ms to 1h, such as \"1s\""
+    );
+}

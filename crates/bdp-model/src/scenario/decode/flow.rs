@@ -13,7 +13,7 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
 use crate::window::WindowBytes;
 
-const FLOW_KEYS: [&str; 18] = [
+const FLOW_KEYS: [&str; 19] = [
     "from",
     "to",
     "direction",
@@ -28,6 +28,7 @@ const FLOW_KEYS: [&str; 18] = [
     "duration",
     "bytes",
     "omit",
+    "interval",
     "background",
     "protocol",
     "rate",
@@ -245,6 +246,10 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
         if flow.spec.duration == Nanos::ZERO {
             return Err(n.unexpected(&at, expected));
         }
+    }
+    if let Some(n) = table.get("interval") {
+        let expected = "the time between two readings, 10ms to 1h, such as \"1s\"";
+        flow.spec.interval = time(n, &format!("{at}.interval"), expected)?;
     }
     if let Some(n) = table.get("bytes") {
         flow.spec.bytes = if n.is_word(&["none"]) {

@@ -20,6 +20,7 @@ BASH_SCRIPT := $(PREFIX)/share/bash-completion/completions/bdp
 ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
 FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
 DOCS := $(PREFIX)/share/doc/bdp
+KERNELS_INSTALLED := $(PREFIX)/lib/bdp/kernels
 
 ##@ Use
 
@@ -44,6 +45,17 @@ demo: build ## Build bdp and run its demonstration, about a minute
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter" >&2; }
 
+# Kernels that hosts with a virtual clock run on: stacks/linux/README.md.
+KERNELS := $(TARGET_DIR)/kernels
+LINUX ?= 6.1
+.PHONY: kernel
+kernel: ## Build the kernel of a guest, 5 minutes: LINUX=6.1 (also 6.12, 7.2, or the path of a tree)
+	@stacks/linux/build $(LINUX) $(KERNELS)
+
+.PHONY: kernels
+kernels: ## Build the three kernels of guests
+	@for version in 6.1 6.12 7.2; do stacks/linux/build $$version $(KERNELS); done
+
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
 install: ## Install bdp, its manual pages, documents and completions below PREFIX (/usr/local); DESTDIR stages
@@ -58,12 +70,15 @@ install: ## Install bdp, its manual pages, documents and completions below PREFI
 	$(BDP) completions bash > "$(DESTDIR)$(BASH_SCRIPT)"
 	$(BDP) completions zsh > "$(DESTDIR)$(ZSH_SCRIPT)"
 	$(BDP) completions fish > "$(DESTDIR)$(FISH_SCRIPT)"
+	for kernel in $$(find $(KERNELS) -maxdepth 1 -type f -name 'linux-*[0-9]' 2>/dev/null); do \
+		install -D -m 755 "$$kernel" "$(DESTDIR)$(KERNELS_INSTALLED)/$${kernel##*/}"; done
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1 "$(DESTDIR)$(MAN_TOPICS)"/bdp-*.7
 	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
+	rm -f "$(DESTDIR)$(KERNELS_INSTALLED)"/linux-*[0-9]
 
 # The package is of the static binary, and needs nothing of the system that it is installed on.
 .PHONY: deb

@@ -18,7 +18,7 @@ macro_rules! topics {
     };
 }
 
-static TOPICS: [Topic; 32] = topics! {
+static TOPICS: [Topic; 34] = topics! {
     "guide" "guide.md" "from the first measurement to a report",
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",
@@ -37,6 +37,7 @@ static TOPICS: [Topic; 32] = topics! {
     "ssh" "ssh.md" "a server for one measurement, by ssh",
     "speed" "speed.md" "how fast bdp itself can be",
     "scenario" "scenario.md" "the file of a scenario",
+    "stacks" "stacks.md" "the kernels that hosts run, and how they are built",
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
@@ -49,6 +50,7 @@ static TOPICS: [Topic; 32] = topics! {
     "comparison.schema" "comparison.schema.json" "JSON Schema of 'bdp compare --json'",
     "ping.schema" "ping.schema.json" "JSON Schema of 'bdp ping --json'",
     "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
+    "stacks.schema" "stacks.schema.json" "JSON Schema of 'bdp lab stacks --json'",
     "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };

@@ -3,6 +3,7 @@
 mod list;
 mod selftest;
 pub mod source;
+mod stacks;
 mod work;
 
 pub use work::Work;
@@ -35,6 +36,8 @@ enum LabCommand {
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
+    /// List the kernels that hosts can have, and how to build those that are missing
+    Stacks(StacksArgs),
     /// Prove the emulator's accuracy on this machine, in about 50 seconds
     Selftest(selftest::SelftestArgs),
 }
@@ -46,6 +49,7 @@ impl LabArgs {
             LabCommand::Run(args) => args.run(),
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
+            LabCommand::Stacks(args) => stacks::run(args.json),
             LabCommand::Selftest(args) => args.run(),
         }
     }
@@ -58,6 +62,16 @@ struct ListArgs {
     name: Option<String>,
 
     /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp lab stacks\n  bdp lab stacks --json\n\n'bdp help stacks' says where kernels are looked for."
+)]
+struct StacksArgs {
+    /// Print JSON ('bdp help stacks.schema')
     #[arg(long)]
     json: bool,
 }

@@ -1,0 +1,152 @@
+//! `bdp lab stacks`: the kernels that a host can have, and how to come by those that are not there.
+
+use std::fmt::Write;
+
+use bdp_lab::kernel::{self, Kernel, KernelError};
+use bdp_sys::{process, sysctl};
+use serde_json::{Value, json};
+
+use crate::exit::Outcome;
+use crate::output::{self, print};
+
+/// Prints each, the machine's own first.
+pub fn run(as_json: bool) -> Outcome {
+    let machine = Machine {
+        version: process::kernel_release(),
+        congestion_controls: sysctl::read("net.ipv4.tcp_available_congestion_control")
+            .map(|names| names.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+    };
+    let kernels = kernel::list();
+    let default = kernel::default().ok().map(|kernel| kernel.name);
+    if as_json {
+        return print(&format!("{:#}\n", as_value(&machine, &kernels, default.as_deref())));
+    }
+    print(&text(&machine, &kernels, default.as_deref()))
+}
+
+/// The kernel that bdp itself runs on.
+struct Machine {
+    version: String,
+    congestion_controls: Vec<String>,
+}
+
+type Kernels = [(String, Result<Kernel, KernelError>)];
+
+fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
+    let mut text = format!("{:<12}{:<9}{:<16}{}\n", "stack", "clock", "version", "where");
+    let mut row = |name: &str, clock: &str, version: &str, place: &str| {
+        let _ = writeln!(text, "{name:<12}{clock:<9}{version:<16}{place}");
+    };
+    row("linux", "real", &machine.version, "this machine");
+    for (name, found) in kernels {
+        match found {
+            Ok(kernel) => {
+                let mut place = output::quote(&kernel.path.display().to_string());
+                if default == Some(name) {
+                    place.push_str(" (default)");
+                }
+                if !kernel.seeded {
+                    place.push_str(" (draws of its own: two runs differ)");
+                }
+                row(name, "virtual", &kernel.version, &place);
+            }
+            Err(error) => {
+                let way_out = error.command().map(|command| format!("{command} builds it, about 5 minutes"));
+                row(name, "virtual", "-", &way_out.unwrap_or_else(|| error.to_string()));
+            }
+        }
+    }
+    text.push('\n');
+    let mut controls = |name: &str, names: &[String]| {
+        let _ = writeln!(text, "{name:<12}{}", names.join(" "));
+    };
+    controls("congestion control", &[]);
+    controls("linux", &machine.congestion_controls);
+    for (name, found) in kernels {
+        if let Ok(kernel) = found {
+            controls(name, &kernel.congestion_controls);
+        }
+    }
+    text
+}
+
+fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> Value {
+    let mut stacks = vec![json!({
+        "name": "linux",
+        "clock": "real",
+        "version": machine.version,
+        "path": null,
+        "congestion_controls": machine.congestion_controls,
+        "repeatable": false,
+        "default": false,
+        "error": null,
+        "command": null,
+    })];
+    for (name, found) in kernels {
+        let kernel = found.as_ref().ok();
+        let error = found.as_ref().err();
+        stacks.push(json!({
+            "name": name,
+            "clock": "virtual",
+            "version": kernel.map(|kernel| &kernel.version),
+            "path": kernel.map(|kernel| kernel.path.display().to_string()),
+            "congestion_controls": kernel.map(|kernel| kernel.congestion_controls.as_slice()).unwrap_or_default(),
+            "repeatable": kernel.is_some_and(|kernel| kernel.seeded),
+            "default": default == Some(name),
+            "error": error.map(KernelError::to_string),
+            "command": error.and_then(KernelError::command),
+        }));
+    }
+    json!({ "schema": "bdp.stacks/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "stacks": stacks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernels() -> Vec<(String, Result<Kernel, KernelError>)> {
+        let kernel = Kernel {
+            name: "linux-6.1".to_owned(),
+            path: "/srv/bdp/kernels/linux-6.1".into(),
+            version: "6.1.192".to_owned(),
+            congestion_controls: vec!["bbr".to_owned(), "cubic".to_owned(), "reno".to_owned()],
+            seeded: true,
+        };
+        let unseeded = Kernel { name: "linux-6.6".to_owned(), seeded: false, ..kernel.clone() };
+        let missing = KernelError::Missing { name: "linux-6.12".to_owned(), folder: None };
+        let real = KernelError::RealClock { path: "/k/linux-7.2".into(), version: "7.2.1".to_owned() };
+        vec![
+            ("linux-6.1".to_owned(), Ok(kernel)),
+            ("linux-6.6".to_owned(), Ok(unseeded)),
+            ("linux-6.12".to_owned(), Err(missing)),
+            ("linux-7.2".to_owned(), Err(real)),
+        ]
+    }
+
+    fn machine() -> Machine {
+        Machine {
+            version: "6.1.0-44-amd64".to_owned(),
+            congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
+        }
+    }
+
+    #[test]
+    fn each_has_a_line_and_what_is_missing_its_command() {
+        insta::assert_snapshot!(text(&machine(), &kernels(), Some("linux-6.1")));
+    }
+
+    #[test]
+    fn json_follows_the_schema() {
+        let schema: Value =
+            serde_json::from_str(include_str!("../../../../docs/stacks.schema.json")).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let value = as_value(&machine(), &kernels(), Some("linux-6.1"));
+        assert!(
+            validator.is_valid(&value),
+            "{:?}",
+            validator.iter_errors(&value).next().map(|e| e.to_string())
+        );
+        assert_eq!(value["stacks"][3]["command"], "make kernel LINUX=6.12");
+    }
+}

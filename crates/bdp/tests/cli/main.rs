@@ -32,6 +32,7 @@ mod resume;
 mod runs;
 mod serve;
 mod ssh;
+mod stacks;
 mod strangers;
 mod stream;
 mod sweep;

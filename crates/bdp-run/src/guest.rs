@@ -268,6 +268,11 @@ fn prepare() -> std::result::Result<Order, String> {
     for (kind, folder) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
         init::mount_own(kind, folder).map_err(|e| e.to_string())?;
     }
+    for (name, value) in MEMORY_OF_TCP {
+        sysctl::write(name, value).map_err(|e| e.to_string())?;
+    }
+    // Until its first tick the kernel's timers have the steps of the tick, 4 ms.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     let bytes = std::fs::read(Path::new(ORDER)).map_err(|e| format!("read the order: {e}"))?;
     serde_json::from_slice(&bytes).map_err(|e| format!("read the order: {e}"))
 }

@@ -18,13 +18,16 @@ fn a_kernel_that_is_missing_has_its_command_and_one_that_is_there_its_version() 
     };
     let text = listed("lab stacks");
     assert_eq!(text.code(), 0, "{}", text.err);
-    for wanted in ["linux       real", "make kernel LINUX=6.1 ", "make kernel LINUX=6.12 ", "make kernel LINUX=7.2 "] {
+    for wanted in
+        ["linux       real", "make kernel LINUX=6.1 ", "make kernel LINUX=6.12 ", "make kernel LINUX=7.2 "]
+    {
         assert!(text.out.contains(wanted), "{wanted}: {}", text.out);
     }
     let content = "CONFIG_UML=y\n\0CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n\0CONFIG_TCP_CONG_BBR=y\n\0Linux version 6.12.117 (a)\n\0";
     fs::write(folder.join("linux-6.12"), content).unwrap();
     let value: Value = listed("lab stacks --json").json();
-    let stack = value["stacks"].as_array().unwrap().iter().find(|stack| stack["name"] == "linux-6.12").unwrap();
+    let stack =
+        value["stacks"].as_array().unwrap().iter().find(|stack| stack["name"] == "linux-6.12").unwrap();
     assert_eq!(stack["version"], "6.12.117");
     assert_eq!(stack["congestion_controls"], serde_json::json!(["bbr", "reno"]));
     assert_eq!((&stack["default"], &stack["repeatable"]), (&true.into(), &false.into()));

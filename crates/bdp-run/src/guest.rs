@@ -11,13 +11,22 @@ use bdp_model::plain::in_words;
 use bdp_model::record::{CaptureRecord, Environment, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
-use bdp_sys::{clock, init, process};
+use bdp_sys::{clock, init, process, sysctl};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
 use crate::{Result, RunError};
+
+/// What Linux derives from the memory that it found, which depends on the kernel's own size and on the machine: set to what a
+/// machine of 8 GiB has, for hosts to inherit.
+const MEMORY_OF_TCP: [(&str, &str); 4] = [
+    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+    ("net.ipv4.tcp_mem", "94500 126000 189000"),
+    ("net.ipv4.udp_mem", "189000 252000 378000"),
+];
 
 /// Between two signs of life of a guest, by its own clock.
 const BEAT: std::time::Duration = std::time::Duration::from_secs(5);

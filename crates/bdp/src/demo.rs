@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use bdp_model::scenario::{self, PlanOptions, Scenario};
+use bdp_model::scenario::{self, Clock, PlanOptions, Scenario};
 
 use crate::exit::Outcome;
-use crate::lab::{ClockArgs, Ending, Page, Work};
+use crate::lab::{Ending, Page, Work};
 use crate::output;
 use crate::report::PageWords;
 use crate::store::StoreArgs;
@@ -32,8 +32,9 @@ pub struct DemoArgs {
     #[arg(long)]
     resume: bool,
 
-    #[command(flatten)]
-    clock: ClockArgs,
+    /// Clock: real, or virtual [default: virtual where a guest kernel boots]
+    #[arg(long, value_name = "CLOCK", value_parser = crate::lab::clock())]
+    clock: Option<Clock>,
 
     /// File of the HTML page [default: bdp-demo.html here]
     #[arg(long, value_name = "FILE")]
@@ -57,7 +58,13 @@ impl DemoArgs {
             scenarios.push(Scenario::parse(name, text)?);
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
-        let overrides = self.clock.setting().into_iter().collect();
+        // By the virtual clock every case is valid on any machine, however busy.
+        let virtual_clock = || {
+            let boots = bdp_run::guest::try_boot(&crate::guest::commands().keeper).is_ok();
+            boots.then(|| ("clock".to_owned(), Clock::Virtual.name().to_owned()))
+        };
+        let asked = self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()));
+        let overrides = asked.or_else(virtual_clock).into_iter().collect();
         let options = PlanOptions { seed: self.seed, overrides, ..Default::default() };
         let mut work = Work::plan(scenarios, &options)?;
         let mut store = match self.store.open() {

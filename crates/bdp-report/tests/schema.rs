@@ -300,3 +300,24 @@ fn the_text_explains_every_member_of_the_schema() {
         assert!(explained.iter().any(|e| text.contains(e)), "docs/record.md does not mention {member}");
     }
 }
+
+#[test]
+fn an_invalid_case_of_the_real_clock_has_a_command_by_the_virtual_one() {
+    let next = |record: &Record| json(std::slice::from_ref(record), None)["cases"][0]["fidelity"]["next"].clone();
+    let swept = Recipe {
+        scenario: "s0-window-i",
+        params: vec![("flow.window", "64K".into())],
+        ..Recipe::default()
+    };
+    assert_eq!(
+        next(&invalid(&swept, "late")),
+        "bdp lab run s0-window-i --filter 'flow.window=64K #1' --clock virtual"
+    );
+    let shown = Recipe { scenario: "demo-window", ..swept };
+    assert_eq!(next(&invalid(&shown, "late")), "bdp demo --clock virtual");
+    assert_eq!(next(&record(&Recipe::default())), Value::Null);
+    let mut guest = in_a_guest();
+    guest.valid = false;
+    guest.fidelity.valid = false;
+    assert_eq!(next(&guest), Value::Null, "there is no other clock to go to");
+}

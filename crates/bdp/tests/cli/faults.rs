@@ -65,7 +65,7 @@ fn without_a_device_the_way_out_is_named() {
     assert_nothing_entered(&bench);
     let ended = start(bench.isolated(&script(""))).wait();
     assert_eq!((ended.code(), ended.err.as_str()), (0, ""));
-    assert!((8..=12).contains(&ended.out.lines().count()), "{}", ended.out);
+    assert!((8..=13).contains(&ended.out.lines().count()), "{}", ended.out);
     assert!(ended.out.contains("lab on this machine: no: "), "{}", ended.out);
 }
 

@@ -303,12 +303,10 @@ fn the_text_explains_every_member_of_the_schema() {
 
 #[test]
 fn an_invalid_case_of_the_real_clock_has_a_command_by_the_virtual_one() {
-    let next = |record: &Record| json(std::slice::from_ref(record), None)["cases"][0]["fidelity"]["next"].clone();
-    let swept = Recipe {
-        scenario: "s0-window-i",
-        params: vec![("flow.window", "64K".into())],
-        ..Recipe::default()
-    };
+    let next =
+        |record: &Record| json(std::slice::from_ref(record), None)["cases"][0]["fidelity"]["next"].clone();
+    let swept =
+        Recipe { scenario: "s0-window-i", params: vec![("flow.window", "64K".into())], ..Recipe::default() };
     assert_eq!(
         next(&invalid(&swept, "late")),
         "bdp lab run s0-window-i --filter 'flow.window=64K #1' --clock virtual"

@@ -97,6 +97,11 @@ impl Guests {
         Ok(Some(Self { booth, kernels, capture }))
     }
 
+    /// Removes what was made for guests: a thread that has just run a case may hold this a moment longer than the process is there.
+    pub(crate) fn close(&self) {
+        self.booth.maker.close();
+    }
+
     /// Runs a case in a guest. The record says what happened, whatever happened.
     pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Record {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
@@ -163,7 +168,7 @@ struct Booth {
 impl Booth {
     fn new(keeper: &AgentCommand) -> Result<Self> {
         let cpus = Mutex::new(process::allowed_cpus().into_iter().map(|cpu| (cpu, 0)).collect());
-        Ok(Self { maker: RootMaker::new(&std::env::temp_dir())?, keeper: keeper.clone(), cpus })
+        Ok(Self { maker: RootMaker::new(keeper, &std::env::temp_dir())?, keeper: keeper.clone(), cpus })
     }
 
     /// Boots a guest with an order, and waits for its answer; its root is still there.

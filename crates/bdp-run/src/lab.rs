@@ -213,6 +213,7 @@ impl LabPlan {
             None => Ok(Vec::new()),
         };
         let (new, mut result) = rounds.run(&self.cases, &mut next, watch);
+        rounds.guests.iter().for_each(|guests| guests.close());
         if let (Ok(()), Some(keep)) = (&result, &mut rounds.keep) {
             // Every record is stored; what can fail is to write down that the run is over.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);

@@ -6,15 +6,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bdp_sys::process;
 use bdp_sys::schedule::process_times;
 
-use super::ALIVE;
-use super::process::{Keeping, arguments};
+use super::keeping::Keeping;
+use super::paths::{ALIVE, ANSWER};
+use super::spec::GuestSpec;
 
+/// What the keeper of a folder says when it is there.
+pub(super) const READY: &str = "ready";
 /// From one look at a guest to the next.
 const LOOK: Duration = Duration::from_secs(1);
 /// A guest that used no processor for so many looks in a row waits for something that never comes: nothing in it waits for real time.
@@ -22,42 +25,61 @@ const STILL_LOOKS: u32 = 60;
 /// Processor time that a guest may use without a sign of life, in nanoseconds.
 const SILENT_NS: u64 = 300_000_000_000;
 
-/// Keeps the guest that standard input orders, and prints why it ended where it did not switch itself off. Returns whether it did.
+/// Keeps what standard input orders: a guest, until it or bdp ends, and prints why it ended where it did not switch itself off; or a folder,
+/// until bdp ends. Returns whether all went well.
 pub fn keep() -> bool {
-    process::adopt_orphans();
-    let mut input = std::io::stdin().lock();
     let mut line = String::new();
-    let read = (&mut input).take(1 << 20).read_line(&mut line);
-    let Ok(keeping) =
-        read.map_err(|_| ()).and_then(|_| serde_json::from_str::<Keeping>(&line).map_err(|_| ()))
-    else {
-        return false;
-    };
-    drop(input);
-    match run(&keeping) {
-        None => true,
-        Some(cause) => {
-            println!("{cause}");
-            false
+    let read = std::io::stdin().lock().take(1 << 20).read_line(&mut line);
+    let keeping = read.ok().and_then(|_| serde_json::from_str::<Keeping>(&line).ok());
+    match keeping {
+        None => false,
+        Some(Keeping::Folder(folder)) => {
+            println!("{READY}");
+            wait_for_bdp_to_end();
+            remove(&folder);
+            true
+        }
+        Some(Keeping::Guest { spec, root }) => {
+            let cause = run(&spec, &root);
+            if let Some(cause) = &cause {
+                println!("{cause}");
+            }
+            cause.is_none()
         }
     }
 }
 
-fn run(keeping: &Keeping) -> Option<String> {
-    let root = &keeping.root;
+/// Returns when the other end of standard input is closed.
+fn wait_for_bdp_to_end() {
+    let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+}
+
+/// Removes a folder into which processes that are about to end may still write.
+fn remove(folder: &Path) {
+    for _ in 0..100 {
+        match fs::remove_dir_all(folder) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(100)),
+            _ => return,
+        }
+    }
+}
+
+/// Runs a guest to its end; why it ended, where it did not switch itself off.
+fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
+    process::adopt_orphans();
     let console = root.with_extension("console");
-    let output = |what: &str, e: std::io::Error| format!("{what} '{}': {e}", console.display());
-    let (out, err) = match fs::File::create(&console).and_then(|f| Ok((f.try_clone()?, f))) {
+    let files = fs::File::create(&console).and_then(|f| Ok((f.try_clone()?, f)));
+    let (out, err) = match files {
         Ok(files) => files,
-        Err(e) => return Some(output("make", e)),
+        Err(e) => return Some(format!("make '{}': {e}", console.display())),
     };
-    if let Some(cpu) = keeping.spec.cpu {
+    if let Some(cpu) = spec.cpu {
         // It is faster with, and the same without.
         let _ = process::pin(0, &[cpu]);
     }
-    let mut command = Command::new(&keeping.spec.kernel);
+    let mut command = Command::new(&spec.kernel);
     command
-        .args(arguments(&keeping.spec, root))
+        .args(spec.command_line(root))
         .env_clear()
         .env("HOME", root)
         .current_dir("/")
@@ -67,48 +89,36 @@ fn run(keeping: &Keeping) -> Option<String> {
     process::end_with_parent(&mut command);
     let mut guest = match command.spawn() {
         Ok(guest) => guest,
-        Err(e) => return Some(format!("start '{}': {e}", keeping.spec.kernel.display())),
+        Err(e) => return Some(format!("start '{}': {e}", spec.kernel.display())),
     };
+    let kernel = guest.id();
+    std::thread::spawn(move || {
+        wait_for_bdp_to_end();
+        let _ = process::kill(kernel);
+    });
     let over = Arc::new(AtomicBool::new(false));
-    let cause = Arc::new(Mutex::new(None));
-    {
-        // Ends with bdp, whose end of the pipe closes then.
-        let remove = keeping.remove.clone();
-        let kernel = guest.id();
-        std::thread::spawn(move || {
-            let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-            let _ = process::kill(kernel);
-            end_children();
-            let _ = fs::remove_dir_all(remove);
-            std::process::exit(1);
-        });
-    }
     let watch = {
-        let (over, cause, root, kernel) = (Arc::clone(&over), Arc::clone(&cause), root.clone(), guest.id());
+        let (over, root) = (Arc::clone(&over), root.to_owned());
         std::thread::spawn(move || {
-            if let Some(found) = watch(&root, &over) {
-                *cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            let found = watch(&root, &over);
+            if found.is_some() {
                 let _ = process::kill(kernel);
             }
+            found
         })
     };
     let status = guest.wait();
     over.store(true, Ordering::Relaxed);
     watch.thread().unpark();
-    let _ = watch.join();
+    let hung = watch.join().ok().flatten();
     end_children();
-    let hung = cause.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let said = fs::read(&console)
-        .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = fs::read(&console).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
     let _ = fs::remove_file(&console);
     let _ = fs::remove_dir_all(root.with_extension("uml"));
+    let answered = root.join(ANSWER.trim_start_matches('/')).exists();
     match (hung, status) {
         (Some(cause), _) => Some(cause),
-        (None, Ok(status))
-            if status.success() && root.join(super::ANSWER.trim_start_matches('/')).exists() =>
-        {
-            None
-        }
+        (None, Ok(status)) if status.success() && answered => None,
         (None, Ok(status)) => Some(death(status, &said)),
         (None, Err(e)) => Some(format!("its kernel can't be waited for: {e}")),
     }

@@ -6,18 +6,14 @@
 
 mod elf;
 mod keep;
+mod keeping;
+mod paths;
 mod process;
 mod root;
+mod spec;
 
 pub use keep::keep;
-pub use process::{Ended, Guest, GuestSpec};
+pub use paths::{ALIVE, ANSWER, ORDER};
+pub use process::{Ended, Guest};
 pub use root::{Root, RootMaker};
-
-/// The order's file, from inside.
-pub const ORDER: &str = "/order";
-/// The answer's file, from inside.
-pub const ANSWER: &str = "/answer";
-/// A file that the guest touches as it goes.
-pub const ALIVE: &str = "/alive";
-/// The program, from inside.
-const PROGRAM: &str = "/bdp";
+pub use spec::GuestSpec;

@@ -1,39 +1,13 @@
 //! A guest's process on this machine, from outside.
 
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 
-use serde::{Deserialize, Serialize};
-
-use super::Root;
+use super::keeping::Keeping;
+use super::root::Root;
+use super::spec::GuestSpec;
 use crate::LabError;
 use crate::host::AgentCommand;
-
-/// How a guest is booted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct GuestSpec {
-    /// The kernel's file.
-    pub kernel: PathBuf,
-    /// Memory in MiB, taken as it is used.
-    pub memory_mib: u64,
-    /// Of the kernel's randomness.
-    pub seed: u64,
-    /// The processor that it keeps to: its kernel and its programs take turns, which between processors takes longer.
-    pub cpu: Option<usize>,
-    /// Its arguments for the program.
-    pub arguments: Vec<String>,
-}
-
-/// What a keeper is to do: its standard input's first line.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Keeping {
-    pub(super) spec: GuestSpec,
-    pub(super) root: PathBuf,
-    /// The folder that is removed where bdp ends before its guest.
-    pub(super) remove: PathBuf,
-    pub(super) parent: u32,
-}
 
 /// How a guest ended: why it left no answer, where it left none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,19 +35,8 @@ impl Guest {
         bdp_sys::process::lead_group(&mut command);
         let child = command.spawn().map_err(|e| failed("start a guest's keeper", e))?;
         let mut guest = Self { keeper: child };
-        let keeping = Keeping {
-            spec: spec.clone(),
-            root: root.folder().to_owned(),
-            remove: root.folder().parent().unwrap_or(root.folder()).to_owned(),
-            parent: std::process::id(),
-        };
-        let mut line = serde_json::to_vec(&keeping).map_err(|e| failed("order a guest", e.into()))?;
-        line.push(b'\n');
-        // It stays open: its end is bdp's.
-        let input = guest.keeper.stdin.as_mut();
-        input
-            .map_or(Ok(()), |input| input.write_all(&line))
-            .map_err(|e| failed("speak to a guest's keeper", e))?;
+        let keeping = Keeping::Guest { spec: spec.clone(), root: root.folder().to_owned() };
+        keeping.write_to(guest.keeper.stdin.as_mut()).map_err(|e| failed("speak to a guest's keeper", e))?;
         Ok(guest)
     }
 
@@ -103,29 +66,4 @@ impl Drop for Guest {
         bdp_sys::process::kill_group(self.keeper.id());
         let _ = self.keeper.wait();
     }
-}
-
-/// The kernel's command line.
-pub(super) fn arguments(spec: &GuestSpec, root: &Path) -> Vec<String> {
-    let mut arguments = vec![
-        "root=/dev/root".to_owned(),
-        "rootfstype=hostfs".to_owned(),
-        format!("rootflags={}", root.display()),
-        "rw".to_owned(),
-        format!("mem={}M", spec.memory_mib),
-        format!("uml_dir={}/", root.with_extension("uml").display()),
-        format!("init={}", super::PROGRAM),
-        "con=null".to_owned(),
-        "con0=null,fd:1".to_owned(),
-        "ssl=null".to_owned(),
-        "quiet".to_owned(),
-        "panic=-1".to_owned(),
-        "time-travel=inf-cpu".to_owned(),
-        // The first moment of 2026, so that records carry no time of the machine.
-        "time-travel-start=1767225600000000000".to_owned(),
-        format!("bdp_seed={:016x}", spec.seed),
-        "--".to_owned(),
-    ];
-    arguments.extend(spec.arguments.iter().cloned());
-    arguments
 }

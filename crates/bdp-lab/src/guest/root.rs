@@ -1,17 +1,23 @@
 //! The folder that a guest sees as its root: the program, what the program needs to start, and an order.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ANSWER, ORDER, PROGRAM, elf};
+use super::elf;
+use super::keep::READY;
+use super::keeping::Keeping;
+use super::paths::{ANSWER, ORDER, PROGRAM};
 use crate::LabError;
+use crate::host::AgentCommand;
 
-/// Makes roots. Dropped, all of them are gone.
+/// Makes roots. Dropped, all of them are gone; where this process is killed, a keeper removes them.
 #[derive(Debug)]
 pub struct RootMaker {
     folder: PathBuf,
+    keeper: Child,
     /// From here to the same place below each root.
     files: Vec<PathBuf>,
     made: AtomicU64,
@@ -25,18 +31,25 @@ pub struct Root {
 
 impl RootMaker {
     /// With a copy of this very program, in a new folder of this user's alone below `place`.
-    pub fn new(place: &Path) -> Result<Self, LabError> {
+    pub fn new(keeper: &AgentCommand, place: &Path) -> Result<Self, LabError> {
         let folder = place.join(format!(
             "bdp-guests-{}-{:08x}",
             std::process::id(),
             u32::from_ne_bytes(bdp_sys::random::bytes()?)
         ));
         let refused = |e: io::Error| LabError::Guest(format!("make the folder '{}': {e}", folder.display()));
+        // First who removes it, then the folder.
+        let keeper = keep_folder(keeper, &folder).map_err(refused)?;
+        let maker = Self { folder: folder.clone(), keeper, files: Vec::new(), made: AtomicU64::new(0) };
         make_private(&folder).map_err(refused)?;
-        let maker = Self { folder: folder.clone(), files: Vec::new(), made: AtomicU64::new(0) };
         maker.fill().map_err(|(path, e)| {
             LabError::Guest(format!("copy '{}' to '{}': {e}", path.display(), folder.display()))
         })
+    }
+
+    /// Removes all roots, while others still hold this.
+    pub fn close(&self) {
+        let _ = fs::remove_dir_all(&self.folder);
     }
 
     fn fill(mut self) -> Result<Self, (PathBuf, io::Error)> {
@@ -109,6 +122,19 @@ impl Root {
     }
 }
 
+/// Starts the keeper of a folder, and waits until it is there.
+fn keep_folder(keeper: &AgentCommand, folder: &Path) -> io::Result<Child> {
+    let mut command = Command::new(&keeper.program);
+    command.args(&keeper.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    bdp_sys::process::lead_group(&mut command);
+    let mut child = command.spawn()?;
+    Keeping::Folder(folder.to_owned()).write_to(child.stdin.as_mut())?;
+    let mut line = String::new();
+    let said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    io::BufReader::new(said).read_line(&mut line)?;
+    if line.trim_end() == READY { Ok(child) } else { Err(io::Error::other("its keeper does not start")) }
+}
+
 fn make_private(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().mode(0o700).create(folder)
@@ -122,6 +148,8 @@ impl Drop for Root {
 
 impl Drop for RootMaker {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        self.close();
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
     }
 }

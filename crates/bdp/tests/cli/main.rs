@@ -37,3 +37,4 @@ mod strangers;
 mod stream;
 mod sweep;
 mod unprivileged;
+mod virtual_clock;

@@ -1,0 +1,28 @@
+//! What the process that becomes a keeper is asked: the first line of its standard input, which stays open as long as bdp is there.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ChildStdin;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::GuestSpec;
+
+/// What is kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Keeping {
+    /// A guest: booted, watched, and ended when bdp ends.
+    Guest { spec: GuestSpec, root: PathBuf },
+    /// A folder that is removed when bdp ends.
+    Folder(PathBuf),
+}
+
+impl Keeping {
+    /// Sends it.
+    pub(super) fn write_to(&self, input: Option<&mut ChildStdin>) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        input.ok_or(io::ErrorKind::BrokenPipe)?.write_all(&line)
+    }
+}

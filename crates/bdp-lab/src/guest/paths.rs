@@ -1,0 +1,10 @@
+//! Where things are in a guest, as seen from inside.
+
+/// The order's file.
+pub const ORDER: &str = "/order";
+/// The answer's file.
+pub const ANSWER: &str = "/answer";
+/// A file that the guest touches as it goes.
+pub const ALIVE: &str = "/alive";
+/// The program.
+pub(super) const PROGRAM: &str = "/bdp";

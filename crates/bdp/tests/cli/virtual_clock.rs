@@ -1,0 +1,351 @@
+//! Cases by the virtual clock: the same bits each time, nothing left behind, and one line for what goes wrong.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::machine::{children_of, is_installed, signal};
+use crate::support::scenario::Scenario;
+use crate::support::untested::skip;
+use crate::support::{Bench, Ended, start, wait_for};
+use serde_json::Value;
+
+/// Whether guests boot here; says so where they don't.
+fn guests_boot(bench: &Bench) -> bool {
+    let said = bench.run("").out;
+    let cause = said.lines().find_map(|line| line.strip_prefix("virtual clock: no: "));
+    if let Some(cause) = cause {
+        skip(&format!("guests do not boot here: {cause}"));
+    }
+    cause.is_none()
+}
+
+/// Folders of guests in a bench's folder for temporary files.
+fn folders_of_guests(bench: &Bench) -> Vec<String> {
+    let entries = fs::read_dir(bench.folder()).unwrap().flatten();
+    entries
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|name| name.starts_with("bdp-guests"))
+        .collect()
+}
+
+/// Runs a command line of bdp whose temporary files lie in the bench.
+fn run(bench: &Bench, line: &str) -> Ended {
+    start(bdp(bench, line)).wait()
+}
+
+fn bdp(bench: &Bench, line: &str) -> Command {
+    let mut command = bench.bdp(line);
+    command.env("TMPDIR", bench.folder());
+    command
+}
+
+/// Draws of every kind: lost packets, and those of the kernel for BBR.
+const CASES: Scenario<'_> = Scenario {
+    top: "clock = \"virtual\"\nrepetitions = 2",
+    link: "loss = \"1%\"\njitter = \"2ms\"",
+    flow: "",
+    more: "[sweep]\nflow.congestion = [\"cubic\", \"bbr\"]",
+};
+
+/// Members that hold the machine's time (`docs/record.md`); the order in which cases end is the machine's too.
+fn without_the_machines_time(ended: &Ended) -> Vec<String> {
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let mut cases = ended.json()["cases"].take();
+    let mut texts: Vec<String> = cases
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .map(|case| {
+            assert_eq!(case["valid"], true, "{}", case["fidelity"]["broken"]);
+            let environment = case["environment"].as_object_mut().unwrap();
+            assert_eq!(environment["clock"], "virtual");
+            for member in ["started_unix_ms", "took_ms"] {
+                assert!(environment.remove(member).unwrap().as_u64().unwrap() > 0);
+            }
+            assert!(environment["guest"].as_object_mut().unwrap().remove("wall").is_some());
+            case.to_string()
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
+/// Busy loops, until it goes.
+struct Busy(std::sync::Arc<AtomicBool>);
+
+impl Busy {
+    fn loops(count: usize) -> Self {
+        let over = std::sync::Arc::new(AtomicBool::new(false));
+        for _ in 0..count {
+            let over = std::sync::Arc::clone(&over);
+            std::thread::spawn(move || while !over.load(Ordering::Relaxed) {});
+        }
+        Self(over)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_on_a_busy_machine_and_side_by_side() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("cases.toml", CASES.text());
+    let line = "lab run cases.toml --store none --json";
+    let alone = without_the_machines_time(&run(&bench, &format!("{line} --jobs 1")));
+    let busy = {
+        let _busy = Busy::loops(4);
+        without_the_machines_time(&run(&bench, line))
+    };
+    assert_eq!(alone.len(), 4);
+    assert!(alone == busy, "two runs of one seed differ");
+    let other = without_the_machines_time(&run(&bench, &format!("{line} --seed 7")));
+    assert!(alone.iter().all(|case| !other.contains(case)));
+    assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn due_is_released_and_the_round_trip_is_that_of_the_links() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write(
+        "clean.toml",
+        Scenario { top: "clock = \"virtual\"", flow: "window = \"16kB\"", ..Default::default() }.text(),
+    );
+    let document = run(&bench, "lab run clean.toml --store none --json").json();
+    let case = &document["cases"][0];
+    assert_eq!((&case["valid"], &case["attempt"]), (&Value::Bool(true), &Value::from(1)));
+    for direction in case["fidelity"]["directions"].as_array().unwrap() {
+        assert!(direction["packets_in"].as_u64().unwrap() > 100, "{direction}");
+        assert_eq!(direction["release_lateness_ns"]["max"], 0, "{direction}");
+    }
+    // 40 ms, and twice 120 wire bytes at 5 Mbit/s; what runs in the guest takes no time but the nanoseconds of reading the clock.
+    let idle = case["rtt_idle_ns"].as_u64().unwrap();
+    assert!((40_384_000 - 200_000..40_400_000).contains(&idle), "{idle}");
+}
+
+#[test]
+fn captures_come_out_of_the_guest() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("seen.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let document = run(&bench, "lab run seen.toml --store none --json --capture seen").json();
+    let captures = document["cases"][0]["captures"].as_array().unwrap();
+    assert_eq!(captures.len(), 2);
+    for capture in captures {
+        assert_eq!((&capture["error"], &capture["not_captured"]), (&Value::Null, &Value::from(0)));
+        let file = bench.path(capture["path"].as_str().unwrap());
+        assert!(fs::metadata(&file).unwrap().len() > 10_000, "{}", file.display());
+    }
+    assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+}
+
+/// A user who may nothing: no capability, no namespace, no TUN device.
+#[test]
+fn an_ordinary_user_needs_nothing() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    if !is_installed("setpriv")
+        || !Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|s| s.success())
+    {
+        skip("needs setpriv, and root to give its rights away");
+        return;
+    }
+    bench.write("cases.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let as_root = without_the_machines_time(&run(&bench, "lab run cases.toml --store none --json"));
+    let copy = bench.open_to_all();
+    // Where the tests' kernels lie may be closed to others.
+    let found = bench.run("lab stacks --json").json();
+    let kernel = found["stacks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|stack| stack["path"].as_str())
+        .unwrap()
+        .to_owned();
+    let kernels = bench.path("kernels");
+    fs::create_dir(&kernels).unwrap();
+    fs::copy(&kernel, kernels.join(Path::new(&kernel).file_name().unwrap())).unwrap();
+    fs::set_permissions(&kernels, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ])
+        .args(["--no-new-privs", "--", "env", "-i", "PATH=/usr/bin:/bin", "RUST_BACKTRACE=0"])
+        .arg(format!("BDP_KERNELS={}", kernels.display()))
+        .arg(&copy)
+        .args("lab run cases.toml --store none --json".split(' '))
+        .current_dir(bench.folder());
+    let as_nobody = without_the_machines_time(&start(command).wait());
+    assert!(as_root == as_nobody, "the user makes a difference");
+}
+
+/// Three cases, of which the first takes long.
+fn long(bench: &Bench) {
+    let more = "[sweep]\nlink.delay = [\"20ms\", \"21ms\", \"22ms\"]";
+    let scenario =
+        Scenario { top: "clock = \"virtual\"", flow: "duration = \"30s\"", more, ..Default::default() };
+    bench.write("long.toml", scenario.text());
+}
+
+/// The processes of the first guest that `bdp` started: keeper, and kernel.
+fn first_guest(bdp: u32) -> (u32, u32) {
+    let mut seen = (0, 0);
+    wait_for("a guest runs", || {
+        let kernel = |keeper: u32| children_of(keeper).first().map(|&kernel| (keeper, kernel));
+        let Some(found) = children_of(bdp).into_iter().find_map(kernel) else { return false };
+        seen = found;
+        // Its kernel runs programs.
+        children_of(found.1).len() > 1
+    });
+    seen
+}
+
+/// Every process below one, itself included.
+fn family(of: u32) -> Vec<u32> {
+    let mut all = vec![of];
+    let mut at = 0;
+    while at < all.len() {
+        let more = children_of(all[at]);
+        all.extend(more);
+        at += 1;
+    }
+    all
+}
+
+fn assert_gone(processes: &[u32]) {
+    wait_for("every process of the guests is gone", || {
+        processes.iter().all(|process| {
+            fs::read_to_string(format!("/proc/{process}/stat")).map_or(true, |stat| stat.contains(") Z "))
+        })
+    });
+}
+
+#[test]
+fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    long(&bench);
+    // bdp itself: its guests end, their folders go, and the run can be resumed.
+    let running = start(bdp(&bench, "lab run long.toml --jobs 1 --json"));
+    first_guest(running.pid());
+    let processes = family(running.pid());
+    running.signal("KILL");
+    assert_eq!(running.wait().status.code(), None);
+    assert_gone(&processes[1..]);
+    wait_for("the folders are gone", || folders_of_guests(&bench).is_empty());
+    let resumed = run(&bench, "lab run long.toml --resume --json");
+    assert_eq!(without_the_machines_time(&resumed).len(), 3);
+
+    // The kernel of a guest, and the keeper of one: that case says so, the others are whole.
+    for (which, cause) in [("kernel", "ended by signal 9"), ("keeper", "its keeper was ended")] {
+        let running = start(bdp(&bench, "lab run long.toml --jobs 1 --store none --json"));
+        let (keeper, kernel) = first_guest(running.pid());
+        let processes = family(keeper);
+        signal("KILL", &(if which == "kernel" { kernel } else { keeper }).to_string());
+        let ended = running.wait();
+        assert_gone(&processes);
+        assert_eq!(ended.code(), 3, "{which}: {}", ended.err);
+        let document = ended.json();
+        let errors: Vec<&str> =
+            document["cases"].as_array().unwrap().iter().filter_map(|c| c["error"].as_str()).collect();
+        assert_eq!(errors.len(), 1, "{which}: {errors:?}");
+        assert!(errors[0].contains(cause), "{which}: {errors:?}");
+        assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+    }
+}
+
+/// A program that says of itself that it is a kernel with time travel, and is a shell script.
+fn no_kernel(bench: &Bench, script: &str) {
+    let folder = bench.path("kernels");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("linux-6.1");
+    let text = format!(
+        "#!/bin/sh\n{script}\nexit 0\nLinux version 6.1.0 (none)\nCONFIG_UML=y\nCONFIG_UML_TIME_TRAVEL_SUPPORT=y\n"
+    );
+    fs::write(&file, text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_guest_that_dies_is_one_line() {
+    let bench = Bench::new();
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let deaths = [
+        (
+            "echo 'check_ptrace: Operation not permitted'; exit 1",
+            "ended with 1: check_ptrace: Operation not permitted",
+        ),
+        ("echo 'Kernel panic - not syncing: VFS: no root'; kill -ABRT $$", "signal 6: VFS: no root"),
+        ("kill -BUS $$", "its memory found no room"),
+        (":", "ended with 0"),
+    ];
+    for (script, cause) in deaths {
+        no_kernel(&bench, script);
+        let mut command = bdp(&bench, "lab run one.toml --store none --json");
+        command.env("BDP_KERNELS", bench.path("kernels"));
+        let ended = start(command).wait();
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let document = ended.json();
+        let error = document["cases"][0]["error"].as_str().unwrap();
+        assert!(error.contains(cause) && !error.contains('\n'), "{error}");
+        assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+        let mut alone = bdp(&bench, "");
+        alone.env("BDP_KERNELS", bench.path("kernels"));
+        let said = start(alone).wait().out;
+        assert!(
+            said.lines().any(|line| line.starts_with("virtual clock: no: ") && line.contains(cause)),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn without_a_kernel_the_command_is_named() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("empty")).unwrap();
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let mut command = bdp(&bench, "lab run one.toml --store none");
+    command.env("BDP_KERNELS", bench.path("empty"));
+    let ended = start(command).wait();
+    let line = ended.refusal(3);
+    assert!(line.contains("make kernel") && line.contains("minutes"), "{line}");
+}
+
+#[test]
+fn a_folder_without_room_is_one_line() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let mut command = bdp(&bench, "lab run one.toml --store none");
+    command.env("TMPDIR", "/dev/null/none");
+    let ended = start(command).wait();
+    let line = ended.refusal(3);
+    assert!(line.contains("/dev/null/none"), "{line}");
+}

@@ -5,8 +5,8 @@ use std::io::{BufRead, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_sys::process;
@@ -58,7 +58,9 @@ fn wait_for_bdp_to_end() {
 fn remove(folder: &Path) {
     for _ in 0..100 {
         match fs::remove_dir_all(folder) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(100)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(100))
+            }
             _ => return,
         }
     }
@@ -112,7 +114,8 @@ fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     watch.thread().unpark();
     let hung = watch.join().ok().flatten();
     end_children();
-    let said = fs::read(&console).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = fs::read(&console)
+        .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
     let _ = fs::remove_file(&console);
     let _ = fs::remove_dir_all(root.with_extension("uml"));
     let answered = root.join(ANSWER.trim_start_matches('/')).exists();

@@ -24,26 +24,26 @@ pub struct GuestSpec {
 impl GuestSpec {
     /// The kernel's command line.
     pub(super) fn command_line(&self, root: &Path) -> Vec<String> {
-    let mut arguments = vec![
-        "root=/dev/root".to_owned(),
-        "rootfstype=hostfs".to_owned(),
-        format!("rootflags={}", root.display()),
-        "rw".to_owned(),
-        format!("mem={}M", self.memory_mib),
-        format!("uml_dir={}/", root.with_extension("uml").display()),
-        format!("init={}", PROGRAM),
-        "con=null".to_owned(),
-        "con0=null,fd:1".to_owned(),
-        "ssl=null".to_owned(),
-        "quiet".to_owned(),
-        "panic=-1".to_owned(),
-        "time-travel=inf-cpu".to_owned(),
-        // The first moment of 2026, so that records carry no time of the machine.
-        "time-travel-start=1767225600000000000".to_owned(),
-        format!("bdp_seed={:016x}", self.seed),
-        "--".to_owned(),
-    ];
-    arguments.extend(self.arguments.iter().cloned());
-    arguments
-}
+        let mut arguments = vec![
+            "root=/dev/root".to_owned(),
+            "rootfstype=hostfs".to_owned(),
+            format!("rootflags={}", root.display()),
+            "rw".to_owned(),
+            format!("mem={}M", self.memory_mib),
+            format!("uml_dir={}/", root.with_extension("uml").display()),
+            format!("init={}", PROGRAM),
+            "con=null".to_owned(),
+            "con0=null,fd:1".to_owned(),
+            "ssl=null".to_owned(),
+            "quiet".to_owned(),
+            "panic=-1".to_owned(),
+            "time-travel=inf-cpu".to_owned(),
+            // The first moment of 2026, so that records carry no time of the machine.
+            "time-travel-start=1767225600000000000".to_owned(),
+            format!("bdp_seed={:016x}", self.seed),
+            "--".to_owned(),
+        ];
+        arguments.extend(self.arguments.iter().cloned());
+        arguments
+    }
 }

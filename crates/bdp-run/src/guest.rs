@@ -230,9 +230,9 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// Boots the default kernel to show that guests run here: the kernel, or why they don't in one line.
-pub fn try_boot(keeper: &AgentCommand) -> std::result::Result<Kernel, String> {
-    let kernel = kernel::default().map_err(|e| e.to_string())?;
+/// Boots a guest of a stack, or of the default kernel, to show that guests run here: the kernel, or why they don't in one line.
+pub fn try_boot(keeper: &AgentCommand, stack: Option<&str>) -> std::result::Result<Kernel, String> {
+    let kernel = stack.map_or_else(kernel::default, kernel::find).map_err(|e| e.to_string())?;
     let booth = Booth::new(keeper).map_err(|e| e.to_string())?;
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }

@@ -60,7 +60,7 @@ impl DemoArgs {
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
         // By the virtual clock every case is valid on any machine, however busy.
         let virtual_clock = || {
-            let boots = bdp_run::guest::try_boot(&crate::guest::commands().keeper).is_ok();
+            let boots = bdp_run::guest::try_boot(&crate::guest::commands().keeper, None).is_ok();
             boots.then(|| ("clock".to_owned(), Clock::Virtual.name().to_owned()))
         };
         let asked = self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()));

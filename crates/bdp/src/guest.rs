@@ -15,6 +15,14 @@ pub fn commands() -> LabCommands {
     LabCommands { host: crate::agent::command(), keeper }
 }
 
+/// Whether guests of a stack, or of the default kernel, boot here: by booting one.
+pub fn boots(stack: Option<&str>) -> String {
+    match bdp_run::guest::try_boot(&commands().keeper, stack) {
+        Ok(kernel) => format!("yes (guests of {}, Linux {})", kernel.name, kernel.version),
+        Err(cause) => format!("no: {}", crate::output::tame(&cause)),
+    }
+}
+
 /// Runs what was ordered of this guest, and switches it off.
 pub fn run() -> ExitCode {
     if std::process::id() != 1 {

@@ -9,6 +9,7 @@ mod work;
 pub use work::Work;
 use work::print;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bdp_model::record::Record;
@@ -327,11 +328,18 @@ struct CheckArgs {
 impl CheckArgs {
     fn run(self) -> Outcome {
         let mut text = String::new();
+        let mut stacks = BTreeSet::new();
         for name in &self.scenarios {
             let name = name.to_str().ok_or_else(|| exit::usage("a scenario's path must be UTF-8"))?;
             let scenario = source::load(name)?;
             let cases = source::plan(&scenario, &self.plan.options())?;
             text.push_str(&list::checked(&scenario, &cases, self.cases));
+            let by_virtual_clock = cases.iter().filter(|case| !case.clock.is_real());
+            stacks.extend(by_virtual_clock.map(|case| case.stack().map(ToString::to_string)));
+        }
+        for stack in stacks {
+            let name = stack.as_deref().map_or_else(String::new, |stack| format!(" with {stack}"));
+            text.push_str(&format!("virtual clock{name}: {}\n", crate::guest::boots(stack.as_deref())));
         }
         crate::output::print(&text)
     }

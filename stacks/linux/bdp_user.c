@@ -156,9 +156,15 @@ int os_get_fp(int pid, unsigned long *fp, size_t size)
 	return 0;
 }
 
+/* Where something else ran in the process: a fault is reported by a signal's handler, which begins with registers of its own. */
+void os_forget_fp(int pid)
+{
+	seen[pid % SEEN].pid = 0;
+}
+
 /* What a new process is traced with: it ends with its tracer. Another may have had its number. */
 long os_trace_options(int pid)
 {
-	seen[pid % SEEN].pid = 0;
+	os_forget_fp(pid);
 	return PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL;
 }

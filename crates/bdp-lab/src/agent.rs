@@ -5,8 +5,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use bdp_model::method::Privilege;
+use bdp_model::netem::Netem;
+use bdp_model::units::Probability;
 use bdp_sys::namespace;
 use bdp_sys::netlink::{DeviceSettings, HostRoute, Netlink};
+use bdp_sys::qdisc::NetemSettings;
 use bdp_sys::tun::Tun;
 use bdp_sys::{SysError, passing, process, sysctl};
 use bdp_wire::frame::{self, FrameError};
@@ -65,6 +68,9 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(namespace::Privilege, Vec<Ow
                 gso_max_segments: if device.super_packets { None } else { Some(1) },
             },
         )?;
+        if let Some(netem) = &device.netem {
+            netlink.set_netem(&device.name, &settings_of(netem))?;
+        }
         netlink.add_address(&device.name, device.address, device.prefix)?;
         devices.push(tun.into_descriptor());
     }
@@ -82,10 +88,26 @@ fn build(setup: &HostSetup, parent: u32) -> Result<(namespace::Privilege, Vec<Ow
     Ok((privilege, devices))
 }
 
+/// What the kernel is asked for where it is to emulate.
+pub(crate) fn settings_of(netem: &Netem) -> NetemSettings {
+    // In parts of 2^32, the last of which is as good as all.
+    let parts = |p: Probability| (p.fraction() * f64::from(u32::MAX)).round() as u32;
+    NetemSettings {
+        delay_ns: netem.delay.as_ns(),
+        jitter_ns: netem.jitter.as_ns(),
+        loss: parts(netem.loss),
+        duplicate: parts(netem.duplicate),
+        at_once: parts(netem.at_once),
+        rate_bytes_per_second: netem.rate.map(|rate| rate.as_bps() / 8),
+        overhead_bytes: netem.overhead_bytes,
+        limit_packets: netem.limit_packets,
+    }
+}
+
 /// Forwarding, and settings that let a packet take the route that the scenario gives it: sources are not held against
 /// routes, since the way back may be another, and nobody is redirected to a shorter way. Forwarding comes first, because
 /// the kernel resets others of these with it.
-fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str, &'static str)> {
     let mut settings = Vec::new();
     if forwarding {
         settings.push(("net.ipv4.ip_forward", "1"));

@@ -346,6 +346,7 @@ mod tests {
             config: LinkConfig::default(),
             capture: [true, false],
             capture_snap: WHOLE_PACKETS,
+            netem: [None; 2],
         }
     }
 

@@ -11,6 +11,7 @@ mod capture;
 mod crossing;
 pub mod driver;
 pub mod fidelity;
+pub mod frame_train;
 pub mod guest;
 mod host;
 pub mod kernel;

@@ -22,6 +22,7 @@ pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
         mtu: 1500,
         transmit_queue: 16,
         super_packets: true,
+        netem: None,
     };
     let setup = HostSetup {
         name: "probe".to_owned(),

@@ -214,15 +214,18 @@ impl Testbed {
             .wiring
             .iter()
             .zip(links)
-            .flat_map(|(ports, link)| ports.iter().map(move |port| (port, link)))
-            .filter(|(port, _)| port.host == host.name)
-            .map(|(port, link)| DeviceSetup {
+            .flat_map(|(ports, link)| {
+                ports.iter().zip(link.netem).map(move |(port, netem)| (port, netem, link))
+            })
+            .filter(|(port, ..)| port.host == host.name)
+            .map(|(port, netem, link)| DeviceSetup {
                 name: port.device.clone(),
                 address: port.address,
                 prefix: if port.address.is_ipv4() { 24 } else { 64 },
                 mtu: link.config.mtu,
                 transmit_queue: TRANSMIT_QUEUE,
                 super_packets: link.config.carries_super_packets(),
+                netem,
             })
             .collect();
         HostSetup {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::FlowSpec;
 use crate::link::LinkConfig;
+use crate::netem::Netem;
 use crate::payload::Zerocopy;
 use crate::stack::{Clock, Stack};
 use crate::tcp_settings::TcpSettings;
@@ -154,6 +155,13 @@ pub struct LinkSpec {
     /// Bytes of each packet that a capture keeps, at most.
     #[serde(default = "whole_packets")]
     pub capture_snap: u32,
+    /// What the kernel does at each end to what its host sends, first and second host: nothing, but where the emulator is compared with it.
+    #[serde(default, skip_serializing_if = "is_ours_alone")]
+    pub netem: [Option<Netem>; 2],
+}
+
+fn is_ours_alone(netem: &[Option<Netem>; 2]) -> bool {
+    *netem == [None; 2]
 }
 
 /// The snap length that keeps every packet whole: the largest IP packet without jumbograms.

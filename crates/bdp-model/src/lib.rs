@@ -23,6 +23,7 @@ pub mod measured_curves;
 pub mod measurement;
 pub mod method;
 pub mod mtu_search;
+pub mod netem;
 pub mod one_way;
 pub mod order;
 pub mod parameter;

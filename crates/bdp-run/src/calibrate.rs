@@ -197,6 +197,7 @@ impl Twin {
             config,
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
+            netem: [None; 2],
         }];
         let (testbed, streams) =
             Testbed::build(command, &driver, conditions.family, &hosts, &links, 1, None)?;

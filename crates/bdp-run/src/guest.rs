@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
 use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace};
@@ -28,6 +29,8 @@ const MEMORY_OF_TCP: [(&str, &str); 4] = [
     ("net.ipv4.udp_mem", "189000 252000 378000"),
 ];
 
+/// Memory of a guest that carries frames, in MiB.
+const TRAIN_MEMORY_MIB: u64 = 512;
 /// Between two signs of life of a guest, by its own clock.
 const BEAT: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -39,6 +42,8 @@ enum Order {
     Nothing,
     /// To run a case.
     Case(Box<CaseOrder>),
+    /// To carry trains of frames, one after the other.
+    Trains(Vec<FrameTrain>),
 }
 
 /// A case to be run.
@@ -56,6 +61,7 @@ struct CaseOrder {
 enum Answer {
     Booted,
     Record(Box<Record>),
+    Trains(Vec<CarriedTrain>),
     Failed(String),
 }
 
@@ -237,6 +243,34 @@ pub fn try_boot(keeper: &AgentCommand, stack: Option<&str>) -> std::result::Resu
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }
 
+/// Carries batches of trains, each in a guest of its own side by side, of the kernel that is taken where none is named.
+pub(crate) fn carry<const N: usize>(
+    keeper: &AgentCommand,
+    seed: u64,
+    batches: [Vec<FrameTrain>; N],
+) -> Result<(Kernel, [Vec<CarriedTrain>; N])> {
+    let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
+    let kernel = kernel::default().map_err(|e| failed(e.to_string()))?;
+    let booth = Booth::new(keeper)?;
+    let one = |trains: Vec<FrameTrain>| {
+        let asked = trains.len();
+        match booth.ask(&kernel, TRAIN_MEMORY_MIB, seed, &Order::Trains(trains)) {
+            Ok((Answer::Trains(carried), _)) if carried.len() == asked => Ok(carried),
+            Ok(_) => Err("the guest did not carry all frames".to_owned()),
+            Err(cause) => Err(cause),
+        }
+    };
+    let carried = std::thread::scope(|scope| {
+        let guests = batches.map(|trains| scope.spawn(|| one(trains)));
+        guests.map(|guest| guest.join().unwrap_or_else(|_| Err("a thread of bdp panicked".to_owned())))
+    });
+    let mut all = std::array::from_fn(|_| Vec::new());
+    for (to, carried) in all.iter_mut().zip(carried) {
+        *to = carried.map_err(failed)?;
+    }
+    Ok((kernel, all))
+}
+
 /// Memory of the guest for a case, in MiB; the same for every machine, since TCP's own limits follow from it.
 fn memory_mib(case: &CaseSpec) -> u64 {
     // What all streams may have in flight or in their buffers.
@@ -259,6 +293,10 @@ pub fn serve(agent: AgentCommand) -> ! {
         match order {
             Order::Nothing => Ok(Answer::Booted),
             Order::Case(order) => run_case(agent, &order),
+            Order::Trains(trains) => {
+                let carried: Result<Vec<_>, _> = trains.iter().map(frame_train::carry).collect();
+                carried.map(Answer::Trains).map_err(|e| e.to_string())
+            }
         }
     });
     let written = serde_json::to_vec(&answer.unwrap_or_else(Answer::Failed))

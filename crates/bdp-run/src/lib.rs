@@ -29,6 +29,7 @@ pub mod ping;
 mod probing;
 mod refine;
 pub mod schedule;
+pub mod selftest;
 pub mod session;
 mod share;
 pub mod ssh;

@@ -16,6 +16,7 @@ pub mod passing;
 pub mod payload;
 pub mod poll;
 pub mod process;
+pub mod qdisc;
 pub mod random;
 pub mod schedule;
 pub mod signal;

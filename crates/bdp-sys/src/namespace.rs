@@ -16,7 +16,8 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Moves the calling process, which must have a single thread, into a network namespace of its own.
+/// Moves the calling process, which must have a single thread, into a network namespace of its own; of root, who may have many, the
+/// calling thread.
 /// The namespace has no name: it ends with the last process and descriptor that use it.
 pub fn enter_own_network() -> Result<Privilege> {
     let (uid, gid) = (geteuid(), getegid());

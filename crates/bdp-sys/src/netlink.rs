@@ -197,14 +197,14 @@ impl Netlink {
     }
 
     /// Sends one request and reads the answers up to its acknowledgement; returns the body of the one before it.
-    fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut answer = None;
         self.send(kind, flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16, body)?;
         self.read(|payload| answer = Some(payload.to_vec()))?;
         Ok(answer)
     }
 
-    fn index(&self, device: &str) -> Result<u32> {
+    pub(crate) fn index(&self, device: &str) -> Result<u32> {
         name_to_index(&self.socket, device).map_err(|e| SysError::new("find device", device, e.into()))
     }
 
@@ -253,11 +253,11 @@ impl Netlink {
 /// `RTM_GETQDISC` of linux/rtnetlink.h.
 const RTM_GETQDISC: u16 = 38;
 /// Bytes of its `struct tcmsg`.
-const TCMSG_BYTES: usize = 20;
+pub(crate) const TCMSG_BYTES: usize = 20;
 /// `TC_H_ROOT` of linux/pkt_sched.h.
-const ROOT: u32 = u32::MAX;
+pub(crate) const ROOT: u32 = u32::MAX;
 /// `TCA_KIND`.
-const KIND: u16 = 1;
+pub(crate) const KIND: u16 = 1;
 /// Disciplines that only stand above those of a device's queues.
 const OF_MANY_QUEUES: [&str; 2] = ["mq", "mqprio"];
 
@@ -317,7 +317,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
     body.extend_from_slice(&kind.to_ne_bytes());
     body.extend_from_slice(value);

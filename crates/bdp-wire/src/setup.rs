@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bdp_model::method::Privilege;
+use bdp_model::netem::Netem;
 use serde::{Deserialize, Serialize};
 
 /// The first message on the stream, from the lab to the process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostSetup {
     /// The host's name, for messages.
     pub name: String,
@@ -36,7 +37,7 @@ pub struct RouteSetup {
 }
 
 /// One TUN device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSetup {
     /// Its name.
     pub name: String,
@@ -51,6 +52,9 @@ pub struct DeviceSetup {
     /// Whether super-packets cross it, with what is left to be done for each; segments alone if not.
     #[serde(default)]
     pub super_packets: bool,
+    /// The discipline through which the host sends, in place of the kernel's usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem: Option<Netem>,
 }
 
 /// The process's answer. After `Ready` the descriptors follow, then the control protocol.

@@ -35,6 +35,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             config: LinkConfig { forward: direction.clone(), reverse: direction, ..Default::default() },
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
+            netem: [None; 2],
         }],
         flows: vec![flow],
         idle: Nanos::millis(100),

@@ -1,4 +1,6 @@
-//! `bdp lab selftest`: proves on this machine how well the emulator keeps its promises.
+//! `bdp lab selftest`: proves on this machine how well the emulator keeps its promises, and in guests how exact it is.
+
+mod in_guests;
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use bdp_lab::synthetic::{self, Offered};
 use bdp_model::record::{DirectionFidelity, Record};
-use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_model::scenario::{Clock, PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
+use bdp_run::selftest::Check;
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -92,12 +95,22 @@ const FAST: [Fast; 3] = [
 /// Arguments of `bdp lab selftest`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n\nExit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
+    after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n  bdp lab selftest --clock virtual\n  bdp lab selftest --netem\n\n\
+    By the virtual clock frames cross the emulator in a guest, and each is compared with arithmetic of its own ('bdp help virtual-clock-validation').\n\n\
+    Exit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
 )]
 pub struct SelftestArgs {
     /// Run these trials only
     #[arg(value_name = "TRIAL")]
     trials: Vec<Trial>,
+
+    /// Clock: real, or virtual, which shows how exact the emulator is, in a guest [default: real]
+    #[arg(long, value_name = "CLOCK", value_parser = super::clock(), conflicts_with = "trials")]
+    clock: Option<Clock>,
+
+    /// Compare the emulator with the kernel's netem in a guest, about 10 minutes; implies the virtual clock
+    #[arg(long, conflicts_with = "trials")]
+    netem: bool,
 
     /// Print JSON: the checks, and every case ('bdp help record')
     #[arg(long)]
@@ -107,17 +120,18 @@ pub struct SelftestArgs {
 /// What is checked of the cases of a trial.
 type Checks = fn(&[Record]) -> Vec<Check>;
 
-/// One promise and what came of it.
-struct Check {
-    what: &'static str,
-    measured: String,
-    bound: String,
-    held: bool,
-}
-
 impl SelftestArgs {
     /// Runs the trials and prints the checks.
     pub fn run(self) -> Outcome {
+        if self.netem {
+            if self.clock == Some(Clock::Real) {
+                return Err(crate::exit::usage("--netem needs the virtual clock; leave out --clock real"));
+            }
+            return in_guests::beside_netem(self.json);
+        }
+        if self.clock == Some(Clock::Virtual) {
+            return in_guests::exact(self.json);
+        }
         let mut all = Vec::new();
         let mut checks = Vec::new();
         let chosen = |trial: &Trial| self.trials.is_empty() || self.trials.contains(trial);
@@ -141,13 +155,7 @@ impl SelftestArgs {
         }
         let exit = if checks.iter().all(|c| c.held) { Exit::Done } else { Exit::Missed };
         if self.json {
-            let checks: Vec<_> = checks
-                .iter()
-                .map(|c| json!({ "what": c.what, "measured": c.measured, "bound": c.bound, "held": c.held }))
-                .collect();
-            let mut document = bdp_report::json(&all, None);
-            document["checks"] = checks.into();
-            output::print(&format!("{document:#}\n"))?;
+            output::print(&format!("{:#}\n", document(&all, &checks)))?;
         } else {
             output::print(&table(&checks))?;
         }
@@ -155,17 +163,37 @@ impl SelftestArgs {
     }
 }
 
+/// The document of these records and checks.
+fn document(records: &[Record], checks: &[Check]) -> serde_json::Value {
+    let checks: Vec<_> = checks
+        .iter()
+        .map(|c| json!({ "what": c.what, "measured": c.measured, "bound": c.bound, "held": c.held }))
+        .collect();
+    let mut document = bdp_report::json(records, None);
+    document["checks"] = checks.into();
+    document
+}
+
 fn table(checks: &[Check]) -> String {
-    let mut text = format!("{:<52}{:>16}{:>16}  verdict\n", "promise", "measured", "bound");
+    let wide = |least: usize, text: &dyn Fn(&Check) -> &str| {
+        checks.iter().map(|c| text(c).chars().count() + 2).max().unwrap_or(0).max(least)
+    };
+    let (measured, bound) = (wide(16, &|c| &c.measured), wide(16, &|c| &c.bound));
+    let mut text = format!("{:<52}{:>measured$}{:>bound$}  verdict\n", "promise", "measured", "bound");
     for c in checks {
         let verdict = if c.held { "held" } else { "MISSED" };
-        let _ = writeln!(text, "{:<52}{:>16}{:>16}  {verdict}", c.what, c.measured, c.bound);
+        let _ = writeln!(text, "{:<52}{:>measured$}{:>bound$}  {verdict}", c.what, c.measured, c.bound);
     }
     text
 }
 
 fn at_most(what: &'static str, measured: Nanos, bound: Nanos) -> Check {
-    Check { what, measured: measured.to_string(), bound: format!("<= {bound}"), held: measured <= bound }
+    Check {
+        what: what.to_owned(),
+        measured: measured.to_string(),
+        bound: format!("<= {bound}"),
+        held: measured <= bound,
+    }
 }
 
 fn alone(records: &[Record]) -> Vec<Check> {
@@ -187,7 +215,7 @@ fn rate(records: &[Record]) -> Vec<Check> {
     let direction = records.first().and_then(|r| r.fidelity.directions.first());
     let off = direction.and_then(|d| Some(d.rate_achieved_bps? / d.rate_configured_bps? as f64 - 1.0));
     vec![Check {
-        what: "rate on the wire against the configured 100 Mbit/s",
+        what: "rate on the wire against the configured 100 Mbit/s".to_owned(),
         measured: off.map_or("never busy".to_owned(), |off| format!("{:+.3} %", off * 100.0)),
         bound: "within 0.5 %".to_owned(),
         held: off.is_some_and(|off| off.abs() <= 0.005),
@@ -201,7 +229,7 @@ fn loss(records: &[Record]) -> Vec<Check> {
     vec![
         lost("independent loss against the configured 1 %", direction),
         Check {
-            what: "conservation: in = out + dropped + queued",
+            what: "conservation: in = out + dropped + queued".to_owned(),
             measured: format!("{} packets", direction.packets_in),
             bound: "exact".to_owned(),
             held: records.iter().flat_map(|r| &r.fidelity.directions).all(|d| d.conserved),
@@ -213,7 +241,7 @@ fn lost(what: &'static str, direction: &DirectionFidelity) -> Check {
     let (n, p) = (direction.packets_in as f64, direction.loss_configured);
     let off = (direction.loss_achieved - p) * n;
     Check {
-        what,
+        what: what.to_owned(),
         measured: format!("{} %", significant(direction.loss_achieved * 100.0)),
         bound: if p > 0.0 { "5 sigma".to_owned() } else { "none".to_owned() },
         held: n > 0.0 && off.abs() <= 5.0 * (n * p * (1.0 - p)).sqrt(),
@@ -247,7 +275,7 @@ impl Fast {
         let [what, late, loss] = self.names;
         Ok(vec![
             Check {
-                what,
+                what: what.to_owned(),
                 measured: format_bps(carried.bps),
                 bound: format!(">= {}", self.least),
                 held: carried.bps >= self.least.as_bps() as f64,
@@ -264,7 +292,7 @@ fn hundred(records: &[Record]) -> Vec<Check> {
     let busy = records.iter().map(|r| r.fidelity.host_cpu_busy).fold(0.0, f64::max);
     vec![
         Check {
-            what: "100 cases of 2 Mbit/s at once: valid",
+            what: "100 cases of 2 Mbit/s at once: valid".to_owned(),
             measured: format!("{valid} of {}", records.len()),
             bound: "all 100".to_owned(),
             held: valid == 100,
@@ -280,7 +308,7 @@ fn hundred(records: &[Record]) -> Vec<Check> {
             Nanos::millis(1),
         ),
         Check {
-            what: "100 at once: processors busy",
+            what: "100 at once: processors busy".to_owned(),
             measured: format!("{:.0} %", busy * 100.0),
             bound: "-".to_owned(),
             held: true,

@@ -85,7 +85,7 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
         }
         None => WHOLE_PACKETS,
     };
-    Ok(LinkSpec { between, config, capture, capture_snap })
+    Ok(LinkSpec { between, config, capture, capture_snap, netem: [None; 2] })
 }
 
 fn mtu(node: &Node, at: &str, family: Family) -> Result<u32> {

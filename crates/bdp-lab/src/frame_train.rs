@@ -1,0 +1,248 @@
+//! Frames at given moments, carried in a guest by the emulator or by the kernel's own: what came out, and when. Nothing is judged here.
+//!
+//! The frames are IPv4 datagrams without a stack behind them. A thread hands each over at its moment, another notes the moment
+//! at which it came out. By a clock that stands still while anything runs, both are exact to the steps of the clock's readings.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bdp_model::link::LinkConfig;
+use bdp_model::netem::Netem;
+use bdp_sys::netlink::{DeviceSettings, Netlink};
+use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::tun::{Framing, Tun, VirtioHeader};
+use bdp_sys::{clock, namespace, process, socket, sysctl};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{addresses, routing_sysctls, settings_of};
+use crate::driver::{Driver, Pace};
+use crate::{LabError, Result};
+
+/// The smallest frame: IPv4 header, UDP header, its number.
+pub const SMALLEST_FRAME: u32 = 32;
+const IP_BYTES: usize = 20;
+/// Where a frame's number is.
+const NUMBER_AT: usize = 28;
+/// From the moment at which a train is ready to its first.
+const HEADWAY_NS: u64 = 10_000_000;
+/// With nothing coming for so long, nothing comes any more.
+const SILENCE_NS: u64 = 60_000_000_000;
+/// Frames that may lie between the driver and a thread of ours.
+const WAITING: &str = "100000";
+
+/// Frames, and what they are to cross.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrameTrain {
+    /// What carries them.
+    pub by: Carrier,
+    /// Of the emulator's draws.
+    pub seed: u64,
+    /// In the order of their moments.
+    pub frames: Vec<Frame>,
+}
+
+/// What carries frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// The forward direction of an emulated link.
+    Link(Box<LinkConfig>),
+    /// Routers of the guest's kernel, each of which sends through a netem of its own.
+    Netem(Vec<Netem>),
+}
+
+/// A frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// When it is handed over, since the train's beginning.
+    pub at_ns: u64,
+    /// Its length as an IP packet, [`SMALLEST_FRAME`] or more.
+    pub ip_bytes: u32,
+}
+
+/// What came of a train. Moments are since its beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CarriedTrain {
+    /// When each frame was handed over.
+    pub sent_ns: Vec<u64>,
+    /// What came out, in its order: a frame's number, and when.
+    pub came: Vec<(u32, u64)>,
+}
+
+/// Carries a train. For the first process of a guest, whose clock is virtual.
+pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
+    sysctl::write("net.unix.max_dgram_qlen", WAITING)?;
+    let driver = Driver::start(Pace::Virtual)?;
+    let (near, far, links) = match &train.by {
+        Carrier::Link(config) => {
+            let ((near, first), (far, second)) = (pair()?, pair()?);
+            let link = driver.add(0, config, train.seed, [first, second], [None, None])?;
+            (near, far, vec![link])
+        }
+        Carrier::Netem(hops) => {
+            let mut links = Vec::new();
+            let mut ends: Option<(Tun, Tun)> = None;
+            for (hop, key) in hops.iter().zip(0..) {
+                let (enter, leave) = router(hop)?;
+                ends = Some(match ends {
+                    None => (enter, leave),
+                    Some((near, before)) => {
+                        // Frames go from one router to the next at once.
+                        links.push(driver.add(
+                            key,
+                            &LinkConfig::default(),
+                            0,
+                            [before, enter],
+                            [None, None],
+                        )?);
+                        (near, leave)
+                    }
+                });
+            }
+            let (near, far) = ends.ok_or_else(|| broken("no routers were named"))?;
+            (near, far, links)
+        }
+    };
+    let begun_ns = clock::monotonic_ns() + HEADWAY_NS;
+    let sent_all = AtomicBool::new(false);
+    let (sent, came) = std::thread::scope(|scope| {
+        let start = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let sink = start("bdp-sink").spawn_scoped(scope, || receive(&far, begun_ns, &sent_all))?;
+        let source = start("bdp-source").spawn_scoped(scope, || {
+            let sent = send(&near, &train.frames, begun_ns);
+            sent_all.store(true, Ordering::Relaxed);
+            sent
+        })?;
+        Ok::<_, std::io::Error>((source.join(), sink.join()))
+    })
+    .map_err(broken)?;
+    for link in links {
+        if let Some(fault) = link.finish()?.fault {
+            return Err(broken(fault));
+        }
+    }
+    let sent_ns = sent.map_err(|_| broken("the source panicked"))??;
+    let came = came.map_err(|_| broken("the sink panicked"))??;
+    Ok(CarriedTrain { sent_ns, came })
+}
+
+fn broken(cause: impl std::fmt::Display) -> LabError {
+    LabError::Driver(format!("frames: {cause}"))
+}
+
+/// Two ends of a socket that keeps packets apart: ours, and the driver's in place of a device.
+fn pair() -> Result<(Tun, Tun)> {
+    let (ours, drivers) = UnixDatagram::pair().map_err(broken)?;
+    let device = |end: UnixDatagram| -> Result<Tun> {
+        end.set_nonblocking(true).map_err(broken)?;
+        socket::enlarge_send_buffer(&end, 64 << 20)?;
+        Ok(Tun::from_descriptor(OwnedFd::from(end), Framing::Segments))
+    };
+    Ok((device(ours)?, device(drivers)?))
+}
+
+/// A router in a namespace of its own: the devices by which frames enter it and leave it, the latter through netem.
+fn router(netem: &Netem) -> Result<(Tun, Tun)> {
+    let make = || -> Result<(Tun, Tun)> {
+        namespace::enter_own_network()?;
+        for (name, value) in routing_sysctls(true, false) {
+            sysctl::write(name, value)?;
+        }
+        let mut netlink = Netlink::open()?;
+        let mut device = |name: &str, link: u8, end: usize| -> Result<Tun> {
+            let tun = Tun::create(name, Framing::Segments)?;
+            let queue = DeviceSettings { transmit_queue: Some(1 << 16), ..Default::default() };
+            netlink.bring_up(name, &queue)?;
+            netlink.add_address(name, addresses(link, false)[end], 24)?;
+            Ok(tun)
+        };
+        let (enter, leave) = (device("enter", 0, 1)?, device("leave", 1, 0)?);
+        netlink.set_netem("leave", &settings_of(netem))?;
+        Ok((enter, leave))
+    };
+    // The namespace is that of the thread, and stays with the devices.
+    let made = std::thread::scope(|scope| scope.spawn(make).join());
+    made.map_err(|_| broken("a router panicked"))?
+}
+
+/// A frame, but for its number.
+fn frame(ip_bytes: u32) -> Vec<u8> {
+    let length = ip_bytes.clamp(SMALLEST_FRAME, u32::from(u16::MAX)) as u16;
+    let mut data = vec![0; usize::from(length)];
+    data[0] = 0x45;
+    data[2..4].copy_from_slice(&length.to_be_bytes());
+    data[8] = 64;
+    // To be tried and used by experiments (RFC 3692): no stack takes it for its own.
+    data[9] = 253;
+    let octets = |address: std::net::IpAddr| match address {
+        std::net::IpAddr::V4(v4) => v4.octets(),
+        std::net::IpAddr::V6(_) => [0; 4],
+    };
+    data[12..16].copy_from_slice(&octets(addresses(0, false)[0]));
+    data[16..20].copy_from_slice(&octets(addresses(1, false)[1]));
+    let sum: u32 =
+        data[..IP_BYTES].chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    data[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    data
+}
+
+fn send(to: &Tun, frames: &[Frame], begun_ns: u64) -> Result<Vec<u64>> {
+    process::sharpen_timers();
+    let poll = Poll::new()?;
+    poll.add(to, 0, Interest::Write)?;
+    let mut ready = Vec::new();
+    let mut sent = Vec::new();
+    for (one, number) in frames.iter().zip(0u32..) {
+        let mut data = frame(one.ip_bytes);
+        data[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&number.to_be_bytes());
+        let due = begun_ns + one.at_ns;
+        let mut now = clock::monotonic_ns();
+        while now < due {
+            std::thread::sleep(Duration::from_nanos(due - now));
+            now = clock::monotonic_ns();
+        }
+        while !to.send(&data, VirtioHeader::default()).map_err(broken)? {
+            poll.wait(&mut ready, None)?;
+            now = clock::monotonic_ns();
+        }
+        sent.push(now.saturating_sub(begun_ns));
+    }
+    Ok(sent)
+}
+
+fn receive(from: &Tun, begun_ns: u64, sent_all: &AtomicBool) -> Result<Vec<(u32, u64)>> {
+    let poll = Poll::new()?;
+    poll.add(from, 0, Interest::Read)?;
+    let mut ready = Vec::new();
+    let mut room = vec![0; 1 << 16];
+    let mut came = Vec::new();
+    loop {
+        poll.wait(&mut ready, Some(SILENCE_NS))?;
+        if ready.is_empty() && sent_all.load(Ordering::Relaxed) {
+            return Ok(came);
+        }
+        let now = clock::monotonic_ns().saturating_sub(begun_ns);
+        while let Some((length, _)) = from.receive(&mut room).map_err(broken)? {
+            let number = room[..length].get(NUMBER_AT..NUMBER_AT + 4).and_then(|n| n.try_into().ok());
+            came.extend(number.map(|number| (u32::from_be_bytes(number), now)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_a_right_checksum() {
+        for bytes in [32, 576, 1500] {
+            let frame = frame(bytes);
+            assert_eq!(frame.len(), bytes as usize);
+            let sum: u32 = frame[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+            assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The same arrivals through the emulator and through the kernel's netem, compared frame by frame.
+
+use bdp_lab::AgentCommand;
+use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
+use bdp_lab::kernel::Kernel;
+use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Loss, QueueLimit, Reorder};
+use bdp_model::netem::Netem;
+use bdp_model::units::{Nanos, Probability, Rate};
+
+use super::frames::{ANY, bunches, first, gap_ns, missing, runs, scattered, transits};
+use super::oracle::compare;
+use super::statistics::{Z, apart, z_of_two};
+use super::{CLOCK_STEPS_NS, Check};
+use crate::{Result, guest};
+
+/// Frames that are drawn for.
+const DRAWN: usize = 20_000;
+const SEED: u64 = 20_260_101;
+const OVERHEAD: u32 = 38;
+
+/// How two carriers are compared.
+#[derive(Clone, Copy)]
+enum Comparison {
+    /// Frame by frame: each comes in both or in neither, within so many nanoseconds of one another.
+    Each(u64),
+    /// Shares of frames that never came, and the runs of them.
+    Lost,
+    /// Copies.
+    Copies,
+    /// Distributions of how long frames took.
+    Transits,
+}
+
+/// Conditions that both can be asked for.
+struct Pair {
+    name: String,
+    ours: DirectionConfig,
+    netem: Vec<Netem>,
+    frames: Vec<Frame>,
+    comparison: Comparison,
+}
+
+/// Carries each train by both, in two guests side by side, and compares what came out.
+pub fn beside_netem(keeper: &AgentCommand) -> Result<(Kernel, Vec<Check>)> {
+    let pairs = pairs();
+    let of = |pair: &Pair, by: Carrier| FrameTrain { by, seed: SEED, frames: pair.frames.clone() };
+    let link = |pair: &Pair| LinkConfig { forward: pair.ours.clone(), ..Default::default() };
+    let ours = pairs.iter().map(|pair| of(pair, Carrier::Link(Box::new(link(pair))))).collect();
+    let netem = pairs.iter().map(|pair| of(pair, Carrier::Netem(pair.netem.clone()))).collect();
+    let (kernel, [ours, netem]) = guest::carry(keeper, SEED, [ours, netem])?;
+    let compared =
+        pairs.iter().zip(ours.iter().zip(&netem)).map(|(pair, (ours, netem))| pair.compare(ours, netem));
+    Ok((kernel, compared.collect()))
+}
+
+impl Pair {
+    fn compare(&self, ours: &CarriedTrain, netem: &CarriedTrain) -> Check {
+        let what = format!("{}: {}", self.name, self.comparison.name());
+        match self.comparison {
+            Comparison::Each(bound_ns) => {
+                let dropped = missing(ours).len();
+                let (off, unlike) = compare(&first(ours), &first(netem));
+                let held = unlike == 0 && off.is_some_and(|off| off <= bound_ns);
+                let off = off.map_or_else(|| "nothing came".to_owned(), |off| format!("{off} ns apart"));
+                let lost = if dropped + unlike > 0 {
+                    format!(", {dropped} dropped, {unlike} unlike")
+                } else {
+                    String::new()
+                };
+                Check::new(what, format!("{off}{lost}"), format!("<= {bound_ns} ns"), held)
+            }
+            Comparison::Lost => {
+                let lost = [missing(ours), missing(netem)];
+                let n = self.frames.len() as u64;
+                let z = z_of_two([lost[0].len() as u64, lost[1].len() as u64], [n, n]);
+                let [a, b] = lost.each_ref().map(|lost| {
+                    let runs = runs(lost);
+                    format!("{}, runs of {:.2}", lost.len(), lost.len() as f64 / runs.len().max(1) as f64)
+                });
+                Check::new(what, format!("{a}; {b}"), format!("{Z} sigma"), z.abs() <= Z)
+            }
+            Comparison::Copies => {
+                let copies = [ours, netem].map(|c| c.came.len().saturating_sub(c.sent_ns.len()) as u64);
+                let n = self.frames.len() as u64;
+                let z = z_of_two(copies, [n, n]);
+                Check::new(what, format!("{}; {}", copies[0], copies[1]), format!("{Z} sigma"), z.abs() <= Z)
+            }
+            Comparison::Transits => {
+                let (off, bound) = apart(&transits(ours), &transits(netem));
+                Check::new(what, format!("{off:.4} apart"), format!("<= {bound:.4}"), off <= bound)
+            }
+        }
+    }
+}
+
+impl Comparison {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Each(_) => "each frame",
+            Self::Lost => "lost",
+            Self::Copies => "copies",
+            Self::Transits => "distribution",
+        }
+    }
+}
+
+fn pairs() -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for delay in [0, 1, 10, 50, 100].map(Nanos::millis) {
+        pairs.push(Pair {
+            name: format!("delay {delay}"),
+            ours: DirectionConfig { delay, ..Default::default() },
+            netem: vec![Netem { delay, ..Default::default() }],
+            frames: scattered(1_000, 200_000, ANY, 1),
+            comparison: Comparison::Each(CLOCK_STEPS_NS),
+        });
+    }
+    // As fast as the rate for a while, so that queues grow and empty; then more than it, so that they overflow.
+    for (rate_bps, limit, delay_ms, percent) in [
+        (1_000_000, 1000, 0, 95),
+        (10_000_000, 1000, 0, 95),
+        (33_300_000, 1000, 0, 95),
+        (100_000_000, 1000, 0, 95),
+        (1_000_000_000, 1000, 0, 95),
+        (1_000_000, 10, 0, 150),
+        (10_000_000, 50, 0, 150),
+        (100_000_000, 100, 0, 150),
+        (1_000_000_000, 500, 0, 150),
+        (1_000_000, 20, 100, 150),
+        (10_000_000, 100, 50, 95),
+        (100_000_000, 50, 10, 150),
+        (1_000_000_000, 200, 1, 150),
+    ] {
+        pairs.push(with_rate(rate_bps, limit, delay_ms, percent));
+    }
+    for loss in [0.001, 0.01, 0.05].map(probability) {
+        pairs.push(Pair {
+            name: format!("loss {loss}"),
+            ours: DirectionConfig { loss: Loss::Independent(loss), ..Default::default() },
+            netem: vec![Netem { loss, ..Default::default() }],
+            frames: bunches(DRAWN, 1_000_000),
+            comparison: Comparison::Lost,
+        });
+    }
+    let duplicate = probability(0.02);
+    pairs.push(Pair {
+        name: "duplication 2%".to_owned(),
+        ours: DirectionConfig { duplicate, ..Default::default() },
+        netem: vec![Netem { duplicate, ..Default::default() }],
+        frames: bunches(DRAWN / 2, 1_000_000),
+        comparison: Comparison::Copies,
+    });
+    let (delay, spread) = (Nanos::millis(10), Nanos::millis(2));
+    let distribution = JitterDistribution::Uniform { spread };
+    pairs.push(Pair {
+        name: "jitter 10 ms +- 2 ms".to_owned(),
+        ours: DirectionConfig {
+            delay,
+            jitter: Some(Jitter { distribution, reorder: true }),
+            ..Default::default()
+        },
+        netem: vec![Netem { delay, jitter: spread, ..Default::default() }],
+        frames: scattered(4_000, 100_000, ANY, 3),
+        comparison: Comparison::Transits,
+    });
+    // netem sends some at once and delays the others; the emulator holds some back: the same, seen from the other side.
+    pairs.push(Pair {
+        name: "reordering, 5% ahead by 10 ms".to_owned(),
+        ours: DirectionConfig {
+            reorder: Some(Reorder { probability: probability(0.95), by: delay }),
+            ..Default::default()
+        },
+        netem: vec![Netem { delay, at_once: probability(0.05), ..Default::default() }],
+        frames: scattered(8_000, 100_000, ANY, 4),
+        comparison: Comparison::Transits,
+    });
+    pairs
+}
+
+fn with_rate(rate_bps: u64, limit: u32, delay_ms: u64, percent: u64) -> Pair {
+    let (rate, delay) = (Some(Rate::bps(rate_bps)), Nanos::millis(delay_ms));
+    let frames = 2_000;
+    let mut netem =
+        vec![Netem { rate, overhead_bytes: OVERHEAD, limit_packets: limit, ..Default::default() }];
+    let mut name = format!("{}, limit {limit}", Rate::bps(rate_bps));
+    if delay_ms > 0 {
+        netem.push(Netem { delay, ..Default::default() });
+        name.push_str(&format!(", then {delay}"));
+    }
+    Pair {
+        name,
+        ours: DirectionConfig {
+            rate,
+            delay,
+            overhead_bytes: OVERHEAD,
+            limit: QueueLimit::Packets(u64::from(limit)),
+            ..Default::default()
+        },
+        netem,
+        frames: scattered(frames, gap_ns(rate_bps, OVERHEAD, percent), ANY, 2),
+        // netem cuts each serialisation to whole nanoseconds.
+        comparison: Comparison::Each(CLOCK_STEPS_NS + frames as u64),
+    }
+}
+
+fn probability(p: f64) -> Probability {
+    Probability::new(p).unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+//! Queueing disciplines of devices, set by rtnetlink: netem, the kernel's own emulator.
+
+use crate::netlink::{KIND, Netlink, ROOT, TCMSG_BYTES, push_attribute};
+use crate::{Result, SysError};
+
+/// `RTM_NEWQDISC` of linux/rtnetlink.h.
+const RTM_NEWQDISC: u16 = 36;
+/// `TCA_OPTIONS`.
+const OPTIONS: u16 = 2;
+
+/// `TCA_NETEM_*` of linux/pkt_sched.h.
+mod attribute {
+    pub(super) const REORDER: u16 = 3;
+    pub(super) const RATE: u16 = 6;
+    pub(super) const RATE64: u16 = 8;
+    pub(super) const LATENCY64: u16 = 10;
+    pub(super) const JITTER64: u16 = 11;
+}
+
+/// What netem is to do to the packets that a device sends. Probabilities are parts of 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetemSettings {
+    /// Added to each packet.
+    pub delay_ns: u64,
+    /// Half the width of the even distribution about it.
+    pub jitter_ns: u64,
+    /// Packets lost.
+    pub loss: u32,
+    /// Packets sent twice.
+    pub duplicate: u32,
+    /// Packets sent without the delay.
+    pub at_once: u32,
+    /// Bytes a second.
+    pub rate_bytes_per_second: Option<u64>,
+    /// Bytes beside each packet that take time at that rate.
+    pub overhead_bytes: u32,
+    /// Packets inside.
+    pub limit_packets: u32,
+}
+
+impl Netlink {
+    /// Makes netem the discipline of a device, in place of what was there.
+    pub fn set_netem(&mut self, device: &str, settings: &NetemSettings) -> Result<()> {
+        // struct tcmsg: family, padding, device, handle, parent, info.
+        let mut body = vec![0; TCMSG_BYTES];
+        body[4..8].copy_from_slice(&self.index(device)?.to_ne_bytes());
+        body[8..12].copy_from_slice(&0x0001_0000u32.to_ne_bytes());
+        body[12..16].copy_from_slice(&ROOT.to_ne_bytes());
+        push_attribute(&mut body, KIND, b"netem\0");
+        push_attribute(&mut body, OPTIONS, &settings.encode());
+        let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+        self.request(RTM_NEWQDISC, flags, &body)
+            .map(drop)
+            .map_err(|e| SysError::new("set netem of device", device, e))
+    }
+}
+
+impl NetemSettings {
+    /// `struct tc_netem_qopt`, and behind it the attributes that say what has no room in it.
+    fn encode(&self) -> Vec<u8> {
+        // Packets that are not the first of a gap are reordered with the probability that follows.
+        let gap = u32::from(self.at_once > 0);
+        let mut bytes = Vec::new();
+        for word in [0, self.limit_packets, self.loss, gap, self.duplicate, 0] {
+            bytes.extend_from_slice(&word.to_ne_bytes());
+        }
+        for (kind, ns) in [(attribute::LATENCY64, self.delay_ns), (attribute::JITTER64, self.jitter_ns)] {
+            push_attribute(&mut bytes, kind, &i64::try_from(ns).unwrap_or(i64::MAX).to_ne_bytes());
+        }
+        if self.at_once > 0 {
+            // Probability and correlation.
+            let both = [self.at_once.to_ne_bytes(), [0; 4]];
+            push_attribute(&mut bytes, attribute::REORDER, &both.concat());
+        }
+        if let Some(rate) = self.rate_bytes_per_second {
+            // struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell.
+            let small = u32::try_from(rate).unwrap_or(u32::MAX);
+            let words = [small, self.overhead_bytes, 0, 0].map(u32::to_ne_bytes);
+            push_attribute(&mut bytes, attribute::RATE, &words.concat());
+            push_attribute(&mut bytes, attribute::RATE64, &rate.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_a_structure_and_attributes() {
+        let settings = NetemSettings {
+            delay_ns: 0x0102,
+            limit_packets: 7,
+            loss: 9,
+            rate_bytes_per_second: Some(125_000),
+            overhead_bytes: 38,
+            ..Default::default()
+        };
+        let bytes = settings.encode();
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!([0, 4, 8, 12, 16, 20].map(word), [0, 7, 9, 0, 0, 0]);
+        // Two times of 12 bytes, the rate of 20, the rate of 12.
+        assert_eq!(bytes.len(), 24 + 12 + 12 + 20 + 12);
+        assert_eq!((word(24) >> 16, word(28)), (u32::from(attribute::LATENCY64), 0x0102));
+        assert_eq!((word(48) >> 16, word(52), word(56)), (u32::from(attribute::RATE), 125_000, 38));
+        let reordering = NetemSettings { at_once: 5, ..Default::default() }.encode();
+        assert_eq!(u32::from_ne_bytes(reordering[12..16].try_into().unwrap()), 1);
+    }
+}

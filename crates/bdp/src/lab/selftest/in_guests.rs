@@ -1,0 +1,93 @@
+//! The selftest in guests: exact rows, and cells beside netem.
+
+use std::fmt::Write;
+
+use bdp_model::units::{Nanos, Rate, format_bps};
+use bdp_run::RunError;
+use bdp_run::selftest::{self, Cell, Check};
+use serde_json::json;
+
+use super::{document, table};
+use crate::exit::{self, Exit, Outcome};
+use crate::output;
+
+/// Frames by the virtual clock, each compared with arithmetic.
+pub(super) fn exact(as_json: bool) -> Outcome {
+    let (kernel, checks) = selftest::exact(&crate::guest::commands().keeper).map_err(refused)?;
+    let text = format!("{}guest kernel: {} ({})\n", table(&checks), kernel.name, kernel.version);
+    let document = document(&[], &checks);
+    output::print(&if as_json { format!("{document:#}\n") } else { text })?;
+    Ok(verdict(&checks, &[]))
+}
+
+/// Frames and TCP flows over the emulator and over the kernel's netem.
+pub(super) fn beside_netem(as_json: bool) -> Outcome {
+    let commands = crate::guest::commands();
+    let (kernel, checks) = selftest::beside_netem(&commands.keeper).map_err(refused)?;
+    let mut tell = |over: usize, planned: usize| {
+        if over.is_multiple_of(20) {
+            output::note(&format!("{over} of {planned} flows"));
+        }
+    };
+    let cells = selftest::flows_beside_netem(commands, &mut tell).map_err(refused)?;
+    if as_json {
+        let mut document = document(&[], &checks);
+        document["beside_netem"] = json!(cells);
+        output::print(&format!("{document:#}\n"))?;
+    } else {
+        let text = format!("{}\n{}", table(&checks), cell_table(&cells));
+        output::print(&format!("{text}guest kernel: {} ({})\n", kernel.name, kernel.version))?;
+    }
+    Ok(verdict(&checks, &cells))
+}
+
+fn verdict(checks: &[Check], cells: &[Cell]) -> Exit {
+    let held = checks.iter().all(|check| check.held) && cells.iter().all(|cell| cell.agrees);
+    if held { Exit::Done } else { Exit::Missed }
+}
+
+fn refused(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Lab(error) => exit::environment(error.to_string()),
+        error => error.into(),
+    }
+}
+
+fn cell_table(cells: &[Cell]) -> String {
+    let mut text = format!(
+        "{:<12}{:>8}{:>8}{:>7}  {:<7}{:>26}{:>7}{:>18}{:>20}{:>8}  verdict\n",
+        "rate",
+        "delay",
+        "limit",
+        "loss",
+        "",
+        "goodput, emulator netem",
+        "ratio",
+        "retransmits",
+        "loaded RTT",
+        "may be"
+    );
+    for cell in cells {
+        let pair = |value: &dyn Fn(&selftest::Side) -> String| {
+            format!("{} {}", value(&cell.emulator), value(&cell.netem))
+        };
+        let _ = writeln!(
+            text,
+            "{:<12}{:>8}{:>8}{:>7}  {:<7}{:>26}{:>7.4}{:>18}{:>20}{:>8}  {}",
+            Rate::bps(cell.rate_bps).to_string(),
+            Nanos(cell.delay_ns).to_string(),
+            cell.limit_packets,
+            format!("{} %", cell.loss * 100.0),
+            cell.congestion_control,
+            pair(&|side| format_bps(side.goodput_bps)),
+            cell.goodput_ratio,
+            pair(&|side| format!("{:.0}", side.retransmits)),
+            pair(&|side| Nanos(side.rtt_loaded_ns as u64).to_string()),
+            cell.tolerance,
+            if cell.agrees { "agrees" } else { "DIFFERS" },
+        );
+    }
+    let agreeing = cells.iter().filter(|cell| cell.agrees).count();
+    let _ = writeln!(text, "{agreeing} of {} cells agree", cells.len());
+    text
+}

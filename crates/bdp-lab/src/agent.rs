@@ -133,7 +133,7 @@ pub(crate) fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str
 }
 
 /// Settings that keep a host from sending what no flow asked for, and from remembering earlier connections.
-fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![("net.ipv4.tcp_no_metrics_save", "1")];
     if std::path::Path::new("/proc/sys/net/ipv6").exists() {
         if ipv6 {

@@ -16,7 +16,7 @@ use bdp_sys::tun::{Framing, Tun, VirtioHeader};
 use bdp_sys::{clock, namespace, process, socket, sysctl};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{addresses, routing_sysctls, settings_of};
+use crate::agent::{addresses, quiet_sysctls, routing_sysctls, settings_of};
 use crate::driver::{Driver, Pace};
 use crate::{LabError, Result};
 
@@ -29,6 +29,8 @@ const NUMBER_AT: usize = 28;
 const HEADWAY_NS: u64 = 10_000_000;
 /// With nothing coming for so long, nothing comes any more.
 const SILENCE_NS: u64 = 60_000_000_000;
+/// Frames that may wait for us to read them from a router.
+const TRANSMIT_QUEUE: u32 = 16_384;
 /// Frames that may lie between the driver and a thread of ours.
 const WAITING: &str = "100000";
 
@@ -147,13 +149,17 @@ fn pair() -> Result<(Tun, Tun)> {
 fn router(netem: &Netem) -> Result<(Tun, Tun)> {
     let make = || -> Result<(Tun, Tun)> {
         namespace::enter_own_network()?;
-        for (name, value) in routing_sysctls(true, false) {
+        for (name, value) in routing_sysctls(true, false).into_iter().chain(quiet_sysctls(false)) {
             sysctl::write(name, value)?;
         }
         let mut netlink = Netlink::open()?;
         let mut device = |name: &str, link: u8, end: usize| -> Result<Tun> {
             let tun = Tun::create(name, Framing::Segments)?;
-            let queue = DeviceSettings { transmit_queue: Some(1 << 16), ..Default::default() };
+            let queue = DeviceSettings {
+                mtu: Some(1500),
+                transmit_queue: Some(TRANSMIT_QUEUE),
+                gso_max_segments: Some(1),
+            };
             netlink.bring_up(name, &queue)?;
             netlink.add_address(name, addresses(link, false)[end], 24)?;
             Ok(tun)

@@ -42,6 +42,7 @@ static TOPICS: [Topic; 35] = topics! {
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
+    "virtual-clock-validation" "virtual-clock-validation.md" "how exact the emulator is by the virtual clock, and beside netem",
     "protocol" "protocol.md" "what bdp says to bdp",
     "jobs" "jobs.md" "what runs, as data: jobs, events and outcomes in JSON",
     "measurement.schema" "measurement.schema.json" "JSON Schema of 'bdp measure --json'",

@@ -86,7 +86,11 @@ impl Pair {
                 Check::new(what, format!("{}; {}", copies[0], copies[1]), format!("{Z} sigma"), z.abs() <= Z)
             }
             Comparison::Transits => {
-                let (off, bound) = apart(&transits(ours), &transits(netem));
+                // To ten microseconds: where many frames take the same, nanoseconds would decide which sample is ahead.
+                let [a, b] = [ours, netem].map(|carried| {
+                    transits(carried).iter().map(|took| (took + 5_000) / 10_000).collect::<Vec<_>>()
+                });
+                let (off, bound) = apart(&a, &b);
                 Check::new(what, format!("{off:.4} apart"), format!("<= {bound:.4}"), off <= bound)
             }
         }
@@ -129,7 +133,7 @@ fn pairs() -> Vec<Pair> {
         (1_000_000, 20, 100, 150),
         (10_000_000, 100, 50, 95),
         (100_000_000, 50, 10, 150),
-        (1_000_000_000, 200, 1, 150),
+        (1_000_000_000, 200, 1, 95),
     ] {
         pairs.push(with_rate(rate_bps, limit, delay_ms, percent));
     }

@@ -33,6 +33,17 @@ enum Trial {
     Hundred,
 }
 
+/// What is compared with netem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum BesideNetem {
+    /// The same arrivals, frame by frame
+    Frames,
+    /// TCP flows
+    Flows,
+    /// Frames and flows
+    Both,
+}
+
 impl Trial {
     /// The scenario of those that run one, and what is checked of it.
     fn scenario(self) -> Option<(&'static str, &'static str, Checks)> {
@@ -96,7 +107,7 @@ const FAST: [Fast; 3] = [
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n  bdp lab selftest --clock virtual\n  bdp lab selftest --netem\n\n\
-    By the virtual clock frames cross the emulator in a guest, and each is compared with arithmetic of its own ('bdp help virtual-clock-validation').\n\n\
+    By the virtual clock frames cross the emulator in a guest, and each is compared with arithmetic of its own.\n\n\
     Exit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
 )]
 pub struct SelftestArgs {
@@ -108,9 +119,9 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "CLOCK", value_parser = super::clock(), conflicts_with = "trials")]
     clock: Option<Clock>,
 
-    /// Compare the emulator with the kernel's netem in a guest, about 10 minutes; implies the virtual clock
-    #[arg(long, conflicts_with = "trials")]
-    netem: bool,
+    /// Compare the emulator with the kernel's netem in a guest: frames in seconds, TCP flows in minutes [default: both]
+    #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "both")]
+    netem: Option<BesideNetem>,
 
     /// Print JSON: the checks, and every case ('bdp help record')
     #[arg(long)]
@@ -123,11 +134,11 @@ type Checks = fn(&[Record]) -> Vec<Check>;
 impl SelftestArgs {
     /// Runs the trials and prints the checks.
     pub fn run(self) -> Outcome {
-        if self.netem {
+        if let Some(part) = self.netem {
             if self.clock == Some(Clock::Real) {
                 return Err(crate::exit::usage("--netem needs the virtual clock; leave out --clock real"));
             }
-            return in_guests::beside_netem(self.json);
+            return in_guests::beside_netem(part, self.json);
         }
         if self.clock == Some(Clock::Virtual) {
             return in_guests::exact(self.json);

@@ -16,6 +16,7 @@ mod forged;
 mod guide;
 mod hosts;
 mod interrupted;
+mod judged;
 mod lab;
 mod logins;
 mod machines;

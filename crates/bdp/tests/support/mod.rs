@@ -5,6 +5,7 @@
 
 pub mod cable;
 pub mod fidelity;
+pub mod guests;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;

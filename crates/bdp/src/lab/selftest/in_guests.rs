@@ -7,7 +7,7 @@ use bdp_run::RunError;
 use bdp_run::selftest::{self, Cell, Check};
 use serde_json::json;
 
-use super::{document, table};
+use super::{BesideNetem, document, table};
 use crate::exit::{self, Exit, Outcome};
 use crate::output;
 
@@ -21,22 +21,29 @@ pub(super) fn exact(as_json: bool) -> Outcome {
 }
 
 /// Frames and TCP flows over the emulator and over the kernel's netem.
-pub(super) fn beside_netem(as_json: bool) -> Outcome {
+pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
     let commands = crate::guest::commands();
-    let (kernel, checks) = selftest::beside_netem(&commands.keeper).map_err(refused)?;
+    let checks = match part {
+        BesideNetem::Flows => Vec::new(),
+        _ => selftest::beside_netem(&commands.keeper).map_err(refused)?.1,
+    };
     let mut tell = |over: usize, planned: usize| {
         if over.is_multiple_of(20) {
             output::note(&format!("{over} of {planned} flows"));
         }
     };
-    let cells = selftest::flows_beside_netem(commands, &mut tell).map_err(refused)?;
+    let cells = match part {
+        BesideNetem::Frames => Vec::new(),
+        _ => selftest::flows_beside_netem(commands, &mut tell).map_err(refused)?,
+    };
     if as_json {
         let mut document = document(&[], &checks);
         document["beside_netem"] = json!(cells);
         output::print(&format!("{document:#}\n"))?;
     } else {
-        let text = format!("{}\n{}", table(&checks), cell_table(&cells));
-        output::print(&format!("{text}guest kernel: {} ({})\n", kernel.name, kernel.version))?;
+        let tables =
+            [(!checks.is_empty()).then(|| table(&checks)), (!cells.is_empty()).then(|| cell_table(&cells))];
+        output::print(&tables.into_iter().flatten().collect::<Vec<_>>().join("\n"))?;
     }
     Ok(verdict(&checks, &cells))
 }

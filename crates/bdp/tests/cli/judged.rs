@@ -1,0 +1,63 @@
+//! The emulator judged from outside, in guests: every bound holds on any machine, however busy.
+
+use serde_json::Value;
+
+use crate::support::guests::guests_boot;
+use crate::support::{Bench, Ended};
+
+/// The checks of a document that keeps to its schema.
+fn checks(ended: &Ended) -> Vec<Value> {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/lab-run.schema.json")).unwrap();
+    let document = ended.json();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> = validator.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    document["checks"].as_array().unwrap().clone()
+}
+
+fn missed(checks: &[Value]) -> Vec<&Value> {
+    checks.iter().filter(|check| check["held"] != true).collect()
+}
+
+#[test]
+fn frames_by_the_virtual_clock_come_out_when_they_are_to() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = bench.run("lab selftest --clock virtual --json");
+    let checks = checks(&ended);
+    assert!(checks.len() >= 25, "{}", checks.len());
+    assert!(missed(&checks).is_empty(), "{:#?}", missed(&checks));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}
+
+#[test]
+fn frames_over_netem_and_the_emulator_fare_alike() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = bench.run("lab selftest --netem frames --json");
+    let checks = checks(&ended);
+    assert!(checks.len() >= 20, "{}", checks.len());
+    assert!(missed(&checks).is_empty(), "{:#?}", missed(&checks));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}
+
+#[test]
+fn a_selftest_by_another_clock_has_other_trials() {
+    let bench = Bench::new();
+    let ended = bench.run("lab selftest loss --clock virtual");
+    assert_eq!(ended.code(), 2, "{}", ended.err);
+    let ended = bench.run("lab selftest --netem --clock real");
+    assert_eq!(ended.code(), 2);
+    assert!(ended.err.contains("leave out --clock real"), "{}", ended.err);
+    let ended = {
+        let mut command = bench.bdp("lab selftest --clock virtual");
+        command.env("BDP_KERNELS", bench.folder());
+        crate::support::start(command).wait()
+    };
+    assert_eq!(ended.code(), 3, "{}", ended.err);
+    assert!(ended.err.contains("is not built") && ended.err.lines().count() == 1, "{}", ended.err);
+}

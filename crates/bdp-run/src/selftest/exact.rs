@@ -24,8 +24,11 @@ const OVERHEAD: u32 = 38;
 struct Row {
     direction: DirectionConfig,
     frames: Vec<Frame>,
-    judge: Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>,
+    judge: Judge,
 }
+
+/// What is to be said of a train's frames.
+type Judge = Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>;
 
 /// Carries the frames in a guest, twice, and judges what came out.
 pub fn exact(keeper: &AgentCommand) -> Result<(Kernel, Vec<Check>)> {

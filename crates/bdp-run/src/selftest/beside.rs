@@ -7,10 +7,10 @@ use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, L
 use bdp_model::netem::Netem;
 use bdp_model::units::{Nanos, Probability, Rate};
 
+use super::check::{CLOCK_STEPS_NS, Check};
 use super::frames::{ANY, bunches, first, gap_ns, missing, runs, scattered, transits};
 use super::oracle::compare;
 use super::statistics::{Z, apart, z_of_two};
-use super::{CLOCK_STEPS_NS, Check};
 use crate::{Result, guest};
 
 /// Frames that are drawn for.

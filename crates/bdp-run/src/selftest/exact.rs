@@ -6,10 +6,10 @@ use bdp_lab::kernel::Kernel;
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Loss, QueueLimit, Reorder};
 use bdp_model::units::{ByteCount, Nanos, Probability, Rate};
 
+use super::check::{CLOCK_STEPS_NS, Check};
 use super::frames::{ANY, LONGEST, bunches, first, gap_ns, missing, overtaken, runs, scattered, transits};
 use super::oracle::{Bound, Wire, compare};
 use super::statistics::{Z, from_even, z_of_runs, z_of_share};
-use super::{CLOCK_STEPS_NS, Check};
 use crate::Result;
 use crate::guest;
 

@@ -2,6 +2,7 @@
 //! ([`beside`] frame by frame, [`flows`] by TCP over both).
 
 mod beside;
+mod check;
 mod exact;
 mod flows;
 mod frames;
@@ -9,43 +10,6 @@ mod oracle;
 mod statistics;
 
 pub use beside::beside_netem;
+pub use check::Check;
 pub use exact::exact;
 pub use flows::{Cell, Side, flows_beside_netem};
-
-/// One promise and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// What was promised.
-    pub what: String,
-    /// With its unit.
-    pub measured: String,
-    /// With its unit; `-` where there is none.
-    pub bound: String,
-    /// Whether it was held.
-    pub held: bool,
-}
-
-/// What a guest may make of a moment: its kernel's timers are at least a microsecond apart, and each reading of its clock moves it on.
-const CLOCK_STEPS_NS: u64 = 2_000;
-
-impl Check {
-    fn new(
-        what: impl Into<String>,
-        measured: impl Into<String>,
-        bound: impl Into<String>,
-        held: bool,
-    ) -> Self {
-        Self { what: what.into(), measured: measured.into(), bound: bound.into(), held }
-    }
-
-    /// Of moments that are off by so much at most.
-    fn off(what: impl Into<String>, off_ns: Option<u64>, bound_ns: u64) -> Self {
-        let measured = off_ns.map_or_else(|| "nothing came".to_owned(), |off| format!("{off} ns off"));
-        Self::new(what, measured, format!("<= {bound_ns} ns"), off_ns.is_some_and(|off| off <= bound_ns))
-    }
-
-    /// Of things that are to be alike one by one.
-    fn alike(what: impl Into<String>, all: usize, unlike: usize) -> Self {
-        Self::new(what, format!("{all}, {unlike} unlike"), "the same ones", unlike == 0 && all > 0)
-    }
-}

@@ -1,8 +1,8 @@
 //! `bdp lab selftest`: proves on this machine how well the emulator keeps its promises, and in guests how exact it is.
 
 mod in_guests;
+mod printed;
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,7 +12,9 @@ use bdp_model::scenario::{Clock, PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
 use bdp_run::selftest::Check;
 use clap::ValueEnum;
-use serde_json::json;
+
+use in_guests::BesideNetem;
+use printed::{document, table};
 
 use crate::exit::{Exit, Outcome};
 use crate::lab::Work;
@@ -31,17 +33,6 @@ enum Trial {
     Fast,
     /// A hundred cases at once
     Hundred,
-}
-
-/// What is compared with netem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum BesideNetem {
-    /// The same arrivals, frame by frame
-    Frames,
-    /// TCP flows
-    Flows,
-    /// Frames and flows
-    Both,
 }
 
 impl Trial {
@@ -172,30 +163,6 @@ impl SelftestArgs {
         }
         Ok(exit)
     }
-}
-
-/// The document of these records and checks.
-fn document(records: &[Record], checks: &[Check]) -> serde_json::Value {
-    let checks: Vec<_> = checks
-        .iter()
-        .map(|c| json!({ "what": c.what, "measured": c.measured, "bound": c.bound, "held": c.held }))
-        .collect();
-    let mut document = bdp_report::json(records, None);
-    document["checks"] = checks.into();
-    document
-}
-
-fn table(checks: &[Check]) -> String {
-    let wide = |least: usize, text: &dyn Fn(&Check) -> &str| {
-        checks.iter().map(|c| text(c).chars().count() + 2).max().unwrap_or(0).max(least)
-    };
-    let (measured, bound) = (wide(16, &|c| &c.measured), wide(16, &|c| &c.bound));
-    let mut text = format!("{:<52}{:>measured$}{:>bound$}  verdict\n", "promise", "measured", "bound");
-    for c in checks {
-        let verdict = if c.held { "held" } else { "MISSED" };
-        let _ = writeln!(text, "{:<52}{:>measured$}{:>bound$}  {verdict}", c.what, c.measured, c.bound);
-    }
-    text
 }
 
 fn at_most(what: &'static str, measured: Nanos, bound: Nanos) -> Check {

@@ -7,9 +7,20 @@ use bdp_run::RunError;
 use bdp_run::selftest::{self, Cell, Check};
 use serde_json::json;
 
-use super::{BesideNetem, document, table};
+use super::printed::{document, table};
 use crate::exit::{self, Exit, Outcome};
 use crate::output;
+
+/// What is compared with netem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum BesideNetem {
+    /// The same arrivals, frame by frame
+    Frames,
+    /// TCP flows
+    Flows,
+    /// Frames and flows
+    Both,
+}
 
 /// Frames by the virtual clock, each compared with arithmetic.
 pub(super) fn exact(as_json: bool) -> Outcome {

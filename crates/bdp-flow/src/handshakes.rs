@@ -13,7 +13,7 @@ use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::ProbeSample;
 
 use crate::error::FlowError;
-use crate::pause::STOP_CHECK_NS;
+use crate::pause::stop_check_ns;
 
 /// Most handshakes under way: more than the lab's shortest interval starts within its longest patience on most paths. A turn
 /// that finds no place waits for one, and its round trip counts from when it was due.
@@ -85,7 +85,7 @@ impl Handshakes {
             let next = (is_sending && has_room).then_some(due);
             let until = [oldest, next, stopped_until].into_iter().flatten().min().unwrap_or(u64::MAX);
             // Bounded, so that a stop is seen.
-            poll.wait(&mut ready, Some(until.saturating_sub(now).min(STOP_CHECK_NS)))?;
+            poll.wait(&mut ready, Some(until.saturating_sub(now).min(stop_check_ns())))?;
             let arrived = clock::monotonic_ns();
             for token in &ready {
                 let Some((sample, handshake)) = under_way.remove(token) else { continue };

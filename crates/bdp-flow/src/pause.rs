@@ -1,12 +1,21 @@
 //! Waits that end early when a workload is stopped.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bdp_sys::clock;
 
-/// How often a waiting workload looks whether it shall stop.
-pub const STOP_CHECK_NS: u64 = 50_000_000;
+static STOP_CHECK_NS: AtomicU64 = AtomicU64::new(50_000_000);
+
+/// How often a waiting workload looks whether it shall stop, in nanoseconds.
+pub fn stop_check_ns() -> u64 {
+    STOP_CHECK_NS.load(Ordering::Relaxed)
+}
+
+/// Has this process look once a second. For guests, where a second without work takes no time and a look does.
+pub fn look_seldom() {
+    STOP_CHECK_NS.store(1_000_000_000, Ordering::Relaxed);
+}
 
 /// Sleeps until a moment of the monotonic clock; false where `stop` was raised before.
 pub fn wait_until(moment: u64, stop: &AtomicBool) -> bool {
@@ -16,7 +25,7 @@ pub fn wait_until(moment: u64, stop: &AtomicBool) -> bool {
         }
         match moment.saturating_sub(clock::monotonic_ns()) {
             0 => return true,
-            left => std::thread::sleep(Duration::from_nanos(left.min(STOP_CHECK_NS))),
+            left => std::thread::sleep(Duration::from_nanos(left.min(stop_check_ns()))),
         }
     }
 }

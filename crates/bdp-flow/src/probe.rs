@@ -17,7 +17,7 @@ use bdp_wire::probe::{PROBE_BYTES, Probe};
 
 use crate::error::{FlowError, Result};
 use crate::handshakes::{self, Handshakes};
-use crate::pause::{STOP_CHECK_NS, wait_until};
+use crate::pause::{stop_check_ns, wait_until};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
@@ -124,7 +124,7 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
         }
         let wake = if sending { next_send } else { until };
         // Bounded, so that a stop is seen.
-        let wait = wake.saturating_sub(now).clamp(1_000, STOP_CHECK_NS);
+        let wait = wake.saturating_sub(now).clamp(1_000, stop_check_ns());
         // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
         let readable = wait_readable(socket.as_fd(), wait).map_err(FlowError::io("wait for a probe"))?;
         if readable && let Ok(PROBE_BYTES) = socket.recv(&mut room) {

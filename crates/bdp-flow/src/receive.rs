@@ -26,7 +26,7 @@ use crate::effort::Busiest;
 use crate::error::{FlowError, Result};
 use crate::lock::lock;
 use crate::meter::Meter;
-use crate::pause::STOP_CHECK_NS;
+use crate::pause::stop_check_ns;
 use crate::window_hold::WindowHold;
 
 /// Bytes of one read.
@@ -102,7 +102,7 @@ pub fn over(
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
             share.poll_windows(clock::monotonic_ns());
-            share.turn(STOP_CHECK_NS)?;
+            share.turn(stop_check_ns())?;
         }
         share.leave();
         Ok(())
@@ -368,11 +368,11 @@ impl<'a> Leading<'a> {
     /// How long to wait for bytes until the next reading is due.
     fn wait_ns(&self, now: u64) -> u64 {
         let plan = self.flow.plan;
-        self.flow.first_byte().map_or(STOP_CHECK_NS, |first| {
+        self.flow.first_byte().map_or(stop_check_ns(), |first| {
             let until = self.cadence.next_ns().min(self.counting.due_ns()).min(plan.duration.as_ns());
             // A reader of the meter waits for the last bytes of a volume.
             let unmarked = self.share.last_byte_ns > first + self.counting.last().at_ns;
-            (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { STOP_CHECK_NS })
+            (first + until).saturating_sub(now).min(if unmarked { LOOK_NS } else { stop_check_ns() })
         })
     }
 

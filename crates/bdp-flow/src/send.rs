@@ -24,7 +24,7 @@ use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
-use crate::pause::STOP_CHECK_NS;
+use crate::pause::stop_check_ns;
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
@@ -107,7 +107,7 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     let follow = |share| {
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
-            share.turn(STOP_CHECK_NS)?;
+            share.turn(stop_check_ns())?;
         }
         share.leave();
         Ok(())
@@ -408,7 +408,7 @@ impl<'a> Leading<'a> {
             {
                 break;
             }
-            self.share.turn((started + cadence.next_ns()).saturating_sub(now).min(STOP_CHECK_NS))?;
+            self.share.turn((started + cadence.next_ns()).saturating_sub(now).min(stop_check_ns()))?;
         }
         if self.samples.len() < 2 {
             self.sample(clock::monotonic_ns() - started);

@@ -17,11 +17,11 @@ use bdp_wire::setup::{HostSetup, SetupAnswer};
 
 use crate::offload;
 
-/// Makes a host of the calling process, which must have a single thread: reads its setup from `control`, moves to a
-/// namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must
-/// outlive it. Afterwards `control` carries the engine's protocol. On failure the lab knows.
-pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
-    process::die_with_parent(parent);
+/// Makes a host of the calling process, which must have a single thread, or as root of the calling thread: reads its setup from `control`,
+/// moves to a namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must outlive the
+/// process. Afterwards `control` carries the engine's protocol. On failure the lab knows.
+pub fn enter(control: &UnixStream, parent: Option<u32>) -> Result<(), FrameError> {
+    parent.inspect(|&parent| process::die_with_parent(parent));
     let setup: HostSetup = frame::read(&mut &*control)?;
     match build(&setup, parent) {
         Ok((privilege, devices)) => {
@@ -46,10 +46,10 @@ pub fn enter(control: &UnixStream, parent: u32) -> Result<(), FrameError> {
     }
 }
 
-fn build(setup: &HostSetup, parent: u32) -> Result<(namespace::Privilege, Vec<OwnedFd>), SysError> {
+fn build(setup: &HostSetup, parent: Option<u32>) -> Result<(namespace::Privilege, Vec<OwnedFd>), SysError> {
     let privilege = namespace::enter_own_network()?;
     // A change of credentials clears the signal that is sent when the parent ends.
-    process::die_with_parent(parent);
+    parent.inspect(|&parent| process::die_with_parent(parent));
     let ipv6 = setup.devices.iter().any(|d| d.address.is_ipv6());
     for (name, value) in routing_sysctls(setup.forwarding, ipv6).into_iter().chain(quiet_sysctls(ipv6)) {
         sysctl::write(name, value)?;

@@ -18,14 +18,31 @@ use crate::{LabError, offload};
 /// How long a process may take to become a host.
 const SETUP_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The program that becomes a host: it calls [`crate::agent::enter`] with its standard input as control stream and
-/// its last argument, a process id, as parent.
+/// A program and its arguments.
 #[derive(Debug, Clone)]
-pub struct AgentCommand {
+pub struct Program {
     /// Its path.
-    pub program: PathBuf,
-    /// Arguments before the parent's process id.
+    pub path: PathBuf,
+    /// Its arguments.
     pub arguments: Vec<String>,
+}
+
+impl Program {
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments);
+        command
+    }
+}
+
+/// What becomes a host: it calls [`crate::agent::enter`] with its end of the control stream, and serves it then.
+#[derive(Debug, Clone)]
+pub enum AgentCommand {
+    /// A process. The control stream is its standard input, and its last argument the process id of its parent.
+    Process(Program),
+    /// A thread of this process, which must be root: a network namespace may be a thread's own. That is for guests, where a process
+    /// takes as long to start as a thousand segments to send.
+    Thread(fn(UnixStream)),
 }
 
 /// The programs that the lab starts.
@@ -34,13 +51,14 @@ pub struct LabCommands {
     /// Becomes a host.
     pub host: AgentCommand,
     /// Becomes the keeper of a guest, by [`crate::guest::keep`].
-    pub keeper: AgentCommand,
+    pub keeper: Program,
 }
 
-/// A running host. Dropped, its process is killed and reaped, and with it the namespace goes.
+/// A running host. Dropped, its process is killed and reaped, and with it the namespace goes; a thread ends with its control stream.
 #[derive(Debug)]
 pub(crate) struct Host {
-    child: Child,
+    /// `None` of a thread.
+    child: Option<Child>,
     pub(crate) privilege: Privilege,
 }
 
@@ -52,13 +70,23 @@ impl Host {
     ) -> Result<(Self, UnixStream, Vec<Tun>), LabError> {
         let failed = |cause: String| LabError::Host { host: setup.name.clone(), cause };
         let (ours, theirs) = UnixStream::pair().map_err(|e| failed(format!("create control socket: {e}")))?;
-        let child = Command::new(&command.program)
-            .args(&command.arguments)
-            .arg(std::process::id().to_string())
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|e| failed(format!("start {}: {e}", command.program.display())))?;
+        let child = match command {
+            AgentCommand::Process(program) => {
+                let mut command = program.command();
+                command
+                    .arg(std::process::id().to_string())
+                    .stdin(Stdio::from(OwnedFd::from(theirs)))
+                    .stdout(Stdio::null());
+                let child = command.spawn();
+                Some(child.map_err(|e| failed(format!("start {}: {e}", program.path.display())))?)
+            }
+            AgentCommand::Thread(body) => {
+                let body = *body;
+                let thread = std::thread::Builder::new().name(format!("bdp-{}", setup.name));
+                thread.spawn(move || body(theirs)).map_err(|e| failed(format!("start a thread: {e}")))?;
+                None
+            }
+        };
         let mut host = Self { child, privilege: Privilege::Unknown };
         let io = |e: io::Error| failed(format!("control socket: {e}"));
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
@@ -91,16 +119,17 @@ impl Host {
         Ok((host, ours, devices))
     }
 
-    /// Its process id.
-    pub(crate) fn process_id(&self) -> u32 {
-        self.child.id()
+    /// Its process id, where it is a process of its own.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
+        let Some(child) = &mut self.child else { return };
         // Gone already is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }

@@ -25,7 +25,7 @@ pub mod watch;
 pub use capture::{CaptureFiles, Captures};
 pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
-pub use host::{AgentCommand, LabCommands};
+pub use host::{AgentCommand, LabCommands, Program};
 pub use testbed::{LinkOutcome, Testbed};
 
 use bdp_sys::SysError;

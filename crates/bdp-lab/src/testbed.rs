@@ -103,11 +103,13 @@ impl Testbed {
         for (host, routes) in hosts.iter().zip(routes) {
             let setup = testbed.setup(host, links, routes);
             let (running, stream, tuns) = Host::start(command, &setup)?;
-            if let Some(cpus) = driver.host_cpus() {
-                bdp_sys::process::pin(running.process_id(), cpus)?;
+            if let Some(process) = running.process_id() {
+                if let Some(cpus) = driver.host_cpus() {
+                    bdp_sys::process::pin(process, cpus)?;
+                }
+                // It helps where it is allowed; the fidelity of each case shows how far it went without.
+                bdp_sys::process::prefer(process);
             }
-            // It helps where it is allowed; the fidelity of each case shows how far it went without.
-            bdp_sys::process::prefer(running.process_id());
             for (device, tun) in setup.devices.iter().zip(tuns) {
                 devices.insert((host.name.clone(), device.name.clone()), tun);
             }
@@ -189,9 +191,9 @@ impl Testbed {
             .collect()
     }
 
-    /// The processes of the hosts, by name.
+    /// The processes of the hosts that are some, by name.
     pub fn processes(&self) -> Vec<(String, u32)> {
-        self.hosts.iter().map(|(name, host)| (name.clone(), host.process_id())).collect()
+        self.hosts.iter().filter_map(|(name, host)| Some((name.clone(), host.process_id()?))).collect()
     }
 
     /// How the hosts came to their namespaces: `root` or `user namespace`.

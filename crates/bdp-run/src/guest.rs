@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
 use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
-use bdp_lab::{AgentCommand, Driver, LabError, Pace};
+use bdp_lab::{AgentCommand, Driver, LabError, Pace, Program};
 use bdp_model::plain::in_words;
 use bdp_model::record::{CaptureRecord, Environment, Record};
 use bdp_model::scenario::CaseSpec;
@@ -80,7 +80,7 @@ pub(crate) struct Guests {
 impl Guests {
     /// For those of the cases that run by the virtual clock; `None` where none does.
     pub(crate) fn for_cases(
-        keeper: &AgentCommand,
+        keeper: &Program,
         cases: &[CaseSpec],
         capture: Option<CaptureOrder>,
     ) -> Result<Option<Self>> {
@@ -166,13 +166,13 @@ fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
 #[derive(Debug)]
 struct Booth {
     maker: RootMaker,
-    keeper: AgentCommand,
+    keeper: Program,
     /// Each processor with the guests on it.
     cpus: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Booth {
-    fn new(keeper: &AgentCommand) -> Result<Self> {
+    fn new(keeper: &Program) -> Result<Self> {
         let cpus = Mutex::new(process::allowed_cpus().into_iter().map(|cpu| (cpu, 0)).collect());
         Ok(Self { maker: RootMaker::new(keeper, &std::env::temp_dir())?, keeper: keeper.clone(), cpus })
     }
@@ -237,7 +237,7 @@ impl Drop for Seat<'_> {
 }
 
 /// Boots a guest of a stack, or of the default kernel, to show that guests run here: the kernel, or why they don't in one line.
-pub fn try_boot(keeper: &AgentCommand, stack: Option<&str>) -> std::result::Result<Kernel, String> {
+pub fn try_boot(keeper: &Program, stack: Option<&str>) -> std::result::Result<Kernel, String> {
     let kernel = stack.map_or_else(kernel::default, kernel::find).map_err(|e| e.to_string())?;
     let booth = Booth::new(keeper).map_err(|e| e.to_string())?;
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)

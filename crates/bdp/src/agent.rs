@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use bdp_lab::AgentCommand;
+use bdp_lab::{AgentCommand, Program};
 
 use crate::output;
 
@@ -13,7 +13,19 @@ pub const NAME: &str = "__agent";
 
 /// How hosts are made: by this very program, even where its file was replaced or removed meanwhile.
 pub fn command() -> AgentCommand {
-    AgentCommand { program: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
+    AgentCommand::Process(Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] })
+}
+
+/// How hosts of a guest are made: each a thread.
+pub fn in_guest() -> AgentCommand {
+    bdp_flow::pause::look_seldom();
+    AgentCommand::Thread(|control| {
+        if bdp_lab::agent::enter(&control, None).is_ok()
+            && let Ok(writer) = control.try_clone()
+        {
+            bdp_agent::agent::serve(control, writer);
+        }
+    })
 }
 
 /// Serves the control stream on standard input. `parent` is the process id that must outlive this process.
@@ -29,7 +41,7 @@ pub fn run(parent: Option<&str>) -> ExitCode {
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
         return ExitCode::from(3);
     };
-    if bdp_lab::agent::enter(&control, parent).is_err() {
+    if bdp_lab::agent::enter(&control, Some(parent)).is_err() {
         // The lab knows why, or has gone.
         return ExitCode::from(3);
     }

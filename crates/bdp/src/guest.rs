@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bdp_lab::{AgentCommand, LabCommands};
+use bdp_lab::{LabCommands, Program};
 
 /// The hidden subcommand that a guest's kernel starts.
 pub const NAME: &str = "__guest";
@@ -11,7 +11,7 @@ pub const KEEPER: &str = "__keeper";
 
 /// The programs that a job may start: this very one for each.
 pub fn commands() -> LabCommands {
-    let keeper = AgentCommand { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] };
+    let keeper = Program { path: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] };
     LabCommands { host: crate::agent::command(), keeper }
 }
 
@@ -29,7 +29,7 @@ pub fn run() -> ExitCode {
         crate::output::note(&format!("bdp: {NAME} is started by a guest's kernel, not by hand"));
         return ExitCode::from(2);
     }
-    bdp_run::guest::serve(crate::agent::command())
+    bdp_run::guest::serve(crate::agent::in_guest())
 }
 
 /// Keeps a guest until it, or bdp, ends.

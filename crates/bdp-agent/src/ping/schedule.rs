@@ -6,7 +6,7 @@ use std::time::Duration;
 use bdp_model::ping::PingRequest;
 use bdp_sys::{clock, process};
 
-use bdp_flow::pause::STOP_CHECK_NS;
+use bdp_flow::pause::stop_check_ns;
 
 /// Before a moment the processor is kept for so long: waking up takes a virtual machine up to that.
 const SPIN_BEFORE_NS: u64 = 80_000;
@@ -67,7 +67,7 @@ pub(super) fn wait_exactly(moment_ns: u64, stop: &AtomicBool) -> bool {
             return true;
         }
         if left > SPIN_BEFORE_NS {
-            std::thread::sleep(Duration::from_nanos((left - SPIN_BEFORE_NS).min(STOP_CHECK_NS)));
+            std::thread::sleep(Duration::from_nanos((left - SPIN_BEFORE_NS).min(stop_check_ns())));
         } else {
             std::hint::spin_loop();
         }
@@ -78,5 +78,5 @@ pub(super) fn wait_exactly(moment_ns: u64, stop: &AtomicBool) -> bool {
 /// to keep the processor.
 pub(super) fn sleep_before(moment_ns: u64, now_ns: u64) -> u64 {
     let left = moment_ns.saturating_sub(now_ns);
-    if left > SPIN_BEFORE_NS { (left - SPIN_BEFORE_NS).min(STOP_CHECK_NS) } else { 0 }
+    if left > SPIN_BEFORE_NS { (left - SPIN_BEFORE_NS).min(stop_check_ns()) } else { 0 }
 }

@@ -1,13 +1,13 @@
 //! A guest's process on this machine, from outside.
 
 use std::io::{self, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use super::keeping::Keeping;
 use super::root::Root;
 use super::spec::GuestSpec;
 use crate::LabError;
-use crate::host::AgentCommand;
+use crate::host::Program;
 
 /// How a guest ended: why it left no answer, where it left none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct Guest {
 
 impl Guest {
     /// Boots one with a root. `keeper` is the program that becomes its keeper, by [`super::keep`].
-    pub fn boot(keeper: &AgentCommand, spec: &GuestSpec, root: &Root) -> Result<Self, LabError> {
+    pub fn boot(keeper: &Program, spec: &GuestSpec, root: &Root) -> Result<Self, LabError> {
         let failed = |what: &str, e: io::Error| {
             LabError::Guest(format!("{what}: {e}{}", bdp_sys::more_room(&e.to_string())))
         };
-        let mut command = Command::new(&keeper.program);
-        command.args(&keeper.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = keeper.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         bdp_sys::process::lead_group(&mut command);
         let child = command.spawn().map_err(|e| failed("start a guest's keeper", e))?;
         let mut guest = Self { keeper: child };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::elf;
@@ -11,7 +11,7 @@ use super::keep::READY;
 use super::keeping::Keeping;
 use super::paths::{ANSWER, ORDER, PROGRAM};
 use crate::LabError;
-use crate::host::AgentCommand;
+use crate::host::Program;
 
 /// Makes roots. Dropped, all of them are gone; where this process is killed, a keeper removes them.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Root {
 
 impl RootMaker {
     /// With a copy of this very program, in a new folder of this user's alone below `place`.
-    pub fn new(keeper: &AgentCommand, place: &Path) -> Result<Self, LabError> {
+    pub fn new(keeper: &Program, place: &Path) -> Result<Self, LabError> {
         let folder = place.join(format!(
             "bdp-guests-{}-{:08x}",
             std::process::id(),
@@ -123,9 +123,9 @@ impl Root {
 }
 
 /// Starts the keeper of a folder, and waits until it is there.
-fn keep_folder(keeper: &AgentCommand, folder: &Path) -> io::Result<Child> {
-    let mut command = Command::new(&keeper.program);
-    command.args(&keeper.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+fn keep_folder(keeper: &Program, folder: &Path) -> io::Result<Child> {
+    let mut command = keeper.command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     bdp_sys::process::lead_group(&mut command);
     let mut child = command.spawn()?;
     Keeping::Folder(folder.to_owned()).write_to(child.stdin.as_mut())?;

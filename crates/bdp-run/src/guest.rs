@@ -245,7 +245,7 @@ pub fn try_boot(keeper: &Program, stack: Option<&str>) -> std::result::Result<Ke
 
 /// Carries batches of trains, each in a guest of its own side by side, of the kernel that is taken where none is named.
 pub(crate) fn carry<const N: usize>(
-    keeper: &AgentCommand,
+    keeper: &Program,
     seed: u64,
     batches: [Vec<FrameTrain>; N],
 ) -> Result<(Kernel, [Vec<CarriedTrain>; N])> {

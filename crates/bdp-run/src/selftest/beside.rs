@@ -1,6 +1,6 @@
 //! The same arrivals through the emulator and through the kernel's netem, compared frame by frame.
 
-use bdp_lab::AgentCommand;
+use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
 use bdp_lab::kernel::Kernel;
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Loss, QueueLimit, Reorder};
@@ -41,7 +41,7 @@ struct Pair {
 }
 
 /// Carries each train by both, in two guests side by side, and compares what came out.
-pub fn beside_netem(keeper: &AgentCommand) -> Result<(Kernel, Vec<Check>)> {
+pub fn beside_netem(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
     let pairs = pairs();
     let of = |pair: &Pair, by: Carrier| FrameTrain { by, seed: SEED, frames: pair.frames.clone() };
     let link = |pair: &Pair| LinkConfig { forward: pair.ours.clone(), ..Default::default() };

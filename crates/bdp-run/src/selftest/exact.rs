@@ -1,6 +1,6 @@
 //! The emulator against arithmetic of its own: frames at known moments, and when they are to come out.
 
-use bdp_lab::AgentCommand;
+use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
 use bdp_lab::kernel::Kernel;
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Loss, QueueLimit, Reorder};
@@ -31,7 +31,7 @@ struct Row {
 type Judge = Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>;
 
 /// Carries the frames in a guest, twice, and judges what came out.
-pub fn exact(keeper: &AgentCommand) -> Result<(Kernel, Vec<Check>)> {
+pub fn exact(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
     let rows = rows();
     let trains: Vec<FrameTrain> = rows.iter().map(Row::train).collect();
     let (kernel, [carried, again]) = guest::carry(keeper, SEED, [trains.clone(), trains])?;

@@ -5,6 +5,9 @@ use serde_json::Value;
 use crate::support::guests::guests_boot;
 use crate::support::{Bench, Ended};
 
+/// Those whose cases take a guest a few seconds.
+const SHIPPED: &str = "s3-30k s1-64k s1-128k";
+
 /// The checks of a document that keeps to its schema.
 fn checks(ended: &Ended) -> Vec<Value> {
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/lab-run.schema.json")).unwrap();
@@ -60,4 +63,22 @@ fn a_selftest_by_another_clock_has_other_trials() {
     };
     assert_eq!(ended.code(), 3, "{}", ended.err);
     assert!(ended.err.contains("is not built") && ended.err.lines().count() == 1, "{}", ended.err);
+}
+
+/// By this machine's clock these are INVALID on a busy machine.
+#[test]
+fn shipped_scenarios_meet_their_models_in_guests() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = bench.run(&format!("lab run {SHIPPED} --clock virtual --repetitions 1 --json"));
+    let document = ended.json();
+    for case in document["cases"].as_array().unwrap() {
+        let name = format!("{} {}", case["scenario"], case["params"]);
+        assert_eq!(case["valid"], true, "{name}: {}", case["fidelity"]["broken"]);
+        assert_eq!(case["attempt"], 1, "{name}");
+        assert_eq!(case["expectation"]["met"], true, "{name}: {}", case["expectation"]);
+    }
+    assert_eq!(ended.code(), 0, "{}", ended.err);
 }

@@ -6,21 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::guests::guests_boot;
 use crate::support::machine::{children_of, is_installed, signal};
 use crate::support::scenario::Scenario;
 use crate::support::untested::skip;
 use crate::support::{Bench, Ended, start, wait_for};
 use serde_json::Value;
-
-/// Whether guests boot here; says so where they don't.
-fn guests_boot(bench: &Bench) -> bool {
-    let said = bench.run("").out;
-    let cause = said.lines().find_map(|line| line.strip_prefix("virtual clock: no: "));
-    if let Some(cause) = cause {
-        skip(&format!("guests do not boot here: {cause}"));
-    }
-    cause.is_none()
-}
 
 /// Folders of guests in a bench's folder for temporary files.
 fn folders_of_guests(bench: &Bench) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! The process that stands between bdp and a guest: it ends the guest when bdp ends, however that comes about, and says how the guest ended.
 
 use std::fs;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -34,7 +34,7 @@ pub fn keep() -> bool {
     match keeping {
         None => false,
         Some(Keeping::Folder(folder)) => {
-            println!("{READY}");
+            say(READY);
             wait_for_bdp_to_end();
             remove(&folder);
             true
@@ -42,11 +42,16 @@ pub fn keep() -> bool {
         Some(Keeping::Guest { spec, root }) => {
             let cause = run(&spec, &root);
             if let Some(cause) = &cause {
-                println!("{cause}");
+                say(cause);
             }
             cause.is_none()
         }
     }
+}
+
+/// Prints a line to bdp, which may be gone.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Returns when the other end of standard input is closed.

@@ -1,5 +1,5 @@
 //! The driver: moves packets between TUN devices as [`bdp_link::Link`] says, on a thread of its own; by the machine's clock
-//! ([`real_time`]), or by a guest's, which stands still while anything runs ([`virtual_time`]).
+//! (`real_time`), or by a guest's, which stands still while anything runs (`virtual_time`).
 //!
 //! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up delays
 //! one packet and never adds up. Every release is compared with when it was due.

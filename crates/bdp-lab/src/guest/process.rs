@@ -25,7 +25,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots one with a root. `keeper` is the program that becomes its keeper, by [`super::keep`].
+    /// Boots one with a root. `keeper` is the program that becomes its keeper, by [`super::keep()`].
     pub fn boot(keeper: &Program, spec: &GuestSpec, root: &Root) -> Result<Self, LabError> {
         let failed = |what: &str, e: io::Error| {
             LabError::Guest(format!("{what}: {e}{}", bdp_sys::more_room(&e.to_string())))

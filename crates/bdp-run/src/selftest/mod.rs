@@ -1,5 +1,5 @@
-//! The emulator judged from outside, in guests: against arithmetic of its own ([`exact`]), and beside the kernel's netem
-//! ([`beside`] frame by frame, [`flows`] by TCP over both).
+//! The emulator judged from outside, in guests: against arithmetic of its own ([`exact()`]), and beside the kernel's netem
+//! (`beside` frame by frame, `flows` by TCP over both).
 
 mod beside;
 mod check;

@@ -1,48 +1,17 @@
 //! What an ordinary user has, and a container that was given nothing: no capability, none to be got, no home.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::support::machine::{can_isolate, is_installed};
+use crate::support::nobody::{as_nobody, can_be_nobody};
 use crate::support::serving::free_port;
-use crate::support::untested::skip;
 use crate::support::{Bench, Running, start};
 use serde_json::Value;
-
-/// The copy of bdp as the user nobody, who can never be anybody else.
-fn as_nobody(bench: &Bench, copy: &Path, line: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command
-        .args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-            "--inh-caps=-all",
-            "--bounding-set=-all",
-        ])
-        .args(["--no-new-privs", "--", "env", "-i", "PATH=/usr/bin:/bin", "RUST_BACKTRACE=0"])
-        .arg(copy)
-        .args(line.split_whitespace())
-        .current_dir(bench.folder());
-    command
-}
 
 fn json(ran: Running) -> Value {
     let ended = ran.wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);
     ended.json()
-}
-
-/// Whether this test can become somebody else, which only root can; says so where it can't.
-fn can_be_nobody() -> bool {
-    let can = is_installed("setpriv")
-        && Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|s| s.success());
-    if !can {
-        skip("needs setpriv, and root to give its rights away");
-    }
-    can
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::guests::guests_boot;
-use crate::support::machine::{children_of, is_installed, signal};
+use crate::support::machine::{children_of, signal};
+use crate::support::nobody::{as_nobody, can_be_nobody};
 use crate::support::scenario::Scenario;
-use crate::support::untested::skip;
 use crate::support::{Bench, Ended, start, wait_for};
 use serde_json::Value;
 
@@ -151,10 +151,7 @@ fn an_ordinary_user_needs_nothing() {
     if !guests_boot(&bench) {
         return;
     }
-    if !is_installed("setpriv")
-        || !Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|s| s.success())
-    {
-        skip("needs setpriv, and root to give its rights away");
+    if !can_be_nobody() {
         return;
     }
     bench.write("cases.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
@@ -168,31 +165,17 @@ fn an_ordinary_user_needs_nothing() {
         .find_map(|stack| stack["path"].as_str())
         .unwrap()
         .to_owned();
-    let kernels = bench.path("kernels");
+    // Beside the program is where it looks.
+    let kernels = copy.with_file_name("kernels");
     fs::create_dir(&kernels).unwrap();
     fs::copy(&kernel, kernels.join(Path::new(&kernel).file_name().unwrap())).unwrap();
     fs::set_permissions(&kernels, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = bdp(&bench, "lab run cases.toml --store none --json");
     command.env("BDP_KERNELS", &kernels);
     let as_root = without_the_machines_time(&start(command).wait());
-    let mut command = Command::new("setpriv");
-    command
-        .args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-            "--inh-caps=-all",
-            "--bounding-set=-all",
-        ])
-        .args(["--no-new-privs", "--", "env", "-i", "PATH=/usr/bin:/bin", "RUST_BACKTRACE=0"])
-        .arg(format!("BDP_KERNELS={}", kernels.display()))
-        .arg(&copy)
-        .args("lab run cases.toml --store none --json".split(' '))
-        .current_dir(bench.folder());
-    let as_nobody = without_the_machines_time(&start(command).wait());
-    assert!(as_root == as_nobody, "the user makes a difference");
+    let command = as_nobody(&bench, &copy, "lab run cases.toml --store none --json");
+    let by_nobody = without_the_machines_time(&start(command).wait());
+    assert!(as_root == by_nobody, "the user makes a difference");
 }
 
 /// Three cases, of which the first takes long.

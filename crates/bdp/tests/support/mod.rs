@@ -9,6 +9,7 @@ pub mod guests;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;
+pub mod nobody;
 pub mod peer;
 pub mod scenario;
 pub mod serving;

@@ -46,6 +46,8 @@ impl Guest {
         if let Some(output) = &mut self.keeper.stdout {
             let _ = output.read_to_string(&mut said);
         }
+        // What a killed keeper left of its guest, while the number of the group is still this one's.
+        bdp_sys::process::kill_group(self.keeper.id());
         let status = self.keeper.wait();
         match status {
             Ok(status) if status.success() => Ended::Off,
@@ -63,7 +65,10 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        bdp_sys::process::kill_group(self.keeper.id());
-        let _ = self.keeper.wait();
+        // One that was waited for has given its number back.
+        if let Ok(None) = self.keeper.try_wait() {
+            bdp_sys::process::kill_group(self.keeper.id());
+            let _ = self.keeper.wait();
+        }
     }
 }

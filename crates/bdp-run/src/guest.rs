@@ -65,6 +65,8 @@ enum Answer {
     Failed(String),
 }
 
+/// The hidden subcommand that a guest's kernel starts, which calls [`serve`].
+pub const SUBCOMMAND: &str = "__guest";
 /// The folder of captures, from inside.
 const CAPTURES: &str = "/captures";
 
@@ -90,10 +92,7 @@ impl Guests {
             if kernels.contains_key(&stack.cloned()) {
                 continue;
             }
-            let found = match stack {
-                Some(stack) => kernel::find(&stack.to_string()),
-                None => kernel::default(),
-            };
+            let found = stack.map_or_else(kernel::default, |stack| kernel::find(&stack.to_string()));
             kernels.insert(stack.cloned(), found.map_err(|e| RunError::Lab(LabError::Guest(e.to_string())))?);
         }
         if kernels.is_empty() {
@@ -111,7 +110,7 @@ impl Guests {
     /// Runs a case in a guest. The record says what happened, whatever happened.
     pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Record {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
-        let kernel = self.kernels.get(&case.stack().cloned()).or(self.kernels.values().next());
+        let kernel = self.kernels.get(&case.stack().cloned());
         let outcome = kernel
             .map_or_else(|| Err("there is no kernel".to_owned()), |kernel| self.ask(kernel, case, attempt));
         let total_ns = clock::monotonic_ns() - started_ns;
@@ -193,7 +192,7 @@ impl Booth {
             memory_mib,
             seed,
             cpu: seat.cpu,
-            arguments: vec!["__guest".to_owned()],
+            arguments: vec![SUBCOMMAND.to_owned()],
         };
         let ended = Guest::boot(&self.keeper, &spec, &root).map_err(|e| e.to_string())?.wait();
         let answer = root.answer().map_err(|e| format!("read a guest's answer: {e}"))?;

@@ -15,7 +15,7 @@ use crate::pair::Pair;
 /// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
 /// elsewhere.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
-/// Probes while the flows run, at most, by the virtual clock: there they tell of queues alone, and not of how well the emulator keeps up.
+/// Probes while the flows run, at most, by the virtual clock: there they show queues alone, and not how well the emulator keeps up.
 const VIRTUAL_PROBES: u64 = 300;
 /// Links with this rate or more carry a hundred probes a second, 82 bytes each on Ethernet, in 0.2 % of their time.
 const EASY_RATE: Rate = Rate::mbps(33);

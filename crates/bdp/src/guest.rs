@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use bdp_lab::{LabCommands, Program};
 
 /// The hidden subcommand that a guest's kernel starts.
-pub const NAME: &str = "__guest";
+pub const NAME: &str = bdp_run::guest::SUBCOMMAND;
 /// The hidden subcommand that boots a guest and ends it.
 pub const KEEPER: &str = "__keeper";
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -27,7 +27,7 @@ pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result
     if descriptors.len() > MOST || !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
         return Err(failed(io::Error::other("more than 250 at once")));
     }
-    sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)
+    retry_on_intr(|| sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL))
         .map_err(|e| failed(e.into()))
         .map(drop)
 }
@@ -39,8 +39,9 @@ pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
     let mut room = [MaybeUninit::uninit(); ROOM];
     let mut control = RecvAncillaryBuffer::new(&mut room);
     let parts = &mut [IoSliceMut::new(&mut byte)];
-    let message =
-        recvmsg(socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC).map_err(|e| failed(e.into()))?;
+    // A process that was stopped and goes on finds a wait that has a deadline interrupted.
+    let message = retry_on_intr(|| recvmsg(socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC))
+        .map_err(|e| failed(e.into()))?;
     let received = control.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
         _ => Vec::new(),
@@ -59,6 +60,7 @@ pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::os::unix::thread::JoinHandleExt;
 
     use super::*;
 
@@ -76,6 +78,27 @@ mod tests {
         let mut byte = [0];
         b.read_exact(&mut byte).unwrap();
         assert_eq!(&byte, b"x");
+    }
+
+    #[test]
+    fn a_signal_does_not_end_the_wait() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        // SAFETY: the handler does nothing; without SA_RESTART a wait ends by it, as one with a deadline does after SIGCONT.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+            libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut());
+        }
+        let (here, there) = UnixStream::pair().unwrap();
+        let waiting = std::thread::spawn(move || receive_descriptors(&there).map(|received| received.len()));
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            // SAFETY: the thread is not joined yet, so that its handle is good.
+            unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR1) };
+        }
+        let (_a, b) = UnixStream::pair().unwrap();
+        send_descriptors(&here, &[&b.into()]).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 1);
     }
 
     #[test]

@@ -594,7 +594,7 @@ pub struct GuestReport {
     pub emulated_ns: u64,
     /// System calls of all of its processes while the flows ran.
     pub system_calls: Option<u64>,
-    /// Segments that the links carried meanwhile, of data, acknowledgements and probes.
+    /// Segments of data that the flows sent meanwhile, those sent again included, each as large as they come.
     pub segments: Option<u64>,
     /// By the machine's clock: another run of the same case has other figures here.
     pub wall: GuestWall,

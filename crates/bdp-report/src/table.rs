@@ -75,6 +75,7 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     if !clock.is_empty() {
         facts.push(format!("{clock} clock"));
     }
+    facts.extend(calls_a_segment(records));
     if !congestion.is_empty() {
         facts.push(congestion);
     }
@@ -87,6 +88,14 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     }
     facts.push(fidelity(points));
     facts.join(", ")
+}
+
+/// Of guests whose kernels count them, the system calls that a segment of data took, both ends and the probes beside it included.
+fn calls_a_segment(records: &[Record]) -> Option<String> {
+    let guests = records.iter().filter_map(|record| record.environment.guest);
+    let counted = guests.filter_map(|guest| guest.system_calls.zip(guest.segments));
+    let (calls, segments) = counted.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (segments > 0).then(|| format!("{:.1} system calls a segment", calls as f64 / segments as f64))
 }
 
 /// Whether the emulator kept its promise, over all cases.

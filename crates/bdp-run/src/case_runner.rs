@@ -24,10 +24,7 @@ use crate::case_session::Session;
 use crate::pair::Ends;
 use crate::probing::PairProbed;
 use crate::window::{self, Means};
-use crate::{Result, RunError, observe, verdict};
-
-/// Where the kernel of a guest counts system calls.
-const GUEST_CALLS: &str = "/proc/bdp_system_calls";
+use crate::{Result, RunError, guest_calls, observe, verdict};
 
 /// Runs cases.
 #[derive(Debug)]
@@ -162,9 +159,9 @@ impl CaseRunner {
         let begun_at_ns = clock::monotonic_ns();
         // In a guest nobody has the processor but its hosts, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
-        let calls_before = guest_calls();
+        let calls_before = guest_calls::so_far();
         let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
-        let calls = guest_calls().zip(calls_before).map(|(after, before)| after - before);
+        let calls = guest_calls::so_far().zip(calls_before).map(|(after, before)| after - before);
         let watched = watch.map(Watch::finish).unwrap_or_default();
         let probed = echoes
             .into_iter()
@@ -183,11 +180,10 @@ impl CaseRunner {
             outcome.hold_against(readings);
         }
         let privilege = testbed.privilege();
-        let segments = outcomes.iter().flat_map(|o| &o.directions).map(|d| d.packets_in).sum();
         let guest = (!self.clock.is_real()).then(|| GuestReport {
             emulated_ns: clock::monotonic_ns(),
             system_calls: calls,
-            segments: Some(segments),
+            segments: guest_calls::segments_of(&flows),
             wall: Default::default(),
         });
         Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege, guest })
@@ -286,11 +282,6 @@ impl<'a> Plan<'a> {
             .collect();
         Ok(Self { case, means, hosts })
     }
-}
-
-/// System calls of all processes of a guest so far, where its kernel counts them.
-fn guest_calls() -> Option<u64> {
-    std::fs::read_to_string(GUEST_CALLS).ok()?.trim().parse().ok()
 }
 
 /// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same

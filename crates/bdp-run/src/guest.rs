@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
-use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, Root, RootMaker};
+use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, READY, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace, Program};
 use bdp_model::plain::in_words;
@@ -142,11 +142,21 @@ impl Guests {
         let seed = case.seed.wrapping_add(u64::from(attempt - 1));
         let (answer, root) = self.booth.ask(kernel, memory_mib(case), seed, &order)?;
         let Answer::Record(mut record) = answer else { return Err("the guest ran no case".to_owned()) };
+        if let Some(guest) = &mut record.environment.guest {
+            guest.wall.boot_ns = boot_ns(&root);
+        }
         if let Some(order) = &self.capture {
             record.captures.iter_mut().for_each(|capture| fetch(capture, &root, order));
         }
         Ok(*record)
     }
+}
+
+/// From when a guest was given its order until it was ready for work, by this machine's clock as its files have it.
+fn boot_ns(root: &Root) -> u64 {
+    let made = |file| std::fs::metadata(root.outside(file)).and_then(|file| file.modified());
+    let took = made(ORDER).and_then(|ordered| Ok(made(READY)?.duration_since(ordered).unwrap_or_default()));
+    took.map_or(0, |took| took.as_nanos() as u64)
 }
 
 /// Moves a capture from a guest's root to the folder that was asked for.
@@ -288,6 +298,8 @@ fn memory_mib(case: &CaseSpec) -> u64 {
 /// guest off.
 pub fn serve(agent: AgentCommand) -> ! {
     let answer = prepare().and_then(|order| {
+        // Where the machine's clock stands then is seen from outside.
+        let _ = std::fs::write(READY, "");
         beat();
         match order {
             Order::Nothing => Ok(Answer::Booted),

@@ -18,6 +18,7 @@ pub mod compare;
 mod document;
 mod event;
 pub mod guest;
+mod guest_calls;
 pub mod job;
 mod kept;
 pub mod lab;

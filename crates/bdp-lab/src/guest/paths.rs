@@ -6,5 +6,7 @@ pub const ORDER: &str = "/order";
 pub const ANSWER: &str = "/answer";
 /// A file that the guest touches as it goes.
 pub const ALIVE: &str = "/alive";
+/// A file that the guest makes when it is ready for work.
+pub const READY: &str = "/ready";
 /// The program.
 pub(super) const PROGRAM: &str = "/bdp";

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What bdp adds to a user-mode Linux on the kernel's side: /proc/bdp_system_calls, what all programs have asked of the kernel
+ * since boot. The first line is the number of system calls. Each further line is how often, the number of the call (-1: a page
+ * fault), and the name of the thread. A system call of a guest costs the machine as much as a hundred of its own.
+ */
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/proc_fs.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+
+/* Threads of more names than there is room for are counted in the last place. */
+#define PLACES 1024
+
+static unsigned long system_calls;
+static struct {
+	unsigned long count;
+	int number;
+	char thread[TASK_COMM_LEN];
+} calls[PLACES + 1];
+
+/* Not while another counts: a guest has one processor, and is not preempted. */
+void bdp_count_call(int number)
+{
+	const char *thread = current->comm;
+	unsigned int place = number * 31;
+	int i;
+
+	for (i = 0; i < TASK_COMM_LEN && thread[i]; i++)
+		place = place * 31 + thread[i];
+	place %= PLACES;
+	if (number >= 0)
+		system_calls++;
+	for (i = 0; i < 16; i++, place = (place + 1) % PLACES) {
+		if (!calls[place].count) {
+			calls[place].number = number;
+			strscpy(calls[place].thread, thread, TASK_COMM_LEN);
+		} else if (calls[place].number != number || strncmp(calls[place].thread, thread, TASK_COMM_LEN)) {
+			continue;
+		}
+		calls[place].count++;
+		return;
+	}
+	calls[PLACES].count++;
+}
+
+static int show(struct seq_file *to, void *unused)
+{
+	int i;
+
+	seq_printf(to, "%lu\n", system_calls);
+	for (i = 0; i <= PLACES; i++)
+		if (calls[i].count)
+			seq_printf(to, "%lu %d %s\n", calls[i].count, calls[i].number, calls[i].thread);
+	return 0;
+}
+
+static int __init make_file(void)
+{
+	proc_create_single("bdp_system_calls", 0444, NULL, show);
+	return 0;
+}
+fs_initcall(make_file);

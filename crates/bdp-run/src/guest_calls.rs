@@ -26,7 +26,9 @@ pub(crate) fn segments_of(flows: &[Ends]) -> Option<u64> {
 fn segments(received: &Received, sent: &Sent) -> Option<u64> {
     match &sent.datagrams {
         Some(datagrams) => Some(datagrams.sent),
-        None => Some(received.bytes.div_ceil(sent.mss.filter(|&mss| mss > 0)?) + sent.retransmits.unwrap_or(0)),
+        None => {
+            Some(received.bytes.div_ceil(sent.mss.filter(|&mss| mss > 0)?) + sent.retransmits.unwrap_or(0))
+        }
     }
 }
 

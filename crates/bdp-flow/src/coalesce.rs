@@ -36,6 +36,17 @@ impl Coalescing {
         Self { looked_at_ns: 0, streams: vec![Stream { bytes: 0, mark: 1 }; streams] }
     }
 
+    /// Whether a stream is woken by more than a byte.
+    pub fn has_marks(&self) -> bool {
+        self.streams.iter().any(|stream| stream.mark > 1)
+    }
+
+    /// Of one stream, whether the marks may have to be fitted: not where so few bytes came since that it is slow, whatever the time.
+    pub fn is_due(&self, bytes: u64) -> bool {
+        let before: u64 = self.streams.iter().map(|stream| stream.bytes).sum();
+        self.has_marks() || (bytes - before.min(bytes)) as f64 * TOGETHER_NS >= LEAST_BYTES * LOOK_NS as f64
+    }
+
     /// Fits the marks to the rates, given the bytes of each stream so far, when it is time.
     pub fn fit(&mut self, now_ns: u64, sockets: &[TcpStream], read: impl Iterator<Item = u64>) {
         let passed_ns = now_ns - self.looked_at_ns.min(now_ns);
@@ -79,6 +90,17 @@ mod tests {
         assert_eq!(mark_for(gigabits(21.0), 250_000, roomy), None);
         assert_eq!(mark_for(gigabits(40.0), 250_000, roomy), Some(500_000));
         assert_eq!(mark_for(gigabits(1.0), 250_000, roomy), Some(1));
+    }
+
+    #[test]
+    fn a_stream_of_which_little_came_is_slow() {
+        let mut coalescing = Coalescing::new(1);
+        // 64 KiB within 0.1 ms are 6.4 MiB within 10 ms.
+        assert!(!coalescing.is_due(0) && !coalescing.is_due(6_553_599) && coalescing.is_due(6_553_600));
+        coalescing.streams[0].bytes = 6_000_000;
+        assert!(!coalescing.is_due(6_553_600) && !coalescing.has_marks());
+        coalescing.streams[0].mark = 2;
+        assert!(coalescing.is_due(6_553_600) && coalescing.has_marks());
     }
 
     #[test]

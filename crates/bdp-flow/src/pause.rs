@@ -1,20 +1,25 @@
 //! Waits that end early when a workload is stopped.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_sys::clock;
 
-static STOP_CHECK_NS: AtomicU64 = AtomicU64::new(50_000_000);
+static LOOKS_SELDOM: AtomicBool = AtomicBool::new(false);
 
 /// How often a waiting workload looks whether it shall stop, in nanoseconds.
 pub fn stop_check_ns() -> u64 {
-    STOP_CHECK_NS.load(Ordering::Relaxed)
+    if looks_seldom() { 1_000_000_000 } else { 50_000_000 }
 }
 
 /// Has this process look once a second. For guests, where a second without work takes no time and a look does.
 pub fn look_seldom() {
-    STOP_CHECK_NS.store(1_000_000_000, Ordering::Relaxed);
+    LOOKS_SELDOM.store(true, Ordering::Relaxed);
+}
+
+/// Whether this process is a guest's, where system calls are dear and threads are not.
+pub fn looks_seldom() -> bool {
+    LOOKS_SELDOM.load(Ordering::Relaxed)
 }
 
 /// Sleeps until a moment of the monotonic clock; false where `stop` was raised before.

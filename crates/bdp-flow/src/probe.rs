@@ -17,7 +17,7 @@ use bdp_wire::probe::{PROBE_BYTES, Probe};
 
 use crate::error::{FlowError, Result};
 use crate::handshakes::{self, Handshakes};
-use crate::pause::{stop_check_ns, wait_until};
+use crate::pause::{looks_seldom, stop_check_ns, wait_until};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
@@ -101,8 +101,9 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let mut outcome = Probed::default();
     let mut room = [0; PROBE_BYTES + 1];
     let mut stopped_until = None;
+    // In a guest a reading is a system call, and the time stands still until the next wait.
+    let mut now = start;
     loop {
-        let now = clock::monotonic_ns();
         if stop.load(Ordering::Relaxed) {
             // Those under way get as long as the slowest so far took.
             let longest = outcome.round_trips_ns().max().unwrap_or(0);
@@ -115,11 +116,13 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
             return Ok(Probed { awaited_until_ns: now, ..outcome });
         }
         if sending && now >= next_send {
-            let sent_at_ns = clock::monotonic_ns();
-            let probe = Probe { number: outcome.sent(), sent_at_ns }.encode();
-            outcome.probes.push(ProbeSample { sent_at_ns, rtt_ns: None, failed: false });
+            let probe = Probe { number: outcome.sent(), sent_at_ns: now }.encode();
+            outcome.probes.push(ProbeSample { sent_at_ns: now, rtt_ns: None, failed: false });
             // A full queue or an unreachable peer shows as a probe without answer.
             let _ = socket.send(&probe);
+            if !looks_seldom() {
+                now = clock::monotonic_ns();
+            }
             continue;
         }
         let wake = if sending { next_send } else { until };
@@ -127,8 +130,10 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
         let wait = wake.saturating_sub(now).clamp(1_000, stop_check_ns());
         // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
         let readable = wait_readable(socket.as_fd(), wait).map_err(FlowError::io("wait for a probe"))?;
-        if readable && let Ok(PROBE_BYTES) = socket.recv(&mut room) {
-            note(&mut outcome, &room[..PROBE_BYTES], clock::monotonic_ns());
+        let received = readable && matches!(socket.recv(&mut room), Ok(PROBE_BYTES));
+        now = clock::monotonic_ns();
+        if received {
+            note(&mut outcome, &room[..PROBE_BYTES], now);
         }
     }
 }

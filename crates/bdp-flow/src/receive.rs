@@ -2,10 +2,11 @@
 //! the application takes them out of the kernel, which it does without having them copied, unless each is to be checked.
 
 use std::io::{ErrorKind, Read};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
@@ -26,8 +27,9 @@ use crate::effort::Busiest;
 use crate::error::{FlowError, Result};
 use crate::lock::lock;
 use crate::meter::Meter;
-use crate::pause::stop_check_ns;
+use crate::pause::{looks_seldom, stop_check_ns};
 use crate::window_hold::WindowHold;
+use crate::worker::Worker;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
@@ -35,6 +37,8 @@ const READ_BYTES: usize = 1 << 20;
 const CHECKED_READ_BYTES: usize = 256 << 10;
 /// From one count of all streams' bytes to the next, at least.
 const LOOK_NS: u64 = 20_000_000;
+/// Streams that have a thread each in a guest, at most.
+const ALONE_AT_MOST: usize = 64;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
 
@@ -97,7 +101,13 @@ pub fn over(
         streams,
     };
     let busiest = Busiest::default();
-    let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
+    let apart = looks_seldom() && flow.streams.len() <= ALONE_AT_MOST;
+    let lead = |share| {
+        busiest.watch(|| match apart {
+            true => lead_apart(&flow, share, stop),
+            false => Leading::new(&flow, Share::new(&flow, share)?).run(stop),
+        })
+    };
     let follow = |share| {
         let mut share = Share::new(&flow, share)?;
         while !flow.over.load(Ordering::Relaxed) && share.open > 0 {
@@ -113,6 +123,29 @@ pub fn over(
     meter.set_last_byte(flow.last_byte_ns.load(Ordering::Relaxed));
     received.check = plan.check.then(|| *lock(&flow.check));
     Ok(received)
+}
+
+/// Has each stream of the share read by a thread of its own, which waits in the read itself: one system call where a poll loop makes
+/// three. The leader takes the readings when they are due, and does nothing else.
+fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result<Received> {
+    thread::scope(|scope| {
+        let mut readers = Vec::new();
+        let mut led = Ok(());
+        for index in share.clone() {
+            match Worker::start(scope, move || Share::new(flow, index..index + 1)?.read_alone()) {
+                Ok(reader) => readers.push(reader),
+                Err(error) => led = Err(error),
+            }
+        }
+        let led = led.and_then(|()| Leading::new(flow, Share::new(flow, 0..0)?).run(stop));
+        flow.over.store(true, Ordering::Relaxed);
+        for stream in &flow.streams[share] {
+            // Whoever waits in a read returns from it.
+            let _ = stream.shutdown(Shutdown::Read);
+        }
+        let failed = readers.into_iter().filter_map(|reader| reader.join().err()).next();
+        failed.map_or(led, Err)
+    })
 }
 
 /// What the threads of one flow share.
@@ -238,6 +271,26 @@ impl<'a> Share<'a> {
             }
         }
         self.ready = ready;
+        Ok(())
+    }
+
+    /// Reads the one stream of this share until it ends or the flow does. The clock is looked at where something depends on it.
+    fn read_alone(&mut self) -> Result<()> {
+        let index = self.range.start;
+        self.streams.iter().try_for_each(|s| s.set_nonblocking(false)).map_err(FlowError::io("receive"))?;
+        while !self.flow.over.load(Ordering::Relaxed) && self.open > 0 {
+            let bytes = self.flow.read[index].0.load(Ordering::Relaxed);
+            let coalescing = self.coalescing.as_ref();
+            if self.window.is_some() || coalescing.is_some_and(|coalescing| coalescing.is_due(bytes)) {
+                self.poll_windows(clock::monotonic_ns());
+            }
+            if self.coalescing.as_ref().is_some_and(Coalescing::has_marks) {
+                self.turn(stop_check_ns())?;
+            } else {
+                self.read_once(index)?;
+            }
+        }
+        self.leave();
         Ok(())
     }
 

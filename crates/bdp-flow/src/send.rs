@@ -258,6 +258,9 @@ impl<'a> Share<'a> {
 
     /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
     fn write_due(&mut self) -> Result<Option<u64>> {
+        if self.paced.is_empty() {
+            return Ok(None);
+        }
         let mut next_ns = None;
         for place in 0..self.paced.len() {
             let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;

@@ -331,6 +331,7 @@ fn prepare() -> std::result::Result<Order, String> {
     for (kind, folder) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
         init::mount_own(kind, folder).map_err(|e| e.to_string())?;
     }
+    init::allow_many_files().map_err(|e| e.to_string())?;
     for (name, value) in MEMORY_OF_TCP {
         sysctl::write(name, value).map_err(|e| e.to_string())?;
     }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 
 use rustix::mount::{MountFlags, mount};
+use rustix::process::{Resource, Rlimit};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::{Result, SysError};
@@ -25,6 +26,13 @@ pub fn write_whole_file(path: &str, bytes: &[u8]) -> Result<()> {
     let mut file = File::create(&beside).map_err(refused)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(refused)?;
     fs::rename(&beside, path).map_err(refused)
+}
+
+/// Lets programs open as many files as a kernel lets any: all hosts of a guest are one process.
+pub fn allow_many_files() -> Result<()> {
+    const MOST: u64 = 1 << 20;
+    rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(MOST), maximum: Some(MOST) })
+        .map_err(|e| SysError::new("raise", "the limit of open files", e.into()))
 }
 
 /// Switches the machine off. Only for its first process: elsewhere it ends that process.

@@ -101,6 +101,11 @@ impl Meter {
         self.unread.record(0);
     }
 
+    /// A packet entered from another link, past the sending device.
+    pub(crate) fn passed_through(&mut self) {
+        self.unread.record(0);
+    }
+
     /// The receiving device would not take a packet that was noted as delivered.
     pub(crate) fn refused_after_all(&mut self) {
         self.delivered -= 1;

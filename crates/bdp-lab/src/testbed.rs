@@ -19,7 +19,7 @@ use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 use crate::agent::addresses;
 use crate::capture::Captures;
 use crate::crossing::Crossing;
-use crate::driver::{Driven, DrivenLink, Driver};
+use crate::driver::{Driven, DrivenLink, Driver, Port, Router};
 use crate::fidelity;
 use crate::host::{AgentCommand, Host};
 use crate::meter::Meter;
@@ -33,7 +33,7 @@ const TRANSMIT_QUEUE: u32 = 16_384;
 pub struct Testbed {
     hosts: Vec<(String, Host)>,
     /// Device of each link at each end: host index and device name.
-    wiring: Vec<[Port; 2]>,
+    wiring: Vec<[Wired; 2]>,
     links: Vec<(LinkSpec, DrivenLink)>,
     /// What it was built from.
     specs: Vec<HostSpec>,
@@ -41,7 +41,7 @@ pub struct Testbed {
 }
 
 #[derive(Debug, Clone)]
-struct Port {
+struct Wired {
     host: String,
     device: String,
     address: IpAddr,
@@ -116,8 +116,9 @@ impl Testbed {
             testbed.hosts.push((host.name.clone(), running));
             streams.push(stream);
         }
+        let mut keys = Vec::new();
         for (i, (link, ports)) in links.iter().zip(&testbed.wiring).enumerate() {
-            let mut take = |port: &Port| {
+            let mut take = |port: &Wired| {
                 devices.remove(&(port.host.clone(), port.device.clone())).ok_or_else(|| {
                     LabError::Topology(format!("device {} of {} is missing", port.device, port.host))
                 })
@@ -127,8 +128,49 @@ impl Testbed {
             let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
             let seed = seed.wrapping_add((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends, taps)?));
+            keys.push(key);
+        }
+        for router in testbed.routers(&keys) {
+            driver.route(router)?;
         }
         Ok((testbed, streams))
+    }
+
+    /// The hosts that do nothing out of the ordinary with what they forward, their links being known by these keys.
+    fn routers(&self, keys: &[u64]) -> Vec<Router> {
+        let network = Network::new(&self.specs, &self.linked);
+        let ports = |host: &str| {
+            let ends =
+                self.wiring.iter().enumerate().flat_map(|(i, ports)| [(i, 0, &ports[0]), (i, 1, &ports[1])]);
+            ends.filter(|(.., port)| port.host == host).collect::<Vec<_>>()
+        };
+        let plain = |host: &&HostSpec| {
+            host.router
+                && host.sysctls.keys().all(|name| name.starts_with("net.ipv4.tcp_"))
+                && ports(&host.name).iter().all(|&(link, end, _)| self.linked[link].netem[end].is_none())
+        };
+        let mut routers: Vec<_> = self
+            .specs
+            .iter()
+            .filter(plain)
+            .map(|host| {
+                let ports =
+                    ports(&host.name).iter().map(|&(link, end, _)| Port { link: keys[link], end }).collect();
+                (host, Router { ports, ways: BTreeMap::new() })
+            })
+            .collect();
+        for target in &self.specs {
+            let next_hops = network.towards(&target.name);
+            let addresses = ports(&target.name);
+            for (host, next) in self.specs.iter().zip(next_hops) {
+                let Some(hop) = next else { continue };
+                let way = Port { link: keys[hop.link], end: usize::from(!hop.forward) };
+                for (_, router) in routers.iter_mut().filter(|(of, _)| of.name == host.name) {
+                    router.ways.extend(addresses.iter().map(|(.., port)| (port.address, way)));
+                }
+            }
+        }
+        routers.into_iter().map(|(_, router)| router).collect()
     }
 
     /// Addresses by which `from` reaches `to`: its own on the first link of its way, and the other's on the last.
@@ -138,7 +180,7 @@ impl Testbed {
     }
 
     /// The port that a hop leaves (0) or reaches (1).
-    fn port(&self, hop: Hop, end: usize) -> &Port {
+    fn port(&self, hop: Hop, end: usize) -> &Wired {
         &self.wiring[hop.link][if hop.forward { end } else { 1 - end }]
     }
 
@@ -240,7 +282,7 @@ impl Testbed {
     }
 }
 
-fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Port; 2]>> {
+fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Wired; 2]>> {
     links
         .iter()
         .enumerate()
@@ -254,7 +296,7 @@ fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[P
             }
             let index = u8::try_from(i).map_err(|_| LabError::Topology("more than 256 links".to_owned()))?;
             let ends = addresses(index, family == Family::Ipv6);
-            Ok([0, 1].map(|end| Port {
+            Ok([0, 1].map(|end| Wired {
                 host: link.between[end].clone(),
                 device: format!("link{i}"),
                 address: ends[end],
@@ -263,7 +305,7 @@ fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[P
         .collect()
 }
 
-fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Port; 2]) -> LinkOutcome {
+fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Wired; 2]) -> LinkOutcome {
     let mut lateness = Histogram::new();
     let [a, b] = &spec.between;
     let configs = [&spec.config.forward, &spec.config.reverse];

@@ -184,6 +184,24 @@ impl Direction {
         start + self.propagation.least
     }
 
+    /// What comes out next on a wire of its own, where packets keep their order: before when not, and the packet. What comes out of it
+    /// later than one of these does so after the time of the next.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
+        let train = self.train.as_ref().map(|train| {
+            let due = train.due().unwrap_or_else(|| self.propagation.soonest(self.transmitter.free()));
+            (due, train.packet())
+        });
+        let waiting = self.transmitter.upcoming().map(|(at, packet)| (self.propagation.soonest(at), packet));
+        self.propagation.in_order().chain(train).chain(waiting)
+    }
+
+    /// Before then a packet does not come out that enters at `now` or later, on a wire of its own.
+    pub(crate) fn soonest(&self, packet: &Packet, now: Nanos) -> Nanos {
+        let segments = Segments::of(packet);
+        let least = segments.len_bytes(0).min(segments.len_bytes(segments.count() - 1));
+        self.propagation.soonest(self.transmitter.soonest(self.wire_bits(least), now))
+    }
+
     /// What is due next: when, in how many wire segments of how many IP bytes together, and the packet.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, u64, Packet)> {
         let (due, segments, packet) = self.propagation.pop(now)?;

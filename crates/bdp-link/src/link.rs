@@ -98,6 +98,25 @@ impl Link {
         earlier(decided, earlier(a.next_due(), b.next_due()))
     }
 
+    /// What comes out at `to` next, by what has entered: before when it does not, and the packet where that is known, the soonest first.
+    /// Whatever comes out later than one of these comes out after the time of the next.
+    pub fn upcoming(&self, to: End) -> impl Iterator<Item = (Nanos, Option<&Packet>)> {
+        let direction = self.direction(to.other());
+        let known = (self.shared.is_none() && direction.keeps_order()).then(|| direction.upcoming());
+        let unknown = match (&known, &self.shared) {
+            (Some(_), _) => None,
+            (None, None) => direction.next_event(),
+            (None, Some(_)) => self.next_event(),
+        };
+        let known = known.into_iter().flatten().map(|(at, packet)| (at, Some(packet)));
+        known.chain(unknown.map(|at| (at, None)))
+    }
+
+    /// Before then a packet does not come out that enters at `from` at `now` or later, whatever enters before it.
+    pub fn soonest(&self, from: End, packet: &Packet, now: Nanos) -> Nanos {
+        if self.shared.is_some() { now } else { self.direction(from).soonest(packet, now) }
+    }
+
     /// The earliest departure that is due at `now` or before; of two at the same nanosecond the one that entered at A.
     ///
     /// `None` where there is none. That can be so although [`Link::next_event`] had come, where who sends had still to be

@@ -113,6 +113,20 @@ impl Propagation {
         }
     }
 
+    /// What is on its way and keeps its order, the next first: when it is due, and the packet.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
+        let queue = match &self.lane {
+            Lane::InOrder(queue) => Some(queue),
+            Lane::ByDue { .. } => None,
+        };
+        queue.into_iter().flatten().map(|flight| (flight.due, &flight.packet))
+    }
+
+    /// What leaves the wire at `finish` or later and keeps its order is not due before then.
+    pub(crate) fn soonest(&self, finish: Nanos) -> Nanos {
+        if self.keeps_order() { (finish + self.least).max(self.last_due) } else { finish + self.least }
+    }
+
     /// The next packet and how many wire segments it is, if it is due at `now` or before.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, Packet)> {
         self.next_due().filter(|due| *due <= now)?;

@@ -73,6 +73,11 @@ impl Train {
         Some(Departing { due, segments: self.next - begin, packet })
     }
 
+    /// What it was cut from.
+    pub(crate) fn packet(&self) -> &Packet {
+        &self.waiting.packet
+    }
+
     /// Before then the run does not depart.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.run.map(|run| run.last_due)

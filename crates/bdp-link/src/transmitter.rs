@@ -7,6 +7,7 @@ use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
 use bdp_model::units::Nanos;
 
 use crate::discipline::{Backlog, Discipline, Waiting};
+use crate::packet::Packet;
 use crate::service::{Finish, Service, work};
 
 /// Queue and wire of one direction.
@@ -106,10 +107,27 @@ impl Transmitter {
 
     /// Counts what waits now, be it for no time.
     pub(crate) fn count(&mut self, waiting: &Waiting) {
-        let others = u64::from(waiting.segments) - 1;
-        self.waiting.packets += others + 1;
-        let work = u128::from(others) * work(waiting.wire_bits) + work(waiting.last_wire_bits);
-        self.waiting.work = self.waiting.work.saturating_add(work);
+        self.waiting.packets += u64::from(waiting.segments);
+        self.waiting.work = self.waiting.work.saturating_add(work_of(waiting));
+    }
+
+    /// What waits for a wire of its own, the next first: before when no segment of it is off the wire.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
+        let mut before = 0u128;
+        self.discipline.iter().map(move |waiting| {
+            let first = before.saturating_add(work(waiting.wire_bits.min(waiting.last_wire_bits)));
+            before = before.saturating_add(work_of(waiting));
+            (self.finish(self.free.at, first), &waiting.packet)
+        })
+    }
+
+    /// Before then a segment of so many bits is not off a wire of its own that arrives at `now` and is admitted.
+    pub(crate) fn soonest(&self, wire_bits: u64, now: Nanos) -> Nanos {
+        self.finish(now.max(self.free.at), work(wire_bits))
+    }
+
+    fn finish(&self, start: Nanos, work: u128) -> Nanos {
+        self.service.finish(start, work).map_or(Nanos(u64::MAX), |finish| finish.at)
     }
 
     pub(crate) fn head(&self) -> Option<&Waiting> {
@@ -157,4 +175,9 @@ impl Transmitter {
     pub(crate) fn len(&self) -> u64 {
         self.waiting.packets
     }
+}
+
+/// The work of all segments of what waits.
+fn work_of(waiting: &Waiting) -> u128 {
+    u128::from(waiting.segments - 1) * work(waiting.wire_bits) + work(waiting.last_wire_bits)
 }

@@ -7,6 +7,7 @@
 mod moving;
 mod order;
 mod real_time;
+mod router;
 mod virtual_time;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) use order::Driven;
 use order::Order;
 pub use order::Pace;
 use real_time::RealTime;
+pub(crate) use router::{Port, Router};
 use virtual_time::VirtualTime;
 
 use crate::capture::Tap;
@@ -86,6 +88,16 @@ impl Driver {
             .map_err(|_| LabError::Driver("it takes no more links".to_owned()))?;
         self.waker.wake();
         Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
+    }
+
+    /// Says what a host forwards, whose links have been added. By the virtual clock its kernel is not asked from now on where the driver
+    /// knows what it would do.
+    pub(crate) fn route(&self, router: Router) -> Result<()> {
+        self.orders
+            .send(Order::Route(router))
+            .map_err(|_| LabError::Driver("it takes no more routes".to_owned()))?;
+        self.waker.wake();
+        Ok(())
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) struct MovingLink {
     /// When something is due, by the monotonic clock.
     pub(super) next: Option<u64>,
     pub(super) fault: Option<String>,
+    /// Of packets as they cross its devices.
+    pub(super) mtu: u32,
     link: Link,
     taps: [Option<Tap>; 2],
 }
@@ -31,6 +33,7 @@ pub(super) struct Leaving {
     pub(super) packet: Packet,
     due: Nanos,
     segments: u32,
+    ip_bytes: u64,
 }
 
 impl MovingLink {
@@ -44,6 +47,7 @@ impl MovingLink {
     ) -> Self {
         Self {
             key,
+            mtu: config.mtu,
             link: Link::new(config, seed),
             devices,
             taps,
@@ -76,7 +80,7 @@ impl MovingLink {
         if let Some(probe) = Probe::of_packet(&packet.data) {
             self.meters[end].crossings.enter(probe, now);
         }
-        let from = if end == 0 { End::A } else { End::B };
+        let from = end_of(end);
         let now = Nanos(now);
         match &self.taps[end] {
             None => self.link.enqueue_each(from, packet, now, &mut |_| {}),
@@ -96,34 +100,57 @@ impl MovingLink {
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
 
+    /// Before when nothing leaves by a device, with the packet where that is known: the soonest first, as in [`Link::upcoming`].
+    pub(super) fn upcoming(&self, device: usize) -> impl Iterator<Item = (u64, Option<&Packet>)> {
+        self.link.upcoming(end_of(device)).map(|(at, packet)| (at.as_ns(), packet))
+    }
+
+    /// Before then a packet does not leave that enters by a device at `now` or later.
+    pub(super) fn soonest(&self, device: usize, packet: &Packet, now: u64) -> u64 {
+        self.link.soonest(end_of(device), packet, Nanos(now)).as_ns()
+    }
+
     /// The next packet that is due at `now`. A link without rate and delay is due at once.
     pub(super) fn leave(&mut self, now: u64) -> Option<Leaving> {
         while self.next.is_some_and(|next| next <= now) {
             let departure = self.link.pop(Nanos(now));
             self.next = self.link.next_event().map(Nanos::as_ns);
             let Some(Departure { to, due, packet, segments, ip_bytes }) = departure else { continue };
-            let (direction, device) = match to {
-                End::B => (0, 1),
-                End::A => (1, 0),
-            };
-            let meter = &mut self.meters[direction];
-            meter.note_release(due.as_ns(), now, segments, ip_bytes);
-            if let Some(probe) = Probe::of_packet(&packet.data) {
-                meter.crossings.release(probe, due.as_ns(), now);
-            }
-            return Some(Leaving { device, packet, due, segments });
+            let device = usize::from(to == End::B);
+            return Some(Leaving { device, packet, due, segments, ip_bytes });
         }
         None
     }
 
     /// A packet was handed over at `now`; whether its device took it.
     pub(super) fn handed_over(&mut self, leaving: &Leaving, now: u64, taken: bool) {
-        let meter = &mut self.meters[1 - leaving.device];
+        let meter = self.released(leaving, now);
         if taken {
             meter.delivered += 1;
         } else {
             meter.device_refused += u64::from(leaving.segments);
         }
+        self.note_end(leaving, now, taken);
+    }
+
+    /// A packet went on into the next link when it was due, past the kernel of the host that has its device.
+    pub(super) fn passed_on(&mut self, leaving: &Leaving) {
+        let due = leaving.due.as_ns();
+        self.released(leaving, due);
+        self.note_end(leaving, due, true);
+    }
+
+    fn released(&mut self, leaving: &Leaving, now: u64) -> &mut Meter {
+        let Leaving { device, packet, due, segments, ip_bytes } = leaving;
+        let meter = &mut self.meters[1 - device];
+        meter.note_release(due.as_ns(), now, *segments, *ip_bytes);
+        if let Some(probe) = Probe::of_packet(&packet.data) {
+            meter.crossings.release(probe, due.as_ns(), now);
+        }
+        meter
+    }
+
+    fn note_end(&self, leaving: &Leaving, now: u64, taken: bool) {
         if let Some(tap) = &self.taps[leaving.device] {
             let late = Nanos(now).saturating_sub(leaving.due);
             for kept in offload::wire_segments(&leaving.packet).filter_map(|segment| tap.keep(&segment)) {
@@ -132,4 +159,16 @@ impl MovingLink {
             }
         }
     }
+}
+
+impl Leaving {
+    /// When it is due.
+    pub(super) fn due(&self) -> u64 {
+        self.due.as_ns()
+    }
+}
+
+/// The end of a link that a device is at.
+fn end_of(device: usize) -> End {
+    if device == 0 { End::A } else { End::B }
 }

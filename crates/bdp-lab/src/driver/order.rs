@@ -9,6 +9,8 @@ use bdp_sys::tun::Tun;
 use crate::capture::Tap;
 use crate::meter::Meter;
 
+use super::router::Router;
+
 /// Token of the waker; links take even and odd numbers below it.
 pub(super) const WAKE: u64 = u64::MAX;
 
@@ -25,8 +27,19 @@ pub enum Pace {
 
 /// A step of its work.
 pub(super) enum Order {
-    Add { config: Box<LinkConfig>, seed: u64, devices: [Tun; 2], taps: [Option<Tap>; 2], key: u64 },
-    Remove { key: u64, outcome: Sender<Driven> },
+    Add {
+        config: Box<LinkConfig>,
+        seed: u64,
+        devices: [Tun; 2],
+        taps: [Option<Tap>; 2],
+        key: u64,
+    },
+    /// To pass on what a router would, where the clock is virtual.
+    Route(Router),
+    Remove {
+        key: u64,
+        outcome: Sender<Driven>,
+    },
     End,
 }
 

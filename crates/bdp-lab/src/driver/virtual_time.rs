@@ -1,5 +1,9 @@
 //! The loop of a driver by a clock that stands still while anything runs, as a guest's does: what is due is handed over at that very
 //! moment, and one call to the system hands over, takes and waits. There is nothing to be late for, so it never spins.
+//!
+//! What a router merely passes on goes from link to link without it ([`super::router`]), and nobody is woken for that: the steps
+//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes for what hosts send, and before anything can reach
+//! one.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -8,38 +12,56 @@ use bdp_sys::clock;
 use bdp_sys::poll::Waker;
 use bdp_sys::tun_ring::{RingEvent, TunRing};
 
-use super::moving::MovingLink;
+use super::moving::{Leaving, MovingLink};
 use super::order::Order;
+use super::router::{self, Port, Router};
 use crate::{Result, offload};
+
+/// Packets of a direction that are followed to their ends to know when to wake; before what is behind them it wakes for sure.
+const FOLLOWED: usize = 32;
 
 /// The thread's state.
 pub(super) struct VirtualTime {
     ring: TunRing,
     inbox: Receiver<Order>,
-    links: Vec<MovingLink>,
+    links: Vec<Held>,
+    routers: Vec<Router>,
+}
+
+/// A link, and what is known of what is inside it.
+struct Held {
+    link: MovingLink,
+    /// Which of the routers each of its devices is at.
+    routers: [Option<usize>; 2],
+    /// Before then nothing of what is inside it reaches a host; `None` while nothing is.
+    wake: Option<u64>,
+    /// Whether `wake` is of what was inside before.
+    changed: bool,
 }
 
 impl VirtualTime {
     pub(super) fn new(waker: &Waker, inbox: Receiver<Order>) -> Result<Self> {
-        Ok(Self { ring: TunRing::new(waker)?, inbox, links: Vec::new() })
+        Ok(Self { ring: TunRing::new(waker)?, inbox, links: Vec::new(), routers: Vec::new() })
     }
 
     pub(super) fn run(&mut self) {
         let mut events = Vec::new();
         loop {
-            let until = self.links.iter().filter_map(|link| link.next).min();
+            let until = self.next_wake();
             let Ok(reached) = self.ring.wait(until, &mut events) else { return };
             // What came while the clock stood at the awaited moment came at that moment.
             let now = match until {
                 Some(until) if reached => until,
                 _ => clock::monotonic_ns(),
             };
+            // What is due now leaves after what came now.
+            self.release(now, now.saturating_sub(1));
             let mut woken = false;
             for event in events.drain(..) {
                 woken |= matches!(event, RingEvent::Woken);
                 self.note(event, now);
             }
-            self.release(now);
+            self.release(now, now);
             if woken && !self.take_orders() {
                 return;
             }
@@ -54,29 +76,108 @@ impl VirtualTime {
             RingEvent::Failed { token, error } => (token, Came::Fault(error)),
         };
         let end = (token & 1) as usize;
-        let Some(link) = self.links.iter_mut().find(|link| link.key == token >> 1) else { return };
+        let Some(held) = self.links.iter_mut().find(|held| held.link.key == token >> 1) else { return };
+        let link = &mut held.link;
         match event {
             Came::Packet(data, header) => {
                 link.meters[end].found_at_once();
                 link.take_in(end, Packet { data, offload: offload::decode(header) }, now);
+                held.changed = true;
             }
             Came::Refusal => link.meters[1 - end].refused_after_all(),
             Came::Fault(error) => link.fault = Some(format!("read from a TUN device: {error}")),
         }
     }
 
-    fn release(&mut self, now: u64) {
-        for link in &mut self.links {
-            while let Some(leaving) = link.leave(now) {
-                link.handed_over(&leaving, now, true);
-                let header = offload::encode(&leaving.packet);
-                let token = link.key << 1 | leaving.device as u64;
-                let device = &link.devices[leaving.device];
-                if let Err(e) = self.ring.send(device, token, leaving.packet.data, header) {
-                    link.fault = Some(format!("write to a TUN device: {e}"));
-                }
+    /// Lets all leave that is due by `until`, which is not later than `now`, in the order of the moments at which it is; of one moment
+    /// in the order of the links.
+    fn release(&mut self, now: u64, until: u64) {
+        let due = |held: &Held| held.link.next.filter(|&next| next <= until);
+        while let Some((at, index)) =
+            self.links.iter().enumerate().filter_map(|(i, held)| Some((due(held)?, i))).min()
+        {
+            let held = &mut self.links[index];
+            held.changed = true;
+            let Some(leaving) = held.link.leave(at) else { continue };
+            match self.onward((index, leaving.device), &leaving.packet, 0) {
+                Some(next) => self.pass_on(index, leaving, next),
+                None => self.hand_over(index, leaving, now),
             }
         }
+    }
+
+    fn hand_over(&mut self, index: usize, leaving: Leaving, now: u64) {
+        let link = &mut self.links[index].link;
+        link.handed_over(&leaving, now, true);
+        let header = offload::encode(&leaving.packet);
+        let token = link.key << 1 | leaving.device as u64;
+        if let Err(e) = self.ring.send(&link.devices[leaving.device], token, leaving.packet.data, header) {
+            link.fault = Some(format!("write to a TUN device: {e}"));
+        }
+    }
+
+    fn pass_on(&mut self, index: usize, leaving: Leaving, (next, device): (usize, usize)) {
+        self.links[index].link.passed_on(&leaving);
+        let due = leaving.due();
+        let mut packet = leaving.packet;
+        router::count_hop(&mut packet.data);
+        let held = &mut self.links[next];
+        held.link.meters[device].passed_through();
+        held.link.take_in(device, packet, due);
+        held.changed = true;
+    }
+
+    /// The link that a packet enters next, and by which device, which leaves one by the given device after so many hops more than it says
+    /// itself; `None` where the host there takes it.
+    fn onward(&self, (index, device): (usize, usize), packet: &Packet, hops: u8) -> Option<(usize, usize)> {
+        let Held { link, routers, .. } = &self.links[index];
+        let came_by = Port { link: link.key, end: device };
+        let way = self.routers[routers[device]?].way(packet, came_by, hops)?;
+        let next = self.links.iter().position(|held| held.link.key == way.link)?;
+        let to = &self.links[next].link;
+        router::fits(packet, to.mtu, to.devices[way.end].framing()).then_some((next, way.end))
+    }
+
+    /// Before then nothing reaches a host, by what is inside the links.
+    fn next_wake(&mut self) -> Option<u64> {
+        for i in 0..self.links.len() {
+            if std::mem::take(&mut self.links[i].changed) {
+                let wake = self.wake_of(i);
+                self.links[i].wake = wake;
+            }
+        }
+        self.links.iter().filter_map(|held| held.wake).min()
+    }
+
+    fn wake_of(&self, index: usize) -> Option<u64> {
+        let Held { link, routers, .. } = &self.links[index];
+        if routers.iter().all(Option::is_none) {
+            return link.next;
+        }
+        let mut wake: Option<u64> = None;
+        for device in [0, 1] {
+            for (followed, (at, packet)) in link.upcoming(device).enumerate() {
+                if wake.is_some_and(|wake| wake <= at) {
+                    break;
+                }
+                let reaches = match packet {
+                    Some(packet) if followed < FOLLOWED => self.reaches_host(index, device, packet, at),
+                    _ => at,
+                };
+                wake = Some(wake.map_or(reaches, |wake| wake.min(reaches)));
+            }
+        }
+        wake
+    }
+
+    /// Before when a packet reaches no host which leaves a link by the given device at `at` or later.
+    fn reaches_host(&self, mut index: usize, mut device: usize, packet: &Packet, mut at: u64) -> u64 {
+        for hops in 0..u8::MAX {
+            let Some((next, enters)) = self.onward((index, device), packet, hops) else { break };
+            at = self.links[next].link.soonest(enters, packet, at);
+            (index, device) = (next, 1 - enters);
+        }
+        at
     }
 
     /// Carries out what was ordered; `false` when the thread shall end.
@@ -91,15 +192,26 @@ impl VirtualTime {
                             link.fault = Some(e.to_string());
                         }
                     }
-                    self.links.push(link);
+                    self.links.push(Held { link, routers: [None; 2], wake: None, changed: false });
+                }
+                Ok(Order::Route(router)) => {
+                    for port in &router.ports {
+                        for held in self.links.iter_mut().filter(|held| held.link.key == port.link) {
+                            held.routers[port.end] = Some(self.routers.len());
+                            held.changed = true;
+                        }
+                    }
+                    self.routers.push(router);
                 }
                 Ok(Order::Remove { key, outcome }) => {
-                    if let Some(i) = self.links.iter().position(|l| l.key == key) {
-                        let link = self.links.swap_remove(i);
+                    if let Some(i) = self.links.iter().position(|held| held.link.key == key) {
+                        let Held { link, .. } = self.links.swap_remove(i);
                         for (end, device) in link.devices.iter().enumerate() {
                             let _ = self.ring.remove(device, key << 1 | end as u64);
                         }
                         let _ = outcome.send(link.end(false));
+                        // What would have gone on through it does not any more.
+                        self.links.iter_mut().for_each(|held| held.changed = true);
                     }
                 }
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,

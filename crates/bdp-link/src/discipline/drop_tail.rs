@@ -42,6 +42,10 @@ impl DropTail {
         self.queue.front()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.queue.iter()
+    }
+
     pub(super) fn dequeue(&mut self) -> Option<Waiting> {
         self.queue.pop_front()
     }

@@ -43,6 +43,13 @@ impl Discipline {
         }
     }
 
+    /// All that wait, in the order in which they are served.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        match self {
+            Self::DropTail(queue) => queue.iter(),
+        }
+    }
+
     /// Gives the next to the wire.
     pub(crate) fn dequeue(&mut self) -> Option<Waiting> {
         match self {

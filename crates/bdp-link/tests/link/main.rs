@@ -8,6 +8,7 @@ mod conservation;
 mod copies;
 mod datagrams;
 mod enqueue_time;
+mod foreseen;
 mod half_duplex;
 mod jitter;
 mod loss;

@@ -30,6 +30,7 @@ mod protocol;
 mod report;
 mod requests;
 mod resume;
+mod routers;
 mod runs;
 mod serve;
 mod ssh;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
-use bdp_lab::guest::{ALIVE, ANSWER, Ended, Guest, GuestSpec, ORDER, READY, Root, RootMaker};
+use bdp_lab::guest::{
+    ALIVE, ANSWER, ERRORS, Ended, Guest, GuestSpec, ORDER, OUTPUT, READY, Root, RootMaker,
+};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace, Program};
 use bdp_model::plain::in_words;
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
+use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
 use crate::{Result, RunError};
 
 /// What Linux derives from the memory that it found, which depends on the kernel's own size and on the machine: set to what a
@@ -44,6 +47,8 @@ enum Order {
     Case(Box<CaseOrder>),
     /// To carry trains of frames, one after the other.
     Trains(Vec<FrameTrain>),
+    /// To run a program.
+    Program(ProgramSpec),
 }
 
 /// A case to be run.
@@ -62,6 +67,7 @@ enum Answer {
     Booted,
     Record(Box<Record>),
     Trains(Vec<CarriedTrain>),
+    Program(ProgramEnd),
     Failed(String),
 }
 
@@ -252,6 +258,24 @@ pub fn try_boot(keeper: &Program, stack: Option<&str>) -> std::result::Result<Ke
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }
 
+/// Runs a program in a guest of a stack, or of the default kernel.
+pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) -> Result<ProgramRun> {
+    let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
+    let kernel = stack.map_or_else(kernel::default, kernel::find).map_err(|e| failed(e.to_string()))?;
+    let mut booth = Booth::new(keeper)?;
+    for file in std::iter::once(&spec.path).chain(&spec.files) {
+        booth.maker.take_program(file)?;
+    }
+    let order = Order::Program(spec.clone());
+    let (answer, root) = booth.ask(&kernel, spec.memory_mib, spec.seed, &order).map_err(failed)?;
+    let Answer::Program(end) = answer else { return Err(failed("the guest ran no program".to_owned())) };
+    let written = |inside: &str| match std::fs::read(root.outside(inside)) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(e) => Err(failed(format!("read what a guest's program wrote: {e}"))),
+    };
+    Ok(ProgramRun { end, output: written(OUTPUT)?, errors: written(ERRORS)? })
+}
+
 /// Carries batches of trains, each in a guest of its own side by side, of the kernel that is taken where none is named.
 pub(crate) fn carry<const N: usize>(
     keeper: &Program,
@@ -308,6 +332,7 @@ pub fn serve(agent: AgentCommand) -> ! {
                 let carried: Result<Vec<_>, _> = trains.iter().map(frame_train::carry).collect();
                 carried.map(Answer::Trains).map_err(|e| e.to_string())
             }
+            Order::Program(spec) => guest_program::run(&spec).map(Answer::Program),
         }
     });
     let written = serde_json::to_vec(&answer.unwrap_or_else(Answer::Failed))

@@ -19,6 +19,7 @@ mod document;
 mod event;
 pub mod guest;
 mod guest_calls;
+pub mod guest_program;
 pub mod job;
 mod kept;
 pub mod lab;

@@ -1,10 +1,12 @@
-//! What the first process of a machine does: file systems, and the machine's end.
+//! What the first process of a machine does: file systems, the end of its programs, and the machine's end.
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, WaitOptions};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::{Result, SysError};
@@ -33,6 +35,27 @@ pub fn allow_many_files() -> Result<()> {
     const MOST: u64 = 1 << 20;
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(MOST), maximum: Some(MOST) })
         .map_err(|e| SysError::new("raise", "the limit of open files", e.into()))
+}
+
+/// Waits for the end of a child, and takes note of that of every orphan that ends before.
+pub fn wait_for(child: u32) -> Result<ExitStatus> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((process, status))) if process.as_raw_nonzero().get() as u32 == child => {
+                return Ok(ExitStatus::from_raw(status.as_raw() as i32));
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(SysError::new("wait for", format!("process {child}"), error.into())),
+        }
+    }
+}
+
+/// Kills every process but this one, which must be the machine's first: elsewhere it does nothing.
+pub fn kill_all() {
+    if rustix::process::getpid().is_init() {
+        // SAFETY: it takes two numbers, and touches no memory of this process.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
 }
 
 /// Switches the machine off. Only for its first process: elsewhere it ends that process.

@@ -1,13 +1,18 @@
-//! `bdp __guest` and `bdp __keeper`: the first process of a guest, and the one that keeps a guest. Not for people.
+//! `bdp __guest`, `bdp __keeper` and `bdp __inside`: the first process of a guest, the one that keeps a guest, and the one that runs a
+//! program in a guest for a test. Not for people.
 
 use std::process::ExitCode;
 
 use bdp_lab::{LabCommands, Program};
+use bdp_run::guest_program::{ProgramRun, ProgramSpec};
 
 /// The hidden subcommand that a guest's kernel starts.
 pub const NAME: &str = bdp_run::guest::SUBCOMMAND;
 /// The hidden subcommand that boots a guest and ends it.
 pub const KEEPER: &str = "__keeper";
+
+/// The hidden subcommand that runs a program in a guest.
+pub const INSIDE: &str = "__inside";
 
 /// The programs that a job may start: this very one for each.
 pub fn commands() -> LabCommands {
@@ -36,4 +41,28 @@ pub fn run() -> ExitCode {
 pub fn keep() -> ExitCode {
     bdp_sys::signal::leave_ending_to_parent();
     if bdp_lab::guest::keep() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the program that standard input describes, as JSON, in a guest; what it left goes to standard output, as JSON.
+pub fn inside() -> ExitCode {
+    let said = read_order().and_then(|order| {
+        let run = bdp_run::guest::run_program(&commands().keeper, None, &order).map_err(|e| e.to_string())?;
+        answer(&run)
+    });
+    match said {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            crate::output::note(&format!("bdp: {}", crate::output::tame(&cause)));
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn read_order() -> Result<ProgramSpec, String> {
+    serde_json::from_reader(std::io::stdin().lock()).map_err(|e| format!("read what to run: {e}"))
+}
+
+fn answer(run: &ProgramRun) -> Result<(), String> {
+    let text = serde_json::to_string(run).map_err(|e| e.to_string())?;
+    crate::output::print(&text).map(drop).map_err(|e| format!("{e:?}"))
 }

@@ -123,6 +123,9 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == guest::KEEPER) {
         return guest::keep();
     }
+    if name.as_deref().is_some_and(|name| name == guest::INSIDE) {
+        return guest::inside();
+    }
     if name.as_deref().is_some_and(|name| name == complete::NAME) {
         return complete::run(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()));
     }

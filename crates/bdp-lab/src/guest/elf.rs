@@ -1,6 +1,8 @@
-//! What a program needs beside itself: its interpreter and the libraries that it has loaded.
+//! What a program needs beside itself: its interpreter and its libraries.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The interpreter that an ELF file of 64 bits asks for; `None` of a static one, and of what is no such file.
 pub(super) fn interpreter(file: &[u8]) -> Option<PathBuf> {
@@ -41,6 +43,28 @@ pub(super) fn libraries(maps: &str) -> Vec<PathBuf> {
     files
 }
 
+/// The libraries that an interpreter would load for a program. It runs no code of the program.
+pub(super) fn needed(interpreter: &Path, program: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut command = Command::new(interpreter);
+    command.arg("--list").arg(program).stdin(Stdio::null());
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(said.lines().next().unwrap_or("its libraries are unknown").to_owned()));
+    }
+    Ok(listed(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The files of lines such as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f12)`.
+fn listed(text: &str) -> Vec<PathBuf> {
+    let file = |line: &str| {
+        let path = line.rsplit_once("=> ").map_or(line, |(_, path)| path).trim();
+        let path = path.rsplit_once(" (").map_or(path, |(path, _)| path);
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    text.lines().filter_map(file).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +99,15 @@ mod tests {
             7f02-7f03 r--p 00000000 fe:01 3                          /usr/lib/locale/C.utf8/LC_CTYPE\n\
             7fff-7fff rw-p 00000000 00:00 0                          [stack]\n";
         assert_eq!(libraries(maps), [PathBuf::from("/usr/lib/x86_64-linux-gnu/libc.so.6")]);
+    }
+
+    #[test]
+    fn libraries_are_those_that_the_interpreter_lists() {
+        let text = "\tlinux-vdso.so.1 (0x7ffc)\n\
+            \tlibiperf.so.0 => /lib/x86_64-linux-gnu/libiperf.so.0 (0x7f1f)\n\
+            \tlibgone.so.1 => not found\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x7f1f)\n";
+        let files = ["/lib/x86_64-linux-gnu/libiperf.so.0", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(listed(text), files.map(PathBuf::from));
     }
 }

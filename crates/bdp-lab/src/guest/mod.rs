@@ -13,7 +13,7 @@ mod root;
 mod spec;
 
 pub use keep::keep;
-pub use paths::{ALIVE, ANSWER, ORDER, READY};
+pub use paths::{ALIVE, ANSWER, ERRORS, ORDER, OUTPUT, READY};
 pub use process::{Ended, Guest};
 pub use root::{Root, RootMaker};
 pub use spec::GuestSpec;

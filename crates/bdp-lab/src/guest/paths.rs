@@ -8,5 +8,9 @@ pub const ANSWER: &str = "/answer";
 pub const ALIVE: &str = "/alive";
 /// A file that the guest makes when it is ready for work.
 pub const READY: &str = "/ready";
+/// Where a program's standard output goes.
+pub const OUTPUT: &str = "/output";
+/// And its standard error.
+pub const ERRORS: &str = "/errors";
 /// The program.
 pub(super) const PROGRAM: &str = "/bdp";

@@ -65,14 +65,35 @@ impl RootMaker {
         Ok(self)
     }
 
+    /// Copies another program, or any file, to its own place in each root that is made from here on; a program with its libraries.
+    pub fn take_program(&mut self, path: &Path) -> Result<(), LabError> {
+        self.take_with_libraries(path)
+            .map_err(|(path, e)| LabError::Guest(format!("take '{}' into a guest: {e}", path.display())))
+    }
+
+    fn take_with_libraries(&mut self, path: &Path) -> Result<(), (PathBuf, io::Error)> {
+        let at = |e| (path.to_owned(), e);
+        if !path.is_absolute() {
+            return Err(at(io::Error::other("its path is not absolute")));
+        }
+        self.take(path, path)?;
+        let Some(interpreter) = elf::interpreter(&fs::read(path).map_err(at)?) else { return Ok(()) };
+        self.take(&interpreter, &interpreter)?;
+        for library in elf::needed(&interpreter, path).map_err(at)? {
+            self.take(&library, &library)?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
         let inside = to.strip_prefix("/").unwrap_or(to).to_owned();
+        if self.files.contains(&inside) {
+            return Ok(());
+        }
         let copy = self.folder.join("files").join(&inside);
         let made = copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(from, &copy));
         made.map_err(|e| (from.to_owned(), e))?;
-        if !self.files.contains(&inside) {
-            self.files.push(inside);
-        }
+        self.files.push(inside);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, timed};
+use crate::support::guests::in_guest;
 use crate::support::iperf2::{iperf, iperf_is_of_2_2, serve_by_iperf};
 use crate::support::machine::is_installed;
 use crate::support::peer::count_crash;
@@ -116,90 +117,102 @@ const CLIENTS: [(&str, &str, Check); 22] = [
 
 #[test]
 fn its_client_is_served_in_every_mode() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    for (mode, options, check) in CLIENTS {
-        let (ended, timing) = timed(mode, || server.client(options));
-        let hung = hung_at_its_end(&ended, options);
-        assert!(hung || ended.code() == 0, "{mode}: {}", ended.err);
-        check(&ended, &timing);
-        server.await_ends();
-        let note = if hung { ", and its client hung after its results" } else { "" };
-        println!("{mode} ... pass{note}");
-    }
-    let told = server.process.err();
-    assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
-    assert!(told.contains("4 flows") && !told.contains("turned away"), "{told}");
+    in_guest(|| {
+        let bench = Bench::new();
+        let Some(mut server) = serve(&bench, "") else { return };
+        for (mode, options, check) in CLIENTS {
+            let (ended, timing) = timed(mode, || server.client(options));
+            let hung = hung_at_its_end(&ended, options);
+            assert!(hung || ended.code() == 0, "{mode}: {}", ended.err);
+            check(&ended, &timing);
+            server.await_ends();
+            let note = if hung { ", and its client hung after its results" } else { "" };
+            println!("{mode} ... pass{note}");
+        }
+        let told = server.process.err();
+        assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
+        assert!(told.contains("4 flows") && !told.contains("turned away"), "{told}");
+    });
 }
 
 #[test]
 fn a_rate_that_a_tcp_client_asks_for_in_reverse_is_kept() {
-    let bench = Bench::new();
-    let Some(server) = serve(&bench, "") else { return };
-    let (ended, timing) = timed("TCP -R -b", || server.client("-t 1.5 -R -b 20M"));
-    let rates = rates(&ended);
-    // The kernel's first burst is not paced.
-    assert!((0.0..40.0).contains(&rates[0]), "{rates:?}");
-    timing.judge(|| assert!(rates[0] >= 10.0, "{rates:?}"));
+    in_guest(|| {
+        let bench = Bench::new();
+        let Some(server) = serve(&bench, "") else { return };
+        let (ended, timing) = timed("TCP -R -b", || server.client("-t 1.5 -R -b 20M"));
+        let rates = rates(&ended);
+        // The kernel's first burst is not paced.
+        assert!((0.0..40.0).contains(&rates[0]), "{rates:?}");
+        timing.judge(|| assert!(rates[0] >= 10.0, "{rates:?}"));
+    });
 }
 
 #[test]
 fn tcp_clients_of_both_ways_get_their_connection_back() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    for options in ["-d", "-r"] {
-        let what = format!("TCP {options}");
-        let line = format!("-t 0.5 {options} -L {}", free_port());
-        let (ended, timing) = timed(&what, || server.client(&line));
-        assert!(rates(&ended).len() >= 2, "{options}: {}", ended.out);
-        moved(&ended, &timing);
-        server.await_ends();
-    }
+    in_guest(|| {
+        let bench = Bench::new();
+        let Some(mut server) = serve(&bench, "") else { return };
+        for options in ["-d", "-r"] {
+            let what = format!("TCP {options}");
+            let line = format!("-t 0.5 {options} -L {}", free_port());
+            let (ended, timing) = timed(&what, || server.client(&line));
+            assert!(rates(&ended).len() >= 2, "{options}: {}", ended.out);
+            moved(&ended, &timing);
+            server.await_ends();
+        }
+    });
 }
 
 #[test]
 fn a_connection_without_a_header_is_served() {
-    use std::io::Write;
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    let mut plain = std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    plain.write_all(&[b'0'; 100_000]).unwrap();
-    drop(plain);
-    server.await_ends();
+    in_guest(|| {
+        use std::io::Write;
+        let bench = Bench::new();
+        let Some(mut server) = serve(&bench, "") else { return };
+        let mut plain = std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        plain.write_all(&[b'0'; 100_000]).unwrap();
+        drop(plain);
+        server.await_ends();
+    });
 }
 
 #[test]
 fn those_who_may_not_come_in_are_turned_away_and_the_next_is_served() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "--exclusive --deny 127.0.0.3") else { return };
-    let denied = iperf(&format!("-c 127.0.0.1 -B 127.0.0.3 -p {} -t 0.3", server.port));
-    server.process.wait_until("it was told", |p| p.err().contains("--deny 127.0.0.3/32"));
-    drop(denied);
-    let mut command = Command::new("timeout");
-    command.args(["30", "iperf", "-c", "127.0.0.1", "-t", "20", "-p", &server.port.to_string()]);
-    let first = start(command);
-    server.process.wait_until("the first began", |p| p.err().contains("began"));
-    drop(iperf(&format!("-c 127.0.0.1 -B 127.0.0.2 -p {} -t 0.3", server.port)));
-    server.process.wait_until("the second was turned away", |p| p.err().contains("busy with 1 session"));
-    first.signal_group("KILL");
-    server.await_ends();
-    assert!(rates(&server.client("-t 0.3"))[0] > 1.0);
+    in_guest(|| {
+        let bench = Bench::new();
+        let Some(mut server) = serve(&bench, "--exclusive --deny 127.0.0.3") else { return };
+        let denied = iperf(&format!("-c 127.0.0.1 -B 127.0.0.3 -p {} -t 0.3", server.port));
+        server.process.wait_until("it was told", |p| p.err().contains("--deny 127.0.0.3/32"));
+        drop(denied);
+        let mut command = Command::new("timeout");
+        command.args(["30", "iperf", "-c", "127.0.0.1", "-t", "20", "-p", &server.port.to_string()]);
+        let first = start(command);
+        server.process.wait_until("the first began", |p| p.err().contains("began"));
+        drop(iperf(&format!("-c 127.0.0.1 -B 127.0.0.2 -p {} -t 0.3", server.port)));
+        server.process.wait_until("the second was turned away", |p| p.err().contains("busy with 1 session"));
+        first.signal_group("KILL");
+        server.await_ends();
+        assert!(rates(&server.client("-t 0.3"))[0] > 1.0);
+    });
 }
 
 #[test]
 fn a_silent_client_holds_up_nobody_and_is_dropped() {
-    let bench = Bench::new();
-    let Some(mut server) = serve(&bench, "") else { return };
-    let silent: Vec<_> =
-        (0..300).map(|_| std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
-    let since = Instant::now();
-    let (ended, timing) = timed("the next client", || server.client("-t 0.3"));
-    assert!(rates(&ended)[0] > 1.0);
-    timing.judge_time(|| assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed()));
-    server.process.wait_until("they were dropped", |p| p.err().contains("said nothing"));
-    drop(silent);
-    thread::sleep(Duration::from_millis(100));
-    assert!(rates(&server.client("-t 0.3 -R"))[0] > 1.0);
+    in_guest(|| {
+        let bench = Bench::new();
+        let Some(mut server) = serve(&bench, "") else { return };
+        let silent: Vec<_> =
+            (0..300).map(|_| std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
+        let since = Instant::now();
+        let (ended, timing) = timed("the next client", || server.client("-t 0.3"));
+        assert!(rates(&ended)[0] > 1.0);
+        timing.judge_time(|| assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed()));
+        server.process.wait_until("they were dropped", |p| p.err().contains("said nothing"));
+        drop(silent);
+        thread::sleep(Duration::from_millis(100));
+        assert!(rates(&server.client("-t 0.3 -R"))[0] > 1.0);
+    });
 }
 
 const SERVERS: [(&str, &str, &[&str]); 20] = [
@@ -227,14 +240,16 @@ const SERVERS: [(&str, &str, &[&str]); 20] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    if !is_installed("iperf") {
-        return;
-    }
-    let bench = Bench::new();
-    for (mode, options, ways) in SERVERS {
-        drive(&bench, mode, options, ways);
-        println!("{mode} ... pass");
-    }
+    in_guest(|| {
+        if !is_installed("iperf") {
+            return;
+        }
+        let bench = Bench::new();
+        for (mode, options, ways) in SERVERS {
+            drive(&bench, mode, options, ways);
+            println!("{mode} ... pass");
+        }
+    });
 }
 
 /// Our client, and a server of theirs of its own.
@@ -329,50 +344,54 @@ fn judge_datagrams(mode: &str, options: &str, direction: &Value, timing: &Timing
 
 #[test]
 fn what_is_no_server_of_iperf2_is_told() {
-    let bench = Bench::new();
-    let own = crate::support::serving::serve(&bench, "");
-    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", own.port));
-    assert_eq!(ended.code(), 3, "{}", ended.err);
-    for options in ["--forward", "-u -b 1M --forward", "-u -b 1M -R"] {
-        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -t 0.4 {options}", free_port()));
-        assert!(ended.refusal(3).contains("refused"), "{options}: {}", ended.err);
-    }
-    // One that is there and sends nothing: a server of bdp's may have to be told to.
-    let mute = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = mute.local_addr().unwrap().port();
-    let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{port} -u -b 1M -R -t 0.4"));
-    let told = ended.refusal(3);
-    assert!(told.contains("firewall") && told.contains("--iperf2-udp-reverse"), "{told}");
-    for (options, word) in [("-t 1 -O 0.2 --forward", "-O"), ("-t 1 -R -l 4000", "-l")] {
-        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -u -b 1M {options}", free_port()));
-        assert!(ended.refusal(2).contains(word), "{options}: {}", ended.err);
-    }
+    in_guest(|| {
+        let bench = Bench::new();
+        let own = crate::support::serving::serve(&bench, "");
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} --forward -t 0.4", own.port));
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        for options in ["--forward", "-u -b 1M --forward", "-u -b 1M -R"] {
+            let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -t 0.4 {options}", free_port()));
+            assert!(ended.refusal(3).contains("refused"), "{options}: {}", ended.err);
+        }
+        // One that is there and sends nothing: a server of bdp's may have to be told to.
+        let mute = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = mute.local_addr().unwrap().port();
+        let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{port} -u -b 1M -R -t 0.4"));
+        let told = ended.refusal(3);
+        assert!(told.contains("firewall") && told.contains("--iperf2-udp-reverse"), "{told}");
+        for (options, word) in [("-t 1 -O 0.2 --forward", "-O"), ("-t 1 -R -l 4000", "-l")] {
+            let ended = bench.run(&format!("measure --iperf2 127.0.0.1:{} -u -b 1M {options}", free_port()));
+            assert!(ended.refusal(2).contains(word), "{options}: {}", ended.err);
+        }
+    });
 }
 
 #[test]
 fn bdp_measures_datagrams_to_bdp_by_iperf2s_protocol() {
-    let bench = Bench::new();
-    let (port, own) = (free_port(), free_port());
-    let mut server = start(bench.bdp(&format!("serve --listen {own} --iperf2-port {port}")));
-    server.wait_until("it listens", |p| p.err().contains("for iperf2's clients"));
-    for (options, ways) in [
-        ("--forward -t 0.6 -P 2", 1),
-        ("-R -t 0.6 -P 2", 1),
-        ("--bidir -t 0.6", 2),
-        ("--forward -t 0.6 -l 40", 1),
-    ] {
-        let line = format!("measure --iperf2 127.0.0.1:{port} -u -b 4M {options} --json");
-        let (ended, timing) = timed(options, || bench.run(&line));
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-        let measured = ended.json();
-        let directions = measured["directions"].as_array().unwrap();
-        assert_eq!(directions.len(), ways, "{options}");
-        for direction in directions {
-            let udp = &direction["udp"];
-            assert!(udp["sent"].as_u64().unwrap() > 0, "{options}: {udp}");
-            timing.judge(|| {
-                assert!(udp["sent"].as_u64().unwrap() > 100 && udp["lost"] == 0, "{options}: {udp}");
-            });
+    in_guest(|| {
+        let bench = Bench::new();
+        let (port, own) = (free_port(), free_port());
+        let mut server = start(bench.bdp(&format!("serve --listen {own} --iperf2-port {port}")));
+        server.wait_until("it listens", |p| p.err().contains("for iperf2's clients"));
+        for (options, ways) in [
+            ("--forward -t 0.6 -P 2", 1),
+            ("-R -t 0.6 -P 2", 1),
+            ("--bidir -t 0.6", 2),
+            ("--forward -t 0.6 -l 40", 1),
+        ] {
+            let line = format!("measure --iperf2 127.0.0.1:{port} -u -b 4M {options} --json");
+            let (ended, timing) = timed(options, || bench.run(&line));
+            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+            let measured = ended.json();
+            let directions = measured["directions"].as_array().unwrap();
+            assert_eq!(directions.len(), ways, "{options}");
+            for direction in directions {
+                let udp = &direction["udp"];
+                assert!(udp["sent"].as_u64().unwrap() > 0, "{options}: {udp}");
+                timing.judge(|| {
+                    assert!(udp["sent"].as_u64().unwrap() > 100 && udp["lost"] == 0, "{options}: {udp}");
+                });
+            }
         }
-    }
+    });
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, Watch};
+use crate::support::guests::in_guest;
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
@@ -76,7 +77,9 @@ fn agree(mode: &str, document: &Value, _: &Timing) {
 
 #[test]
 fn its_client_is_served_in_every_mode() {
-    served(&MODES, "", agree);
+    in_guest(|| {
+        served(&MODES, "", agree);
+    });
 }
 
 /// What 3.22 has beside.
@@ -88,105 +91,119 @@ const LATER: [(&str, &str, Check); 3] = [
 
 #[test]
 fn its_later_client_is_served() {
-    if !iperf3_is_there() {
-        return;
-    }
-    if release() >= 22 {
-        served(&LATER, "", agree);
-    } else {
-        skip("iperf3 is not of 3.22 or later");
-    }
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        if release() >= 22 {
+            served(&LATER, "", agree);
+        } else {
+            skip("iperf3 is not of 3.22 or later");
+        }
+    });
 }
 
 #[test]
 fn several_clients_are_served_at_once_beside_one_of_bdp() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let port = server.port;
-    let watch = Watch::start();
-    let clients: Vec<_> =
-        ["-t 2", "-t 2 -R", "-t 2 --bidir -P 2"].map(|o| (o, thread::spawn(move || client(port, o)))).into();
-    server.assert_unharmed(&bench);
-    let documents: Vec<_> = clients.into_iter().map(|(o, client)| (o, client.join().unwrap())).collect();
-    let timing = watch.end("clients side by side");
-    for (options, document) in documents {
-        agree(options, &document, &timing);
-    }
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let port = server.port;
+        let watch = Watch::start();
+        let clients: Vec<_> = ["-t 2", "-t 2 -R", "-t 2 --bidir -P 2"]
+            .map(|o| (o, thread::spawn(move || client(port, o))))
+            .into();
+        server.assert_unharmed(&bench);
+        let documents: Vec<_> = clients.into_iter().map(|(o, client)| (o, client.join().unwrap())).collect();
+        let timing = watch.end("clients side by side");
+        for (options, document) in documents {
+            agree(options, &document, &timing);
+        }
+    });
 }
 
 #[test]
 fn what_is_not_granted_is_refused_in_its_own_words() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "--max-duration 5s --max-streams 4");
-    for (options, word) in [
-        // Since 3.20; those before have no word for it.
-        ("-t 6", if release() < 20 { "test initialization failed" } else { "exceeds the server's maximum" }),
-        ("-t 1 -P 5", "unable to create a new stream"),
-        ("-t 1 -C no_such_cc -R", "CONGESTION"),
-    ] {
-        let told = client(server.port, options)["error"].to_string();
-        assert!(told.contains(word), "{options}: {told}");
-        assert!(!told.contains("maximum =") && !told.contains("valid values"), "no other limit: {told}");
-    }
-    server.assert_unharmed(&bench);
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        let server = serve(&bench, "--max-duration 5s --max-streams 4");
+        for (options, word) in [
+            // Since 3.20; those before have no word for it.
+            (
+                "-t 6",
+                if release() < 20 { "test initialization failed" } else { "exceeds the server's maximum" },
+            ),
+            ("-t 1 -P 5", "unable to create a new stream"),
+            ("-t 1 -C no_such_cc -R", "CONGESTION"),
+        ] {
+            let told = client(server.port, options)["error"].to_string();
+            assert!(told.contains(word), "{options}: {told}");
+            assert!(!told.contains("maximum =") && !told.contains("valid values"), "no other limit: {told}");
+        }
+        server.assert_unharmed(&bench);
+    });
 }
 
 #[test]
 fn a_client_that_vanishes_frees_its_place() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let mut server = serve(&bench, "--max-sessions 1");
-    for options in ["-t 60", "-t 60 -R", "-t 60 --bidir -P 2"] {
-        let ended = ends(&server);
-        let mut command = Command::new("iperf3");
-        command.args(["-c", "127.0.0.1", "-i", "0.1", "--forceflush", "-p", &server.port.to_string()]);
-        command.args(options.split_whitespace());
-        let mut child = start(command);
-        child.await_intervals(1);
-        // It is told that there is no place, and not kept waiting.
-        let busy = client(server.port, "-t 1");
-        assert!(busy["error"].to_string().contains("busy"), "{busy:#}");
-        child.signal("KILL");
-        child.wait();
-        server.process.wait_until("it ended", |p| p.err().matches("ended after").count() > ended);
-        server.assert_unharmed(&bench);
-    }
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        let mut server = serve(&bench, "--max-sessions 1");
+        for options in ["-t 60", "-t 60 -R", "-t 60 --bidir -P 2"] {
+            let ended = ends(&server);
+            let mut command = Command::new("iperf3");
+            command.args(["-c", "127.0.0.1", "-i", "0.1", "--forceflush", "-p", &server.port.to_string()]);
+            command.args(options.split_whitespace());
+            let mut child = start(command);
+            child.await_intervals(1);
+            // It is told that there is no place, and not kept waiting.
+            let busy = client(server.port, "-t 1");
+            assert!(busy["error"].to_string().contains("busy"), "{busy:#}");
+            child.signal("KILL");
+            child.wait();
+            server.process.wait_until("it ended", |p| p.err().matches("ended after").count() > ended);
+            server.assert_unharmed(&bench);
+        }
+    });
 }
 
 /// One that fails before its streams says that it is done, closes its half, and waits for the server to close the other.
 #[test]
 fn a_client_that_gives_up_before_its_streams_frees_its_place_at_once() {
-    use std::io::{Read, Write};
-    let bench = Bench::new();
-    let server = serve(&bench, "--max-sessions 1");
-    for (what, protocol) in [("TCP", "tcp"), ("UDP", "udp")] {
-        for goodbye in [&[16][..], &[12], &[]] {
-            let mut stream = greeted(server.port, b'a');
-            stream.write_all(&body(&format!(r#"{{"{protocol}":true,"time":1}}"#))).unwrap();
-            let mut state = [0];
-            stream.read_exact(&mut state).unwrap();
-            assert_eq!(state, [10], "asked for streams");
-            let since = Instant::now();
-            stream.write_all(goodbye).unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut rest = Vec::new();
-            stream.read_to_end(&mut rest).unwrap();
-            let took = since.elapsed();
-            assert!(
-                rest.is_empty() && took < Duration::from_secs(5),
-                "{what} {goodbye:?}: {rest:?}, {took:?}"
-            );
+    in_guest(|| {
+        use std::io::{Read, Write};
+        let bench = Bench::new();
+        let server = serve(&bench, "--max-sessions 1");
+        for (what, protocol) in [("TCP", "tcp"), ("UDP", "udp")] {
+            for goodbye in [&[16][..], &[12], &[]] {
+                let mut stream = greeted(server.port, b'a');
+                stream.write_all(&body(&format!(r#"{{"{protocol}":true,"time":1}}"#))).unwrap();
+                let mut state = [0];
+                stream.read_exact(&mut state).unwrap();
+                assert_eq!(state, [10], "asked for streams");
+                let since = Instant::now();
+                stream.write_all(goodbye).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                let mut rest = Vec::new();
+                stream.read_to_end(&mut rest).unwrap();
+                let took = since.elapsed();
+                assert!(
+                    rest.is_empty() && took < Duration::from_secs(5),
+                    "{what} {goodbye:?}: {rest:?}, {took:?}"
+                );
+            }
         }
-    }
-    server.assert_unharmed(&bench);
+        server.assert_unharmed(&bench);
+    });
 }
 
 fn ends(server: &Serving) -> usize {
@@ -195,39 +212,41 @@ fn ends(server: &Serving) -> usize {
 
 #[test]
 fn malice_is_answered_and_forgotten() {
-    use std::io::{Read, Write};
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    for (what, bytes, code) in [
-        ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
-        ("a length of 0xffffffff", vec![0xff; 4], 114),
-        ("wrong types", body(r#"{"tcp":true,"time":{},"parallel":[]}"#), 114),
-        ("no JSON", body("tcp, please"), 114),
-        ("a day and a second", body(r#"{"tcp":true,"time":86401}"#), 5),
-        ("deep nesting", body(&"[".repeat(8000)), 114),
-    ] {
-        let mut stream = greeted(server.port, b'a');
-        stream.write_all(&bytes).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        assert_eq!(answer, [&[0xfe, 0, 0, 0, code][..], &[0; 4]].concat(), "{what}");
-        let since = Instant::now();
+    in_guest(|| {
+        use std::io::{Read, Write};
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        for (what, bytes, code) in [
+            ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
+            ("a length of 0xffffffff", vec![0xff; 4], 114),
+            ("wrong types", body(r#"{"tcp":true,"time":{},"parallel":[]}"#), 114),
+            ("no JSON", body("tcp, please"), 114),
+            ("a day and a second", body(r#"{"tcp":true,"time":86401}"#), 5),
+            ("deep nesting", body(&"[".repeat(8000)), 114),
+        ] {
+            let mut stream = greeted(server.port, b'a');
+            stream.write_all(&bytes).unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            assert_eq!(answer, [&[0xfe, 0, 0, 0, code][..], &[0; 4]].concat(), "{what}");
+            let since = Instant::now();
+            server.assert_unharmed(&bench);
+            println!("{what} ... refused, the next client served within {:?}", since.elapsed());
+        }
+        // These say nothing more, or go: nobody waits for them.
+        let mut half = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        half.write_all(b"abcdefghij").unwrap();
+        let silent: Vec<_> = (0..8).map(|i| greeted(server.port, b'b' + i)).collect();
+        let mut streamless = greeted(server.port, b'z');
+        streamless.write_all(&body(r#"{"tcp":true,"time":1,"parallel":3}"#)).unwrap();
+        drop(greeted(server.port, b'y'));
         server.assert_unharmed(&bench);
-        println!("{what} ... refused, the next client served within {:?}", since.elapsed());
-    }
-    // These say nothing more, or go: nobody waits for them.
-    let mut half = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    half.write_all(b"abcdefghij").unwrap();
-    let silent: Vec<_> = (0..8).map(|i| greeted(server.port, b'b' + i)).collect();
-    let mut streamless = greeted(server.port, b'z');
-    streamless.write_all(&body(r#"{"tcp":true,"time":1,"parallel":3}"#)).unwrap();
-    drop(greeted(server.port, b'y'));
-    server.assert_unharmed(&bench);
-    let mut answer = Vec::new();
-    streamless.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 204], "asked for streams, and told that none came");
-    drop((half, silent));
-    server.assert_unharmed(&bench);
+        let mut answer = Vec::new();
+        streamless.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 204], "asked for streams, and told that none came");
+        drop((half, silent));
+        server.assert_unharmed(&bench);
+    });
 }
 
 const DRIVEN: [(&str, &str, Check); 15] = [
@@ -284,91 +303,105 @@ const DRIVEN: [(&str, &str, Check); 15] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    driven(&DRIVEN, "", |mode, direction, _| {
-        assert!(number(direction, "/goodput_bps") > 1e6, "{mode}: {direction:#}");
+    in_guest(|| {
+        driven(&DRIVEN, "", |mode, direction, _| {
+            assert!(number(direction, "/goodput_bps") > 1e6, "{mode}: {direction:#}");
+        });
     });
 }
 
 #[test]
 fn what_its_server_prints_is_printed() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    for (options, part) in [("", "\n  [ ID] Interval"), ("-J", "\n    \"end\": {")] {
-        let server = Theirs::start_with(options);
-        let command = format!("measure --iperf3 127.0.0.1:{} -t 1 -R", server.port);
-        let ended = bench.run(&format!("{command} --get-server-output"));
-        assert_eq!(ended.code(), 0, "{}", ended.err);
-        let (face, printed) = ended.out.split_once("\nthe server's output\n").unwrap();
-        assert!(face.contains("bit/s") && format!("\n{printed}").contains(part), "{printed}");
-        assert!(!bench.run(&command).out.contains("server's output"), "it was not asked for");
-    }
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        for (options, part) in [("", "\n  [ ID] Interval"), ("-J", "\n    \"end\": {")] {
+            let server = Theirs::start_with(options);
+            let command = format!("measure --iperf3 127.0.0.1:{} -t 1 -R", server.port);
+            let ended = bench.run(&format!("{command} --get-server-output"));
+            assert_eq!(ended.code(), 0, "{}", ended.err);
+            let (face, printed) = ended.out.split_once("\nthe server's output\n").unwrap();
+            assert!(face.contains("bit/s") && format!("\n{printed}").contains(part), "{printed}");
+            assert!(!bench.run(&command).out.contains("server's output"), "it was not asked for");
+        }
+    });
 }
 
 #[test]
 fn a_server_that_does_not_listen_for_a_moment_is_waited_for() {
-    let bench = Bench::new();
-    // As one of iperf3's between two tests.
-    let port = free_port();
-    let client = start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --json")));
-    thread::sleep(Duration::from_millis(100));
-    let mut server = start(bench.bdp(&format!("serve --listen {port}")));
-    server.wait_until("it listens", |p| p.err().contains("listening on"));
-    let ended = client.wait();
-    assert_eq!(ended.code(), 0, "{}", ended.err);
-    let since = Instant::now();
-    let nobody = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 1", free_port()));
-    assert!(nobody.refusal(3).contains("nothing listens"), "{}", nobody.err);
-    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    in_guest(|| {
+        let bench = Bench::new();
+        // As one of iperf3's between two tests.
+        let port = free_port();
+        let client = start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --json")));
+        thread::sleep(Duration::from_millis(100));
+        let mut server = start(bench.bdp(&format!("serve --listen {port}")));
+        server.wait_until("it listens", |p| p.err().contains("listening on"));
+        let ended = client.wait();
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let since = Instant::now();
+        let nobody = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 1", free_port()));
+        assert!(nobody.refusal(3).contains("nothing listens"), "{}", nobody.err);
+        assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    });
 }
 
 #[test]
 fn its_server_is_recognised() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    // One that serves a single client is measured on the connection by which it was recognised.
-    for options in ["", "-1"] {
-        let server = Theirs::start_with(options);
-        let ended = bench.run(&format!("measure 127.0.0.1:{} -t 1 --forward --json", server.port));
-        assert_eq!(ended.code(), 0, "'{options}': {}", ended.err);
-        let document = ended.json();
-        assert_eq!(document["request"]["peer"], "iperf3");
-        assert!(
-            document["caveats"][0]["text"].as_str().unwrap().contains("recognised"),
-            "{}",
-            document["caveats"]
-        );
-    }
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        // One that serves a single client is measured on the connection by which it was recognised.
+        for options in ["", "-1"] {
+            let server = Theirs::start_with(options);
+            let ended = bench.run(&format!("measure 127.0.0.1:{} -t 1 --forward --json", server.port));
+            assert_eq!(ended.code(), 0, "'{options}': {}", ended.err);
+            let document = ended.json();
+            assert_eq!(document["request"]["peer"], "iperf3");
+            assert!(
+                document["caveats"][0]["text"].as_str().unwrap().contains("recognised"),
+                "{}",
+                document["caveats"]
+            );
+        }
+    });
 }
 
 #[test]
 fn a_server_of_ours_is_driven_by_its_protocol_too() {
-    let bench = Bench::new();
-    let server = serve(&bench, "--max-duration 3s");
-    for options in ["-t 1", "-t 1 --bidir -P 2", "-n 5M", "-t 2 -O 1 -R"] {
-        let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port));
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-        assert!(number(&ended.json(), "/directions/0/goodput_bps") > 1e6);
-    }
-    let long = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 4", server.port));
-    assert!(long.refusal(3).contains("longer than it allows"), "{}", long.err);
-    for (options, part) in [("-w 64K", "--sockbuf"), ("-O 0.5", "whole seconds"), ("-P 129", "128 streams")] {
-        let wrong = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options}", server.port));
-        assert!(wrong.refusal(2).contains(part), "{}", wrong.err);
-    }
+    in_guest(|| {
+        let bench = Bench::new();
+        let server = serve(&bench, "--max-duration 3s");
+        for options in ["-t 1", "-t 1 --bidir -P 2", "-n 5M", "-t 2 -O 1 -R"] {
+            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port));
+            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+            assert!(number(&ended.json(), "/directions/0/goodput_bps") > 1e6);
+        }
+        let long = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 4", server.port));
+        assert!(long.refusal(3).contains("longer than it allows"), "{}", long.err);
+        for (options, part) in
+            [("-w 64K", "--sockbuf"), ("-O 0.5", "whole seconds"), ("-P 129", "128 streams")]
+        {
+            let wrong = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options}", server.port));
+            assert!(wrong.refusal(2).contains(part), "{}", wrong.err);
+        }
+    });
 }
 
 #[test]
 fn a_title_as_long_as_its_own_server_takes_is_taken() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let document = client(server.port, &format!("-t 1 -T {}", "x".repeat(6000)));
-    assert!(document.get("error").is_none(), "{document:#}");
-    assert_eq!(document["title"].as_str().map(str::len), Some(6000));
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let document = client(server.port, &format!("-t 1 -T {}", "x".repeat(6000)));
+        assert!(document.get("error").is_none(), "{document:#}");
+        assert_eq!(document["title"].as_str().map(str::len), Some(6000));
+    });
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::Bench;
 use crate::support::fidelity::{Timing, timed};
+use crate::support::guests::in_guest;
 use crate::support::iperf3::{Theirs, client, iperf3_is_there};
 use crate::support::serving::{free_port, serve};
 use serde_json::Value;
@@ -79,55 +80,53 @@ fn sum(document: &Value, of: &str) -> f64 {
 
 #[test]
 fn its_members_are_those_of_iperf3() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let mut peer = Theirs::start();
-    let port = peer.port;
-    for options in [
-        "-t 2",
-        "-t 2 -R",
-        "-t 2 --bidir",
-        "-t 2 -P 2",
-        "-t 2 -P 2 -R",
-        "-t 2 -O 1",
-        "-t 2 -u -b 5M",
-        "-t 2 -u -b 5M -R",
-        "-t 2 -u -b 5M --bidir",
-        "-t 2 -u -b 5M -O 1 -R",
-        "-n 20M -P 3 -R",
-        "-t 1 --get-server-output",
-    ] {
-        let like = client(port, options);
-        assert!(like.get("error").is_none(), "{options}: {like:#}");
-        let ours = [
-            ("bdp serve", format!("127.0.0.1:{}", server.port)),
-            ("iperf3 -s", format!("--iperf3 127.0.0.1:{port}")),
-        ];
-        // What the server prints is asked of iperf3's alone.
-        let ours = if options.contains("--get-server-output") { &ours[1..] } else { &ours[..] };
-        for (name, target) in ours {
-            let what = format!("iperf3-json of {name}, {options}");
-            let line = format!("measure {target} {options} --idle 0.1 --format iperf3-json");
-            let (ended, timing) =
-                timed(
-                    &what,
-                    || {
-                        if *name == "iperf3 -s" { peer.run(&bench, &line) } else { bench.run(&line) }
-                    },
-                );
-            assert_eq!(ended.code(), 0, "{what}: {}", ended.err);
-            let document = ended.json();
-            let mut found = Vec::new();
-            differences("", &like, &document, &mut found);
-            found.retain(|difference| !is_known(options, difference));
-            assert!(found.is_empty(), "{what}: {found:#?}");
-            agree(options, &document, &timing);
-            println!("{what} ... pass");
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
         }
-    }
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let mut peer = Theirs::start();
+        let port = peer.port;
+        for options in [
+            "-t 2",
+            "-t 2 -R",
+            "-t 2 --bidir",
+            "-t 2 -P 2",
+            "-t 2 -P 2 -R",
+            "-t 2 -O 1",
+            "-t 2 -u -b 5M",
+            "-t 2 -u -b 5M -R",
+            "-t 2 -u -b 5M --bidir",
+            "-t 2 -u -b 5M -O 1 -R",
+            "-n 20M -P 3 -R",
+            "-t 1 --get-server-output",
+        ] {
+            let like = client(port, options);
+            assert!(like.get("error").is_none(), "{options}: {like:#}");
+            let ours = [
+                ("bdp serve", format!("127.0.0.1:{}", server.port)),
+                ("iperf3 -s", format!("--iperf3 127.0.0.1:{port}")),
+            ];
+            // What the server prints is asked of iperf3's alone.
+            let ours = if options.contains("--get-server-output") { &ours[1..] } else { &ours[..] };
+            for (name, target) in ours {
+                let what = format!("iperf3-json of {name}, {options}");
+                let line = format!("measure {target} {options} --idle 0.1 --format iperf3-json");
+                let (ended, timing) = timed(&what, || {
+                    if *name == "iperf3 -s" { peer.run(&bench, &line) } else { bench.run(&line) }
+                });
+                assert_eq!(ended.code(), 0, "{what}: {}", ended.err);
+                let document = ended.json();
+                let mut found = Vec::new();
+                differences("", &like, &document, &mut found);
+                found.retain(|difference| !is_known(options, difference));
+                assert!(found.is_empty(), "{what}: {found:#?}");
+                agree(options, &document, &timing);
+                println!("{what} ... pass");
+            }
+        }
+    });
 }
 
 /// The figures are those of one test.
@@ -184,73 +183,81 @@ fn agree(options: &str, document: &Value, timing: &Timing) {
 
 #[test]
 fn a_short_transfer_tells_what_the_kernel_knew_at_its_end() {
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    for options in ["-t 0.05", "-t 0.05 -P 3", "-n 20M"] {
-        let line = format!("measure 127.0.0.1:{} {options} --idle 0.1 --format iperf3-json", server.port);
-        let ended = bench.run(&line);
-        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-        let document = ended.json();
-        let last = document["intervals"].as_array().and_then(|intervals| intervals.last());
-        let streams =
-            last.unwrap_or_else(|| panic!("{options}: {document:#}"))["streams"].as_array().unwrap();
-        for stream in streams {
-            for member in ["snd_cwnd", "snd_wnd", "rtt", "pmtu"] {
-                assert!(stream[member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
+    in_guest(|| {
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        for options in ["-t 0.05", "-t 0.05 -P 3", "-n 20M"] {
+            let line = format!("measure 127.0.0.1:{} {options} --idle 0.1 --format iperf3-json", server.port);
+            let ended = bench.run(&line);
+            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+            let document = ended.json();
+            let last = document["intervals"].as_array().and_then(|intervals| intervals.last());
+            let streams =
+                last.unwrap_or_else(|| panic!("{options}: {document:#}"))["streams"].as_array().unwrap();
+            for stream in streams {
+                for member in ["snd_cwnd", "snd_wnd", "rtt", "pmtu"] {
+                    assert!(stream[member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
+                }
+                for member in ["retransmits", "rttvar", "reorder"] {
+                    assert!(stream[member].is_u64(), "{options}: {member}: {stream:#}");
+                }
             }
-            for member in ["retransmits", "rttvar", "reorder"] {
-                assert!(stream[member].is_u64(), "{options}: {member}: {stream:#}");
+            for stream in document["end"]["streams"].as_array().unwrap() {
+                for member in ["max_snd_cwnd", "max_snd_wnd", "max_rtt", "min_rtt", "mean_rtt"] {
+                    assert!(stream["sender"][member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
+                }
             }
         }
-        for stream in document["end"]["streams"].as_array().unwrap() {
-            for member in ["max_snd_cwnd", "max_snd_wnd", "max_rtt", "min_rtt", "mean_rtt"] {
-                assert!(stream["sender"][member].as_u64() > Some(0), "{options}: {member}: {stream:#}");
-            }
-        }
-    }
+    });
 }
 
 #[test]
 fn the_time_of_its_start_has_milliseconds() {
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let line = format!("measure 127.0.0.1:{} -t 0.1 --idle 0.1 --format iperf3-json", server.port);
-    let start = &bench.run(&line).json()["start"];
-    let (s, ms) = (&start["timestamp"]["timesecs"], &start["timestamp"]["timemillisecs"]);
-    assert_eq!(ms.as_u64().map(|ms| ms / 1000), s.as_u64(), "{start:#}");
-    assert_eq!((&start["test_start"]["gso"], &start["test_start"]["gro"]), (&0.into(), &0.into()));
+    in_guest(|| {
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 0.1 --idle 0.1 --format iperf3-json", server.port);
+        let start = &bench.run(&line).json()["start"];
+        let (s, ms) = (&start["timestamp"]["timesecs"], &start["timestamp"]["timemillisecs"]);
+        assert_eq!(ms.as_u64().map(|ms| ms / 1000), s.as_u64(), "{start:#}");
+        assert_eq!((&start["test_start"]["gso"], &start["test_start"]["gro"]), (&0.into(), &0.into()));
+    });
 }
 
 #[test]
 fn intervals_have_the_length_that_is_asked_for() {
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let line = format!("measure 127.0.0.1:{} -t 2 -i 0.5 --idle 0.1 --format iperf3-json", server.port);
-    let since = Instant::now();
-    let (ended, timing) = timed("-i 0.5", || bench.run(&line));
-    let document = ended.json();
-    assert!(since.elapsed() >= Duration::from_secs(2));
-    let intervals = document["intervals"].as_array().unwrap();
-    timing.judge_time(|| assert!((3..=5).contains(&intervals.len()), "{intervals:#?}"));
-    let mut end = 0.0;
-    for interval in intervals {
-        assert_eq!(interval["sum"]["start"].as_f64(), Some(end), "one begins where another ended");
-        end = interval["sum"]["end"].as_f64().unwrap();
-    }
+    in_guest(|| {
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 2 -i 0.5 --idle 0.1 --format iperf3-json", server.port);
+        let since = Instant::now();
+        let (ended, timing) = timed("-i 0.5", || bench.run(&line));
+        let document = ended.json();
+        assert!(since.elapsed() >= Duration::from_secs(2));
+        let intervals = document["intervals"].as_array().unwrap();
+        timing.judge_time(|| assert!((3..=5).contains(&intervals.len()), "{intervals:#?}"));
+        let mut end = 0.0;
+        for interval in intervals {
+            assert_eq!(interval["sum"]["start"].as_f64(), Some(end), "one begins where another ended");
+            end = interval["sum"]["end"].as_f64().unwrap();
+        }
+    });
 }
 
 #[test]
 fn what_fails_is_told_in_the_document_too() {
-    let bench = Bench::new();
-    let ended = bench.run(&format!("measure 127.0.0.1:{} --format iperf3-json", free_port()));
-    assert_eq!(ended.code(), 3, "{}", ended.err);
-    let document: Value = ended.json();
-    assert!(document["error"].as_str().unwrap().contains("nothing listens"), "{document:#}");
-    assert_eq!(document["intervals"], serde_json::json!([]));
-    assert!(document["start"]["version"].as_str().unwrap().starts_with("bdp "), "{document:#}");
-    for (options, part) in [("--json", "--json"), ("--runs 2", "--runs")] {
-        let wrong = bench.run(&format!("measure 127.0.0.1 --format iperf3-json {options}"));
-        assert_eq!(wrong.code(), 2, "{}", wrong.err);
-        assert!(wrong.err.contains(part), "{}", wrong.err);
-    }
+    in_guest(|| {
+        let bench = Bench::new();
+        let ended = bench.run(&format!("measure 127.0.0.1:{} --format iperf3-json", free_port()));
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let document: Value = ended.json();
+        assert!(document["error"].as_str().unwrap().contains("nothing listens"), "{document:#}");
+        assert_eq!(document["intervals"], serde_json::json!([]));
+        assert!(document["start"]["version"].as_str().unwrap().starts_with("bdp "), "{document:#}");
+        for (options, part) in [("--json", "--json"), ("--runs 2", "--runs")] {
+            let wrong = bench.run(&format!("measure 127.0.0.1 --format iperf3-json {options}"));
+            assert_eq!(wrong.code(), 2, "{}", wrong.err);
+            assert!(wrong.err.contains(part), "{}", wrong.err);
+        }
+    });
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::guests::in_guest;
 use crate::support::iperf3::{body, greeted, iperf3_is_there};
 use crate::support::machine::is_installed;
 use crate::support::serving::{Serving, free_port, measure, serve};
@@ -72,48 +73,50 @@ fn patient(bench: &Bench) -> Vec<(&'static str, Serving, Running)> {
 
 #[test]
 fn a_client_of_iperf_that_stays_stopped_loses_its_place_and_one_that_is_slow_does_not() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let patient = patient(&bench);
-    let mut cases: Vec<(&str, &str)> =
-        vec![("iperf3", "-t 300"), ("iperf3", "-t 300 -R"), ("iperf3", "-t 300 -u -b 1M")];
-    cases.push(("iperf3", "-t 300 -u -b 1M --bidir"));
-    if is_installed("iperf") {
-        for options in ["-n 900G", "-t 300", "-t 300 -R", "-t 300 -R --trip-times", "-t 300 -u -b 1M"] {
-            cases.push(("iperf", options));
+    in_guest(|| {
+        if !iperf3_is_there() {
+            return;
         }
-    }
-    let stopped: Vec<_> = cases
-        .into_iter()
-        .map(|(program, options)| {
+        let bench = Bench::new();
+        let patient = patient(&bench);
+        let mut cases: Vec<(&str, &str)> =
+            vec![("iperf3", "-t 300"), ("iperf3", "-t 300 -R"), ("iperf3", "-t 300 -u -b 1M")];
+        cases.push(("iperf3", "-t 300 -u -b 1M --bidir"));
+        if is_installed("iperf") {
+            for options in ["-n 900G", "-t 300", "-t 300 -R", "-t 300 -R --trip-times", "-t 300 -u -b 1M"] {
+                cases.push(("iperf", options));
+            }
+        }
+        let stopped: Vec<_> = cases
+            .into_iter()
+            .map(|(program, options)| {
+                let (server, iperf2) = serve_one(&bench);
+                let mut client = client(program, &server, iperf2, options);
+                client.await_intervals(1);
+                client.signal("STOP");
+                (format!("{program} {options}"), server, client, Instant::now())
+            })
+            .collect();
+        let suspended = {
             let (server, iperf2) = serve_one(&bench);
-            let mut client = client(program, &server, iperf2, options);
+            let mut client = client("iperf3", &server, iperf2, "-t 8 -b 100M");
             client.await_intervals(1);
             client.signal("STOP");
-            (format!("{program} {options}"), server, client, Instant::now())
-        })
-        .collect();
-    let suspended = {
-        let (server, iperf2) = serve_one(&bench);
-        let mut client = client("iperf3", &server, iperf2, "-t 8");
-        client.await_intervals(1);
-        client.signal("STOP");
-        thread::sleep(Duration::from_secs(4));
-        client.signal("CONT");
-        ("-t 8, suspended for 4 s", server, client)
-    };
-    for (what, mut server, client, since) in stopped {
-        assert_let_go(&bench, &mut server, since, &what);
-        client.signal("KILL");
-        client.wait();
-    }
-    for (options, server, client) in patient.into_iter().chain([suspended]) {
-        let ended = client.wait();
-        assert_eq!(ended.code(), 0, "{options}: {}{}{}", ended.out, ended.err, server.process.err());
-        println!("iperf3 {options} ... served to its end");
-    }
+            thread::sleep(Duration::from_secs(4));
+            client.signal("CONT");
+            ("-t 8, suspended for 4 s", server, client)
+        };
+        for (what, mut server, client, since) in stopped {
+            assert_let_go(&bench, &mut server, since, &what);
+            client.signal("KILL");
+            client.wait();
+        }
+        for (options, server, client) in patient.into_iter().chain([suspended]) {
+            let ended = client.wait();
+            assert_eq!(ended.code(), 0, "{options}: {}{}{}", ended.out, ended.err, server.process.err());
+            println!("iperf3 {options} ... served to its end");
+        }
+    });
 }
 
 /// A test of iperf3's whose stream is there.
@@ -135,20 +138,22 @@ fn begun(port: u16, cookie: u8) -> (TcpStream, TcpStream) {
 
 #[test]
 fn who_begins_a_test_and_sends_nothing_loses_its_place() {
-    let bench = Bench::new();
-    let (mut never, _) = serve_one(&bench);
-    let _test = begun(never.port, b'n');
-    let (mut little, iperf2) = serve_one(&bench);
-    let mut stream = TcpStream::connect(("127.0.0.1", iperf2)).unwrap();
-    stream.write_all("0123456789".repeat(10).as_bytes()).unwrap();
-    let since = Instant::now();
-    // Whoever has all places and has sent nothing over any stream gives way at once.
-    let mut all = serve(&bench, "");
-    let tests: Vec<_> = (b'a'..b'a' + 16).map(|cookie| begun(all.port, cookie)).collect();
-    let ended = bench.run(&measure(all.port));
-    assert_eq!(ended.code(), 0, "{}", ended.err);
-    all.process.wait_until("it is evicted", |p| p.err().contains("evicted while idle"));
-    drop(tests);
-    assert_let_go(&bench, &mut never, since, "a test of iperf3's that sends nothing");
-    assert_let_go(&bench, &mut little, since, "100 bytes to iperf2's port");
+    in_guest(|| {
+        let bench = Bench::new();
+        let (mut never, _) = serve_one(&bench);
+        let _test = begun(never.port, b'n');
+        let (mut little, iperf2) = serve_one(&bench);
+        let mut stream = TcpStream::connect(("127.0.0.1", iperf2)).unwrap();
+        stream.write_all("0123456789".repeat(10).as_bytes()).unwrap();
+        let since = Instant::now();
+        // Whoever has all places and has sent nothing over any stream gives way at once.
+        let mut all = serve(&bench, "");
+        let tests: Vec<_> = (b'a'..b'a' + 16).map(|cookie| begun(all.port, cookie)).collect();
+        let ended = bench.run(&measure(all.port));
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        all.process.wait_until("it is evicted", |p| p.err().contains("evicted while idle"));
+        drop(tests);
+        assert_let_go(&bench, &mut never, since, "a test of iperf3's that sends nothing");
+        assert_let_go(&bench, &mut little, since, "100 bytes to iperf2's port");
+    });
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::guests::is_inside;
 use super::untested::skip;
 
 /// How long what was killed may take to be gone.
@@ -40,7 +40,8 @@ fn lab(lock: impl Fn(&File) -> std::io::Result<()>) -> Option<Lab> {
         skip("no network namespace can be made");
         return None;
     }
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab.lock");
+    let folder = if is_inside() { std::env::temp_dir() } else { env!("CARGO_TARGET_TMPDIR").into() };
+    let path = folder.join("lab.lock");
     let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
     lock(&file).unwrap();
     Some(Lab { _lock: file })

@@ -34,6 +34,16 @@ pub fn has_ipv6() -> bool {
     has
 }
 
+/// Prints again what a test said that ran elsewhere: what it could not test.
+pub fn forward(said: &str) {
+    let kinds = ["SKIPPED ", "NOT JUDGED ", "CRASHED "];
+    for line in said.lines() {
+        if let Some(at) = kinds.iter().find_map(|kind| line.find(kind)) {
+            print(&format!("{}\n", &line[at..]));
+        }
+    }
+}
+
 fn test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
-use bdp_lab::guest::{
-    ALIVE, ANSWER, ERRORS, Ended, Guest, GuestSpec, ORDER, OUTPUT, READY, Root, RootMaker,
-};
+use bdp_lab::guest::{ALIVE, ANSWER, ERRORS, Ended, Guest, GuestSpec, ORDER, OUTPUT, READY, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace, Program};
 use bdp_model::plain::in_words;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_lab::guest::{ERRORS, OUTPUT};
-use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::init;
+use bdp_sys::netlink::{DeviceSettings, Netlink};
 use serde::{Deserialize, Serialize};
 
 /// Where a program is started.

@@ -42,7 +42,7 @@ pub fn wait_for(child: u32) -> Result<ExitStatus> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((process, status))) if process.as_raw_nonzero().get() as u32 == child => {
-                return Ok(ExitStatus::from_raw(status.as_raw() as i32));
+                return Ok(ExitStatus::from_raw(status.as_raw()));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(SysError::new("wait for", format!("process {child}"), error.into())),

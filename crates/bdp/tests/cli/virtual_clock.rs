@@ -237,12 +237,19 @@ fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
     let resumed = run(&bench, "lab run long.toml --resume --json");
     assert_eq!(without_the_machines_time(&resumed).len(), 3);
 
-    // The kernel of a guest, and the keeper of one: that case says so, the others are whole.
-    for (which, cause) in [("kernel", "ended by signal 9"), ("keeper", "its keeper was ended")] {
+    // The kernel of a guest, the keeper of one, and the process that carries its programs: that case says so, the others are whole.
+    for (which, cause) in
+        [("kernel", "ended by signal 9"), ("keeper", "its keeper was ended"), ("program", "Attempted to kill init")]
+    {
         let running = start(bdp(&bench, "lab run long.toml --jobs 1 --store none --json"));
         let (keeper, kernel) = first_guest(running.pid());
         let processes = family(keeper);
-        signal("KILL", &(if which == "kernel" { kernel } else { keeper }).to_string());
+        let killed = match which {
+            "kernel" => kernel,
+            "keeper" => keeper,
+            _ => children_of(kernel)[0],
+        };
+        signal("KILL", &killed.to_string());
         let ended = running.wait();
         assert_gone(&processes);
         assert_eq!(ended.code(), 3, "{which}: {}", ended.err);

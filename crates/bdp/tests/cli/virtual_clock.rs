@@ -238,9 +238,11 @@ fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
     assert_eq!(without_the_machines_time(&resumed).len(), 3);
 
     // The kernel of a guest, the keeper of one, and the process that carries its programs: that case says so, the others are whole.
-    for (which, cause) in
-        [("kernel", "ended by signal 9"), ("keeper", "its keeper was ended"), ("program", "Attempted to kill init")]
-    {
+    for (which, cause) in [
+        ("kernel", "ended by signal 9"),
+        ("keeper", "its keeper was ended"),
+        ("program", "Attempted to kill init"),
+    ] {
         let running = start(bdp(&bench, "lab run long.toml --jobs 1 --store none --json"));
         let (keeper, kernel) = first_guest(running.pid());
         let processes = family(keeper);

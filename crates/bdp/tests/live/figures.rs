@@ -3,7 +3,7 @@
 use crate::support::Bench;
 use crate::support::cable::{lay, said};
 use crate::support::fidelity::timed;
-use crate::support::guests::in_guest;
+use crate::support::guests::{in_guest, is_inside};
 use crate::support::serving::serve;
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn ends_report_window_scaling_and_a_rate_that_was_reached_is_the_finding() {
         let script = "serve --open
              measure scaled 10.77.0.2 -b 5M -t 1.5 --idle 0.2 --bidir --json
              far sh -c 'echo 0 >/proc/sys/net/ipv4/tcp_window_scaling'
-             measure unscaled 10.77.0.2 -t 0.5 --idle 0.2 --json";
+             measure unscaled 10.77.0.2 -b 5M -t 0.5 --idle 0.2 --json";
         let (laid, timing) = timed("two machines", || lay(&bench, script));
         if laid.is_none() {
             return;
@@ -87,7 +87,8 @@ fn ends_report_window_scaling_and_a_rate_that_was_reached_is_the_finding() {
                 for end in ["sender_thread_cpu", "receiver_thread_cpu"] {
                     // A thread has one processor; the clocks of time and of processor time differ by ticks.
                     let share = direction[end].as_f64().unwrap();
-                    assert!(share > 0.0, "{name}, {end}: {share}");
+                    // What runs in a guest takes no time of its clock.
+                    assert_eq!(share > 0.0, !is_inside(), "{name}, {end}: {share}");
                     timing.judge_time(|| assert!(share < 1.1, "{name}, {end}: {share}"));
                 }
                 if name == "scaled" {

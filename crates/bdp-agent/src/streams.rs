@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_model::tcp_settings::SMALLEST_BUFFER;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::{self, TcpOptions};
@@ -43,7 +44,17 @@ impl Listening {
     ) -> Result<Self> {
         if let Some(bytes) = tcp_rmem_bytes {
             sysctl::write("net.ipv4.tcp_moderate_rcvbuf", "0")?;
-            sysctl::write("net.ipv4.tcp_rmem", &format!("{} {bytes} {bytes}", bytes.min(4096)))?;
+            let write = |bytes: u64| {
+                let least = bytes.min(SMALLEST_BUFFER);
+                sysctl::write("net.ipv4.tcp_rmem", &format!("{least} {bytes} {bytes}"))
+            };
+            // Newer kernels refuse less. What the buffer gives is seen on the wire.
+            match write(bytes) {
+                Err(e) if bytes < SMALLEST_BUFFER && e.source.kind() == ErrorKind::InvalidInput => {
+                    write(SMALLEST_BUFFER)?;
+                }
+                written => written?,
+            }
         }
         let (sockets, port) = match order.datagrams {
             Some(_) => {

@@ -84,6 +84,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         fidelity: Fidelity::default(),
         goodput_bps: None,
         expected_bps: None,
+        expected_least_bps: None,
         expected_by: None,
         published_bps: None,
         expectation: None,

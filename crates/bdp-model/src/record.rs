@@ -43,6 +43,9 @@ pub struct Record {
     pub goodput_bps: Option<f64>,
     /// The model's goodput for the window that was on the wire and the idle RTT that was measured.
     pub expected_bps: Option<f64>,
+    /// The least goodput that the model allows, where it leaves a range: the ACK of one segment of few may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_least_bps: Option<f64>,
     /// Which model, with its terms: `floor(W/MSS) x MSS / RTT`, `ceiling`, `persist timer`, ...
     pub expected_by: Option<String>,
     /// What the source of the experiment printed.

@@ -54,8 +54,9 @@ impl Ecn {
         [("off", Self::Off), ("on", Self::On), ("passive", Self::Passive)];
 }
 
-/// Of autotuning: its least, and what it begins with where the maximum allows, bytes. As every host of the lab has them.
-const LEAST: u64 = 4_096;
+/// The smallest buffer that every kernel takes in `tcp_rmem` and `tcp_wmem`, bytes; autotuning goes no lower.
+pub const SMALLEST_BUFFER: u64 = 4_096;
+/// What autotuning begins with where the maximum allows, bytes. As every host of the lab has them.
 const FIRST_RECEIVE: u64 = 131_072;
 const FIRST_SEND: u64 = 16_384;
 
@@ -65,7 +66,7 @@ impl TcpSettings {
         let flag = |on: bool| u8::from(on).to_string();
         let buffer = |largest: ByteCount, first: u64| {
             let largest = largest.as_bytes();
-            format!("{} {} {largest}", LEAST.min(largest), first.min(largest))
+            format!("{} {} {largest}", SMALLEST_BUFFER.min(largest), first.min(largest))
         };
         let ecn = |ecn| match ecn {
             Ecn::Off => "0",

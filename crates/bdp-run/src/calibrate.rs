@@ -15,6 +15,7 @@ use bdp_model::flow::FlowSpec;
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
 use bdp_model::payload::Zerocopy;
 use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
+use bdp_model::tcp_settings::SMALLEST_BUFFER;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
 
@@ -113,7 +114,8 @@ fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) ->
     // Aim into the segment, not at its edge: what is left over carries nothing, and a little less loses a segment.
     let aim = if target < mss { target } else { target + mss / 4 };
     let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
-    let mut buffer = (aim as f64 * FIRST_RATIO) as u64;
+    // Some kernels take any smaller buffer for the smallest that they know: from there on, less changes nothing.
+    let mut buffer = ((aim as f64 * FIRST_RATIO) as u64).max(SMALLEST_BUFFER);
     let mut best: Option<Calibration> = None;
     let mut previous: Option<Calibration> = None;
     for _ in 0..TRIES {

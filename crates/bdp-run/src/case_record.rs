@@ -127,6 +127,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         fidelity: Fidelity::default(),
         goodput_bps: None,
         expected_bps: None,
+        expected_least_bps: None,
         expected_by: None,
         published_bps: case.published_bps,
         expectation: None,

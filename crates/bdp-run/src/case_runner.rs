@@ -231,7 +231,7 @@ impl CaseRunner {
         environment.privilege = measured.privilege;
         environment.guest = measured.guest;
         environment.sysctls = measured.sysctls;
-        let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref().map(|e| e.0));
+        let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref());
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {
             e.met = None;
         }
@@ -239,8 +239,9 @@ impl CaseRunner {
             valid: fidelity.valid,
             fidelity,
             goodput_bps: goodput,
-            expected_bps: expected.as_ref().map(|e| e.0),
-            expected_by: expected.map(|e| e.1),
+            expected_bps: expected.as_ref().map(|e| e.bps),
+            expected_least_bps: expected.as_ref().and_then(|e| e.range_from_bps()),
+            expected_by: expected.map(|e| e.by),
             expectation,
             rtt_idle_ns: first.idle.map(|r| r.min),
             rtt_ns: first,

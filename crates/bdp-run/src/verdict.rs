@@ -4,7 +4,7 @@ use bdp_explain::explain;
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;
 use bdp_model::path::udp::{self, Bound};
-use bdp_model::path::window::{self, Congestion, WindowOnWire};
+use bdp_model::path::window::{self, Congestion, Expectation as Expected, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord, Record};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, Expect};
@@ -18,21 +18,24 @@ use crate::window::Means;
 
 /// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
 /// trip; flows that share a link share what it carries.
-pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<(f64, String)> {
+pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<Expected> {
     let mut terms = Vec::new();
-    let mut loads = Vec::new();
+    let (mut loads, mut least) = (Vec::new(), Vec::new());
     for ((flow, means), record) in case.flows.iter().zip(means).zip(flows) {
         let route = Route::of(case, flow)?;
-        let (bps, by) = of_flow(case, flow, &route, *means, record)?;
-        loads.push(Load::new(case, flow, &route, segment_bytes(case, flow, record), bps));
+        let alone = of_flow(case, flow, &route, *means, record)?;
+        let load = |bps| Load::new(case, flow, &route, segment_bytes(case, flow, record), bps);
+        loads.push(load(alone.bps));
+        least.push(load(alone.least_bps));
         if !flow.background {
-            terms.push(by);
+            terms.push(alone.by);
         }
     }
-    let (total, shared) = share::total(&loads)?;
+    let (bps, shared) = share::total(&loads)?;
+    let least_bps = share::total(&least).map_or(bps, |(least, _)| least.min(bps));
     terms.extend(shared.into_iter().map(|bps| format!("shared bottleneck: {}", format_bps(bps))));
     terms.dedup();
-    (!terms.is_empty()).then(|| (total, terms.join("; ")))
+    (!terms.is_empty()).then(|| Expected { bps, least_bps, by: terms.join("; ") })
 }
 
 /// What one flow must reach by itself.
@@ -42,7 +45,7 @@ fn of_flow(
     route: &Route<'_>,
     means: Means,
     record: &FlowRecord,
-) -> Option<(f64, String)> {
+) -> Option<Expected> {
     let (mss, headers) = segment_bytes(case, flow, record);
     if let Some((hop, most)) = route.black_hole(mss + headers) {
         let by = format!(
@@ -50,7 +53,7 @@ fn of_flow(
             route.name(hop),
             mss + headers
         );
-        return Some((0.0, by));
+        return Some(Expected::exactly(0.0, by));
     }
     if let Some(offered) = flow.spec.offered_bps() {
         let bits = (8 * mss) as f64;
@@ -69,7 +72,7 @@ fn of_flow(
                 format!("{what}: {}{less}", format_bps(room * bits))
             }
         };
-        return Some((pps * bits, by));
+        return Some(Expected::exactly(pps * bits, by));
     }
     let rtt = smallest(record.rtt_ns.idle)?;
     let slowest = route.slowest(mss + headers);
@@ -95,13 +98,12 @@ fn of_flow(
         }
         (_, None) => return None,
     };
-    let rooms = route.rooms(mss, headers).map(|(_, bps, by)| (bps, format!("{by}: {}", format_bps(bps))));
+    let rooms = route
+        .rooms(mss, headers)
+        .map(|(_, bps, by)| Expected::exactly(bps, format!("{by}: {}", format_bps(bps))));
     // Of equals the first: a plain ceiling is the model's own.
-    window::expect_goodput(&path, &window, flow.spec.streams)
-        .map(|e| (e.bps, e.by))
-        .into_iter()
-        .chain(rooms)
-        .min_by(|a, b| a.0.total_cmp(&b.0))
+    let bounds = window::expect_goodput(&path, &window, flow.spec.streams).into_iter().chain(rooms);
+    bounds.reduce(Expected::and)
 }
 
 /// Payload and headers of a full segment.
@@ -127,18 +129,26 @@ pub(crate) fn explain_flows(record: &mut Record) {
 pub(crate) fn judge(
     expect: &Expect,
     goodput_bps: Option<f64>,
-    model_bps: Option<f64>,
+    model: Option<&Expected>,
 ) -> Option<Expectation> {
     let mut texts = Vec::new();
     let mut met = goodput_bps.is_some();
     if let Some(within) = expect.model_within {
-        let none =
-            if model_bps.is_none() && goodput_bps.is_some() { ", of which there is none here" } else { "" };
-        texts.push(format!("goodput within {within} of the model{none}"));
-        met &= match (goodput_bps, model_bps) {
+        let note = match (goodput_bps, model) {
+            (Some(_), None) => ", of which there is none here".to_owned(),
+            (Some(_), Some(model)) => model.range_from_bps().map_or_else(String::new, |least| {
+                format!(" ({} to {})", format_bps(least), format_bps(model.bps))
+            }),
+            _ => String::new(),
+        };
+        texts.push(format!("goodput within {within} of the model{note}"));
+        met &= match (goodput_bps, model) {
             // Of nothing there is no fraction.
-            (Some(got), Some(0.0)) => got == 0.0,
-            (Some(got), Some(model)) => (got / model - 1.0).abs() <= within.fraction(),
+            (Some(got), Some(model)) if model.bps == 0.0 => got == 0.0,
+            (Some(got), Some(model)) => {
+                let least = model.least_bps * (1.0 - within.fraction());
+                (least..=model.bps * (1.0 + within.fraction())).contains(&got)
+            }
             _ => false,
         };
     }
@@ -174,8 +184,7 @@ mod tests {
             ..FlowRecord::default()
         };
         let means = Means::Autotuned;
-        of_flow(&case, &case.flows[0], &route, means, &record)
-            .map(|(bps, by)| ((bps / 1e4).round() / 100.0, by))
+        of_flow(&case, &case.flows[0], &route, means, &record).map(|e| ((e.bps / 1e4).round() / 100.0, e.by))
     }
 
     fn of_two_links(first: &str, second: &str, flow: &str) -> Option<(f64, String)> {
@@ -223,6 +232,19 @@ mod tests {
         }
     }
 
+    fn model(bps: f64) -> Expected {
+        Expected::exactly(bps, String::new())
+    }
+
+    #[test]
+    fn within_a_range_nothing_is_missed() {
+        let few = Expected { least_bps: 80.0, ..model(100.0) };
+        let met = |got| judge(&expect_nothing(), Some(got), Some(&few)).unwrap().met;
+        assert_eq!([75.0, 77.0, 90.0, 104.0, 106.0].map(met), [false, true, true, true, false].map(Some));
+        let text = judge(&expect_nothing(), Some(90.0), Some(&few)).unwrap().text;
+        assert_eq!(text, "goodput within 5% of the model (80 bit/s to 100 bit/s)");
+    }
+
     fn expect_nothing() -> Expect {
         Expect { model_within: Probability::new(0.05), ..Default::default() }
     }
@@ -231,17 +253,17 @@ mod tests {
     fn an_expectation_is_met_or_missed() {
         let expect =
             Expect { model_within: Probability::new(0.05), goodput_min_bps: Some(90), goodput_max_bps: None };
-        assert_eq!(judge(&expect, Some(96.0), Some(100.0)).unwrap().met, Some(true));
-        assert_eq!(judge(&expect, Some(94.0), Some(100.0)).unwrap().met, Some(false));
-        assert_eq!(judge(&expect, Some(89.0), Some(90.0)).unwrap().met, Some(false));
-        assert_eq!(judge(&expect, None, Some(90.0)).unwrap().met, Some(false));
+        assert_eq!(judge(&expect, Some(96.0), Some(&model(100.0))).unwrap().met, Some(true));
+        assert_eq!(judge(&expect, Some(94.0), Some(&model(100.0))).unwrap().met, Some(false));
+        assert_eq!(judge(&expect, Some(89.0), Some(&model(90.0))).unwrap().met, Some(false));
+        assert_eq!(judge(&expect, None, Some(&model(90.0))).unwrap().met, Some(false));
         let unknown = judge(&expect_nothing(), Some(90.0), None).unwrap();
         assert_eq!(
             (unknown.text.as_str(), unknown.met),
             ("goodput within 5% of the model, of which there is none here", Some(false))
         );
-        assert_eq!(judge(&expect_nothing(), Some(0.0), Some(0.0)).unwrap().met, Some(true));
-        assert_eq!(judge(&expect_nothing(), Some(1.0), Some(0.0)).unwrap().met, Some(false));
+        assert_eq!(judge(&expect_nothing(), Some(0.0), Some(&model(0.0))).unwrap().met, Some(true));
+        assert_eq!(judge(&expect_nothing(), Some(1.0), Some(&model(0.0))).unwrap().met, Some(false));
         assert_eq!(judge(&Expect::default(), Some(1.0), None), None);
     }
 }

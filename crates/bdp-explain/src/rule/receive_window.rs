@@ -26,15 +26,17 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
     let bound = facts.window_bound()?;
     let reached = facts.stream_bps() / bound.stream_bps;
-    if !(WINDOW_REACHED..=ABOVE).contains(&reached) && !holds_no_segment(facts, window, reached) {
+    // Of few segments less comes through than window / round trip: what they lose is no other limit.
+    let of_least = (facts.stream_bps() / bound.stream_least_bps).min(1.0).max(reached);
+    if !(WINDOW_REACHED..=ABOVE).contains(&of_least) && !holds_no_segment(facts, window, reached) {
         return None;
     }
     let at_times = window.receive_full < WINDOW_FULL;
-    if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&reached) {
+    if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&of_least) {
         return None;
     }
     let kernel_denies = facts.rwnd_limited().is_some_and(|share| share < WORTH_A_WORD);
-    let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&reached);
+    let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&of_least);
     let confidence = match (window.receive_full >= FULL_ALWAYS || counted) && explained {
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
@@ -193,6 +195,13 @@ fn evidence(facts: &Facts, window: WindowUse, bound: WindowBound, reached: f64) 
     )];
     if let Some(added) = facts.queue_of_the_other_way() {
         all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
+    }
+    if reached < REACHED_WELL && bound.stream_least_bps < REACHED_WELL * bound.stream_bps {
+        all.push(format!(
+            "the window holds few segments, and the acknowledgement of one may wait for the next (RFC 9293, section 3.8.6.3): {} \
+             and more are what they carry",
+            rate(bound.stream_least_bps)
+        ));
     }
     if holds_no_segment(facts, window, reached) {
         let mss = facts.mss_bytes.map_or(0.0, |mss| mss as f64);

@@ -2,6 +2,7 @@
 
 use super::{End, Facts, WindowUse};
 use crate::ends::Task;
+use crate::path::delayed_ack;
 use crate::ramp_up::RampUp;
 use crate::record::{ReceiverSample, SenderSample};
 use crate::stats::percentile;
@@ -28,6 +29,8 @@ pub struct WindowBound {
     pub stream_bps: f64,
     /// What all streams carry at the most, bit/s.
     pub bps: f64,
+    /// What each stream carries at the least by that window: whole segments, and the ACK of one may wait ([`delayed_ack`]).
+    pub stream_least_bps: f64,
 }
 
 impl Facts {
@@ -38,7 +41,13 @@ impl Facts {
         let rtt = self.rtt_loaded().or_else(|| self.rtt_idle()).filter(|&rtt| rtt > Nanos::ZERO)?;
         let stream_bps = bytes * 8.0 / rtt.as_secs_f64();
         let bps = stream_bps * f64::from(self.streams());
-        (bytes > 0.0).then_some(WindowBound { bytes, rtt, stream_bps, bps })
+        let stream_least_bps = self.mss_bytes.map_or(stream_bps, |mss| match bytes as u64 / mss.max(1) {
+            0 => stream_bps,
+            segments => {
+                (segments * mss) as f64 * 8.0 / delayed_ack::longest_turn(segments, rtt).as_secs_f64()
+            }
+        });
+        (bytes > 0.0).then_some(WindowBound { bytes, rtt, stream_bps, bps, stream_least_bps })
     }
 
     /// How the windows were used; `None` where the samples after omit tell too little.

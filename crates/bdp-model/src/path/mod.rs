@@ -7,11 +7,13 @@
 //! | [`loss`] | which patterns of loss those models know |
 //! | [`overhead`] | what headers leave of a link's rate |
 //! | [`slow_start`] | how long a connection takes to fill its window |
+//! | [`delayed_ack`] | what the ACK of a lone segment costs a window of few |
 //! | [`persist`] | rate of a window too small for one segment |
 //! | [`udp`] | what arrives of datagrams sent at a rate |
 //! | [`turns`] | what a half-duplex medium leaves of its rate |
 
 pub mod cubic;
+pub mod delayed_ack;
 pub mod loss;
 pub mod mathis;
 pub mod overhead;

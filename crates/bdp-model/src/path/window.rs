@@ -1,7 +1,7 @@
 //! The window: bytes in flight for a rate, the rate of a window, and the goodput that a path and a window must give.
 
 use super::loss::SegmentLoss;
-use super::{cubic, mathis, persist};
+use super::{cubic, delayed_ack, mathis, persist};
 use crate::units::{ByteCount, Nanos, Rate, format_bps};
 
 /// The bandwidth-delay product, rounded up: the smallest window that keeps `rate` busy over `rtt`.
@@ -81,20 +81,45 @@ pub enum WindowOnWire {
     PathClamp(u64),
 }
 
+/// A range that ends less far below its upper end is printed as one figure.
+const WORTH_A_RANGE: f64 = 0.95;
+
 /// What a flow must reach, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Goodput of all streams, bit/s.
     pub bps: f64,
+    /// The least that is expected where the model leaves a range, see [`delayed_ack`]; otherwise the same.
+    pub least_bps: f64,
     /// The term that ruled, in words with its numbers: `window / RTT: 45 x 1448 B / 173 ms`.
     pub by: String,
+}
+
+impl Expectation {
+    /// One figure, no range.
+    pub fn exactly(bps: f64, by: String) -> Self {
+        Self { bps, least_bps: bps, by }
+    }
+
+    /// The lower end, where the range is wide enough for a word.
+    pub fn range_from_bps(&self) -> Option<f64> {
+        (self.least_bps < self.bps * WORTH_A_RANGE).then_some(self.least_bps)
+    }
+
+    /// What is left where another bound holds too; of equals the first rules.
+    pub fn and(self, other: Self) -> Self {
+        let least_bps = self.least_bps.min(other.least_bps);
+        let ruling = if other.bps < self.bps { other } else { self };
+        Self { least_bps, ..ruling }
+    }
 }
 
 /// The goodput that `streams` flows with this window must reach on this path: the least of
 ///
 /// - ceiling: `rate x MSS / (MSS + headers + overhead)`, shared by all streams;
 /// - window: `floor(W / MSS) x MSS x 8 / (RTT + 2 x serialisation of a segment)` for each stream. The sender sends
-///   whole segments; the last of a window is behind its own serialisation and the next window's first behind its;
+///   whole segments; the last of a window is behind its own serialisation and the next window's first behind its. The ACK of one
+///   segment may wait ([`delayed_ack`]), which makes it a range;
 /// - window below one segment: from the SYN on, senders shrink their segments and `W x 8 / RTT` holds; behind a clamp
 ///   that comes after the handshake, the persist timer rules ([`persist`]);
 /// - loss, for each stream, where there is any.
@@ -115,7 +140,7 @@ pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Optio
         .into_iter()
         .flatten()
         .filter(|bound| bound.bps.is_finite())
-        .min_by(|a, b| a.bps.total_cmp(&b.bps))
+        .reduce(Expectation::and)
 }
 
 /// Whether it is known what loss on this path costs so many streams; where it is not, no bound says what they reach.
@@ -127,7 +152,7 @@ pub fn loss_is_modelled(path: &Path, streams: u32) -> bool {
 fn ceiling(path: &Path) -> Option<Expectation> {
     let share = path.mss_bytes as f64 / segment_wire_bytes(path) as f64;
     let bps = path.rate?.as_bps() as f64 * share;
-    Some(Expectation { bps, by: format!("ceiling: {}", format_bps(bps)) })
+    Some(Expectation::exactly(bps, format!("ceiling: {}", format_bps(bps))))
 }
 
 /// What the receiver allows, all streams together.
@@ -140,14 +165,14 @@ fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expe
     let rtt = path.rtt;
     let segments = bytes / path.mss_bytes;
     let each = match (segments, clamped) {
-        (0, true) => Expectation {
-            bps: persist::rate_bps(bytes, path.mss_bytes, rtt),
-            by: format!("persist timer: {bytes} B each {} + 2 x {rtt}, and rests", persist::TIMER),
-        },
-        (0, false) => Expectation {
-            bps: rate_bps(ByteCount::bytes(bytes), rtt),
-            by: format!("window / RTT: {bytes} B in small segments / {rtt}"),
-        },
+        (0, true) => Expectation::exactly(
+            persist::rate_bps(bytes, path.mss_bytes, rtt),
+            format!("persist timer: {bytes} B each {} + 2 x {rtt}, and rests", persist::TIMER),
+        ),
+        (0, false) => Expectation::exactly(
+            rate_bps(ByteCount::bytes(bytes), rtt),
+            format!("window / RTT: {bytes} B in small segments / {rtt}"),
+        ),
         _ => whole_segments(path, segments),
     };
     Some(times(streams, each))
@@ -163,8 +188,10 @@ fn whole_segments(path: &Path, segments: u64) -> Expectation {
     } else {
         format!("({} + 2 x {serialisation})", path.rtt)
     };
+    let bps = |turn| super::rate_of_segments_bps(segments as f64, mss, turn);
     Expectation {
-        bps: super::rate_of_segments_bps(segments as f64, mss, turn),
+        bps: bps(turn),
+        least_bps: bps(delayed_ack::longest_turn(segments, turn)),
         by: format!("window / RTT: {segments} x {mss} B / {over}"),
     }
 }
@@ -203,7 +230,7 @@ fn loss_bound(path: &Path, streams: u32) -> LossBound {
     }
     let bps = super::rate_of_segments_bps(window, path.mss_bytes, path.rtt);
     let by = format!("loss: {model}, p = {}, {} B / {}", short(p), path.mss_bytes, path.rtt);
-    LossBound::At(times(streams, Expectation { bps, by }))
+    LossBound::At(times(streams, Expectation::exactly(bps, by)))
 }
 
 /// Up to four significant digits: a probability of several links is a product, and no number of few digits.
@@ -222,7 +249,8 @@ fn times(streams: u32, each: Expectation) -> Expectation {
         Some((term, numbers)) => format!("{term}: {streams} x {numbers}"),
         None => each.by,
     };
-    Expectation { bps: each.bps * f64::from(streams), by }
+    let all = |bps: f64| bps * f64::from(streams);
+    Expectation { bps: all(each.bps), least_bps: all(each.least_bps), by }
 }
 
 /// Bytes of a full segment on the slowest link.
@@ -298,6 +326,22 @@ mod tests {
         expect(&far, WindowOnWire::Receiver(131_072), 10, "60.18", by);
         let unlimited = Path { rate: None, ..far };
         expect(&unlimited, w64, 1, "3.0132", "window / RTT: 45 x 1448 B / 173 ms");
+    }
+
+    #[test]
+    fn the_acknowledgement_of_one_segment_may_wait() {
+        let near = Path { rate: None, ..path(Rate::mbps(1000), Nanos::millis(2)) };
+        let of = |window, streams| {
+            let e = expect_goodput(&near, &WindowOnWire::Receiver(window), streams).unwrap();
+            (e.least_bps / e.bps * 1e4).round() / 1e4
+        };
+        // Two of three go in each round trip, 21 of 22; several streams each have theirs.
+        assert_eq!([of(3 * 1448, 1), of(22 * 1448, 1), of(3 * 1448, 4)], [0.6667, 0.9545, 0.6667]);
+        // Below a segment and at the ceiling there is no range.
+        assert_eq!(of(576, 1), 1.0);
+        let full =
+            expect_goodput(&path(Rate::mbps(10), Nanos::millis(2)), &WindowOnWire::Receiver(1 << 20), 1);
+        assert_eq!(full.as_ref().map(|e| e.least_bps), full.map(|e| e.bps));
     }
 
     /// One byte more than 21 segments adds nothing; one byte less costs a whole segment.

@@ -228,7 +228,7 @@ mod tests {
     ) -> String {
         let bound = |bytes: u64| {
             let (bytes, bps) = (bytes as f64, bytes as f64 * 80.0);
-            WindowBound { bytes, rtt: Nanos(100_000_000), stream_bps: bps, bps }
+            WindowBound { bytes, rtt: Nanos(100_000_000), stream_bps: bps, bps, stream_least_bps: bps }
         };
         let transfer = Transfer {
             from: "a",

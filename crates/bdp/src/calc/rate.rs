@@ -71,12 +71,15 @@ impl RateArgs {
             return Err(exit::usage("nothing bounds the rate: give a longer RTT or the link's rate"));
         };
         let plain_bps = rate_bps(self.window, self.rtt) * f64::from(self.streams);
+        let least = expected.range_from_bps();
+        let least_text = least.map_or_else(String::new, |least| format!("{} to ", format_bps(least)));
+        let range = format!("{least_text}{}", format_bps(expected.bps));
         let rows = [
             ["window", &format!("{bytes} B = {}", self.window)],
             ["RTT", &self.rtt.to_string()],
             ["streams", &self.streams.to_string()],
             ["W / RTT", &format_bps(plain_bps)],
-            ["expected", &format!("{} by {}", format_bps(expected.bps), expected.by)],
+            ["expected", &format!("{range} by {}", expected.by)],
         ];
         Ok(Answer {
             text: columns(&rows.map(|row| row.map(str::to_owned)), &[]),
@@ -88,6 +91,7 @@ impl RateArgs {
                 "link_bps": self.link.map(Rate::as_bps),
                 "rate_bps": plain_bps,
                 "expected_bps": expected.bps,
+                "expected_least_bps": least,
                 "expected_by": expected.by,
             }),
         })

@@ -1,0 +1,39 @@
+//! What delayed acknowledgements cost a window of few segments.
+//!
+//! A receiver acknowledges every second full segment at once and may hold back the acknowledgement of one that stands alone until
+//! the next comes or a timer ends (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2). So of `n` segments in flight at most one
+//! waits at a time. It waits for the first of the next window, a round trip later, or for the timer, whichever comes first. Whether
+//! it waits depends on where a kernel sets PSH, on when the application reads and on how the segments fall into pairs: Linux 6.1,
+//! 6.12 and 7.2 differ, and all are between the two ends of the range (`benches/virtual/few-segments.toml`).
+
+use crate::units::Nanos;
+
+/// Linux's shortest timer of a delayed acknowledgement (`TCP_DELACK_MIN`).
+pub const TIMER: Nanos = Nanos::millis(40);
+
+/// The longest that a window of so many whole segments takes, where without a wait it takes `turn`.
+pub fn longest_turn(segments: u64, turn: Nanos) -> Nanos {
+    match segments {
+        0 | 1 => turn + TIMER,
+        // All the others go on meanwhile: what is lost is the waiting one's share.
+        _ => turn + Nanos(turn.min(TIMER).as_ns() / (segments - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_the_segments_waits() {
+        let near = Nanos::millis(2);
+        // Two of three in each round trip.
+        assert_eq!(longest_turn(3, near), Nanos::millis(3));
+        assert_eq!(longest_turn(5, near), Nanos::micros(2_500));
+        // A lone segment waits for the timer.
+        assert_eq!(longest_turn(1, near), Nanos::millis(42));
+        // Far away the timer ends before the next window comes.
+        assert_eq!(longest_turn(3, Nanos::millis(200)), Nanos::millis(220));
+        assert_eq!(longest_turn(u64::MAX, near), near);
+    }
+}

@@ -24,6 +24,9 @@ pub struct CaseSpec {
     pub title: String,
     /// Swept parameters of this case, as written, by dotted path.
     pub params: BTreeMap<String, serde_json::Value>,
+    /// What the command line set in place of the file's, as written, by dotted path; not the clock, which has its own member.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
     /// Which repetition, from 1.
     pub repetition: u32,
     /// Seed of every random stream of the case.

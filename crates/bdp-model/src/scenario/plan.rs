@@ -87,6 +87,7 @@ impl Scenario {
                 scenario: self.name.clone(),
                 title: self.title.clone(),
                 params: settings.iter().map(|(p, n)| ((*p).to_owned(), n.json())).collect(),
+                set: options.overrides.iter().filter_map(changed).collect(),
                 repetition: 0,
                 seed: 0,
                 clock: decoded.clock,
@@ -180,6 +181,12 @@ impl Scenario {
             (None, None) => Ok(()),
         }
     }
+}
+
+/// An override that makes another case of it, by its whole path.
+fn changed((path, value): &(String, String)) -> Option<(String, String)> {
+    let path = normalise(path);
+    (!["clock", "seed", "repetitions"].contains(&path.as_str())).then(|| (path, value.clone()))
 }
 
 /// A scenario after its overrides.

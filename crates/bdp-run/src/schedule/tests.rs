@@ -25,6 +25,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
         scenario: "test".to_owned(),
         title: String::new(),
         params: Default::default(),
+        set: Default::default(),
         repetition: 1,
         seed: 1,
         clock: Clock::Real,

@@ -3,6 +3,8 @@
 mod datagrams;
 mod faults;
 mod figures;
+#[path = "../../../bdp/tests/support/inside.rs"]
+mod inside;
 mod support;
 #[path = "../../../bdp/tests/support/untested.rs"]
 mod untested;

@@ -13,6 +13,9 @@ use super::paths::{ANSWER, ORDER, PROGRAM};
 use crate::LabError;
 use crate::host::Program;
 
+/// On which a guest mounts file systems of its own.
+const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "sys", "tmp"];
+
 /// Makes roots. Dropped, all of them are gone; where this process is killed, a keeper removes them.
 #[derive(Debug)]
 pub struct RootMaker {
@@ -76,6 +79,11 @@ impl RootMaker {
         if !path.is_absolute() {
             return Err(at(io::Error::other("its path is not absolute")));
         }
+        if let Some(own) = OWN_FOLDERS.iter().find(|own| path.starts_with(Path::new("/").join(own))) {
+            return Err(at(io::Error::other(format!(
+                "a guest has a /{own} of its own; copy it to another folder"
+            ))));
+        }
         self.take(path, path)?;
         let Some(interpreter) = elf::interpreter(&fs::read(path).map_err(at)?) else { return Ok(()) };
         self.take(&interpreter, &interpreter)?;
@@ -110,7 +118,7 @@ impl RootMaker {
 impl Root {
     fn fill(&self, from: &Path, files: &[PathBuf], order: &[u8]) -> io::Result<()> {
         make_private(&self.folder)?;
-        for folder in ["dev", "proc", "sys", "tmp"] {
+        for folder in OWN_FOLDERS {
             fs::create_dir(self.folder.join(folder))?;
         }
         for file in files {

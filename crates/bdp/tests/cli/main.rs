@@ -11,6 +11,7 @@ mod compare;
 mod documents;
 mod download;
 mod endless;
+mod exact;
 mod faults;
 mod forged;
 mod guide;

@@ -6,7 +6,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::timed;
-use crate::support::guests::in_guest;
+use crate::support::inside::in_guest;
 use crate::support::serving::{Serving, measure, serve};
 use crate::support::{Bench, start, wait_for};
 use bdp_wire::proof::hex;

@@ -3,7 +3,7 @@
 use crate::support::Bench;
 use crate::support::cable::{lay, said};
 use crate::support::fidelity::timed;
-use crate::support::guests::{in_guest, is_inside};
+use crate::support::inside::{in_guest, is_inside};
 use crate::support::serving::serve;
 use serde_json::Value;
 

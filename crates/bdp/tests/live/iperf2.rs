@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, timed};
-use crate::support::guests::{in_guest, is_inside};
+use crate::support::inside::{in_guest, is_inside};
 use crate::support::iperf2::{iperf, iperf_is_of_2_2, serve_by_iperf};
 use crate::support::machine::is_installed;
 use crate::support::peer::count_crash;

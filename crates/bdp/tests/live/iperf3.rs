@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, Watch};
-use crate::support::guests::in_guest;
+use crate::support::inside::in_guest;
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };
@@ -29,7 +29,11 @@ const MODES: [(&str, &str, Check); 19] = [
     ("TCP both ways, 3 streams", "-t 1 --bidir -P 3", |d, _| {
         assert_eq!(d["end"]["streams"].as_array().unwrap().len(), 6);
     }),
-    ("TCP bytes", "-n 20M", |d, _| assert_eq!(number(d, "/end/sum_received/bytes"), 20_971_520.0)),
+    ("TCP bytes", "-n 20M", |d, _| {
+        // Where the path takes parts of a block its client sends one more.
+        let bytes = number(d, "/end/sum_received/bytes");
+        assert!(bytes == 20_971_520.0 || bytes == 20_971_520.0 + 131_072.0, "{bytes}");
+    }),
     ("TCP bytes, reverse", "-n 20M -R", |d, _| assert!(number(d, "/end/sum_received/bytes") >= 20_971_520.0)),
     ("TCP blocks", "-k 100 -l 10000", |d, _| assert_eq!(number(d, "/end/sum_received/bytes"), 1e6)),
     ("TCP omit", "-t 1 -O 1", |d, timing| {

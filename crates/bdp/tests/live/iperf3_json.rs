@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::Bench;
 use crate::support::fidelity::{Timing, timed};
-use crate::support::guests::in_guest;
+use crate::support::inside::in_guest;
 use crate::support::iperf3::{Theirs, client, iperf3_is_there};
 use crate::support::serving::{free_port, serve};
 use serde_json::Value;
@@ -122,7 +122,9 @@ fn its_members_are_those_of_iperf3() {
                 differences("", &like, &document, &mut found);
                 found.retain(|difference| !is_known(options, difference));
                 assert!(found.is_empty(), "{what}: {found:#?}");
-                agree(options, &document, &timing);
+                // Its sender passes the end by less than a block a stream where the path takes parts of them.
+                let beyond = if *name == "iperf3 -s" { 3 * 131_072 } else { 0 };
+                agree(options, &document, beyond, &timing);
                 println!("{what} ... pass");
             }
         }
@@ -130,16 +132,17 @@ fn its_members_are_those_of_iperf3() {
 }
 
 /// The figures are those of one test.
-fn agree(options: &str, document: &Value, timing: &Timing) {
+fn agree(options: &str, document: &Value, beyond: u64, timing: &Timing) {
     let intervals = document["intervals"].as_array().unwrap();
     // A machine that stalls makes one fewer.
     let counted = intervals.iter().filter(|i| i["sum"]["omitted"] == false).count();
     timing.judge_time(|| assert!((1..=3).contains(&counted), "{options}: {counted} intervals"));
     if options.contains("-n ") {
-        for of in ["sum_sent", "sum_received"] {
-            assert_eq!(document["end"][of]["bytes"], 20 << 20, "{options}: {:#}", document["end"]);
-        }
-        assert_eq!(sum(document, "sum"), f64::from(20 << 20), "{options}");
+        let [sent, received] = ["sum_sent", "sum_received"].map(|of| document["end"][of]["bytes"].as_u64());
+        let bytes = received.unwrap_or_default();
+        assert_eq!(sent, received, "{options}: {:#}", document["end"]);
+        assert!((20 << 20..=(20 << 20) + beyond).contains(&bytes), "{options}: {:#}", document["end"]);
+        assert_eq!(sum(document, "sum"), bytes as f64, "{options}");
         return;
     }
     for (of, end) in [("sum", "sum_received"), ("sum_bidir_reverse", "sum_received_bidir_reverse")] {

@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, Watch, timed};
-use crate::support::guests::in_guest;
+use crate::support::inside::in_guest;
 use crate::support::iperf3::{
     Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
 };

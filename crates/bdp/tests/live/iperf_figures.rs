@@ -1,7 +1,7 @@
 //! What is told of tests in which a figure goes wrong easily: short ones, such as end by their volume, and slow ones.
 
 use crate::support::fidelity::timed;
-use crate::support::guests::{LOOPBACK_BPS, in_guest, is_inside, samples};
+use crate::support::inside::{LOOPBACK_BPS, in_guest, is_inside, samples};
 use crate::support::iperf2::iperf;
 use crate::support::iperf3::{Theirs, client, iperf3_is_there, number};
 use crate::support::machine::is_installed;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::guests::in_guest;
+use crate::support::inside::{in_guest, is_inside};
 use crate::support::iperf3::{body, greeted, iperf3_is_there};
 use crate::support::machine::is_installed;
 use crate::support::serving::{Serving, free_port, measure, serve};
@@ -44,6 +44,8 @@ fn assert_let_go(bench: &Bench, server: &mut Serving, since: Instant, what: &str
     server.process.wait_until("its session ended", |p| p.err().contains("ended after"));
     let (told, took) = (server.process.err(), since.elapsed());
     assert!(took < NOTICED, "{what}: {took:?}");
+    // 10 s since anything moved, looked at twice a second.
+    assert!(!is_inside() || took < Duration::from_secs(12), "{what}: {took:?}");
     let why = ["nothing moved for 10 s", "silent for 10 s"].iter().any(|why| told.contains(why));
     assert!(why, "{what}: {told}");
     let ended = bench.run(&measure(server.port));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::guests::is_inside;
+use super::inside::is_inside;
 use super::untested::not_judged;
 use bdp_sys::process;
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::guests::is_inside;
+use super::inside::is_inside;
 use super::untested::skip;
 
 /// How long what was killed may take to be gone.

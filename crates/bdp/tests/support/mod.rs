@@ -6,6 +6,7 @@
 pub mod cable;
 pub mod fidelity;
 pub mod guests;
+pub mod inside;
 pub mod iperf2;
 pub mod iperf3;
 pub mod machine;

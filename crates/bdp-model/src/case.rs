@@ -186,6 +186,14 @@ pub struct CaseFlow {
     /// When it starts, since the first flow could start.
     #[serde(default, rename = "start_ns", alias = "start", with = "crate::units::nanoseconds")]
     pub start: Nanos,
+    /// So much later at most, drawn evenly for each repetition; `start` of a planned case has the draw in it.
+    #[serde(
+        default,
+        rename = "start_spread_ns",
+        with = "crate::units::nanoseconds",
+        skip_serializing_if = "is_zero"
+    )]
+    pub start_spread: Nanos,
     /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
     #[serde(default)]
     pub background: bool,
@@ -202,6 +210,7 @@ impl CaseFlow {
             to: to.into(),
             window_method: WindowMethod::Auto,
             start: Nanos::ZERO,
+            start_spread: Nanos::ZERO,
             background: false,
             spec: FlowSpec {
                 omit: Nanos::secs(2),
@@ -216,6 +225,10 @@ impl CaseFlow {
     pub fn span(&self) -> Range<Nanos> {
         self.start..self.start + self.spec.duration
     }
+}
+
+fn is_zero(time: &Nanos) -> bool {
+    *time == Nanos::ZERO
 }
 
 /// The workload in a record's JSON: what a scenario can set.

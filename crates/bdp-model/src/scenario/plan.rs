@@ -16,6 +16,7 @@ use super::tree::{Node, Origin, Table, parse_override};
 use super::{CaseSpec, Expect};
 use crate::order::shuffle_in_blocks;
 use crate::random::SplitMix64;
+use crate::units::Nanos;
 
 /// What the one who runs a scenario chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -108,7 +109,9 @@ impl Scenario {
                 let key = case.key();
                 if options.filter.as_deref().is_none_or(|f| matches(&case.params, &key, f)) {
                     case.seed = case_seed(seed, &key);
-                    cases.push(case.clone());
+                    let mut drawn = case.clone();
+                    draw_starts(&mut drawn);
+                    cases.push(drawn);
                 }
             }
         }
@@ -261,6 +264,14 @@ fn parameter_matches(params: &BTreeMap<String, Json>, text: &str) -> Option<bool
     Some(params.iter().any(|(path, value)| named(path) && equal(value)))
 }
 
+/// Puts off each flow by its own draw: the first of the case's seed and the flow's place.
+fn draw_starts(case: &mut CaseSpec) {
+    for (place, flow) in (1u64..).zip(&mut case.flows) {
+        let mut random = SplitMix64(case.seed ^ place.rotate_right(16));
+        flow.start += Nanos(random.below(flow.start_spread.as_ns() as usize) as u64);
+    }
+}
+
 /// A case's seed: SplitMix64's output function over the scenario's seed XOR FNV-1a (64 bit) of the case's key. It
 /// depends on nothing else, so a filter, an order or a further axis value leaves every other case's seed alone.
 fn case_seed(seed: u64, key: &str) -> u64 {
@@ -284,6 +295,25 @@ mod tests {
         assert_eq!(case_seed(1, "flow.window=64K #1"), case_seed(1, "flow.window=64K #1"));
         assert_ne!(case_seed(1, "flow.window=64K #1"), case_seed(1, "flow.window=64K #2"));
         assert_ne!(case_seed(1, "#1"), case_seed(2, "#1"));
+    }
+
+    #[test]
+    fn a_start_is_drawn_for_each_repetition() {
+        let text = "title = 't'\nrepetitions = 200\n[[link]]\nbetween = ['a', 'b']\n\
+                    [[flow]]\nfrom = 'a'\nto = 'b'\n\
+                    [[flow]]\nfrom = 'b'\nto = 'a'\nstart = '2s'\nstart_spread = '1s'";
+        let starts = || -> Vec<Nanos> {
+            let scenario = Scenario::parse("t.toml", text).unwrap();
+            let cases = scenario.plan(&PlanOptions::default()).unwrap();
+            assert!(cases.iter().all(|case| case.flows[0].start == Nanos::ZERO));
+            cases.iter().map(|case| case.flows[1].start).collect()
+        };
+        let drawn = starts();
+        assert_eq!(drawn, starts());
+        assert!(drawn.iter().all(|at| (Nanos::secs(2)..Nanos::secs(3)).contains(at)));
+        // 200 even draws: the mean of all is within 4 of its standard deviations.
+        let mean = drawn.iter().map(|at| at.as_secs_f64()).sum::<f64>() / 200.0;
+        assert!((mean - 2.5).abs() < 4.0 / (12.0f64 * 200.0).sqrt(), "{mean}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
 use crate::window::WindowBytes;
 
-const FLOW_KEYS: [&str; 19] = [
+const FLOW_KEYS: [&str; 20] = [
     "from",
     "to",
     "direction",
@@ -25,6 +25,7 @@ const FLOW_KEYS: [&str; 19] = [
     "congestion",
     "nodelay",
     "start",
+    "start_spread",
     "duration",
     "bytes",
     "omit",
@@ -238,6 +239,13 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     if let Some(n) = table.get("start") {
         let expected = "a time up to 24h since the flows could start, such as \"5s\" or 0";
         flow.start = time(n, &format!("{at}.start"), expected)?;
+    }
+    if let Some(n) = table.get("start_spread") {
+        let expected = "the most by which a repetition puts off its start, up to 1h, such as \"100ms\" or 0";
+        flow.start_spread = time(n, &format!("{at}.start_spread"), expected)?;
+        if flow.start_spread > Nanos::secs(3600) {
+            return Err(n.unexpected(&format!("{at}.start_spread"), expected));
+        }
     }
     if let Some(n) = table.get("duration") {
         let (at, expected) =

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What bdp adds to a user-mode Linux on the kernel's side: /proc/bdp_system_calls, what all programs have asked of the kernel
+ * What bdp adds to a user-mode Linux on the kernel's side.
+ *
+ * /proc/bdp_clock: to be mapped, one page, to be read only. It begins with the time since boot in nanoseconds, in 8 bytes. To read it
+ * takes neither a system call nor time of the guest: it is for a program that does not wait for it to move on.
+ *
+ * /proc/bdp_system_calls: what all programs have asked of the kernel
  * since boot. The first line is the number of system calls. Each further line is how often, the number of the call (-1: a page
  * fault), and the name of the thread. A system call of a guest costs the machine as much as a hundred of its own.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/proc_fs.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -57,9 +63,32 @@ static int show(struct seq_file *to, void *unused)
 	return 0;
 }
 
-static int __init make_file(void)
+static u64 *now;
+
+/* Whenever the clock moves. */
+void bdp_clock_is(unsigned long long ns)
 {
+	if (now)
+		WRITE_ONCE(*now, ns);
+}
+
+static int map_clock(struct file *file, struct vm_area_struct *area)
+{
+	if (!now || area->vm_pgoff || vma_pages(area) != 1 || (area->vm_flags & (VM_WRITE | VM_EXEC)))
+		return -EINVAL;
+	return vm_insert_page(area, area->vm_start, virt_to_page(now));
+}
+
+static const struct proc_ops clock_operations = {
+	.proc_mmap = map_clock,
+};
+
+static int __init make_files(void)
+{
+	now = (u64 *) get_zeroed_page(GFP_KERNEL);
+	if (now)
+		proc_create("bdp_clock", 0444, NULL, &clock_operations);
 	proc_create_single("bdp_system_calls", 0444, NULL, show);
 	return 0;
 }
-fs_initcall(make_file);
+fs_initcall(make_files);

@@ -24,6 +24,7 @@ pub mod socket;
 mod socket_option;
 pub mod softnet;
 pub mod stamp;
+pub mod still_clock;
 pub mod sysctl;
 pub mod tcp_info;
 pub mod terminal;

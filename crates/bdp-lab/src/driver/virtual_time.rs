@@ -8,8 +8,8 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use bdp_link::Packet;
-use bdp_sys::clock;
 use bdp_sys::poll::Waker;
+use bdp_sys::still_clock::StillClock;
 use bdp_sys::tun_ring::{RingEvent, TunRing};
 
 use super::moving::{Leaving, MovingLink};
@@ -23,6 +23,7 @@ const FOLLOWED: usize = 32;
 /// The thread's state.
 pub(super) struct VirtualTime {
     ring: TunRing,
+    clock: StillClock,
     inbox: Receiver<Order>,
     links: Vec<Held>,
     routers: Vec<Router>,
@@ -41,7 +42,13 @@ struct Held {
 
 impl VirtualTime {
     pub(super) fn new(waker: &Waker, inbox: Receiver<Order>) -> Result<Self> {
-        Ok(Self { ring: TunRing::new(waker)?, inbox, links: Vec::new(), routers: Vec::new() })
+        Ok(Self {
+            ring: TunRing::new(waker)?,
+            clock: StillClock::find(),
+            inbox,
+            links: Vec::new(),
+            routers: Vec::new(),
+        })
     }
 
     pub(super) fn run(&mut self) {
@@ -52,7 +59,7 @@ impl VirtualTime {
             // What came while the clock stood at the awaited moment came at that moment.
             let now = match until {
                 Some(until) if reached => until,
-                _ => clock::monotonic_ns(),
+                _ => self.clock.now_ns(),
             };
             // What is due now leaves after what came now.
             self.release(now, now.saturating_sub(1));
@@ -185,7 +192,7 @@ impl VirtualTime {
         loop {
             match self.inbox.try_recv() {
                 Ok(Order::Add { config, seed, devices, taps, key }) => {
-                    let mut link = MovingLink::new(&config, seed, devices, taps, key, clock::monotonic_ns());
+                    let mut link = MovingLink::new(&config, seed, devices, taps, key, self.clock.now_ns());
                     let longest = usize::try_from(config.mtu).unwrap_or(usize::MAX);
                     for (end, device) in link.devices.iter().enumerate() {
                         if let Err(e) = self.ring.add(device, key << 1 | end as u64, longest) {

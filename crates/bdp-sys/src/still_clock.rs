@@ -1,0 +1,88 @@
+//! The monotonic clock of a guest, which stands still while anything runs: read from a page of memory, where its kernel shows it.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock;
+
+/// Where a guest's kernel shows its time (`stacks/linux/bdp_kernel.c`).
+const PAGE: &str = "/proc/bdp_clock";
+const PAGE_BYTES: usize = 4096;
+
+/// The clock. To read it costs no call to the system and no time of the guest where the kernel shows it, so that whoever waits for it to
+/// move must sleep meanwhile; else it is the clock of [`clock::monotonic_ns`].
+#[derive(Debug)]
+pub struct StillClock {
+    page: Option<Page>,
+}
+
+#[derive(Debug)]
+struct Page {
+    at: NonNull<AtomicU64>,
+    /// Of the monotonic clock when the page's was zero.
+    zero_ns: u64,
+}
+
+impl StillClock {
+    /// The clock of this machine.
+    pub fn find() -> Self {
+        Self { page: Page::map() }
+    }
+
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    pub fn now_ns(&self) -> u64 {
+        self.page.as_ref().map_or_else(clock::monotonic_ns, |page| page.zero_ns + page.read())
+    }
+}
+
+impl Page {
+    fn map() -> Option<Self> {
+        let file = File::open(PAGE).ok()?;
+        // SAFETY: a new mapping, at an address of the system's choice; it lives until it is dropped.
+        let at = unsafe {
+            let (any, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+            libc::mmap(any, PAGE_BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+        };
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        let mut page = Self { at: NonNull::new(at.cast())?, zero_ns: 0 };
+        // Reading the other one moves both on; what the page then shows is what was read.
+        page.zero_ns = clock::monotonic_ns().checked_sub(page.read())?;
+        Some(page)
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: the page is mapped as long as this is there, and the kernel writes it by single stores of its first eight bytes.
+        unsafe { self.at.as_ref() }.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `map`, and nothing refers to it any more.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), PAGE_BYTES) };
+    }
+}
+
+// SAFETY: the page is only read, by an atomic load.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_monotonic_clock() {
+        let still = StillClock::find();
+        for _ in 0..3 {
+            let (before, at, after) = (clock::monotonic_ns(), still.now_ns(), clock::monotonic_ns());
+            assert!(before <= at && at <= after, "{before} {at} {after}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}

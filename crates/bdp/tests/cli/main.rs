@@ -14,6 +14,7 @@ mod endless;
 mod exact;
 mod faults;
 mod forged;
+mod guest_program;
 mod guide;
 mod hosts;
 mod interrupted;

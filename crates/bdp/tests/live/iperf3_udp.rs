@@ -22,6 +22,7 @@ fn streams(document: &Value) -> &Vec<Value> {
 /// Within a tenth of 5 Mbit/s: what a stall leaves out is made up for within 20 ms, and is left out beyond that.
 fn judge_rate(timing: &Timing, bps: f64) {
     timing.judge(|| assert!((3.5e6..5.6e6).contains(&bps), "{bps} bit/s"));
+    timing.judge_exactly(|| assert!((4.9e6..5.1e6).contains(&bps), "{bps} bit/s"));
 }
 
 // Slow enough for the 208 KiB that iperf3's sockets hold: a stall of 100 ms is 62 kB.
@@ -232,6 +233,8 @@ fn its_server_is_driven_in_every_mode() {
             let count = |which: &str| number(direction, &format!("/udp/{which}"));
             let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
             timing.judge(|| assert!(sent > 50.0 && lost <= 0.2 * sent, "{mode}: {direction:#}"));
+            timing.judge_exactly(|| assert_eq!(lost, 0.0, "{mode}: {direction:#}"));
+            timing.judge_exactly(|| assert_eq!(lost, 0.0, "{mode}: {direction:#}"));
             assert_eq!(received + lost, sent, "{mode}: {direction:#}");
         });
     });

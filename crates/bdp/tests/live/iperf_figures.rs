@@ -234,4 +234,8 @@ fn holds(what: &str, measure: impl FnOnce() -> Vec<f64>) {
     timing.judge(|| {
         assert!(parts.iter().all(|part| (0.8..1.1).contains(part)), "{what}: {parts:?} of the rate");
     });
+    // What is above is the last of the blocks in which such a rate goes.
+    timing.judge_exactly(|| {
+        assert!(parts.iter().all(|part| (0.98..1.09).contains(part)), "{what}: {parts:?} of the rate");
+    });
 }

@@ -126,11 +126,15 @@ fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
     let next = point
         .records
         .iter()
-        .filter(|r| r.repetition == record.repetition && r.attempt > record.attempt)
+        .filter(|r| r.repetition == record.repetition)
+        .filter(|r| r.attempt > record.attempt || record.error.is_some() && r.error.is_none())
         .min_by_key(|r| r.attempt);
     let case = name(point, None);
     let number = if repeated { format!(" #{}", record.repetition) } else { String::new() };
     let sequel = match next {
+        None if record.error.is_some() && !record.environment.clock.is_real() => {
+            "not repeated; --resume does".to_owned()
+        }
         None => "not repeated".to_owned(),
         Some(next) => {
             let how = match ending(next) {

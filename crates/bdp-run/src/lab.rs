@@ -19,7 +19,7 @@ use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
 use crate::guest::Guests;
 use crate::refine::{Refinement, Rounds};
-use crate::schedule::{Keep, RunOptions};
+use crate::schedule::{Keep, RunOptions, lost_its_guest};
 use crate::{CaptureOrder, Event, Result, RunError};
 
 /// Cases to run on the lab.
@@ -143,6 +143,10 @@ impl LabPlan {
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut before = Vec::new();
         for (key, record) in store.records(&run.id)? {
+            if !settled.contains(&key) && lost_its_guest(&record) {
+                // Runs as the attempt that it was: the same draws, which nobody has met.
+                continue;
+            }
             if !settled.contains(&key) {
                 let made = made.entry(key).or_default();
                 *made = record.attempt.max(*made);
@@ -214,7 +218,7 @@ impl LabPlan {
         };
         let (new, mut result) = rounds.run(&self.cases, &mut next, watch);
         rounds.guests.iter().for_each(|guests| guests.close());
-        if let (Ok(()), Some(keep)) = (&result, &mut rounds.keep) {
+        if let (Ok(()), Some(keep), false) = (&result, &mut rounds.keep, new.iter().any(lost_its_guest)) {
             // Every record is stored; what can fail is to write down that the run is over.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);
         }

@@ -58,6 +58,11 @@ pub fn kill_all() {
     }
 }
 
+/// A file in memory, which no disk limits, and which is gone with the last process that has it open.
+pub fn file_in_memory() -> std::io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create(c"bdp", rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
 /// Switches the machine off. Only for its first process: elsewhere it ends that process.
 pub fn power_off() -> ! {
     if rustix::process::getpid().is_init() {

@@ -1,7 +1,7 @@
 //! The process that stands between bdp and a guest: it ends the guest when bdp ends, however that comes about, and says how the guest ended.
 
 use std::fs;
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_sys::init::file_in_memory;
 use bdp_sys::process;
 use bdp_sys::schedule::process_times;
 
@@ -18,12 +19,17 @@ use super::spec::GuestSpec;
 
 /// What the keeper of a folder says when it is there.
 pub(super) const READY: &str = "ready";
-/// From one look at a guest to the next.
-const LOOK: Duration = Duration::from_secs(1);
-/// A guest that used no processor for so many looks in a row waits for something that never comes: nothing in it waits for real time.
+/// Names the seconds for which a guest may stand still, and a fifth of the processor time that it may use without a sign of life.
+const PATIENCE_VARIABLE: &str = "BDP_GUEST_PATIENCE";
+/// The same where nothing is said: a guest that uses no processor waits for something that never comes, since nothing in it waits for
+/// real time.
+const PATIENCE_SECONDS: f64 = 60.0;
+/// Looks at a guest while it stands still.
 const STILL_LOOKS: u32 = 60;
-/// Processor time that a guest may use without a sign of life, in nanoseconds.
-const SILENT_NS: u64 = 300_000_000_000;
+/// Processor time without a sign of life, for each second that it may stand still.
+const SILENT_SECONDS: f64 = 5.0;
+/// The most of what a guest's kernel said that is looked at.
+const SAID_BYTES: u64 = 1 << 20;
 
 /// Keeps what standard input orders: a guest, until it or bdp ends, and prints why it ended where it did not switch itself off; or a folder,
 /// until bdp ends. Returns whether all went well.
@@ -74,11 +80,11 @@ fn remove(folder: &Path) {
 /// Runs a guest to its end; why it ended, where it did not switch itself off.
 fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     process::adopt_orphans();
-    let console = root.with_extension("console");
-    let files = fs::File::create(&console).and_then(|f| Ok((f.try_clone()?, f)));
-    let (out, err) = match files {
+    // On no disk: what fills that is what a guest would have to say.
+    let files = file_in_memory().and_then(|f| Ok((f.try_clone()?, f.try_clone()?, f)));
+    let (out, err, mut console) = match files {
         Ok(files) => files,
-        Err(e) => return Some(format!("make '{}': {e}", console.display())),
+        Err(e) => return Some(format!("make a file in memory: {e}")),
     };
     if let Some(cpu) = spec.cpu {
         // It is faster with, and the same without.
@@ -119,9 +125,7 @@ fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     watch.thread().unpark();
     let hung = watch.join().ok().flatten();
     end_children();
-    let said = fs::read(&console)
-        .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let _ = fs::remove_file(&console);
+    let said = said(&mut console);
     let _ = fs::remove_dir_all(root.with_extension("uml"));
     let answered = root.join(ANSWER.trim_start_matches('/')).exists();
     match (hung, status) {
@@ -132,11 +136,29 @@ fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     }
 }
 
+/// What a guest's kernel said, its end where it is long.
+fn said(console: &mut fs::File) -> String {
+    let mut bytes = Vec::new();
+    let length = console.metadata().map_or(0, |m| m.len());
+    let _ = console.seek(SeekFrom::Start(length.saturating_sub(SAID_BYTES)));
+    let _ = console.take(SAID_BYTES).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The seconds of a word; those of [`PATIENCE_SECONDS`] where it is none, or nothing is left of them.
+fn patience_seconds(word: Option<&str>) -> f64 {
+    let seconds = word.and_then(|word| word.trim().parse::<f64>().ok());
+    seconds.filter(|seconds| (0.01..=1e6).contains(seconds)).unwrap_or(PATIENCE_SECONDS)
+}
+
 /// Looks until the guest is over or stands still; says which.
 fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
+    let patience = patience_seconds(std::env::var(PATIENCE_VARIABLE).ok().as_deref());
+    let look = Duration::from_secs_f64(patience / f64::from(STILL_LOOKS));
+    let silent_ns = (patience * SILENT_SECONDS * 1e9) as u64;
     let (mut still, mut used, mut beat, mut used_at_beat) = (0, 0, None, 0);
     loop {
-        std::thread::park_timeout(LOOK);
+        std::thread::park_timeout(look);
         if over.load(Ordering::Relaxed) {
             return None;
         }
@@ -149,10 +171,11 @@ fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
         }
         let begun = if beat.is_some() { "the guest" } else { "the guest's kernel, before it started bdp," };
         if still >= STILL_LOOKS {
-            return Some(format!("{begun} stood still for a minute"));
+            return Some(format!("{begun} stood still for {patience} s"));
         }
-        if now.saturating_sub(used_at_beat) > SILENT_NS {
-            return Some(format!("{begun} gave no sign of life for five minutes of processor time"));
+        if now.saturating_sub(used_at_beat) > silent_ns {
+            let seconds = patience * SILENT_SECONDS;
+            return Some(format!("{begun} gave no sign of life for {seconds} s of processor time"));
         }
     }
 }
@@ -192,8 +215,29 @@ fn end_children() {
 
 /// Why a guest died, by how its kernel ended and the last that it said.
 fn death(status: ExitStatus, said: &str) -> String {
-    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    // The kernel's own goodbye follows what the program had to say.
+    let mut lines = said.lines().rev().map(str::trim);
+    let last = lines.find(|line| !line.is_empty() && !line.starts_with("reboot: "));
     let panic = said.lines().rev().find_map(|line| line.split_once("Kernel panic - not syncing: "));
+    if last.is_some_and(|last| last.starts_with("check_ptrace")) {
+        // Its own words name a check that failed, and no cause.
+        return format!(
+            "this machine forbids ptrace, by which its kernel runs programs ({}); allow it, as 'docker run --cap-add SYS_PTRACE' does, \
+             or take stack linux-7.2, which can do without",
+            last.unwrap_or("")
+        );
+    }
+    if let Some(mapping) = last.filter(|last| last.contains("setup_physmem")) {
+        let bytes = mapping.split(' ').find_map(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        return format!(
+            "its memory of {} MiB found no room; a larger limit helps ('ulimit -v')",
+            bytes >> 20
+        );
+    }
+    let words = panic.map(|(_, panic)| panic.trim()).or(last).unwrap_or("");
+    if words.ends_with("errno = 3") || words.ends_with("exitcode=0x0000000b") {
+        return format!("the process that carries its programs was ended ({words})");
+    }
     let quoted = match (panic, last) {
         (Some((_, panic)), _) => format!(": {}", panic.trim()),
         (None, Some(last)) => format!(": {last}"),
@@ -203,5 +247,18 @@ fn death(status: ExitStatus, said: &str) -> String {
         Some(7) => "its memory found no room".to_owned(),
         Some(signal) => format!("its kernel was ended by signal {signal}{quoted}"),
         None => format!("its kernel ended with {}{quoted}", status.code().unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_what_is_said_or_a_minute() {
+        assert_eq!(patience_seconds(Some(" 0.25 ")), 0.25);
+        for word in [None, Some(""), Some("soon"), Some("0"), Some("-1"), Some("NaN"), Some("inf")] {
+            assert_eq!(patience_seconds(word), PATIENCE_SECONDS, "{word:?}");
+        }
     }
 }

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::guests::guests_boot;
-use crate::support::machine::{children_of, signal};
+use crate::support::machine::{self, children_of, signal};
 use crate::support::nobody::{as_nobody, can_be_nobody};
 use crate::support::scenario::Scenario;
-use crate::support::{Bench, Ended, start, wait_for};
+use crate::support::{BDP, Bench, Ended, start, wait_for};
 use serde_json::Value;
 
 /// Folders of guests in a bench's folder for temporary files.
@@ -182,7 +182,7 @@ fn an_ordinary_user_needs_nothing() {
 fn long(bench: &Bench) {
     let more = "[sweep]\nlink.delay = [\"20ms\", \"21ms\", \"22ms\"]";
     let scenario =
-        Scenario { top: "clock = \"virtual\"", flow: "duration = \"30s\"", more, ..Default::default() };
+        Scenario { top: "clock = \"virtual\"", flow: "duration = \"45s\"", more, ..Default::default() };
     bench.write("long.toml", scenario.text());
 }
 
@@ -197,6 +197,12 @@ fn first_guest(bdp: u32) -> (u32, u32) {
         !children_of(found.1).is_empty()
     });
     seen
+}
+
+/// Whether a guest has said that it is ready for work.
+fn guest_is_ready(bench: &Bench) -> bool {
+    let guests = folders_of_guests(bench).into_iter().flat_map(|folder| fs::read_dir(bench.path(&folder)));
+    guests.flat_map(Iterator::flatten).any(|guest| guest.path().join("ready").exists())
 }
 
 /// Every process below one, itself included.
@@ -241,7 +247,7 @@ fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
     for (which, cause) in [
         ("kernel", "ended by signal 9"),
         ("keeper", "its keeper was ended"),
-        ("program", "Attempted to kill init"),
+        ("program", "programs was ended"),
     ] {
         let running = start(bdp(&bench, "lab run long.toml --jobs 1 --store none --json"));
         let (keeper, kernel) = first_guest(running.pid());
@@ -249,7 +255,11 @@ fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
         let killed = match which {
             "kernel" => kernel,
             "keeper" => keeper,
-            _ => children_of(kernel)[0],
+            _ => {
+                // Before it works, its kernel has children that only try what the machine can do.
+                wait_for("the guest works", || guest_is_ready(&bench));
+                children_of(kernel)[0]
+            }
         };
         signal("KILL", &killed.to_string());
         let ended = running.wait();
@@ -283,7 +293,7 @@ fn a_guest_that_dies_is_one_line() {
     let deaths = [
         (
             "echo 'check_ptrace: Operation not permitted'; exit 1",
-            "ended with 1: check_ptrace: Operation not permitted",
+            "forbids ptrace, by which its kernel runs programs (check_ptrace: Operation not permitted)",
         ),
         ("echo 'Kernel panic - not syncing: VFS: no root'; kill -ABRT $$", "signal 6: VFS: no root"),
         ("kill -BUS $$", "its memory found no room"),
@@ -307,6 +317,109 @@ fn a_guest_that_dies_is_one_line() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended() {
+    let bench = Bench::new();
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let hangs = [
+        ("exec sleep 1000", "before it started bdp, stood still for 0.2 s"),
+        ("while :; do :; done", "before it started bdp, gave no sign of life for 1 s of processor time"),
+        ("for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",
+         "the guest stood still for 0.2 s"),
+    ];
+    for (script, cause) in hangs {
+        no_kernel(&bench, script);
+        let mut command = bdp(&bench, "lab run one.toml --store none --json");
+        command.env("BDP_KERNELS", bench.path("kernels")).env("BDP_GUEST_PATIENCE", "0.2");
+        let running = start(command);
+        let ended = running.wait();
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let document = ended.json();
+        let error = document["cases"][0]["error"].as_str().unwrap();
+        assert!(error.contains(cause) && !error.contains('\n'), "{error}");
+        assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+    }
+}
+
+/// Becomes another program that may make every system call but ptrace.
+const WITHOUT_PTRACE: &str = r#"
+    my $filter = pack('SCCL' x 4, 0x20, 0, 0, 0,  0x15, 0, 1, 101,  0x06, 0, 0, 0x00050001,  0x06, 0, 0, 0x7fff0000);
+    my $program = pack('S x6 P32', 4, $filter);
+    syscall(157, 38, 1, 0, 0, 0) == 0 or die "no_new_privs: $!";
+    syscall(157, 22, 2, $program, 0, 0) == 0 or die "seccomp: $!";
+    exec @ARGV or die "$ARGV[0]: $!";
+"#;
+
+#[test]
+fn without_ptrace_the_way_out_is_named_or_taken() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) || !machine::has("perl", &["-e", WITHOUT_PTRACE, "true"]) {
+        return;
+    }
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let mut command = Command::new("perl");
+    command.args(["-e", WITHOUT_PTRACE, BDP, "lab", "run", "one.toml", "--store", "none", "--json"]);
+    command.current_dir(bench.folder()).env("TMPDIR", bench.folder()).env("XDG_DATA_HOME", bench.folder());
+    let ended = start(command).wait();
+    let document = ended.json();
+    let case = &document["cases"][0];
+    // Linux 7.2 runs programs by seccomp.
+    if case["environment"]["kernel"].as_str().is_some_and(|release| release.starts_with("7.")) {
+        assert_eq!((ended.code(), &case["valid"]), (0, &Value::Bool(true)), "{}", ended.err);
+    } else {
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let error = case["error"].as_str().unwrap();
+        assert!(error.contains("forbids ptrace") && error.contains("--cap-add SYS_PTRACE"), "{error}");
+    }
+    assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn a_limit_on_memory_is_one_line() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) || !machine::has("prlimit", &["--as=300000000", "true"]) {
+        return;
+    }
+    bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
+    let mut command = Command::new("prlimit");
+    command.args(["--as=300000000", BDP, "lab", "run", "one.toml", "--store", "none", "--json"]);
+    command.current_dir(bench.folder()).env("TMPDIR", bench.folder()).env("XDG_DATA_HOME", bench.folder());
+    let ended = start(command).wait();
+    assert_eq!(ended.code(), 3, "{}", ended.err);
+    let document = ended.json();
+    let error = document["cases"][0]["error"].as_str().unwrap();
+    assert!(error.contains("MiB found no room") && error.contains("'ulimit -v'"), "{error}");
+    assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn a_disk_that_fills_up_in_mid_table_costs_what_it_meets_and_resume_makes_up_for_it() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) || !machine::can_isolate() {
+        return;
+    }
+    bench.write("cases.toml", CASES.text());
+    fs::create_dir(bench.path("small")).unwrap();
+    let line = "lab run cases.toml --jobs 1 --json --store s.sqlite";
+    // Full from when the first of four cases is through until the run is over.
+    let script = format!(
+        "mount -t tmpfs -o size=300m none small; export TMPDIR=$PWD/small; code=0; \
+         {{ $BDP {line} --resume 2>&3 | cat >first.json; }} 3>&1 | while read -r said; do \
+         case $said in 1/4*) dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || true;; esac; done; \
+         rm small/fill; ls small >left; exec $BDP {line} --resume"
+    );
+    let resumed = start(bench.isolated(&script)).wait();
+    let first: Value = serde_json::from_str(&fs::read_to_string(bench.path("first.json")).unwrap()).unwrap();
+    let errors: Vec<&str> =
+        first["cases"].as_array().unwrap().iter().filter_map(|c| c["error"].as_str()).collect();
+    assert!(!errors.is_empty() && errors.len() < 4, "{errors:?}");
+    assert!(errors.iter().all(|error| error.contains("No space left on device")), "{errors:?}");
+    assert_eq!(fs::read_to_string(bench.path("left")).unwrap(), "", "what guests left");
+    assert!(resumed.err.contains("resuming run"), "{}", resumed.err);
+    let resumed = without_the_machines_time(&resumed);
+    assert_eq!(resumed, without_the_machines_time(&run(&bench, "lab run cases.toml --store none --json")));
 }
 
 #[test]

@@ -326,8 +326,10 @@ fn a_guest_that_hangs_is_ended() {
     let hangs = [
         ("exec sleep 1000", "before it started bdp, stood still for 0.2 s"),
         ("while :; do :; done", "before it started bdp, gave no sign of life for 1 s of processor time"),
-        ("for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",
-         "the guest stood still for 0.2 s"),
+        (
+            "for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",
+            "the guest stood still for 0.2 s",
+        ),
     ];
     for (script, cause) in hangs {
         no_kernel(&bench, script);

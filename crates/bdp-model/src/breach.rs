@@ -85,6 +85,13 @@ pub enum Breach {
         /// How many.
         packets: u64,
     },
+    /// By the virtual clock a packet was handed over after it was due, which is a fault.
+    ReleasedLate {
+        /// The direction of a link.
+        link: String,
+        /// By so much at most.
+        late_ns: u64,
+    },
     /// A link carried another rate than it was configured for.
     Rate {
         /// The direction of a link.

@@ -94,6 +94,9 @@ pub(crate) fn text(breach: &Breach) -> String {
             format!("{link}: packets in are not packets out, dropped and queued")
         }
         Breach::DeviceDrops { link, packets } => format!("{link}: the TUN devices dropped {packets} packets"),
+        Breach::ReleasedLate { link, late_ns } => {
+            format!("{link}: by the virtual clock a packet left {} after it was due", Nanos(*late_ns))
+        }
         Breach::Rate { link, off, bound } => format!(
             "{link}: rate {:+.2} % off the configured one (bound {:.1} %)",
             off * 100.0,
@@ -206,6 +209,10 @@ mod tests {
                     bound_ns: 427_500,
                 },
                 "half of the idle probes took 3.35 ms or more beyond the links' 2.55 ms (bound 427.5 us)",
+            ),
+            (
+                Breach::ReleasedLate { link: "r1->r2".to_owned(), late_ns: 3 },
+                "r1->r2: by the virtual clock a packet left 3 ns after it was due",
             ),
             (
                 Breach::SentOfAsked { flow: "h3->h4".to_owned(), share: 0.858, bound: 0.02 },

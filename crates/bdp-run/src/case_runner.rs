@@ -226,6 +226,7 @@ impl CaseRunner {
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
         seen.cpus = environment.cpus;
+        seen.still = !self.clock.is_real();
         seen.shared = beside;
         let fidelity = judge_fidelity(seen, &Bounds::default());
         environment.privilege = measured.privilege;

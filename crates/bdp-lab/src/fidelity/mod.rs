@@ -57,6 +57,10 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
     }
     for direction in &seen.directions {
         judge_direction(direction, bounds, &mut broken);
+        let late_ns = direction.release_lateness_ns.max;
+        if seen.still && late_ns > 0 {
+            broken.push(Breach::ReleasedLate { link: direction.name.clone(), late_ns });
+        }
     }
     // The same flow twice breaks the same bound.
     broken.dedup();

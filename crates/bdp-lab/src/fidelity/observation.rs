@@ -24,6 +24,8 @@ pub struct Observation {
     pub host_cpu: (f64, f64),
     /// How many processors the machine has.
     pub cpus: u32,
+    /// Whether the clock stood still while anything ran, so that nothing can be late.
+    pub still: bool,
     /// Whether other cases ran beside this one.
     pub shared: bool,
     /// Whether a driver that was not to sleep did, because others wanted its processor.

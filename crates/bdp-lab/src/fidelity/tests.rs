@@ -29,6 +29,18 @@ fn good() -> Observation {
     }
 }
 
+#[test]
+fn a_clock_that_stands_still_knows_no_lateness() {
+    let mut seen = good();
+    seen.directions[1].release_lateness_ns.max = 1;
+    assert!(judge(seen.clone(), &Bounds::default()).valid);
+    seen.still = true;
+    let broken = judge(seen.clone(), &Bounds::default()).broken;
+    assert_eq!(broken, [Breach::ReleasedLate { link: "far->near".to_owned(), late_ns: 1 }]);
+    seen.directions[1].release_lateness_ns.max = 0;
+    assert!(judge(seen, &Bounds::default()).valid);
+}
+
 fn on_loop(ends: &str, ms: u64, links: usize) -> Loop {
     let rtt = Nanos::millis(ms);
     Loop {

@@ -44,8 +44,8 @@ fn assert_let_go(bench: &Bench, server: &mut Serving, since: Instant, what: &str
     server.process.wait_until("its session ended", |p| p.err().contains("ended after"));
     let (told, took) = (server.process.err(), since.elapsed());
     assert!(took < NOTICED, "{what}: {took:?}");
-    // 10 s since anything moved, looked at twice a second.
-    assert!(!is_inside() || took < Duration::from_secs(12), "{what}: {took:?}");
+    // 10 s since anything moved; those before it were served once more each meanwhile.
+    assert!(!is_inside() || took < Duration::from_secs(14), "{what}: {took:?}");
     let why = ["nothing moved for 10 s", "silent for 10 s"].iter().any(|why| told.contains(why));
     assert!(why, "{what}: {told}");
     let ended = bench.run(&measure(server.port));

@@ -91,7 +91,7 @@ fn frames(bench: &Bench, file: &str) -> Vec<String> {
             // Beside numbers that the kernel draws by its clock: version, class, length, hops, protocol, addresses.
             let header = match data[0] >> 4 {
                 4 => [&data[..4], &data[6..10], &data[12..20]].concat(),
-                _ => data[..40].to_vec(),
+                _ => [&data[..1], &data[4..40]].concat(),
             };
             Some(format!("{direction:?} {length} {header:02x?} {comments:?}"))
         }

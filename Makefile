@@ -43,7 +43,7 @@ build: ## Build bdp, one static binary: target/bdp
 .PHONY: demo
 demo: build ## Build bdp and run its demonstration, about a minute
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
-		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter" >&2; }
+		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or 'make kernel' first: its clock stands still meanwhile" >&2; }
 
 # Kernels that hosts with a virtual clock run on: stacks/linux/README.md.
 KERNELS := $(TARGET_DIR)/kernels

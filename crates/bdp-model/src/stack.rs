@@ -13,7 +13,7 @@ pub enum Clock {
     /// This machine's: hosts are processes of its kernel, and what disturbs it disturbs the case.
     #[default]
     Real,
-    /// One that stands still while anything runs: hosts are processes of a guest kernel.
+    /// One that stands still while anything runs: hosts are namespaces of a guest kernel.
     Virtual,
 }
 

@@ -95,7 +95,10 @@ pub(crate) fn text(breach: &Breach) -> String {
         }
         Breach::DeviceDrops { link, packets } => format!("{link}: the TUN devices dropped {packets} packets"),
         Breach::ReleasedLate { link, late_ns } => {
-            format!("{link}: by the virtual clock a packet left {} after it was due", Nanos(*late_ns))
+            let late = Nanos(*late_ns);
+            format!(
+                "{link}: by the virtual clock a packet left {late} after it was due: a fault of bdp, please report it"
+            )
         }
         Breach::Rate { link, off, bound } => format!(
             "{link}: rate {:+.2} % off the configured one (bound {:.1} %)",
@@ -212,7 +215,7 @@ mod tests {
             ),
             (
                 Breach::ReleasedLate { link: "r1->r2".to_owned(), late_ns: 3 },
-                "r1->r2: by the virtual clock a packet left 3 ns after it was due",
+                "r1->r2: by the virtual clock a packet left 3 ns after it was due: a fault of bdp, please report it",
             ),
             (
                 Breach::SentOfAsked { flow: "h3->h4".to_owned(), share: 0.858, bound: 0.02 },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bdp_model::record::Record;
+use bdp_model::stack::Stack;
 
 use crate::grid::tame;
 use crate::measurement::quote;
@@ -52,8 +53,11 @@ fn of(scenario: &str, key: Option<&str>, set: &BTreeMap<String, String>) -> Stri
         return "bdp demo --clock virtual".to_owned();
     }
     let filter = key.map_or_else(String::new, |key| format!(" --filter {}", quote(&tame(key))));
+    // This machine's own kernel has no virtual clock.
+    let goes = |(path, value): &(&String, &String)| !(path.ends_with("stack") && *value == Stack::MACHINE);
     let set: String = set
         .iter()
+        .filter(goes)
         .map(|(path, value)| format!(" --set {}", quote(&tame(&format!("{path}={value}")))))
         .collect();
     format!("bdp lab run {}{set}{filter} --clock virtual", quote(&tame(scenario)))

@@ -313,6 +313,7 @@ fn an_invalid_case_of_the_real_clock_has_a_command_by_the_virtual_one() {
     );
     let mut changed = invalid(&swept, "late");
     changed.case.set.insert("flow.duration".into(), "2s".into());
+    changed.case.set.insert("stack".into(), "linux".into());
     let command =
         "bdp lab run s0-window-i --set flow.duration=2s --filter 'flow.window=64K #1' --clock virtual";
     assert_eq!(next(&changed), command);

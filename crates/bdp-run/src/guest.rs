@@ -187,7 +187,10 @@ struct Booth {
 impl Booth {
     fn new(keeper: &Program) -> Result<Self> {
         let cpus = Mutex::new(process::allowed_cpus().into_iter().map(|cpu| (cpu, 0)).collect());
-        Ok(Self { maker: RootMaker::new(keeper, &std::env::temp_dir())?, keeper: keeper.clone(), cpus })
+        // A guest's kernel has another working directory.
+        let folder = std::env::temp_dir();
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        Ok(Self { maker: RootMaker::new(keeper, &folder)?, keeper: keeper.clone(), cpus })
     }
 
     /// Boots a guest with an order, and waits for its answer; its root is still there.

@@ -120,7 +120,12 @@ fn of_flow(
     let datagrams = flow.spec.offered_bps().zip(sent.datagrams.as_ref()).map(|(asked, datagrams)| {
         let bits = datagrams.sent as f64 * datagrams.payload_bytes as f64 * 8.0;
         let sent_bps = bits * 1e9 / datagrams.duration_ns.max(1) as f64;
-        DatagramsSeen { sent_of_asked: sent_bps / asked, edges: edges.unwrap_or(0.0) }
+        let sent_of_asked = sent_bps / asked;
+        DatagramsSeen {
+            sent_of_asked,
+            one: sent_of_asked / datagrams.sent.max(1) as f64,
+            edges: edges.unwrap_or(0.0),
+        }
     });
     Some(FlowSeen {
         name: format!("{}->{}", flow.from, flow.to),

@@ -56,7 +56,7 @@ impl VirtualTime {
         loop {
             let until = self.next_wake();
             let Ok(reached) = self.ring.wait(until, &mut events) else { return };
-            // What came while the clock stood at the awaited moment came at that moment.
+            // What came while the clock stood at the awaited moment came at that moment. Whether it does stand there is noted.
             let now = match until {
                 Some(until) if reached => until,
                 _ => self.clock.now_ns(),
@@ -115,7 +115,8 @@ impl VirtualTime {
 
     fn hand_over(&mut self, index: usize, leaving: Leaving, now: u64) {
         let link = &mut self.links[index].link;
-        link.handed_over(&leaving, now, true);
+        // Where the clock can be seen for nothing, it says how late this is.
+        link.handed_over(&leaving, self.clock.seen_ns().map_or(now, |seen| seen.max(now)), true);
         let header = offload::encode(&leaving.packet);
         let token = link.key << 1 | leaving.device as u64;
         if let Err(e) = self.ring.send(&link.devices[leaving.device], token, leaving.packet.data, header) {

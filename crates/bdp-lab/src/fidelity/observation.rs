@@ -79,6 +79,8 @@ pub struct FlowSeen {
 pub struct DatagramsSeen {
     /// What its sender sent of what was asked, 0..=1.
     pub sent_of_asked: f64,
+    /// One datagram as a fraction of those that the flow was asked to send.
+    pub one: f64,
     /// How late packets were around the beginning and the end of what was counted, as a fraction of it: what came too late for one
     /// end or too late for the other.
     pub edges: f64,

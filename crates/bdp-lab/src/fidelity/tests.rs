@@ -32,13 +32,26 @@ fn good() -> Observation {
 #[test]
 fn a_clock_that_stands_still_knows_no_lateness() {
     let mut seen = good();
-    seen.directions[1].release_lateness_ns.max = 1;
+    seen.directions[1].release_lateness_ns.max = 2_001;
     assert!(judge(seen.clone(), &Bounds::default()).valid);
     seen.still = true;
     let broken = judge(seen.clone(), &Bounds::default()).broken;
-    assert_eq!(broken, [Breach::ReleasedLate { link: "far->near".to_owned(), late_ns: 1 }]);
-    seen.directions[1].release_lateness_ns.max = 0;
+    assert_eq!(broken, [Breach::ReleasedLate { link: "far->near".to_owned(), late_ns: 2_001 }]);
+    seen.directions[1].release_lateness_ns.max = 2_000;
     assert!(judge(seen, &Bounds::default()).valid);
+}
+
+#[test]
+fn the_last_of_few_datagrams_breaks_nothing() {
+    let mut seen = good();
+    let mut valid = |sent_of_asked, one| {
+        seen.flows[0].datagrams = Some(DatagramsSeen { sent_of_asked, one, edges: 0.0 });
+        judge(seen.clone(), &Bounds::default()).valid
+    };
+    // 17 datagrams in the time of 16.
+    assert!(valid(17.0 / 16.0, 1.0 / 16.0));
+    assert!(!valid(18.0 / 16.0, 1.0 / 16.0));
+    assert!(!valid(1.03, 0.001));
 }
 
 fn on_loop(ends: &str, ms: u64, links: usize) -> Loop {
@@ -238,7 +251,7 @@ fn jitter_may_shorten_the_round_trip_by_what_it_has() {
 #[test]
 fn a_sender_of_datagrams_that_missed_its_rate_is_not_ok() {
     let mut seen = good();
-    let datagrams = |sent_of_asked, edges| Some(DatagramsSeen { sent_of_asked, edges });
+    let datagrams = |sent_of_asked, edges| Some(DatagramsSeen { sent_of_asked, one: 0.001, edges });
     seen.flows.push(FlowSeen {
         datagrams: datagrams(0.858, 0.0),
         name: "h3->h4".to_owned(),

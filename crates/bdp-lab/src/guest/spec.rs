@@ -38,7 +38,7 @@ impl GuestSpec {
             "quiet".to_owned(),
             "panic=-1".to_owned(),
             "time-travel=inf-cpu".to_owned(),
-            // Programs run by seccomp where the kernel can (7.2) and the machine lets it, which is a third cheaper than ptrace.
+            // Programs run by seccomp where the kernel can (7.2) and the machine lets it, which is a quarter cheaper than ptrace.
             "seccomp=auto".to_owned(),
             // The first moment of 2026, so that records carry no time of the machine.
             "time-travel-start=1767225600000000000".to_owned(),

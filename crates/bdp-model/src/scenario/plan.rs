@@ -189,7 +189,8 @@ impl Scenario {
 /// An override that makes another case of it, by its whole path.
 fn changed((path, value): &(String, String)) -> Option<(String, String)> {
     let path = normalise(path);
-    (!["clock", "seed", "repetitions"].contains(&path.as_str())).then(|| (path, value.clone()))
+    let kept = !["clock", "seed", "repetitions"].contains(&path.as_str());
+    kept.then(|| (path, value.clone()))
 }
 
 /// A scenario after its overrides.

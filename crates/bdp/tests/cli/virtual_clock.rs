@@ -126,6 +126,37 @@ fn due_is_released_and_the_round_trip_is_that_of_the_links() {
     assert!((40_384_000 - 200_000..40_400_000).contains(&idle), "{idle}");
 }
 
+/// Packets close behind each other wait for timers that a guest has a microsecond apart at the least.
+#[test]
+fn paths_without_a_rate_or_a_delay_are_valid_too() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let paths = [
+        ("delay = '5ms'", "window = '64K'", ""),
+        ("rate = '1G'", "", ""),
+        (
+            "rate = '1G'\ndelay = '1ms'",
+            "window = '256K'",
+            "[[flow]]\nfrom = 'b'\nto = 'a'\nwindow = '256K'\nduration = '1s'\nomit = 0",
+        ),
+        // 7 datagrams in the time of 6.
+        ("rate = '1M'", "protocol = 'udp'\nrate = '72k'\ndatagram = 1472", ""),
+    ];
+    for (place, (link, flow, other)) in paths.into_iter().enumerate() {
+        let text = format!(
+            "title = 't'\nclock = 'virtual'\n[[link]]\nbetween = ['a', 'b']\n{link}\n\
+             [[flow]]\nfrom = 'a'\nto = 'b'\n{flow}\nduration = '1s'\nomit = 0\n{other}\n"
+        );
+        bench.write("path.toml", text);
+        let document = run(&bench, "lab run path.toml --store none --json").json();
+        let case = &document["cases"][0];
+        assert_eq!(case["fidelity"]["broken"], Value::Array(Vec::new()), "path {place}: {case}");
+        assert_eq!(case["attempt"], 1);
+    }
+}
+
 #[test]
 fn captures_come_out_of_the_guest() {
     let bench = Bench::new();
@@ -409,8 +440,8 @@ fn a_disk_that_fills_up_in_mid_table_costs_what_it_meets_and_resume_makes_up_for
     let script = format!(
         "mount -t tmpfs -o size=300m none small; export TMPDIR=$PWD/small; code=0; \
          {{ $BDP {line} --resume 2>&3 | cat >first.json; }} 3>&1 | while read -r said; do \
-         case $said in 1/4*) dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || true;; esac; done; \
-         rm small/fill; ls small >left; exec $BDP {line} --resume"
+         case $said in 1/4*) for block in 1M 1k; do dd if=/dev/zero of=small/fill-$block bs=$block 2>/dev/null || true; done;; esac; done; \
+         rm small/fill-*; ls small >left; exec $BDP {line} --resume"
     );
     let resumed = start(bench.isolated(&script)).wait();
     let first: Value = serde_json::from_str(&fs::read_to_string(bench.path("first.json")).unwrap()).unwrap();

@@ -140,7 +140,7 @@ fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result
         let led = led.and_then(|()| Leading::new(flow, Share::new(flow, 0..0)?).run(stop));
         flow.over.store(true, Ordering::Relaxed);
         for stream in &flow.streams[share] {
-            // Whoever waits in a read returns from it.
+            // A thread that waits in a read returns from it.
             let _ = stream.shutdown(Shutdown::Read);
         }
         let failed = readers.into_iter().filter_map(|reader| reader.join().err()).next();

@@ -98,7 +98,7 @@ impl Meter {
     /// A packet was read the moment it came.
     pub(crate) fn found_at_once(&mut self) {
         self.read += 1;
-        self.unread.record(0);
+        self.passed_through();
     }
 
     /// A packet entered from another link, past the sending device.

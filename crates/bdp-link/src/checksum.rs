@@ -1,8 +1,13 @@
 //! The Internet checksum (RFC 1071).
 
 /// The checksum of `bytes`, to be stored big-endian.
-pub(crate) fn of(bytes: &[u8]) -> u16 {
+pub fn of(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
+}
+
+/// The checksum where one word that it covers is another now (RFC 1624, equation 3: HC' = ~(~HC + ~m + m')).
+pub fn updated(sum: u16, old: u16, new: u16) -> u16 {
+    !fold(u64::from(!sum) + u64::from(!old) + u64::from(new))
 }
 
 /// The sum of 16-bit big-endian words, an odd byte at the end padded with zero; not folded.

@@ -22,7 +22,7 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     data[1] |= CE;
     let new = u16::from_be_bytes([data[0], data[1]]);
     let sum = u16::from_be_bytes([data[10], data[11]]);
-    data[10..12].copy_from_slice(&updated(sum, old, new).to_be_bytes());
+    data[10..12].copy_from_slice(&checksum::updated(sum, old, new).to_be_bytes());
     true
 }
 
@@ -38,9 +38,4 @@ fn field(data: &[u8]) -> Option<u8> {
         6 if data.len() >= 40 => Some(data[1] >> 4 & CE),
         _ => None,
     }
-}
-
-/// RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-fn updated(sum: u16, old: u16, new: u16) -> u16 {
-    !checksum::fold(u64::from(!sum) + u64::from(!old) + u64::from(new))
 }

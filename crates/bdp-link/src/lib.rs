@@ -44,7 +44,7 @@
 
 #![forbid(unsafe_code)]
 
-mod checksum;
+pub mod checksum;
 mod corruption;
 mod counters;
 mod direction;

@@ -71,6 +71,14 @@ pub struct Record {
     pub case: CaseSpec,
 }
 
+impl Record {
+    /// Whether the case failed by the virtual clock: mostly what the machine did to its guest, such as a full disk. It is not tried again
+    /// in the same start, and the next one that resumes the run does.
+    pub fn lost_its_guest(&self) -> bool {
+        self.error.is_some() && !self.case.clock.is_real()
+    }
+}
+
 /// An expectation, written down before the run, and the outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
@@ -597,7 +605,7 @@ pub struct GuestReport {
     pub emulated_ns: u64,
     /// System calls of all of its processes while the flows ran.
     pub system_calls: Option<u64>,
-    /// Segments of data that the flows sent meanwhile, those sent again included, each as large as they come.
+    /// Segments of data that the flows sent meanwhile, retransmissions included, each as large as they come.
     pub segments: Option<u64>,
     /// By the machine's clock: another run of the same case has other figures here.
     pub wall: GuestWall,

@@ -132,9 +132,7 @@ fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
     let case = name(point, None);
     let number = if repeated { format!(" #{}", record.repetition) } else { String::new() };
     let sequel = match next {
-        None if record.error.is_some() && !record.environment.clock.is_real() => {
-            "not repeated; --resume does".to_owned()
-        }
+        None if record.lost_its_guest() => "not repeated; --resume does where the run is stored".to_owned(),
         None => "not repeated".to_owned(),
         Some(next) => {
             let how = match ending(next) {

@@ -17,7 +17,7 @@ fn total(text: &str) -> Option<u64> {
     text.lines().next()?.trim().parse().ok()
 }
 
-/// Segments of data that flows sent, those sent again included, each as large as they come; of datagrams, these. `None` where a flow's size of
+/// Segments of data that flows sent, retransmissions included, each as large as they come; of datagrams, these. `None` where a flow's size of
 /// segments is unknown.
 pub(crate) fn segments_of(flows: &[Ends]) -> Option<u64> {
     flows.iter().map(|(received, sent)| segments(received, sent)).sum()
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_those_of_data_with_those_that_were_sent_again() {
+    fn segments_are_those_of_data_with_retransmissions() {
         let stream = (
             Received { bytes: 14_481, ..Default::default() },
             Sent { mss: Some(1448), retransmits: Some(3), ..Default::default() },

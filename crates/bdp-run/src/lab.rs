@@ -19,7 +19,7 @@ use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
 use crate::guest::Guests;
 use crate::refine::{Refinement, Rounds};
-use crate::schedule::{Keep, RunOptions, lost_its_guest};
+use crate::schedule::{Keep, RunOptions};
 use crate::{CaptureOrder, Event, Result, RunError};
 
 /// Cases to run on the lab.
@@ -143,7 +143,7 @@ impl LabPlan {
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut before = Vec::new();
         for (key, record) in store.records(&run.id)? {
-            if !settled.contains(&key) && lost_its_guest(&record) {
+            if !settled.contains(&key) && record.lost_its_guest() {
                 // Runs as the attempt that it was: the same draws, which nobody has met.
                 continue;
             }
@@ -218,7 +218,9 @@ impl LabPlan {
         };
         let (new, mut result) = rounds.run(&self.cases, &mut next, watch);
         rounds.guests.iter().for_each(|guests| guests.close());
-        if let (Ok(()), Some(keep), false) = (&result, &mut rounds.keep, new.iter().any(lost_its_guest)) {
+        if let (Ok(()), Some(keep), false) =
+            (&result, &mut rounds.keep, new.iter().any(Record::lost_its_guest))
+        {
             // Every record is stored; what can fail is to write down that the run is over.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);
         }

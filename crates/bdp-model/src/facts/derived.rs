@@ -43,9 +43,7 @@ impl Facts {
         let bps = stream_bps * f64::from(self.streams());
         let stream_least_bps = self.mss_bytes.map_or(stream_bps, |mss| match bytes as u64 / mss.max(1) {
             0 => stream_bps,
-            segments => {
-                (segments * mss) as f64 * 8.0 / delayed_ack::longest_turn(segments, rtt).as_secs_f64()
-            }
+            segments => delayed_ack::least_bps(segments, mss, rtt),
         });
         (bytes > 0.0).then_some(WindowBound { bytes, rtt, stream_bps, bps, stream_least_bps })
     }

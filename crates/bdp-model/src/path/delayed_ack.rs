@@ -20,6 +20,11 @@ pub fn longest_turn(segments: u64, turn: Nanos) -> Nanos {
     }
 }
 
+/// The least rate of so many whole segments in flight, bit/s.
+pub fn least_bps(segments: u64, mss_bytes: u64, turn: Nanos) -> f64 {
+    super::rate_of_segments_bps(segments as f64, mss_bytes, longest_turn(segments, turn))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -175,6 +175,15 @@ fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
     }
 }
 
+/// Why no guest has its root in a folder.
+fn fault_of(folder: &Path) -> Option<&'static str> {
+    if folder.to_string_lossy().contains(char::is_whitespace) {
+        // A kernel's parameters end at spaces.
+        return Some("has a space in its path, which a guest's kernel does not take");
+    }
+    (!folder.is_dir()).then_some("is not there")
+}
+
 /// Where guests are made: their roots, and the processors that they keep to.
 #[derive(Debug)]
 struct Booth {
@@ -190,6 +199,13 @@ impl Booth {
         // A guest's kernel has another working directory.
         let folder = std::env::temp_dir();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
+        if let Some(fault) = fault_of(&folder) {
+            let text = format!(
+                "the folder for temporary files, '{}', {fault}; set TMPDIR to another",
+                folder.display()
+            );
+            return Err(LabError::Guest(text).into());
+        }
         Ok(Self { maker: RootMaker::new(keeper, &folder)?, keeper: keeper.clone(), cpus })
     }
 
@@ -264,8 +280,11 @@ pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) ->
     let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
     let kernel = stack.map_or_else(kernel::default, kernel::find).map_err(|e| failed(e.to_string()))?;
     let mut booth = Booth::new(keeper)?;
-    for file in std::iter::once(&spec.path).chain(&spec.files) {
-        booth.maker.take_program(file)?;
+    for program in std::iter::once(&spec.path).chain(&spec.programs) {
+        booth.maker.take_program(program)?;
+    }
+    for file in &spec.files {
+        booth.maker.take_file(file)?;
     }
     let order = Order::Program(spec.clone());
     let (answer, root) = booth.ask(&kernel, spec.memory_mib, spec.seed, &order).map_err(failed)?;

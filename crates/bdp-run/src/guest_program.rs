@@ -28,7 +28,10 @@ pub struct ProgramSpec {
     /// All of its environment.
     #[serde(default)]
     pub environment: Vec<(String, String)>,
-    /// Programs and files that the guest has beside, each at its own place; programs with their libraries.
+    /// Programs that the guest has beside, each at its own place, with the libraries that it loads here.
+    #[serde(default)]
+    pub programs: Vec<PathBuf>,
+    /// Files that the guest has beside, each at its own place.
     #[serde(default)]
     pub files: Vec<PathBuf>,
     /// How long it may run by the guest's clock.

@@ -10,6 +10,7 @@ mod keeping;
 mod paths;
 mod process;
 mod root;
+mod script;
 mod spec;
 
 pub use keep::keep;

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::elf;
 use super::keep::READY;
 use super::keeping::Keeping;
 use super::paths::{ANSWER, ORDER, PROGRAM};
+use super::{elf, script};
 use crate::LabError;
 use crate::host::Program;
 
+/// Scripts that run scripts which a kernel follows.
+const SCRIPTS: u32 = 4;
 /// On which a guest mounts file systems of its own.
 const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "sys", "tmp"];
 
@@ -68,13 +70,18 @@ impl RootMaker {
         Ok(self)
     }
 
-    /// Copies another program, or any file, to its own place in each root that is made from here on; a program with its libraries.
+    /// Copies another program to its own place in each root that is made from here on, with the libraries that it loads here; a script
+    /// with what runs it.
     pub fn take_program(&mut self, path: &Path) -> Result<(), LabError> {
-        self.take_with_libraries(path)
-            .map_err(|(path, e)| LabError::Guest(format!("take '{}' into a guest: {e}", path.display())))
+        self.take_with_libraries(path, SCRIPTS).map_err(not_taken)
     }
 
-    fn take_with_libraries(&mut self, path: &Path) -> Result<(), (PathBuf, io::Error)> {
+    /// The same of a file alone.
+    pub fn take_file(&mut self, path: &Path) -> Result<(), LabError> {
+        self.take_alone(path).map_err(not_taken)
+    }
+
+    fn take_alone(&mut self, path: &Path) -> Result<(), (PathBuf, io::Error)> {
         let at = |e| (path.to_owned(), e);
         if !path.is_absolute() {
             return Err(at(io::Error::other("its path is not absolute")));
@@ -84,8 +91,19 @@ impl RootMaker {
                 "a guest has a /{own} of its own; copy it to another folder"
             ))));
         }
-        self.take(path, path)?;
-        let Some(interpreter) = elf::interpreter(&fs::read(path).map_err(at)?) else { return Ok(()) };
+        self.take(path, path)
+    }
+
+    fn take_with_libraries(&mut self, path: &Path, scripts: u32) -> Result<(), (PathBuf, io::Error)> {
+        let at = |e| (path.to_owned(), e);
+        self.take_alone(path)?;
+        let file = fs::read(path).map_err(at)?;
+        if let Some(runs_it) = script::interpreter(&file)
+            && scripts > 0
+        {
+            return self.take_with_libraries(&runs_it, scripts - 1);
+        }
+        let Some(interpreter) = elf::interpreter(&file) else { return Ok(()) };
         self.take(&interpreter, &interpreter)?;
         for library in elf::needed(&interpreter, path).map_err(at)? {
             self.take(&library, &library)?;
@@ -149,6 +167,10 @@ impl Root {
     pub fn outside(&self, inside: &str) -> PathBuf {
         self.folder.join(inside.trim_start_matches('/'))
     }
+}
+
+fn not_taken((path, cause): (PathBuf, io::Error)) -> LabError {
+    LabError::Guest(format!("take '{}' into a guest: {cause}", path.display()))
 }
 
 /// Starts the keeper of a folder, and waits until it is there.

@@ -1,4 +1,4 @@
-//! A program in a guest: how it ends is told, in emulated time, and what it says comes out.
+//! A program in a guest: how it ends comes out, in emulated time, and what it says.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -21,7 +21,7 @@ fn shell(line: &str) -> Value {
         "path": "/bin/sh",
         "arguments": ["-c", line],
         "environment": [["PATH", "/usr/bin:/bin"], ["WORD", "told"]],
-        "files": ["/bin/sleep"],
+        "programs": ["/bin/sleep"],
         "limit": { "secs": 100, "nanos": 0 },
         "memory_mib": 128,
     })

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::support::fidelity::{Timing, Watch};
 use crate::support::inside::in_guest;
 use crate::support::iperf3::{
-    Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
+    Check, Theirs, body, client, driven, greeted, in_guest_with_iperf3, iperf3_is_there, number, release,
+    served,
 };
 use crate::support::serving::{Serving, free_port, serve};
 use crate::support::untested::skip;
@@ -81,7 +82,7 @@ fn agree(mode: &str, document: &Value, _: &Timing) {
 
 #[test]
 fn its_client_is_served_in_every_mode() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         served(&MODES, "", agree);
     });
 }
@@ -95,7 +96,7 @@ const LATER: [(&str, &str, Check); 3] = [
 
 #[test]
 fn its_later_client_is_served() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -109,7 +110,7 @@ fn its_later_client_is_served() {
 
 #[test]
 fn several_clients_are_served_at_once_beside_one_of_bdp() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -131,7 +132,7 @@ fn several_clients_are_served_at_once_beside_one_of_bdp() {
 
 #[test]
 fn what_is_not_granted_is_refused_in_its_own_words() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -156,7 +157,7 @@ fn what_is_not_granted_is_refused_in_its_own_words() {
 
 #[test]
 fn a_client_that_vanishes_frees_its_place() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -307,7 +308,7 @@ const DRIVEN: [(&str, &str, Check); 15] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         driven(&DRIVEN, "", |mode, direction, _| {
             assert!(number(direction, "/goodput_bps") > 1e6, "{mode}: {direction:#}");
         });
@@ -316,7 +317,7 @@ fn its_server_is_driven_in_every_mode() {
 
 #[test]
 fn what_its_server_prints_is_printed() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -354,7 +355,7 @@ fn a_server_that_does_not_listen_for_a_moment_is_waited_for() {
 
 #[test]
 fn its_server_is_recognised() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -398,7 +399,7 @@ fn a_server_of_ours_is_driven_by_its_protocol_too() {
 
 #[test]
 fn a_title_as_long_as_its_own_server_takes_is_taken() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crate::support::fidelity::{Timing, Watch, timed};
 use crate::support::inside::in_guest;
 use crate::support::iperf3::{
-    Check, Theirs, body, client, driven, greeted, iperf3_is_there, number, release, served,
+    Check, Theirs, body, client, driven, greeted, in_guest_with_iperf3, iperf3_is_there, number, release,
+    served,
 };
 use crate::support::serving::{free_port, serve};
 use crate::support::untested::skip;
@@ -88,7 +89,7 @@ fn its_client_is_served_in_every_mode() {
 
 #[test]
 fn its_client_is_sent_datagrams_in_every_mode() {
-    in_guest(|| served(&REVERSE, "-u", agree));
+    in_guest_with_iperf3(|| served(&REVERSE, "-u", agree));
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn several_clients_of_one_address_get_their_own_streams() {
 
 #[test]
 fn the_rate_that_is_granted_is_kept() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -164,7 +165,7 @@ fn has_offloads() -> bool {
 
 #[test]
 fn its_client_is_served_with_offloads() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if has_offloads() {
             served(&OFFLOADED, "-u", agree);
         }
@@ -173,7 +174,7 @@ fn its_client_is_served_with_offloads() {
 
 #[test]
 fn its_server_forgets_the_offloads_of_the_client_before() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !has_offloads() {
             return;
         }
@@ -228,7 +229,7 @@ const DRIVEN: [(&str, &str, Check); 9] = [
 
 #[test]
 fn its_server_is_driven_in_every_mode() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         driven(&DRIVEN, "-u", |mode, direction, timing| {
             let count = |which: &str| number(direction, &format!("/udp/{which}"));
             let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
@@ -414,7 +415,7 @@ fn one_that_gives_up_before_its_turn_is_let_go_at_once() {
 
 #[test]
 fn what_is_too_long_for_the_path_goes_in_fragments_from_the_server_whatever_its_client_forbids_itself() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -432,7 +433,7 @@ fn what_is_too_long_for_the_path_goes_in_fragments_from_the_server_whatever_its_
 
 #[test]
 fn datagrams_of_a_header_alone_are_sent_and_received() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }

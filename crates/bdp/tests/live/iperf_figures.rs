@@ -3,7 +3,7 @@
 use crate::support::fidelity::timed;
 use crate::support::inside::{LOOPBACK_BPS, in_guest, is_inside, samples};
 use crate::support::iperf2::iperf;
-use crate::support::iperf3::{Theirs, client, iperf3_is_there, number};
+use crate::support::iperf3::{Theirs, client, in_guest_with_iperf3, iperf3_is_there, number};
 use crate::support::machine::is_installed;
 use crate::support::serving::{free_port, serve};
 use crate::support::{Bench, start};
@@ -13,7 +13,7 @@ const SAMPLES: usize = 8;
 
 #[test]
 fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -45,7 +45,7 @@ fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
 
 #[test]
 fn a_volume_takes_as_long_as_its_bytes_with_its_server() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -113,7 +113,7 @@ fn sparse(bench: &Bench, port: u16) -> f64 {
 /// Its server counts time until it hears of the end: what it prints is the rate of the datagrams.
 #[test]
 fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }
@@ -182,7 +182,7 @@ fn an_iperf2_client_with_trip_times_is_sent_bursts_that_say_when_they_left() {
 
 #[test]
 fn a_low_rate_holds_from_the_first_byte_on() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         let bench = Bench::new();
         let server = serve(&bench, "");
         let ours = format!("measure 127.0.0.1:{}", server.port);
@@ -206,7 +206,7 @@ fn a_low_rate_holds_from_the_first_byte_on() {
 
 #[test]
 fn its_server_keeps_a_low_rate_evenly() {
-    in_guest(|| {
+    in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
             return;
         }

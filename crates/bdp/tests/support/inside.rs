@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -104,13 +104,15 @@ fn run_inside() {
     let environment: Vec<(String, String)> = variables
         .chain([(INSIDE, "1"), ("RUST_BACKTRACE", "0")].map(|(n, v)| (n.to_owned(), v.to_owned())))
         .collect();
-    let mut files: Vec<PathBuf> = PROGRAMS.iter().filter_map(|name| found(name)).collect();
-    files.push(bdp());
+    let mut programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(|name| found(name)).collect();
+    let mut files: Vec<PathBuf> = programs.iter().flat_map(|program| named_by_script(program)).collect();
+    programs.push(bdp());
     files.extend(library_of_cancelled_threads());
     let order = json!({
         "path": program,
         "arguments": ["--exact", name, "--nocapture", "--test-threads", "1"],
         "environment": environment,
+        "programs": programs,
         "files": files,
         "limit": { "secs": LIMIT_S, "nanos": 0 },
         "memory_mib": MEMORY_MIB,
@@ -140,6 +142,22 @@ fn ordered(order: &Value) -> Value {
 fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// The files that a script names by absolute paths, and those of the folders that it names: a program that is not installed is
+/// started by a script that names its loader and its libraries.
+fn named_by_script(program: &Path) -> Vec<PathBuf> {
+    let bytes = std::fs::read(program).unwrap_or_default();
+    if !bytes.starts_with(b"#!") {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let words = text.lines().skip(1).flat_map(str::split_whitespace).map(Path::new);
+    let named = words.filter(|word| word.is_absolute()).flat_map(|path| match std::fs::read_dir(path) {
+        Ok(folder) => folder.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(_) => vec![path.to_owned()],
+    });
+    named.filter(|path| path.is_file()).collect()
 }
 
 /// The library that libc loads when a thread is cancelled, and that no program names.

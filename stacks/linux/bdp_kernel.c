@@ -3,7 +3,9 @@
  * What bdp adds to a user-mode Linux on the kernel's side.
  *
  * /proc/bdp_clock: to be mapped, one page, to be read only. It begins with the time since boot in nanoseconds, in 8 bytes. To read it
- * takes neither a system call nor time of the guest: it is for a program that does not wait for it to move on.
+ * takes neither a system call nor time of the guest: it is for a program that does not wait for it to move on. The next 8 bytes are 1
+ * where the same time stands behind each packet that is read from a TUN device: in the 8 bytes that follow those which the read counts, if
+ * it has room for them.
  *
  * /proc/bdp_system_calls: what all programs have asked of the kernel
  * since boot. The first line is the number of system calls. Each further line is how often, the number of the call (-1: a page
@@ -16,6 +18,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <linux/uio.h>
 
 /* Threads of more names than there is room for are counted in the last place. */
 #define PLACES 1024
@@ -72,6 +75,13 @@ void bdp_clock_is(unsigned long long ns)
 		WRITE_ONCE(*now, ns);
 }
 
+/* Of a packet, as it is read. */
+void bdp_stamp(struct iov_iter *to)
+{
+	if (now)
+		copy_to_iter(now, sizeof(*now), to);
+}
+
 static int map_clock(struct file *file, struct vm_area_struct *area)
 {
 	if (!now || area->vm_pgoff || vma_pages(area) != 1 || (area->vm_flags & (VM_WRITE | VM_EXEC)))
@@ -86,8 +96,10 @@ static const struct proc_ops clock_operations = {
 static int __init make_files(void)
 {
 	now = (u64 *) get_zeroed_page(GFP_KERNEL);
-	if (now)
+	if (now) {
+		now[1] = 1;
 		proc_create("bdp_clock", 0444, NULL, &clock_operations);
+	}
 	proc_create_single("bdp_system_calls", 0444, NULL, show);
 	return 0;
 }

@@ -179,6 +179,21 @@ impl Testbed {
         Some((self.port(*path.first()?, 0).address, self.port(*path.last()?, 1).address))
     }
 
+    /// Says that two hosts will send to each other, before they do. What a host sends without that is taken late by a driver of the virtual
+    /// clock, which notes it.
+    pub fn expect_traffic(&self, from: &str, to: &str) -> Result<()> {
+        let network = Network::new(&self.specs, &self.linked);
+        for (from, to) in [(from, to), (to, from)] {
+            let Ok(path) = network.path(from, to) else { continue };
+            let way: Vec<_> =
+                path.iter().map(|hop| self.links[hop.link].1.port(usize::from(!hop.forward))).collect();
+            if let Some(first) = path.first() {
+                self.links[first.link].1.note_way(way)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The port that a hop leaves (0) or reaches (1).
     fn port(&self, hop: Hop, end: usize) -> &Wired {
         &self.wiring[hop.link][if hop.forward { end } else { 1 - end }]

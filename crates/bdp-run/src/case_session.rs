@@ -232,5 +232,9 @@ fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
 }
 
 fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr)> {
-    testbed.route(from, to).ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))
+    let addresses = testbed.route(from, to);
+    let addresses =
+        addresses.ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))?;
+    testbed.expect_traffic(from, to)?;
+    Ok(addresses)
 }

@@ -9,7 +9,7 @@ use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::socket_option::set_number;
-use crate::{Result, SysError, check};
+use crate::{Result, SysError, check, still_clock};
 
 /// Options set before a TCP socket is connected or listens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,10 +93,13 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
         return refused;
     }
     let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
-    let text = format!(
-        "{NO_CONGESTION}, it offers {}; 'modprobe tcp_{name}' loads it where it is a module",
-        offered.split_whitespace().collect::<Vec<_>>().join(", ")
-    );
+    let offered = offered.split_whitespace().collect::<Vec<_>>().join(", ");
+    let way_out = match still_clock::is_there() {
+        // Nothing is a module in a guest.
+        true => String::new(),
+        false => format!("; 'modprobe tcp_{name}' loads it where it is a module"),
+    };
+    let text = format!("{NO_CONGESTION}, it offers {offered}{way_out}");
     io::Error::new(io::ErrorKind::NotFound, text)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use crate::clock;
 const PAGE: &str = "/proc/bdp_clock";
 const PAGE_BYTES: usize = 4096;
 
-/// The clock. To read it costs no call to the system and no time of the guest where the kernel shows it, so that whoever waits for it to
+/// The clock. To read it costs no call to the system and no time of the guest where the kernel shows it, so that a thread that waits for it to
 /// move must sleep meanwhile; else it is the clock of [`clock::monotonic_ns`].
 #[derive(Debug)]
 pub struct StillClock {
@@ -20,9 +21,14 @@ pub struct StillClock {
 
 #[derive(Debug)]
 struct Page {
-    at: NonNull<AtomicU64>,
+    at: NonNull<[AtomicU64; 2]>,
     /// Of the monotonic clock when the page's was zero.
     zero_ns: u64,
+}
+
+/// Whether this is a guest whose kernel shows its time.
+pub fn is_there() -> bool {
+    Path::new(PAGE).exists()
 }
 
 impl StillClock {
@@ -34,6 +40,16 @@ impl StillClock {
     /// The same, where to look takes nothing.
     pub fn seen_ns(&self) -> Option<u64> {
         self.page.as_ref().map(|page| page.zero_ns + page.read())
+    }
+
+    /// When a packet came, by what the kernel wrote behind it; `None` where it does not write that.
+    pub fn of_stamp(&self, stamp: u64) -> Option<u64> {
+        self.page.as_ref().filter(|page| page.stamps()).map(|page| page.zero_ns + stamp)
+    }
+
+    /// Whether the kernel writes behind each packet when it came.
+    pub fn stamps(&self) -> bool {
+        self.page.as_ref().is_some_and(Page::stamps)
     }
 
     /// Nanoseconds of `CLOCK_MONOTONIC`.
@@ -60,8 +76,17 @@ impl Page {
     }
 
     fn read(&self) -> u64 {
-        // SAFETY: the page is mapped as long as this is there, and the kernel writes it by single stores of its first eight bytes.
-        unsafe { self.at.as_ref() }.load(Ordering::Relaxed)
+        self.word(0)
+    }
+
+    fn stamps(&self) -> bool {
+        self.word(1) == 1
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        // SAFETY: the page is mapped as long as this is there, and the kernel writes it by single stores of eight bytes.
+        let words = unsafe { self.at.as_ref() };
+        words[index].load(Ordering::Relaxed)
     }
 }
 

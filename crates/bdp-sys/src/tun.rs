@@ -13,6 +13,9 @@ pub const CONTROL_PATH: &str = "/dev/net/tun";
 /// `TUNSETIFF`, from linux/if_tun.h: `_IOW('T', 202, int)`.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 
+/// `TUNGETIFF`, from linux/if_tun.h: `_IOR('T', 210, unsigned int)`.
+const TUNGETIFF: libc::c_ulong = 0x8004_54d2;
+
 /// `TUNSETOFFLOAD`, from linux/if_tun.h: `_IOW('T', 208, unsigned int)`.
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 
@@ -127,6 +130,14 @@ impl Tun {
     /// Takes over a descriptor that another process made with [`Tun::create`] and the same framing.
     pub fn from_descriptor(descriptor: OwnedFd, framing: Framing) -> Self {
         Self { file: File::from(descriptor), framing }
+    }
+
+    /// Whether it is a device, and not a socket in place of one.
+    pub(crate) fn is_device(&self) -> bool {
+        // SAFETY: an ifreq is plain data, for which zeros are valid.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // SAFETY: TUNGETIFF writes one ifreq, which is live.
+        unsafe { libc::ioctl(self.file.as_raw_fd(), TUNGETIFF as _, &raw mut request) == 0 }
     }
 
     /// What crosses it.

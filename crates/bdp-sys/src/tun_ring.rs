@@ -16,10 +16,13 @@ const ENTRIES: u32 = 256;
 const LARGEST_PACKET: usize = 65_535;
 /// Reads of each device that wait at a time: so many packets are taken by one call.
 const READS: usize = 4;
+/// Room behind a packet for the time at which it came, where the kernel writes that.
+const STAMP_BYTES: usize = 8;
 /// Of requests that stand for no buffer.
 const TIMEOUT: u64 = u64::MAX;
 const NOTHING: u64 = u64::MAX - 1;
 const UPDATE: u64 = u64::MAX - 2;
+const BEHIND_TIMEOUT: u64 = u64::MAX - 3;
 
 /// What came of a wait.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub enum RingEvent {
         packet: Vec<u8>,
         /// What is to be done for it.
         header: VirtioHeader,
+        /// What the kernel wrote behind it: where kernels stamp packets, when this one came. `None` of a socket in place of a device.
+        stamp: Option<u64>,
     },
     /// A packet was handed to a device.
     Sent {
@@ -64,7 +69,7 @@ struct Buffer {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Use {
-    Read { fd: RawFd, framing: Framing },
+    Read { fd: RawFd, framing: Framing, stamped: bool },
     Write,
     Waker { fd: RawFd },
 }
@@ -80,6 +85,8 @@ pub struct TunRing {
     at_once: usize,
     /// When the timeout that runs ends.
     armed: Option<u64>,
+    /// Requests behind a timeout that has ended, which are about to complete.
+    behind: usize,
     until: Timespec,
     /// Devices that are not read any more.
     left: Vec<u64>,
@@ -101,6 +108,7 @@ impl TunRing {
             pending: 0,
             at_once: 0,
             armed: None,
+            behind: 0,
             until: Timespec::new(),
             left: Vec::new(),
             calls: 0,
@@ -115,7 +123,9 @@ impl TunRing {
         let framing = device.framing();
         let room = if framing == Framing::Segments { longest.min(LARGEST_PACKET) } else { LARGEST_PACKET };
         for _ in 0..READS {
-            self.read(token, Use::Read { fd: device.as_fd().as_raw_fd(), framing }, vec![0; room])?;
+            let room = vec![0; room + STAMP_BYTES];
+            let fd = device.as_fd().as_raw_fd();
+            self.read(token, Use::Read { fd, framing, stamped: device.is_device() }, room)?;
         }
         Ok(())
     }
@@ -152,24 +162,18 @@ impl TunRing {
         self.push(request.user_data(index as u64), true)
     }
 
-    /// Makes all requests, and waits until something came or the monotonic clock reaches `until_ns` (`None`: for ever). Puts what came
-    /// into `events`, which is cleared first; returns whether that moment was reached.
-    pub fn wait(&mut self, until_ns: Option<u64>, events: &mut Vec<RingEvent>) -> Result<bool> {
+    /// Makes all requests, and waits until something came or the monotonic clock reaches `until_ns` (`None`: for ever). Before that moment
+    /// comes it lets packets gather where told to, as many as find room. Puts what came into `events`, which is cleared first; returns
+    /// whether that moment was reached.
+    pub fn wait(&mut self, until_ns: Option<u64>, gather: bool, events: &mut Vec<RingEvent>) -> Result<bool> {
         events.clear();
         if let Some(until) = until_ns
             && self.armed != Some(until)
         {
-            self.until = Timespec::new().sec(until / 1_000_000_000).nsec((until % 1_000_000_000) as u32);
-            let update = self.armed.replace(until).is_some();
-            let until = std::ptr::from_ref(&self.until);
-            let request = if update {
-                opcode::TimeoutUpdate::new(TIMEOUT, until).flags(TimeoutFlags::ABS).build().user_data(UPDATE)
-            } else {
-                opcode::Timeout::new(until).flags(TimeoutFlags::ABS).build().user_data(TIMEOUT)
-            };
-            self.push(request, update)?;
+            self.arm(until)?;
         }
-        let wanted = std::mem::take(&mut self.at_once) + 1;
+        let gathered = if gather && until_ns.is_some() { READS } else { 1 };
+        let wanted = std::mem::take(&mut self.at_once) + self.behind + gathered;
         self.calls += 1;
         match self.ring.submit_and_wait(wanted) {
             Ok(_) => {}
@@ -177,6 +181,34 @@ impl TunRing {
             Err(e) => return Err(SysError::new("wait for", "io_uring", e)),
         }
         self.collect(events)
+    }
+
+    /// Sets the timeout, or moves the one that runs. Where it ends, [`READS`] requests complete, however many packets are waited for.
+    fn arm(&mut self, until: u64) -> Result<()> {
+        self.until = Timespec::new().sec(until / 1_000_000_000).nsec((until % 1_000_000_000) as u32);
+        let moves = self.armed.replace(until).is_some();
+        let until = std::ptr::from_ref(&self.until);
+        if moves {
+            let update = opcode::TimeoutUpdate::new(TIMEOUT, until).flags(TimeoutFlags::ABS);
+            return self.push(update.build().user_data(UPDATE), true);
+        }
+        // A chain that is not made by one call is cut.
+        let room = {
+            let requests = self.ring.submission();
+            requests.capacity() - requests.len()
+        };
+        if room < READS {
+            self.submit()?;
+        }
+        let timeout = opcode::Timeout::new(until).flags(TimeoutFlags::ABS).build().user_data(TIMEOUT);
+        let behind = || opcode::Nop::new().build().user_data(BEHIND_TIMEOUT);
+        let mut chain = std::iter::once(timeout).chain((1..READS).map(|_| behind())).peekable();
+        while let Some(request) = chain.next() {
+            let last = chain.peek().is_none();
+            let flags = if last { squeue::Flags::empty() } else { squeue::Flags::IO_HARDLINK };
+            self.push(request.flags(flags), false)?;
+        }
+        Ok(())
     }
 
     /// Calls to the system that it made.
@@ -191,10 +223,12 @@ impl TunRing {
             match request {
                 TIMEOUT => {
                     self.armed = None;
+                    self.behind += READS - 1;
                     fired |= result == -libc::ETIME;
                 }
                 // The one that was to be put off had ended.
                 UPDATE => stale |= result < 0,
+                BEHIND_TIMEOUT => self.behind = self.behind.saturating_sub(1),
                 NOTHING => {}
                 index => self.complete(index as usize, result, events)?,
             }
@@ -217,14 +251,18 @@ impl TunRing {
                 self.read(token, buffer.use_of, buffer.packet)?;
             }
             Use::Read { .. } if self.left.contains(&token) => {}
-            Use::Read { framing, .. } => match usize::try_from(result) {
+            Use::Read { framing, stamped, .. } => match usize::try_from(result) {
                 Ok(length) => {
                     let front = if framing == Framing::SuperPackets { VirtioHeader::BYTES } else { 0 };
-                    let packet = buffer.packet[..length.saturating_sub(front)].to_vec();
+                    let (packet, behind) = buffer.packet.split_at(length.saturating_sub(front));
                     events.push(RingEvent::Received {
                         token,
-                        packet,
+                        packet: packet.to_vec(),
                         header: VirtioHeader::decode(buffer.header),
+                        stamp: behind
+                            .first_chunk()
+                            .filter(|_| stamped)
+                            .map(|&bytes| u64::from_ne_bytes(bytes)),
                     });
                     self.read(token, buffer.use_of, buffer.packet)?;
                 }
@@ -250,7 +288,7 @@ impl TunRing {
         });
         let Some(buffer) = self.buffers[index].as_deref_mut() else { return Ok(()) };
         let request = match use_of {
-            Use::Read { fd, framing: Framing::SuperPackets } => {
+            Use::Read { fd, framing: Framing::SuperPackets, .. } => {
                 buffer.point();
                 opcode::Readv::new(Fd(fd), buffer.vectors.as_ptr(), 2).build()
             }
@@ -282,9 +320,13 @@ impl TunRing {
                 self.at_once += usize::from(at_once);
                 return Ok(());
             }
-            self.calls += 1;
-            self.ring.submit().map_err(|e| SysError::new("submit to", "io_uring", e))?;
+            self.submit()?;
         }
+    }
+
+    fn submit(&mut self) -> Result<()> {
+        self.calls += 1;
+        self.ring.submit().map(|_| ()).map_err(|e| SysError::new("submit to", "io_uring", e))
     }
 }
 
@@ -320,20 +362,27 @@ mod tests {
         let mut ring = TunRing::new(&waker).unwrap();
         let mut events = Vec::new();
         waker.wake();
-        assert!(!ring.wait(None, &mut events).unwrap());
+        assert!(!ring.wait(None, false, &mut events).unwrap());
         assert!(matches!(events[..], [RingEvent::Woken]));
-        for more_ns in [3_000_000, 1_000_000, 2_000_000] {
+        for (more_ns, gather) in
+            [(3_000_000, false), (1_000_000, true), (2_000_000, true), (2_000_000, false), (1_000_000, false)]
+        {
             let until = crate::clock::monotonic_ns() + more_ns;
-            assert!(ring.wait(Some(until), &mut events).unwrap());
+            assert!(ring.wait(Some(until), gather, &mut events).unwrap());
             assert!(events.is_empty() && crate::clock::monotonic_ns() >= until);
         }
         // An earlier moment replaces a later one, and a wake that comes first leaves it armed.
         let until = crate::clock::monotonic_ns() + 20_000_000;
         waker.wake();
-        assert!(!ring.wait(Some(until), &mut events).unwrap());
+        assert!(!ring.wait(Some(until), false, &mut events).unwrap());
         let earlier = until - 10_000_000;
-        assert!(ring.wait(Some(earlier), &mut events).unwrap());
+        assert!(ring.wait(Some(earlier), false, &mut events).unwrap());
         assert!(crate::clock::monotonic_ns() >= earlier);
-        assert_eq!(ring.calls(), 6);
+        assert_eq!(ring.calls(), 8);
+        // What comes while packets gather waits for the moment.
+        waker.wake();
+        let until = crate::clock::monotonic_ns() + 2_000_000;
+        assert!(ring.wait(Some(until), true, &mut events).unwrap());
+        assert!(matches!(events[..], [RingEvent::Woken]));
     }
 }

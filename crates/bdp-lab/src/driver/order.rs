@@ -9,7 +9,7 @@ use bdp_sys::tun::Tun;
 use crate::capture::Tap;
 use crate::meter::Meter;
 
-use super::router::Router;
+use super::router::{Port, Router};
 
 /// Token of the waker; links take even and odd numbers below it.
 pub(super) const WAKE: u64 = u64::MAX;
@@ -36,6 +36,9 @@ pub(super) enum Order {
     },
     /// To pass on what a router would, where the clock is virtual.
     Route(Router),
+    /// That two hosts send to each other along this way, which enters links at these ports, and no packet goes another way but along one
+    /// of which this was said.
+    Way(Vec<Port>),
     Remove {
         key: u64,
         outcome: Sender<Driven>,

@@ -173,7 +173,7 @@ impl RealTime {
                         let _ = outcome.send(link.end(self.rivals.present));
                     }
                 }
-                Ok(Order::Route(_)) => {}
+                Ok(Order::Route(_) | Order::Way(_)) => {}
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }

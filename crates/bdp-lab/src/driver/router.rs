@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bdp_link::{Packet, Segments};
+use bdp_link::{Packet, Segments, checksum};
 use bdp_sys::tun::Framing;
 
 /// One end of a link: the link's key, and which of its two devices.
@@ -46,10 +46,10 @@ pub(super) fn fits(packet: &Packet, mtu: u32, framing: Framing) -> bool {
 pub(super) fn count_hop(packet: &mut [u8]) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {
+            let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+            let (sum, before) = (word(packet, 10), word(packet, 8));
             packet[8] = packet[8].wrapping_sub(1);
-            // RFC 1624: the sum of the header is less by one in its upper byte.
-            let sum = u32::from(u16::from_be_bytes([packet[10], packet[11]])) + 0x0100;
-            let sum = (sum + u32::from(sum >= 0xffff)) as u16;
+            let sum = checksum::updated(sum, before, word(packet, 8));
             packet[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         Some(6) if packet.len() >= 40 => packet[7] = packet[7].wrapping_sub(1),
@@ -75,9 +75,7 @@ impl Header {
 
     fn of_ipv4(header: &[u8; 20], bytes: usize) -> Option<Self> {
         const WITHOUT_OPTIONS: u8 = 0x45;
-        let words = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum: u32 = words.sum();
-        let intact = (sum & 0xffff) + (sum >> 16) == 0xffff;
+        let intact = checksum::of(header) == 0;
         let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
         let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
         (header[0] == WITHOUT_OPTIONS && length == bytes && intact).then(|| Self {

@@ -2,14 +2,15 @@
 //! moment, and one call to the system hands over, takes and waits. There is nothing to be late for, so it never spins.
 //!
 //! What a router merely passes on goes from link to link without it ([`super::router`]), and nobody is woken for that: the steps
-//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes for what hosts send, and before anything can reach
-//! one.
+//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes before anything can reach a host. For what hosts
+//! send it need not wake where the kernel says when each packet came, and none can be at a host before that.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use bdp_link::Packet;
 use bdp_sys::poll::Waker;
 use bdp_sys::still_clock::StillClock;
+use bdp_sys::tun::{Framing, VirtioHeader};
 use bdp_sys::tun_ring::{RingEvent, TunRing};
 
 use super::moving::{Leaving, MovingLink};
@@ -19,6 +20,8 @@ use crate::{Result, offload};
 
 /// Packets of a direction that are followed to their ends to know when to wake; before what is behind them it wakes for sure.
 const FOLLOWED: usize = 32;
+/// Of an IP packet.
+const SMALLEST_BYTES: usize = 20;
 
 /// The thread's state.
 pub(super) struct VirtualTime {
@@ -27,6 +30,10 @@ pub(super) struct VirtualTime {
     inbox: Receiver<Order>,
     links: Vec<Held>,
     routers: Vec<Router>,
+    /// By which links packets come from host to host.
+    ways: Vec<Vec<Port>>,
+    /// For so long nothing reaches a host that another one sends.
+    ahead_ns: u64,
 }
 
 /// A link, and what is known of what is inside it.
@@ -38,6 +45,24 @@ struct Held {
     wake: Option<u64>,
     /// Whether `wake` is of what was inside before.
     changed: bool,
+    /// For so long nothing comes out that enters at each of its ends.
+    crossing_ns: [u64; 2],
+}
+
+impl Held {
+    /// A link that is empty.
+    fn new(link: MovingLink, now: u64) -> Self {
+        let smallest = Packet::from(vec![0; SMALLEST_BYTES]);
+        let crossing_ns = [0, 1].map(|end| link.soonest(end, &smallest, now).saturating_sub(now));
+        Self { link, routers: [None; 2], wake: None, changed: false, crossing_ns }
+    }
+
+    /// Whether all that leaves it by a device may enter another link by a device there.
+    fn fits_into(&self, device: usize, to: &Self, enters: usize) -> bool {
+        let framings = [&self.link.devices[device], &to.link.devices[enters]].map(|device| device.framing());
+        self.link.mtu <= to.link.mtu
+            && (framings[0] == Framing::Segments || framings[1] == Framing::SuperPackets)
+    }
 }
 
 impl VirtualTime {
@@ -48,21 +73,24 @@ impl VirtualTime {
             inbox,
             links: Vec::new(),
             routers: Vec::new(),
+            ways: Vec::new(),
+            ahead_ns: 0,
         })
     }
 
     pub(super) fn run(&mut self) {
         let mut events = Vec::new();
+        let mut now = self.clock.now_ns();
         loop {
             let until = self.next_wake();
-            let Ok(reached) = self.ring.wait(until, &mut events) else { return };
+            // Whatever comes from now on reaches no host before then.
+            let gather = self.clock.stamps() && until.is_some_and(|until| until <= now + self.ahead_ns);
+            let Ok(reached) = self.ring.wait(until, gather, &mut events) else { return };
             // What came while the clock stood at the awaited moment came at that moment. Whether it does stand there is noted.
-            let now = match until {
+            now = match until {
                 Some(until) if reached => until,
                 _ => self.clock.now_ns(),
             };
-            // What is due now leaves after what came now.
-            self.release(now, now.saturating_sub(1));
             let mut woken = false;
             for event in events.drain(..) {
                 woken |= matches!(event, RingEvent::Woken);
@@ -77,7 +105,12 @@ impl VirtualTime {
 
     fn note(&mut self, event: RingEvent, now: u64) {
         let (token, event) = match event {
-            RingEvent::Received { token, packet, header } => (token, Came::Packet(packet, header)),
+            RingEvent::Received { token, packet, header, stamp } => {
+                let at = stamp.and_then(|stamp| self.clock.of_stamp(stamp)).map_or(now, |at| at.min(now));
+                // What is due at that moment leaves after what came then.
+                self.release(now, at.saturating_sub(1));
+                (token, Came::Packet { data: packet, header, at })
+            }
             RingEvent::Sent { taken: true, .. } | RingEvent::Woken => return,
             RingEvent::Sent { token, .. } => (token, Came::Refusal),
             RingEvent::Failed { token, error } => (token, Came::Fault(error)),
@@ -86,9 +119,9 @@ impl VirtualTime {
         let Some(held) = self.links.iter_mut().find(|held| held.link.key == token >> 1) else { return };
         let link = &mut held.link;
         match event {
-            Came::Packet(data, header) => {
+            Came::Packet { data, header, at } => {
                 link.meters[end].found_at_once();
-                link.take_in(end, Packet { data, offload: offload::decode(header) }, now);
+                link.take_in(end, Packet { data, offload: offload::decode(header) }, at);
                 held.changed = true;
             }
             Came::Refusal => link.meters[1 - end].refused_after_all(),
@@ -188,6 +221,27 @@ impl VirtualTime {
         at
     }
 
+    /// For how long nothing reaches a host that another one sends; zero where it is not known which ways packets go.
+    fn ahead(&self) -> u64 {
+        self.ways.iter().map(|way| self.crossing(way)).min().unwrap_or(0)
+    }
+
+    /// For how long nothing that goes this way reaches a host, or the kernel of a router.
+    fn crossing(&self, way: &[Port]) -> u64 {
+        let held = |port: &Port| self.links.iter().find(|held| held.link.key == port.link);
+        let mut crossing = 0;
+        for (i, port) in way.iter().enumerate() {
+            let Some(link) = held(port) else { break };
+            crossing += link.crossing_ns[port.end];
+            let goes_on = link.routers[1 - port.end].is_some();
+            let Some(next) = way.get(i + 1).filter(|_| goes_on) else { break };
+            if !held(next).is_some_and(|to| link.fits_into(1 - port.end, to, next.end)) {
+                break;
+            }
+        }
+        crossing
+    }
+
     /// Carries out what was ordered; `false` when the thread shall end.
     fn take_orders(&mut self) -> bool {
         loop {
@@ -200,7 +254,8 @@ impl VirtualTime {
                             link.fault = Some(e.to_string());
                         }
                     }
-                    self.links.push(Held { link, routers: [None; 2], wake: None, changed: false });
+                    self.links.push(Held::new(link, self.clock.now_ns()));
+                    self.ahead_ns = self.ahead();
                 }
                 Ok(Order::Route(router)) => {
                     for port in &router.ports {
@@ -210,6 +265,13 @@ impl VirtualTime {
                         }
                     }
                     self.routers.push(router);
+                    self.ahead_ns = self.ahead();
+                }
+                Ok(Order::Way(way)) => {
+                    if !self.ways.contains(&way) {
+                        self.ways.push(way);
+                    }
+                    self.ahead_ns = self.ahead();
                 }
                 Ok(Order::Remove { key, outcome }) => {
                     if let Some(i) = self.links.iter().position(|held| held.link.key == key) {
@@ -220,6 +282,7 @@ impl VirtualTime {
                         let _ = outcome.send(link.end(false));
                         // What would have gone on through it does not any more.
                         self.links.iter_mut().for_each(|held| held.changed = true);
+                        self.ahead_ns = self.ahead();
                     }
                 }
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
@@ -231,7 +294,7 @@ impl VirtualTime {
 
 /// What came of a device.
 enum Came {
-    Packet(Vec<u8>, bdp_sys::tun::VirtioHeader),
+    Packet { data: Vec<u8>, header: VirtioHeader, at: u64 },
     Refusal,
     Fault(std::io::Error),
 }

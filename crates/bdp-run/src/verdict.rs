@@ -85,10 +85,8 @@ fn of_flow(
         // The packets of other flows come in between.
         loss: if case.flows.len() > 1 { route.segment_loss().shared() } else { route.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
+        sends_for: Some(flow.spec.duration),
     };
-    if !window::loss_is_modelled(&path, flow.spec.streams) {
-        return None;
-    }
     let seen = record.window.on_the_wire_bytes;
     let window = match (means, seen) {
         (Means::Path { .. }, Some(bytes)) => WindowOnWire::PathClamp(bytes),
@@ -98,6 +96,9 @@ fn of_flow(
         }
         (_, None) => return None,
     };
+    if !window::loss_is_modelled(&path, &window, flow.spec.streams) {
+        return None;
+    }
     let rooms = route
         .rooms(mss, headers)
         .map(|(_, bps, by)| Expected::exactly(bps, format!("{by}: {}", format_bps(bps))));

@@ -35,6 +35,8 @@ pub struct Path {
     pub loss: SegmentLoss,
     /// What the sender does about loss.
     pub congestion: Congestion,
+    /// For how long it sends; `None` is for ever.
+    pub sends_for: Option<Nanos>,
 }
 
 /// Most loss at which BBR is held to the path's rate: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue
@@ -44,6 +46,10 @@ pub const BBR_LOSS_MAX: f64 = 0.01;
 /// Fewest round trips between losses for which the models of Reno and CUBIC hold. Each loss takes a round trip or two of recovery,
 /// which they leave out: so far apart, a simulation of each ACK is within 12 % of them (`tests/loss_models.rs`).
 pub const ROUND_TRIPS_BETWEEN_LOSSES: f64 = 20.0;
+
+/// Fewest losses of a flow for which the models of Reno and CUBIC hold, which are of the mean over many. With fewer it is chance, and the
+/// slow start before the first, that says what a flow reaches.
+pub const FEWEST_LOSSES: f64 = 5.0;
 
 /// Congestion control, as far as there is a model of its rate under loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,21 +137,38 @@ pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Optio
         return None;
     }
     let streams = streams.max(1);
-    let by_loss = match loss_bound(path, streams) {
-        LossBound::None => None,
-        LossBound::At(bound) => Some(bound),
-        LossBound::Unknown => return None,
-    };
-    [ceiling(path), window_bound(path, window, streams), by_loss]
-        .into_iter()
-        .flatten()
-        .filter(|bound| bound.bps.is_finite())
-        .reduce(Expectation::and)
+    let others = bounds_without_loss(path, window, streams).reduce(Expectation::and);
+    match loss_bound(path, streams) {
+        LossBound::None => others,
+        LossBound::Unknown => None,
+        LossBound::At { bound, holds } => {
+            let rules = others.as_ref().is_none_or(|others| bound.bps < others.bps);
+            let all = others.into_iter().chain([bound]).reduce(Expectation::and);
+            all.filter(|_| holds || !rules)
+        }
+    }
 }
 
-/// Whether it is known what loss on this path costs so many streams; where it is not, no bound says what they reach.
-pub fn loss_is_modelled(path: &Path, streams: u32) -> bool {
-    !matches!(loss_bound(path, streams.max(1)), LossBound::Unknown)
+/// Whether it is known what loss on this path costs so many streams with this window; where it is not, no bound says what they reach.
+pub fn loss_is_modelled(path: &Path, window: &WindowOnWire, streams: u32) -> bool {
+    let streams = streams.max(1);
+    match loss_bound(path, streams) {
+        LossBound::None => true,
+        LossBound::Unknown => false,
+        LossBound::At { bound, holds } => {
+            holds || bounds_without_loss(path, window, streams).any(|other| other.bps <= bound.bps)
+        }
+    }
+}
+
+/// What bounds the goodput beside loss.
+fn bounds_without_loss(
+    path: &Path,
+    window: &WindowOnWire,
+    streams: u32,
+) -> impl Iterator<Item = Expectation> {
+    let bounds = [ceiling(path), window_bound(path, window, streams)];
+    bounds.into_iter().flatten().filter(|bound| bound.bps.is_finite())
 }
 
 /// The link's rate less headers and overhead.
@@ -188,10 +211,9 @@ fn whole_segments(path: &Path, segments: u64) -> Expectation {
     } else {
         format!("({} + 2 x {serialisation})", path.rtt)
     };
-    let bps = |turn| super::rate_of_segments_bps(segments as f64, mss, turn);
     Expectation {
-        bps: bps(turn),
-        least_bps: bps(delayed_ack::longest_turn(segments, turn)),
+        bps: super::rate_of_segments_bps(segments as f64, mss, turn),
+        least_bps: delayed_ack::least_bps(segments, mss, turn),
         by: format!("window / RTT: {segments} x {mss} B / {over}"),
     }
 }
@@ -200,8 +222,8 @@ fn whole_segments(path: &Path, segments: u64) -> Expectation {
 enum LossBound {
     /// Everything.
     None,
-    /// So much.
-    At(Expectation),
+    /// So much; whether it sends for long enough that this holds.
+    At { bound: Expectation, holds: bool },
     /// There is loss, and no model of what it costs.
     Unknown,
 }
@@ -229,8 +251,13 @@ fn loss_bound(path: &Path, streams: u32) -> LossBound {
         return LossBound::Unknown;
     }
     let bps = super::rate_of_segments_bps(window, path.mss_bytes, path.rtt);
+    if bps.is_infinite() {
+        return LossBound::None;
+    }
+    let losses = |time: Nanos| p * window * (time.as_secs_f64() / path.rtt.as_secs_f64());
+    let holds = path.sends_for.is_none_or(|time| losses(time) >= FEWEST_LOSSES);
     let by = format!("loss: {model}, p = {}, {} B / {}", short(p), path.mss_bytes, path.rtt);
-    LossBound::At(times(streams, Expectation::exactly(bps, by)))
+    LossBound::At { bound: times(streams, Expectation::exactly(bps, by)), holds }
 }
 
 /// Up to four significant digits: a probability of several links is a product, and no number of few digits.
@@ -284,6 +311,7 @@ mod tests {
             rtt,
             loss: SegmentLoss::None,
             congestion: Congestion::Reno,
+            sends_for: None,
         }
     }
 
@@ -431,6 +459,24 @@ mod tests {
         // Every thousandth of all packets is not every thousandth of each stream's.
         assert!(of(Congestion::Reno, SegmentLoss::Periodic(1e-3), 1).is_some());
         assert_eq!(of(Congestion::Reno, SegmentLoss::Periodic(1e-3), 2), None);
+    }
+
+    #[test]
+    fn a_handful_of_losses_has_no_mean() {
+        // Reno at one in a million sends 13,100 segments a second: one is lost in 76 s.
+        let lossy =
+            Path { loss: SegmentLoss::Independent(1e-6), ..path(Rate::mbps(10_000), Nanos::millis(100)) };
+        let of = |secs| {
+            expect_goodput(&Path { sends_for: Some(Nanos::secs(secs)), ..lossy }, &WindowOnWire::Autotuned, 1)
+        };
+        assert_eq!(of(10), None);
+        assert_eq!(of(380), None);
+        assert_eq!(of(390), expect_goodput(&lossy, &WindowOnWire::Autotuned, 1));
+        // Where a window or the rate rules it is none of loss.
+        let few = Path { sends_for: Some(Nanos::secs(10)), ..lossy };
+        let window = WindowOnWire::Receiver(1_000_000);
+        assert_eq!(expect_goodput(&few, &window, 1), expect_goodput(&lossy, &window, 1));
+        assert!(loss_is_modelled(&few, &window, 1) && !loss_is_modelled(&few, &WindowOnWire::Autotuned, 1));
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl RateArgs {
             rtt: self.rtt,
             loss: SegmentLoss::None,
             congestion: Congestion::Unmodelled,
+            sends_for: None,
         };
         let bytes = self.window.as_bytes();
         let window =

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use bdp_model::plain;
 
 /// The kernels that `make kernel` builds from Debian's sources, in the order in which one is taken where none is named.
 pub const KNOWN: [&str; 3] = ["linux-6.12", "linux-6.1", "linux-7.2"];
@@ -58,6 +61,12 @@ pub enum KernelError {
         path: PathBuf,
         /// Why.
         cause: String,
+    },
+    /// Its file is no program for this user.
+    #[error("kernel '{}' may not be executed; 'chmod +x {}' lets it", path.display(), path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
     },
     /// It is a user-mode Linux, but one whose clock is the machine's.
     #[error(
@@ -115,7 +124,7 @@ pub fn default() -> Result<Kernel, KernelError> {
     Folders::of_process().default()
 }
 
-/// The known kernels, and after them others that lie in the folders.
+/// The known kernels, and after them others that lie in the folders, by their paths.
 pub fn list() -> Vec<(String, Result<Kernel, KernelError>)> {
     Folders::of_process().list()
 }
@@ -196,17 +205,22 @@ impl Folders {
     }
 
     fn list(&self) -> Vec<(String, Result<Kernel, KernelError>)> {
-        let others: BTreeSet<String> = self
+        let mut known = KNOWN.map(str::to_owned);
+        known.sort_by_key(|name| version_of(name));
+        let mut others: Vec<PathBuf> = self
             .folders
             .iter()
             .filter_map(|folder| fs::read_dir(folder).ok())
             .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| version_of(name).is_some() && !KNOWN.contains(&name.as_str()))
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                version_of(name).is_some() && !KNOWN.contains(&name)
+            })
             .collect();
-        let mut names: Vec<String> = KNOWN.iter().map(|name| name.to_string()).chain(others).collect();
-        names.sort_by_key(|name| version_of(name));
-        names.into_iter().map(|name| (name.clone(), self.find(&name))).collect()
+        others.sort();
+        let others = others.iter().map(|path| format!("{BY_PATH}{}", path.display()));
+        known.into_iter().chain(others).map(|name| (name.clone(), self.find(&name))).collect()
     }
 }
 
@@ -218,14 +232,17 @@ fn version_of(name: &str) -> Option<Vec<u32>> {
 /// What a kernel's file says about it. It is not run: the text of its configuration and its banner lie in it as they are.
 fn read(name: &str, path: &Path) -> Result<Kernel, KernelError> {
     let unreadable = |cause: String| KernelError::Unreadable { path: path.to_owned(), cause };
-    let facts = Facts::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let facts = Facts::read(path).map_err(|e| unreadable(plain::in_words(&e.to_string())))?;
     let Some(version) = facts.version.filter(|_| facts.options.contains("UML")) else {
         return Err(unreadable("this is no user-mode Linux".to_owned()));
     };
     if !facts.options.contains("UML_TIME_TRAVEL_SUPPORT") {
         return Err(KernelError::RealClock { path: path.to_owned(), version });
     }
-    let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
+    if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 == 0) {
+        return Err(KernelError::NotExecutable { path: path.to_owned() });
+    }
+    let path = std::path::absolute(path).map_err(|e| unreadable(plain::in_words(&e.to_string())))?;
     let congestion_controls = controls(&facts.options);
     let seeded = facts.options.contains("UML_BDP_SEED");
     Ok(Kernel { name: name.to_owned(), path, version, congestion_controls, seeded })
@@ -302,7 +319,9 @@ mod tests {
         let mut bytes = b"\x7fELF\0\xff\xfe\n\xff\0Linux version %s\n\0".to_vec();
         bytes.extend(text.as_bytes());
         bytes.extend([0xff; 100]);
-        fs::write(folder.join(name), bytes).unwrap();
+        let path = folder.join(name);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn only_in(folder: &Path) -> Folders {
@@ -359,7 +378,22 @@ mod tests {
         write(folder.path(), "linux-6.20", &format!("{OPTIONS}{BANNER}"));
         write(folder.path(), "linux-6.1.config", OPTIONS);
         let names: Vec<_> = folders.list().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["linux-6.1", "linux-6.12", "linux-6.20", "linux-7.2"]);
+        let other = format!("kernel:{}", folder.path().join("linux-6.20").display());
+        assert_eq!(names, ["linux-6.1", "linux-6.12", "linux-7.2", &other]);
+        assert_eq!(folders.find(&other).unwrap().version, "6.1.192");
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_executed_says_what_lets_it() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "linux-6.1", &format!("{OPTIONS}{BANNER}"));
+        let path = folder.path().join("linux-6.1");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = only_in(folder.path()).find("linux-6.1").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("kernel '{0}' may not be executed; 'chmod +x {0}' lets it", path.display())
+        );
     }
 
     #[test]

@@ -168,10 +168,12 @@ impl Schedule {
 
     /// Keeps a record, and puts the case in line again where another attempt is due. Says whether it is settled.
     fn note(&mut self, now: Duration, turn: Turn, record: &Record, keep: &mut Option<&mut Keep<'_>>) -> bool {
-        let settled = record.valid || record.error.is_some() || turn.attempt >= self.attempts;
+        // By the virtual clock another attempt would come to the same.
+        let last = turn.attempt >= self.attempts || !turn.case.clock.is_real();
+        let settled = record.valid || record.error.is_some() || last;
         if let Some(keep) = keep
             && let Err(error) =
-                keep.store.append(&keep.run, &key(&turn.case), record, settled && !lost_its_guest(record))
+                keep.store.append(&keep.run, &key(&turn.case), record, settled && !record.lost_its_guest())
         {
             self.fatal.get_or_insert(error.into());
         }
@@ -224,12 +226,6 @@ impl Schedule {
             .min()
             .map(|moment| moment - now)
     }
-}
-
-/// Whether a case failed by the virtual clock: mostly what this machine did to its guest, such as a full disk. It is not tried again
-/// in the same start, and the next one that resumes the run does.
-pub(crate) fn lost_its_guest(record: &Record) -> bool {
-    record.error.is_some() && !record.case.clock.is_real()
 }
 
 /// Guests that run side by side without taking a processor from each other.

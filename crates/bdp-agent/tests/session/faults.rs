@@ -174,7 +174,8 @@ fn a_congestion_control_that_an_end_lacks_is_named_at_once() {
             (request.directions, request.spec.congestion) = (vec![way], Some("no_such_cc".to_owned()));
             let started = Instant::now();
             let error = run(&request).unwrap_err().to_string();
-            assert!(error.contains("no_such_cc") && error.contains("modprobe"), "{error}");
+            // Nothing is a module in a guest.
+            assert!(error.contains("no_such_cc") && error.contains("modprobe") != is_inside(), "{error}");
             assert!(started.elapsed().as_secs() < 5, "{error}");
         }
         server.assert_unharmed();

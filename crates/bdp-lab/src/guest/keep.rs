@@ -219,13 +219,15 @@ fn death(status: ExitStatus, said: &str) -> String {
     let mut lines = said.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty() && !line.starts_with("reboot: "));
     let panic = said.lines().rev().find_map(|line| line.split_once("Kernel panic - not syncing: "));
-    if last.is_some_and(|last| last.starts_with("check_ptrace")) {
+    if let Some(check) = last.filter(|last| last.starts_with("check_ptrace")) {
         // Its own words name a check that failed, and no cause.
         return format!(
-            "this machine forbids ptrace, by which its kernel runs programs ({}); allow it, as 'docker run --cap-add SYS_PTRACE' does, \
-             or take stack linux-7.2, which can do without",
-            last.unwrap_or("")
+            "this machine forbids ptrace, by which its kernel runs programs ({check}); allow it, as 'docker run --cap-add SYS_PTRACE' \
+             does, or take stack linux-7.2, which can do without"
         );
+    }
+    if panic.is_some_and(|(_, panic)| panic.starts_with("Requested init")) {
+        return "programs may not be started from the folder for temporary files ('noexec'); set TMPDIR to another folder".to_owned();
     }
     if let Some(mapping) = last.filter(|last| last.contains("setup_physmem")) {
         let bytes = mapping.split(' ').find_map(|word| word.parse::<u64>().ok()).unwrap_or(0);

@@ -246,11 +246,12 @@ struct Trial {
     cases: u32,
     options: RunOptions,
     room: usize,
+    clock: Clock,
 }
 
 impl Trial {
     fn of(cases: u32) -> Self {
-        Self { cases, options: RunOptions::default(), room: usize::MAX }
+        Self { cases, options: RunOptions::default(), room: usize::MAX, clock: Clock::Real }
     }
 
     /// Runs it; gives what happened, and what came back.
@@ -259,7 +260,11 @@ impl Trial {
         fates: impl Fn(u32, u32) -> Fate + 'static,
     ) -> (Vec<String>, Vec<Record>, Result<(), RunError>) {
         let cases: Vec<CaseSpec> = (1..=self.cases)
-            .map(|repetition| CaseSpec { repetition, ..case(Nanos::millis(100), Rate::mbps(2), None) })
+            .map(|repetition| CaseSpec {
+                repetition,
+                clock: self.clock,
+                ..case(Nanos::millis(100), Rate::mbps(2), None)
+            })
             .collect();
         let log = Log::default();
         let mut stage = Script {
@@ -350,6 +355,12 @@ fn the_limit_may_be_one_attempt() {
     let trial = Trial { options: RunOptions { attempts, ..Default::default() }, ..Trial::of(1) };
     let (log, ..) = trial.run(|_, _| Invalid);
     assert_eq!(log, ["begin #1.1 at 0", "keep #1.1 settled"]);
+}
+
+#[test]
+fn what_is_invalid_by_the_virtual_clock_would_be_so_again() {
+    let (log, ..) = Trial { clock: Clock::Virtual, ..Trial::of(1) }.run(|_, _| Invalid);
+    assert_eq!(log[1..], ["keep #1 by the virtual clock.1 settled"]);
 }
 
 #[test]

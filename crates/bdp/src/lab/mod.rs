@@ -161,11 +161,11 @@ struct RunArgs {
     #[command(flatten)]
     plan: PlanArgs,
 
-    /// Most cases side by side; 1 runs each alone [default: as many as stay faithful]
+    /// Most cases side by side; 1 runs each alone [default: as many as stay faithful; by the virtual clock as many as processors]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
 
-    /// Attempts at a case before it is INVALID [default: 4]
+    /// Attempts at a case before it is INVALID; one by the virtual clock [default: 4]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: Option<u32>,
 

@@ -36,7 +36,7 @@ type Kernels = [(String, Result<Kernel, KernelError>)];
 fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
     let mut text = format!("{:<12}{:<9}{:<16}{}\n", "stack", "clock", "version", "where");
     let mut row = |name: &str, clock: &str, version: &str, place: &str| {
-        let _ = writeln!(text, "{name:<12}{clock:<9}{version:<16}{place}");
+        let _ = writeln!(text, "{:<12}{clock:<9}{version:<16}{place}", short(name));
     };
     row("linux", "real", &machine.version, "this machine");
     for (name, found) in kernels {
@@ -59,7 +59,7 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
     }
     text.push('\n');
     let mut controls = |name: &str, names: &[String]| {
-        let _ = writeln!(text, "{name:<12}{}", names.join(" "));
+        let _ = writeln!(text, "{:<12}{}", short(name), names.join(" "));
     };
     controls("congestion control", &[]);
     controls("linux", &machine.congestion_controls);
@@ -69,6 +69,11 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
         }
     }
     text
+}
+
+/// A stack's name in a column; the path of one that has no other stands beside it.
+fn short(name: &str) -> &str {
+    if name.starts_with("kernel:") { "kernel:PATH" } else { name }
 }
 
 fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> Value {
@@ -113,12 +118,13 @@ mod tests {
             congestion_controls: vec!["bbr".to_owned(), "cubic".to_owned(), "reno".to_owned()],
             seeded: true,
         };
-        let unseeded = Kernel { name: "linux-6.6".to_owned(), seeded: false, ..kernel.clone() };
+        let unseeded =
+            Kernel { name: "kernel:/srv/bdp/kernels/linux-6.6".to_owned(), seeded: false, ..kernel.clone() };
         let missing = KernelError::Missing { name: "linux-6.12".to_owned(), folder: None };
         let real = KernelError::RealClock { path: "/k/linux-7.2".into(), version: "7.2.1".to_owned() };
         vec![
             ("linux-6.1".to_owned(), Ok(kernel)),
-            ("linux-6.6".to_owned(), Ok(unseeded)),
+            ("kernel:/srv/bdp/kernels/linux-6.6".to_owned(), Ok(unseeded)),
             ("linux-6.12".to_owned(), Err(missing)),
             ("linux-7.2".to_owned(), Err(real)),
         ]

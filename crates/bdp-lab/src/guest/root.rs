@@ -48,7 +48,12 @@ impl RootMaker {
         let maker = Self { folder: folder.clone(), keeper, files: Vec::new(), made: AtomicU64::new(0) };
         make_private(&folder).map_err(refused)?;
         maker.fill().map_err(|(path, e)| {
-            LabError::Guest(format!("copy '{}' to '{}': {e}", path.display(), folder.display()))
+            let way_out = if e.kind() == io::ErrorKind::StorageFull {
+                "; set TMPDIR to a folder with 20 MB of room for each guest"
+            } else {
+                ""
+            };
+            LabError::Guest(format!("copy '{}' to '{}': {e}{way_out}", path.display(), folder.display()))
         })
     }
 

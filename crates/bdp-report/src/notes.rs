@@ -178,41 +178,93 @@ fn missed(point: &Point<'_>) -> Vec<String> {
     texts.into_iter().map(line).collect()
 }
 
-/// Windows that were asked for and did not come about: one line for each scenario and reason.
+/// Lines of one kind and scenario that are printed before they become one.
+const LINES_OF_A_KIND: usize = 3;
+
+/// Windows that were asked for and did not come about: one line for each scenario and reason, and one for each kind of reason where
+/// there are many.
 fn windows(points: &[Point<'_>]) -> Vec<String> {
-    struct Group<'a> {
-        scenario: &'a str,
-        note: Option<&'a WindowShortfall>,
-        pairs: Vec<String>,
-    }
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut missed: Vec<MissedWindows<'_>> = Vec::new();
     for point in points {
         for record in point.valid().filter(|r| r.window.reached == Some(false)) {
             let note = record.window.note.as_ref();
-            let bytes = |b: Option<u64>, how: fn(u64) -> String| b.map_or_else(|| "?".to_owned(), how);
-            let pair = format!(
-                "{} of {}",
-                bytes(record.window.on_the_wire_bytes, |b| size(b as f64)),
-                bytes(record.window.asked_bytes, asked_size)
-            );
-            let index = groups
-                .iter()
-                .position(|g| g.scenario == point.scenario && g.note == note)
-                .unwrap_or_else(|| {
-                    groups.push(Group { scenario: point.scenario, note, pairs: Vec::new() });
-                    groups.len() - 1
-                });
-            if !groups[index].pairs.contains(&pair) {
-                groups[index].pairs.push(pair);
+            let pair = (record.window.on_the_wire_bytes, record.window.asked_bytes);
+            let one =
+                MissedWindows { scenario: point.scenario, note, pairs: vec![pair], cases: 1, alike: true };
+            match missed.iter_mut().find(|other| other.scenario == one.scenario && other.note == one.note) {
+                Some(other) => other.take(one),
+                None => missed.push(one),
             }
         }
     }
-    groups
-        .into_iter()
-        .map(|g| {
-            let why =
-                g.note.map_or_else(|| "no reason recorded".to_owned(), |note| tame(&window_shortfall(note)));
-            format!("{}: {} on the wire; {why}", tame(g.scenario), g.pairs.join(", "))
-        })
-        .collect()
+    let of_kind = |of: &MissedWindows<'_>| missed.iter().filter(|other| of.is_of_kind(other)).count();
+    let many: Vec<bool> = missed.iter().map(|one| of_kind(one) > LINES_OF_A_KIND).collect();
+    let mut lines: Vec<MissedWindows<'_>> = Vec::new();
+    for (one, many) in missed.into_iter().zip(many) {
+        match lines.iter_mut().find(|other| many && other.is_of_kind(&one)) {
+            Some(other) => other.take(one),
+            None => lines.push(one),
+        }
+    }
+    lines.iter().map(MissedWindows::line).collect()
+}
+
+/// Cases of a scenario whose windows did not come about.
+struct MissedWindows<'a> {
+    scenario: &'a str,
+    /// Why that of the first did not.
+    note: Option<&'a WindowShortfall>,
+    /// Bytes on the wire, and those that were asked for.
+    pairs: Vec<(Option<u64>, Option<u64>)>,
+    cases: usize,
+    /// Whether the note is that of all.
+    alike: bool,
+}
+
+impl MissedWindows<'_> {
+    fn is_of_kind(&self, other: &Self) -> bool {
+        self.scenario == other.scenario
+            && self.note.map(std::mem::discriminant) == other.note.map(std::mem::discriminant)
+    }
+
+    fn take(&mut self, other: Self) {
+        self.alike &= self.note == other.note;
+        self.cases += other.cases;
+        for pair in other.pairs {
+            if !self.pairs.contains(&pair) {
+                self.pairs.push(pair);
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let why =
+            self.note.map_or_else(|| "no reason recorded".to_owned(), |note| tame(&window_shortfall(note)));
+        let scenario = tame(self.scenario);
+        let on_the_wire = |bytes: u64| size(bytes as f64);
+        let unknown = || "?".to_owned();
+        if self.alike {
+            let pair = |(seen, asked): &(Option<u64>, Option<u64>)| {
+                let seen = seen.map_or_else(unknown, on_the_wire);
+                format!("{seen} of {}", asked.map_or_else(unknown, asked_size))
+            };
+            let mut pairs: Vec<String> = self.pairs.iter().map(pair).collect();
+            pairs.dedup();
+            return format!("{scenario}: {} on the wire; {why}", pairs.join(", "));
+        }
+        let seen = self.pairs.iter().filter_map(|(seen, _)| *seen);
+        let range = match (seen.clone().min(), seen.max()) {
+            (Some(least), Some(most)) => format!("{} to {}", on_the_wire(least), on_the_wire(most)),
+            _ => unknown(),
+        };
+        let mut asked: Vec<u64> = self.pairs.iter().filter_map(|(_, asked)| *asked).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let asked: Vec<String> = asked.into_iter().map(asked_size).collect();
+        format!(
+            "{scenario}: {range} of {} on the wire in {} cases; the first: {why}",
+            asked.join(", "),
+            self.cases
+        )
+    }
 }

@@ -57,6 +57,33 @@ fn troubles() -> Vec<Record> {
     ]
 }
 
+#[test]
+fn many_windows_of_one_shortfall_are_one_line() {
+    let short = |cases: u64| -> Vec<Record> {
+        let of = |repetition: u64| {
+            let mut short = record(&Recipe {
+                scenario: "s4-reverse",
+                window: Some(64_000),
+                repetition: repetition as u32,
+                ..Recipe::default()
+            });
+            let seen_bytes = 50_000 + 1000 * repetition;
+            short.window.on_the_wire_bytes = Some(seen_bytes);
+            short.window.reached = Some(false);
+            short.window.note = Some(WindowShortfall::BelowTwin { seen_bytes, twin_bytes: 64_108 });
+            short
+        };
+        (1..=cases).map(of).collect()
+    };
+    let lines =
+        |cases| table(&short(cases), &narrow(200)).lines().filter(|l| l.starts_with("WINDOW")).count();
+    assert_eq!(lines(3), 3);
+    assert_eq!(lines(4), 1);
+    let text = table(&short(6), &narrow(200));
+    let line = "WINDOW   s4-reverse: 49.8 KiB to 54.7 KiB of 62.5 KiB on the wire in 6 cases; the first: 51000 bytes on the wire where";
+    assert!(text.contains(line), "{text}");
+}
+
 fn repetitions() -> Vec<Record> {
     let goodputs = [[213.98e3, 261.0e3, 254.2e3], [188.0e3, 205.5e3, 190.1e3]];
     let mut records = Vec::new();

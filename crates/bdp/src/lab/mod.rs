@@ -337,6 +337,10 @@ impl CheckArgs {
             let by_virtual_clock = cases.iter().filter(|case| !case.clock.is_real());
             stacks.extend(by_virtual_clock.map(|case| case.stack().map(ToString::to_string)));
         }
+        if stacks.is_empty() {
+            // They could run by it all the same.
+            stacks.insert(None);
+        }
         for stack in stacks {
             let name = stack.as_deref().map_or_else(String::new, |stack| format!(" with {stack}"));
             text.push_str(&format!("virtual clock{name}: {}\n", crate::guest::boots(stack.as_deref())));

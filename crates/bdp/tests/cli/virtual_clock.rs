@@ -303,6 +303,16 @@ fn killed_at_any_place_nothing_is_left_and_the_rest_goes_on() {
         assert!(errors[0].contains(cause), "{which}: {errors:?}");
         assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
     }
+
+    // The keeper of their folders: bdp removes them itself.
+    let running = start(bdp(&bench, "lab run long.toml --jobs 1 --store none --json"));
+    let (keeper, _) = first_guest(running.pid());
+    let other = children_of(running.pid()).into_iter().find(|&child| child != keeper);
+    signal("KILL", &other.expect("the folders have a keeper").to_string());
+    let ended = running.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    assert!(ended.json()["cases"].as_array().unwrap().iter().all(|case| case["valid"] == true));
+    assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
 }
 
 /// A program that says of itself that it is a kernel with time travel, and is a shell script.

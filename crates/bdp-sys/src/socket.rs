@@ -94,10 +94,11 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     }
     let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let offered = offered.split_whitespace().collect::<Vec<_>>().join(", ");
-    let way_out = match still_clock::is_there() {
-        // Nothing is a module in a guest.
-        true => String::new(),
-        false => format!("; 'modprobe tcp_{name}' loads it where it is a module"),
+    // Nothing is a module in a guest.
+    let way_out = if still_clock::is_there() {
+        String::new()
+    } else {
+        format!("; 'modprobe tcp_{name}' loads it where it is a module")
     };
     let text = format!("{NO_CONGESTION}, it offers {offered}{way_out}");
     io::Error::new(io::ErrorKind::NotFound, text)

@@ -37,7 +37,7 @@ impl StillClock {
         Self { page: Page::map() }
     }
 
-    /// The same, where to look takes nothing.
+    /// Nanoseconds of `CLOCK_MONOTONIC`, where to read them takes nothing.
     pub fn seen_ns(&self) -> Option<u64> {
         self.page.as_ref().map(|page| page.zero_ns + page.read())
     }

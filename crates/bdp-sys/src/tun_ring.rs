@@ -122,10 +122,10 @@ impl TunRing {
     pub fn add(&mut self, device: &Tun, token: u64, longest: usize) -> Result<()> {
         let framing = device.framing();
         let room = if framing == Framing::Segments { longest.min(LARGEST_PACKET) } else { LARGEST_PACKET };
+        let fd = device.as_fd().as_raw_fd();
+        let reads = Use::Read { fd, framing, stamped: device.is_device() };
         for _ in 0..READS {
-            let room = vec![0; room + STAMP_BYTES];
-            let fd = device.as_fd().as_raw_fd();
-            self.read(token, Use::Read { fd, framing, stamped: device.is_device() }, room)?;
+            self.read(token, reads, vec![0; room + STAMP_BYTES])?;
         }
         Ok(())
     }

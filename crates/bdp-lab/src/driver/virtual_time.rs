@@ -2,8 +2,8 @@
 //! moment, and one call to the system hands over, takes and waits. There is nothing to be late for, so it never spins.
 //!
 //! What a router merely passes on goes from link to link without it ([`super::router`]), and nobody is woken for that: the steps
-//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes before anything can reach a host. For what hosts
-//! send it need not wake where the kernel says when each packet came, and none can be at a host before that.
+//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes before anything can reach a host, and
+//! for what hosts send, unless the kernel says when each packet came and none of them can reach a host before the next wake.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -97,8 +97,11 @@ impl VirtualTime {
                 self.note(event, now);
             }
             self.release(now, now);
-            if woken && !self.take_orders() {
-                return;
+            if woken {
+                if !self.take_orders() {
+                    return;
+                }
+                self.ahead_ns = self.ahead();
             }
         }
     }
@@ -255,7 +258,6 @@ impl VirtualTime {
                         }
                     }
                     self.links.push(Held::new(link, self.clock.now_ns()));
-                    self.ahead_ns = self.ahead();
                 }
                 Ok(Order::Route(router)) => {
                     for port in &router.ports {
@@ -265,13 +267,11 @@ impl VirtualTime {
                         }
                     }
                     self.routers.push(router);
-                    self.ahead_ns = self.ahead();
                 }
                 Ok(Order::Way(way)) => {
                     if !self.ways.contains(&way) {
                         self.ways.push(way);
                     }
-                    self.ahead_ns = self.ahead();
                 }
                 Ok(Order::Remove { key, outcome }) => {
                     if let Some(i) = self.links.iter().position(|held| held.link.key == key) {
@@ -282,7 +282,6 @@ impl VirtualTime {
                         let _ = outcome.send(link.end(false));
                         // What would have gone on through it does not any more.
                         self.links.iter_mut().for_each(|held| held.changed = true);
-                        self.ahead_ns = self.ahead();
                     }
                 }
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,

@@ -133,20 +133,15 @@ impl Expectation {
 /// `None` where nothing bounds the goodput, where there is loss and no model of what it costs, or where the path is no path
 /// (an MSS of 0). Zero streams count as one.
 pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expectation> {
-    if path.mss_bytes == 0 {
+    if path.mss_bytes == 0 || !loss_is_modelled(path, window, streams) {
         return None;
     }
     let streams = streams.max(1);
-    let others = bounds_without_loss(path, window, streams).reduce(Expectation::and);
-    match loss_bound(path, streams) {
-        LossBound::None => others,
-        LossBound::Unknown => None,
-        LossBound::At { bound, holds } => {
-            let rules = others.as_ref().is_none_or(|others| bound.bps < others.bps);
-            let all = others.into_iter().chain([bound]).reduce(Expectation::and);
-            all.filter(|_| holds || !rules)
-        }
-    }
+    let by_loss = match loss_bound(path, streams) {
+        LossBound::At { bound, .. } => Some(bound),
+        LossBound::None | LossBound::Unknown => None,
+    };
+    bounds_without_loss(path, window, streams).chain(by_loss).reduce(Expectation::and)
 }
 
 /// Whether it is known what loss on this path costs so many streams with this window; where it is not, no bound says what they reach.
@@ -186,7 +181,7 @@ fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expe
         WindowOnWire::PathClamp(bytes) => (bytes, true),
     };
     let rtt = path.rtt;
-    let segments = bytes / path.mss_bytes;
+    let segments = bytes.checked_div(path.mss_bytes)?;
     let each = match (segments, clamped) {
         (0, true) => Expectation::exactly(
             persist::rate_bps(bytes, path.mss_bytes, rtt),

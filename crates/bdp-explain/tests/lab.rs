@@ -93,6 +93,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         window: WindowReport::default(),
         flows,
         captures: Vec::new(),
+        programs: Vec::new(),
         error: None,
         environment: Environment::default(),
         case,

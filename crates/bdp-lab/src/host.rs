@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ pub struct LabCommands {
 pub(crate) struct Host {
     /// `None` of a thread.
     child: Option<Child>,
+    /// What is known of it in `/proc`.
+    seen_at: PathBuf,
     pub(crate) privilege: Privilege,
 }
 
@@ -70,7 +72,7 @@ impl Host {
     ) -> Result<(Self, UnixStream, Vec<Tun>), LabError> {
         let failed = |cause: String| LabError::Host { host: setup.name.clone(), cause };
         let (ours, theirs) = UnixStream::pair().map_err(|e| failed(format!("create control socket: {e}")))?;
-        let child = match command {
+        let (child, seen_at) = match command {
             AgentCommand::Process(program) => {
                 let mut command = program.command();
                 command
@@ -78,16 +80,24 @@ impl Host {
                     .stdin(Stdio::from(OwnedFd::from(theirs)))
                     .stdout(Stdio::null());
                 let child = command.spawn();
-                Some(child.map_err(|e| failed(format!("start {}: {e}", program.path.display())))?)
+                let child = child.map_err(|e| failed(format!("start {}: {e}", program.path.display())))?;
+                let seen_at = PathBuf::from(format!("/proc/{}", child.id()));
+                (Some(child), seen_at)
             }
             AgentCommand::Thread(body) => {
                 let body = *body;
                 let thread = std::thread::Builder::new().name(format!("bdp-{}", setup.name));
-                thread.spawn(move || body(theirs)).map_err(|e| failed(format!("start a thread: {e}")))?;
-                None
+                let (number, numbered) = std::sync::mpsc::channel();
+                let spawned = thread.spawn(move || {
+                    let _ = number.send(bdp_sys::process::thread_id());
+                    body(theirs);
+                });
+                spawned.map_err(|e| failed(format!("start a thread: {e}")))?;
+                let number = numbered.recv().map_err(|_| failed("its thread ended".to_owned()))?;
+                (None, PathBuf::from(format!("/proc/{}/task/{number}", std::process::id())))
             }
         };
-        let mut host = Self { child, privilege: Privilege::Unknown };
+        let mut host = Self { child, seen_at, privilege: Privilege::Unknown };
         let io = |e: io::Error| failed(format!("control socket: {e}"));
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
         let lost = |e: FrameError| match e {
@@ -117,6 +127,11 @@ impl Host {
             return Err(failed(format!("{} of {} devices came", devices.len(), setup.devices.len())));
         }
         Ok((host, ours, devices))
+    }
+
+    /// Its folder in `/proc`, by which its namespaces are found.
+    pub(crate) fn seen_at(&self) -> &Path {
+        &self.seen_at
     }
 
     /// Its process id, where it is a process of its own.

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod machine;
 mod meter;
 mod offload;
+pub mod program;
 pub mod synthetic;
 pub mod testbed;
 pub mod watch;
@@ -26,6 +27,7 @@ pub use capture::{CaptureFiles, Captures};
 pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
 pub use host::{AgentCommand, LabCommands, Program};
+pub use program::ProgramPlace;
 pub use testbed::{LinkOutcome, Testbed};
 
 use bdp_sys::SysError;

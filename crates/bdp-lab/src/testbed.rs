@@ -23,6 +23,7 @@ use crate::driver::{Driven, DrivenLink, Driver, Port, Router};
 use crate::fidelity;
 use crate::host::{AgentCommand, Host};
 use crate::meter::Meter;
+use crate::program::ProgramPlace;
 use crate::{LabError, Result};
 
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
@@ -251,6 +252,25 @@ impl Testbed {
     /// The processes of the hosts that are some, by name.
     pub fn processes(&self) -> Vec<(String, u32)> {
         self.hosts.iter().filter_map(|(name, host)| Some((name.clone(), host.process_id()?))).collect()
+    }
+
+    /// Where a program of one's own runs that is started on a host; `None` where there is no such host.
+    pub fn place(&self, host: &str) -> Option<ProgramPlace> {
+        let (name, running) = self.hosts.iter().find(|(name, _)| name == host)?;
+        let others = self.hosts.iter().filter(|(other, _)| other != name);
+        let others = others.filter_map(|(other, _)| Some((other.clone(), self.route(name, other)?.1)));
+        Some(ProgramPlace {
+            host: name.clone(),
+            seen_at: running.seen_at().to_owned(),
+            own_users: running.privilege == Privilege::UserNamespace,
+            own: self.addresses(name),
+            others: others.collect(),
+        })
+    }
+
+    /// The addresses of a host, in the order of its links.
+    pub fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        self.wiring.iter().flatten().filter(|port| port.host == host).map(|port| port.address).collect()
     }
 
     /// How the hosts came to their namespaces: `root` or `user namespace`.

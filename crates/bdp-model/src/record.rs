@@ -63,6 +63,9 @@ pub struct Record {
     /// The capture files that were written.
     #[serde(default)]
     pub captures: Vec<CaptureRecord>,
+    /// Programs of one's own that ran on the hosts (`bdp lab exec`), in place of flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramRecord>,
     /// Why the case failed, where it did.
     pub error: Option<String>,
     /// Where and when it ran.
@@ -359,6 +362,48 @@ pub struct SenderSample {
     pub rwnd_limited_ns: Option<u64>,
     /// Of that, limited by the send buffer, first stream.
     pub sndbuf_limited_ns: Option<u64>,
+}
+
+/// A program that ran on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// The host.
+    pub host: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Whether it served the others, and was ended when those had.
+    pub service: bool,
+    /// Since the first of the case's programs started.
+    pub started_ns: u64,
+    /// From its start to its end.
+    pub duration_ns: u64,
+    /// As a shell has it: 128 and the number of the signal where one ended it.
+    pub exit_code: u8,
+    /// Why it ended.
+    pub end: ProgramEnd,
+}
+
+/// Why a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramEnd {
+    /// By itself, or by a signal of others.
+    Exited,
+    /// The run ended it, because the programs that it served had ended.
+    Stopped,
+    /// It ran for longer than it might.
+    TimeLimit,
+}
+
+impl ProgramEnd {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Stopped => "stopped",
+            Self::TimeLimit => "time limit",
+        }
+    }
 }
 
 /// A capture file of one end of a link.

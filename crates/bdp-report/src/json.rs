@@ -24,8 +24,13 @@ pub fn json(records: &[Record], run: Option<&str>) -> Value {
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": run,
         "cases": in_order(records).into_iter().map(record_json).collect::<Vec<_>>(),
-        "summary": points(records).iter().map(summary).collect::<Vec<_>>(),
+        "summary": points(records).iter().filter(|point| has_flows(point)).map(summary).collect::<Vec<_>>(),
     })
+}
+
+/// Programs of one's own have no goodput to be summed up.
+fn has_flows(point: &Point<'_>) -> bool {
+    point.records.iter().all(|record| record.programs.is_empty())
 }
 
 /// A record, with the bounds that it broke in words, and the wording of what kept a window from what was asked for.

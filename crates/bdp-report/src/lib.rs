@@ -17,6 +17,7 @@ mod measurement;
 mod notes;
 mod number;
 mod ping;
+mod programs;
 mod prometheus;
 mod repeated;
 mod spark;
@@ -43,6 +44,7 @@ pub use measurement::{
 };
 pub use number::{RateUnit, typed_size};
 pub use ping::{csv_of_ping, ping_text, probe_line};
+pub use programs::programs;
 pub use prometheus::{FarEnd, prometheus, prometheus_of_cases, prometheus_of_ping, prometheus_of_sweep};
 pub use spark::spark;
 pub use style::Style;

@@ -10,6 +10,7 @@ use bdp_model::stack::Clock;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
 use crate::number::{RateUnit, percent, size, three_digits};
+use crate::programs::programs;
 use crate::repeated::repeated;
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points, rtt_idle_text};
@@ -23,6 +24,9 @@ use bdp_model::record_curves::window_curves;
 pub fn table(records: &[Record], style: &Style) -> String {
     if records.is_empty() {
         return "no cases\n".to_owned();
+    }
+    if records.iter().all(|record| !record.programs.is_empty()) {
+        return records.iter().map(|record| programs(record, style)).collect::<Vec<_>>().join("\n");
     }
     let points = points(records);
     let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);

@@ -139,6 +139,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         },
         flows: Vec::new(),
         captures: Vec::new(),
+        programs: Vec::new(),
         error: None,
         environment,
         case: case.clone(),

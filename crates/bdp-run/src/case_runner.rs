@@ -288,7 +288,7 @@ impl<'a> Plan<'a> {
 
 /// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same
 /// everywhere. The sender's never binds before the window asked for does.
-fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
+pub(crate) fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
     let send = (4 * largest_window).max(4 << 20);
     BTreeMap::from([
         ("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned()),

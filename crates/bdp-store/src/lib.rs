@@ -130,18 +130,21 @@ pub enum RunKind {
     Measure,
     /// Measurements between two machines, or cases on the lab, that differ in swept parameters.
     Sweep,
+    /// Programs of one's own on the hosts of a scenario: one record.
+    Exec,
 }
 
 impl RunKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Lab, Self::Measure, Self::Sweep];
+    pub const ALL: [Self; 4] = [Self::Lab, Self::Measure, Self::Sweep, Self::Exec];
 
-    /// `lab`, `measure`, `sweep`.
+    /// `lab`, `measure`, `sweep`, `exec`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lab => "lab",
             Self::Measure => "measure",
             Self::Sweep => "sweep",
+            Self::Exec => "exec",
         }
     }
 }

@@ -27,6 +27,16 @@ pub fn die_with_parent(parent: u32) {
     }
 }
 
+/// The kernel kills this process when the one that started it ends, whatever namespace that is in.
+pub fn die_with_starter() {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// The number of the calling thread.
+pub fn thread_id() -> u32 {
+    Pid::as_raw(Some(rustix::thread::gettid())) as u32
+}
+
 /// Has the process that `command` starts killed when the thread that starts it ends.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();

@@ -48,7 +48,78 @@ pub fn hold() -> Held {
     }
 }
 
+/// As [`hold`], with the signal that says that a child ended.
+pub fn hold_with_children() -> Held {
+    let Held(mut set) = hold();
+    // SAFETY: the set is initialised; the mask concerns only the calling thread.
+    unsafe {
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+    Held(set)
+}
+
+/// Lets the calling thread have every signal. It allocates nothing and takes no lock.
+pub fn hold_none() {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set; the mask concerns only the calling thread.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Keeps from the calling thread the signal that stops a process which uses a terminal from behind.
+pub fn hold_output_stop() {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: as above.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGTTOU);
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// A signal that was held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// One that asks for an end.
+    Ending(Ending),
+    /// A child ended.
+    Child,
+}
+
 impl Held {
+    /// Waits for the next, for so long at most; `None` where none came. With it, whether the kernel sent it, as it does for a terminal: to every process
+    /// of the group that is in front.
+    pub fn wait_for(&self, most: Option<std::time::Duration>) -> Option<(Came, bool)> {
+        loop {
+            // SAFETY: all pointers refer to live values, of which siginfo is plain data for which all-zero is valid.
+            let (signal, by_kernel) = unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let signal = match most {
+                    None => libc::sigwaitinfo(&raw const self.0, &raw mut info),
+                    Some(most) => {
+                        let most = libc::timespec {
+                            tv_sec: most.as_secs() as libc::time_t,
+                            tv_nsec: libc::c_long::from(most.subsec_nanos()),
+                        };
+                        libc::sigtimedwait(&raw const self.0, &raw mut info, &raw const most)
+                    }
+                };
+                (signal, info.si_code == libc::SI_KERNEL)
+            };
+            match signal {
+                libc::SIGCHLD => return Some((Came::Child, by_kernel)),
+                1.. => return Some((Came::Ending(Ending(signal)), by_kernel)),
+                _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+                _ if most.is_some() => return None,
+                // Only of a set that is empty or broken: no signal is to come.
+                _ => std::thread::park(),
+            }
+        }
+    }
+
     /// Waits for the next.
     pub fn wait(&self) -> Ending {
         let mut signal = 0;
@@ -68,6 +139,25 @@ impl Held {
 }
 
 impl Ending {
+    /// Sends it to a process. One that is gone is as good.
+    pub fn send(self, process: u32) {
+        // SAFETY: it takes two numbers, and touches no memory of this process.
+        unsafe { libc::kill(process as libc::pid_t, self.0) };
+    }
+
+    /// Sends it to every process of a namespace of which this is the first; elsewhere to none.
+    pub fn send_to_all(self) {
+        if rustix::process::getpid().is_init() {
+            // SAFETY: as above.
+            unsafe { libc::kill(-1, self.0) };
+        }
+    }
+
+    /// The one by which service managers ask for an end.
+    pub fn polite() -> Self {
+        Self(libc::SIGTERM)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self.0 {

@@ -15,6 +15,26 @@ pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
     tcgetwinsize(descriptor).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
 }
 
+/// Which process group is in front of the terminal of standard input. A shell puts itself there, and leaves it to nobody where it can't see
+/// whose it was; dropped, this gives it back.
+pub struct Front(Option<rustix::process::Pid>);
+
+impl Front {
+    /// As it is now.
+    pub fn remember() -> Self {
+        Self(rustix::termios::tcgetpgrp(std::io::stdin()).ok())
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let Some(group) = self.0 else { return };
+        // Who is not in front would be stopped by this otherwise.
+        crate::signal::hold_output_stop();
+        let _ = rustix::termios::tcsetpgrp(std::io::stdin(), group);
+    }
+}
+
 /// The longest answer that is taken.
 const LONGEST: usize = 1024;
 

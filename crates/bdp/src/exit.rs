@@ -13,23 +13,38 @@ pub type Outcome = anyhow::Result<Exit>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// A case or a measurement missed what was expected, or a comparison regressed.
-    Missed = 1,
+    Missed,
     /// The request was wrong.
-    Usage = 2,
+    Usage,
     /// The environment refused: permission, peer, missing part.
-    Environment = 3,
+    Environment,
     /// Our bug.
-    Bug = 4,
+    Bug,
     /// Every repetition of a case was INVALID.
-    Invalid = 5,
+    Invalid,
+    /// As a program of the user's did, or why that could not be run ('bdp lab exec').
+    Program(u8),
 }
 
 impl Exit {
-    /// Each of them, by code.
+    /// Each of bdp's own, by code.
     pub const ALL: [Self; 6] =
         [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid];
+
+    /// The code that the process ends with.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Missed => 1,
+            Self::Usage => 2,
+            Self::Environment => 3,
+            Self::Bug => 4,
+            Self::Invalid => 5,
+            Self::Program(code) => code,
+        }
+    }
 
     /// What an error with it is called in JSON.
     pub const fn kind(self) -> &'static str {
@@ -40,6 +55,7 @@ impl Exit {
             Self::Environment => "environment",
             Self::Bug => "bug",
             Self::Invalid => "invalid",
+            Self::Program(_) => "program",
         }
     }
 
@@ -54,6 +70,7 @@ impl Exit {
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",
             Self::Invalid => "Every repetition of a case was INVALID.",
+            Self::Program(_) => "As the program did.",
         }
     }
 }
@@ -71,7 +88,7 @@ impl From<Ending> for Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+        ExitCode::from(exit.code())
     }
 }
 

@@ -18,8 +18,17 @@ pub fn report(error: &anyhow::Error) -> Exit {
             Exit::Bug
         }
     };
-    print_json(exit.kind(), exit as u8, &format!("{error:#}"));
-    exit
+    let code = ending(exit);
+    print_json(exit.kind(), code.code(), &format!("{error:#}"));
+    code
+}
+
+/// What bdp ends with by an error: where it runs programs of others, whose codes are theirs, as `env` and `timeout` do.
+fn ending(exit: Exit) -> Exit {
+    let mut words = std::env::args_os().skip(1);
+    let runs_programs = words.next().is_some_and(|word| word == "lab")
+        && words.next().is_some_and(|word| word == "exec" || word == "shell");
+    if runs_programs { Exit::Program(bdp_lab::program::NOT_STARTED) } else { exit }
 }
 
 /// Version of the shape of an error's document: `docs/error.schema.json`.

@@ -45,6 +45,22 @@ pub fn cancel_instead() -> &'static AtomicBool {
     &CANCEL
 }
 
+/// From now on every such end is handed over, with whether the terminal asked for it, and ends nothing by itself. To be called before the first
+/// thread starts, and not beside the others.
+pub fn hand_over(take: impl Fn(Ending, bool) + Send + 'static) {
+    LISTENER.call_once(|| {
+        let held = signal::hold();
+        let listen = move || loop {
+            if let Some((signal::Came::Ending(ending), by_terminal)) = held.wait_for(None) {
+                take(ending, by_terminal);
+            }
+        };
+        if thread::Builder::new().name("bdp-signals".to_owned()).spawn(listen).is_err() {
+            held.release();
+        }
+    });
+}
+
 /// Ends bdp by the signal that raised the flag, with these words where JSON was asked for and none was printed; does nothing
 /// where none did.
 pub fn carry_out(words: &str) {

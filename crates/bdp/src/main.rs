@@ -23,6 +23,7 @@ mod metrics;
 mod output;
 mod overview;
 mod ping;
+mod program;
 mod prose;
 mod report;
 mod roff;
@@ -113,6 +114,9 @@ fn main() -> ExitCode {
     let name = arguments.next();
     if name.as_deref().is_some_and(|name| name == agent::NAME) {
         return agent::run(arguments.next().as_deref().and_then(OsStr::to_str));
+    }
+    if name.as_deref().is_some_and(|name| name == program::NAME) {
+        return program::run(arguments);
     }
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));

@@ -187,7 +187,7 @@ fn exit_status(roff: &mut Roff, own: Option<&str>) {
             roff.text([roman(text)]);
         }
         None => {
-            let codes = Exit::ALL.map(|e| ((e as u8).to_string(), e.meaning()));
+            let codes = Exit::ALL.map(|e| (e.code().to_string(), e.meaning()));
             let codes = codes.iter().map(|(code, meaning)| (code.as_str(), *meaning));
             let codes: Vec<(&str, &str)> = codes.chain(ENDED).collect();
             tagged(roff, "EXIT STATUS", &codes);

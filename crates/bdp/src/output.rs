@@ -44,6 +44,40 @@ pub fn note(line: &str) {
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
+/// Writes text of several lines to standard error.
+pub fn note_text(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Passes on what a program on a host wrote, behind the host's name; gone where nobody reads it.
+pub fn pass_on(host: &str, errors: bool, line: &[u8]) {
+    let mut text = format!("{host}: ").into_bytes();
+    text.extend_from_slice(line);
+    if !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    let _ = match errors {
+        true => io::stderr().lock().write_all(&text),
+        false => {
+            PRINTED.store(true, Ordering::Relaxed);
+            io::stdout().lock().write_all(&text)
+        }
+    };
+}
+
+/// What standard error can show.
+pub fn style_of_errors() -> Style {
+    let variable = |name| env::var(name).ok();
+    Style::detect(
+        io::stderr().is_terminal(),
+        bdp_sys::terminal::columns(io::stderr().as_fd()),
+        variable("NO_COLOR").as_deref(),
+        variable("LC_ALL").as_deref(),
+        variable("LANG").as_deref(),
+        variable("COLUMNS").as_deref(),
+    )
+}
+
 /// What standard output can show.
 pub fn style() -> Style {
     let variable = |name| env::var(name).ok();

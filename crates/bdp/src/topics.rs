@@ -18,7 +18,7 @@ macro_rules! topics {
     };
 }
 
-static TOPICS: [Topic; 37] = topics! {
+static TOPICS: [Topic; 38] = topics! {
     "guide" "guide.md" "from the first measurement to a report",
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",
@@ -37,6 +37,7 @@ static TOPICS: [Topic; 37] = topics! {
     "ssh" "ssh.md" "a server for one measurement, by ssh",
     "speed" "speed.md" "how fast bdp itself can be",
     "scenario" "scenario.md" "the file of a scenario",
+    "exec" "exec.md" "your own programs on an emulated path",
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
     "stacks" "stacks.md" "the kernels that hosts run, and how they are built",
     "record" "record.md" "what a case of a scenario produces, member by member",

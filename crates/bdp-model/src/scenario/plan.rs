@@ -32,6 +32,9 @@ pub struct PlanOptions {
     /// Parameters to vary, by dotted path, with their values as text: instead of what the scenario sweeps there, or
     /// beside what it sweeps. Such a plan has no expectations: they were written down for the scenario's own points.
     pub vary: Vec<(String, Vec<String>)>,
+    /// Whether a scenario without flows will do: hosts and links for programs of one's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub links_alone: bool,
 }
 
 /// Overrides that leave the experiment what it is; any other takes the published figure away from beside it.
@@ -44,8 +47,17 @@ impl Scenario {
     /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
     /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
+        Self::parse_for(name, text, &PlanOptions::default())
+    }
+
+    /// As [`Scenario::parse`], of one that need not have flows.
+    pub fn parse_links(name: &str, text: &str) -> Result<Self> {
+        Self::parse_for(name, text, &PlanOptions { links_alone: true, ..PlanOptions::default() })
+    }
+
+    fn parse_for(name: &str, text: &str, options: &PlanOptions) -> Result<Self> {
         let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
-        scenario.plan(&PlanOptions::default())?;
+        scenario.plan(options)?;
         scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
         Ok(scenario)
     }
@@ -69,7 +81,7 @@ impl Scenario {
         for index in 0..points {
             let (settings, published) = sweep.combination(index);
             let tree = with_settings(&root, &settings)?;
-            let decoded = decode(&tree).map_err(|e| in_case(e, &root, &settings))?;
+            let decoded = decode(&tree, !options.links_alone).map_err(|e| in_case(e, &root, &settings))?;
             let parts = (decoded.hosts.len() + decoded.links.len() + decoded.flows.len()) as u64;
             if total.saturating_mul(parts) > PARTS_MAX {
                 return Err(Origin::default().error(Problem::TooLong {
@@ -212,7 +224,7 @@ fn with_settings(root: &Table, settings: &[(&str, &Node)]) -> Result<Table> {
 
 /// Names the case where one of the file's own values is wrong only beside a swept one.
 fn in_case(mut error: ScenarioError, root: &Table, settings: &[(&str, &Node)]) -> ScenarioError {
-    if error.by.is_none() && decode(root).is_ok() {
+    if error.by.is_none() && decode(root, true).is_ok() {
         let all: Vec<String> = settings.iter().map(|(path, n)| format!("{path}={}", n.plain())).collect();
         error.by = Some(format!("in the case {}", all.join(" ")).into());
     }

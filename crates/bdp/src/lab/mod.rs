@@ -1,11 +1,15 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
+mod exec;
 mod list;
+mod parameter;
 mod selftest;
+mod shell;
 pub mod source;
 mod stacks;
 mod work;
 
+pub use parameter::{ClockArgs, clock, setting};
 pub use work::Work;
 use work::print;
 
@@ -13,9 +17,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bdp_model::record::Record;
-use bdp_model::scenario::{Clock, PlanOptions};
+use bdp_model::scenario::PlanOptions;
 use bdp_report::About;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::exit::{self, Outcome};
 use crate::help;
@@ -33,6 +36,10 @@ pub struct LabArgs {
 enum LabCommand {
     /// Run scenarios: shipped ones by name, others by path
     Run(RunArgs),
+    /// Run your own programs on the hosts of a scenario: curl, a database, iperf3
+    Exec(Box<exec::ExecArgs>),
+    /// Start a shell on a host of a scenario
+    Shell(shell::ShellArgs),
     /// List the scenarios that ship, or print one
     List(ListArgs),
     /// Check scenario files without running them
@@ -48,6 +55,8 @@ impl LabArgs {
     pub fn run(self) -> Outcome {
         match self.command {
             LabCommand::Run(args) => args.run(),
+            LabCommand::Exec(args) => args.run(),
+            LabCommand::Shell(args) => args.run(),
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
             LabCommand::Stacks(args) => stacks::run(args.json),
@@ -100,28 +109,6 @@ pub struct PlanArgs {
     clock: ClockArgs,
 }
 
-/// The clock by which cases run.
-#[derive(clap::Args, Default)]
-pub struct ClockArgs {
-    /// Clock: real, or virtual, exact on any machine however busy [default: the scenario's]
-    #[arg(long, help_heading = help::TEST, value_name = "CLOCK", value_parser = clock())]
-    clock: Option<Clock>,
-}
-
-impl ClockArgs {
-    /// The setting that it comes to, after which no other has a say.
-    pub fn setting(&self) -> Option<(String, String)> {
-        self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()))
-    }
-}
-
-/// Reads a clock's name.
-pub fn clock() -> impl TypedValueParser<Value = Clock> {
-    PossibleValuesParser::new(Clock::NAMES.map(|(name, _)| name)).map(|name| {
-        Clock::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Clock::Real, |(_, c)| c)
-    })
-}
-
 impl PlanArgs {
     fn options(&self) -> PlanOptions {
         PlanOptions {
@@ -129,18 +116,8 @@ impl PlanArgs {
             filter: self.filter.clone(),
             overrides: self.settings.iter().cloned().chain(self.clock.setting()).collect(),
             repetitions: self.repetitions,
-            vary: Vec::new(),
+            ..PlanOptions::default()
         }
-    }
-}
-
-/// Reads `PATH=VALUE`.
-pub fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((path, value)) if !path.trim().is_empty() => {
-            Ok((path.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("expected PATH=VALUE, for example flow.duration=5s".to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario};
+use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario, ScenarioError};
 
 use crate::exit;
 
@@ -13,6 +13,16 @@ const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads and checks a scenario.
 pub fn load(name: &str) -> anyhow::Result<Scenario> {
+    load_by(name, Scenario::parse)
+}
+
+/// As [`load`], of one that need not have flows.
+pub fn load_links(name: &str) -> anyhow::Result<Scenario> {
+    load_by(name, Scenario::parse_links)
+}
+
+fn load_by(name: &str, parse: fn(&str, &str) -> Result<Scenario, ScenarioError>) -> anyhow::Result<Scenario> {
+    let parse = |name: &str, text: &str| parse(name, text).map_err(|e| exit::usage(e.to_string()));
     let looks_like_path = name.contains('/') || Path::new(name).is_file();
     if !looks_like_path && let Some((name, text)) = scenario::find(name) {
         return parse(name, text);
@@ -31,10 +41,6 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> anyhow::Result<Vec<Ca
         )));
     }
     Ok(cases)
-}
-
-fn parse(name: &str, text: &str) -> anyhow::Result<Scenario> {
-    Scenario::parse(name, text).map_err(|e| exit::usage(e.to_string()))
 }
 
 fn read(path: &str) -> anyhow::Result<String> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
 use bdp_model::units::format_bps;
 use bdp_run::case_key::key;
 use bdp_run::job::{Job, Results};
@@ -61,20 +61,7 @@ impl Work {
 
     /// Captures into `folder`; without one, what the scenarios ask for, into a folder of its own.
     pub fn capture(&mut self, folder: Option<PathBuf>) -> anyhow::Result<()> {
-        let everywhere = folder.is_some();
-        let folder = match folder {
-            Some(folder) => folder,
-            None if self.plan.cases.iter().any(asks_for_captures) => PathBuf::from(CAPTURE_FOLDER),
-            None => return Ok(()),
-        };
-        // Now, and not when the first case has run for a while.
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            let folder = folder.display();
-            exit::environment(format!(
-                "make the folder '{folder}' for captures: {error}; name another by --capture"
-            ))
-        })?;
-        self.plan.capture = Some(CaptureOrder { folder, everywhere });
+        self.plan.capture = capture_order(folder, &self.plan.cases)?;
         Ok(())
     }
 
@@ -129,6 +116,24 @@ impl Work {
             Err(error) => Err((records, refusal(error))),
         }
     }
+}
+
+/// What is captured of these cases into `folder`; without one, what the scenarios ask for, into a folder of its own.
+pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Result<Option<CaptureOrder>> {
+    let everywhere = folder.is_some();
+    let folder = match folder {
+        Some(folder) => folder,
+        None if cases.iter().any(asks_for_captures) => PathBuf::from(CAPTURE_FOLDER),
+        None => return Ok(None),
+    };
+    // Now, and not when the first case has run for a while.
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        let folder = folder.display();
+        exit::environment(format!(
+            "make the folder '{folder}' for captures: {error}; name another by --capture"
+        ))
+    })?;
+    Ok(Some(CaptureOrder { folder, everywhere }))
 }
 
 /// Prints the records as they were asked for; a table ends with the command that prints it again.

@@ -31,6 +31,7 @@ pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> a
         RunKind::Measure => None,
         RunKind::Lab => Some("a run of the lab"),
         RunKind::Sweep => Some("a sweep"),
+        RunKind::Exec => Some("a run of 'bdp lab exec'"),
     };
     if let Some(what) = what {
         return Err(exit::usage(format!(

@@ -21,6 +21,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         overrides: args.settings.clone(),
         repetitions: Some(args.runs),
         vary: varied.iter().map(|v| (path(v.parameter), texts(v))).collect(),
+        links_alone: false,
     };
     if args.reverse || args.forward {
         let direction = if args.reverse { "reverse" } else { "forward" };

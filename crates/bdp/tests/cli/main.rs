@@ -12,6 +12,7 @@ mod documents;
 mod download;
 mod endless;
 mod exact;
+mod exec;
 mod faults;
 mod forged;
 mod guest_program;

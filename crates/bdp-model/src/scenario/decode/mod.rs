@@ -28,8 +28,9 @@ pub(super) struct Decoded {
     pub flows: Vec<CaseFlow>,
 }
 
-/// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere.
-pub(super) fn decode(root: &Table) -> Result<Decoded> {
+/// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere. Without flows only where none
+/// are needed.
+pub(super) fn decode(root: &Table, needs_flows: bool) -> Result<Decoded> {
     let clock = match root.get("clock") {
         Some(n) => n.as_choice("clock", &Clock::NAMES)?,
         None => Clock::default(),
@@ -54,6 +55,9 @@ pub(super) fn decode(root: &Table) -> Result<Decoded> {
     let links = link::links(root, family)?;
     let network = Network::new(&hosts, &links);
     host::check_routes(root, &network, &hosts)?;
-    let flows = flow::flows(root, family, &network, &names, &hosts)?;
+    let flows = match root.get("flow") {
+        None if !needs_flows => Vec::new(),
+        _ => flow::flows(root, family, &network, &names, &hosts)?,
+    };
     Ok(Decoded { clock, family, idle, probe, hosts, links, flows })
 }

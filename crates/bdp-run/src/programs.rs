@@ -1,0 +1,297 @@
+//! Programs on the hosts of a testbed: started in order, watched, and ended together.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use bdp_model::record::{ProgramEnd, ProgramRecord};
+use bdp_sys::signal::Ending;
+use bdp_sys::supervise::exit_code;
+use serde::{Deserialize, Serialize};
+
+use crate::{Result, RunError};
+
+/// How long a service may take until it waits for others; after that the programs that it serves start all the same.
+const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+/// Between two looks at whether it does.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long a program that was asked to end may go on.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the last words of programs that have ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A line that is longer is passed on in parts.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// A program that is to run on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramOrder {
+    /// The host.
+    pub host: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Whether it serves the others: it starts before them, and is ended after them.
+    pub service: bool,
+}
+
+/// What comes from a program or from its user.
+#[derive(Debug)]
+pub enum Message {
+    /// A line that a program wrote, with its end; part of one where it is long.
+    Output {
+        /// Which one, in the order of the orders.
+        program: usize,
+        /// Whether on standard error.
+        errors: bool,
+        /// The line.
+        line: Vec<u8>,
+    },
+    /// A stream of a program ended.
+    Closed,
+    /// A program ended.
+    Ended {
+        /// Which one.
+        program: usize,
+        /// How.
+        status: ExitStatus,
+    },
+    /// The user asked for an end; with it, whether the terminal did, which has asked the programs too.
+    Asked(Ending, bool),
+}
+
+/// A program that runs, or has run.
+struct Running {
+    process: u32,
+    started: Instant,
+    ended: Option<(Duration, u8)>,
+    end: ProgramEnd,
+}
+
+/// What programs are run with.
+pub(crate) struct Programs<'a> {
+    pub(crate) orders: &'a [ProgramOrder],
+    /// Starts one.
+    pub(crate) start: &'a mut dyn FnMut(usize) -> Result<Child>,
+    /// How many of a host's sockets wait for others.
+    pub(crate) listeners: &'a dyn Fn(&str) -> usize,
+    pub(crate) inbox: Receiver<Message>,
+    pub(crate) outbox: Sender<Message>,
+    pub(crate) time_limit: Option<Duration>,
+    /// Takes what programs write.
+    pub(crate) output: &'a mut dyn FnMut(usize, bool, &[u8]),
+}
+
+impl Programs<'_> {
+    /// Runs all: services first, each until it waits for others, then the rest at once. It is over when the rest is.
+    pub(crate) fn run(mut self) -> Result<Vec<ProgramRecord>> {
+        if let Some(Message::Asked(ending, _)) = self.inbox.try_iter().last() {
+            return Err(RunError::Case(format!("ended by {} before a program started", ending.name())));
+        }
+        let begun = Instant::now();
+        let mut running: Vec<Option<Running>> = self.orders.iter().map(|_| None).collect();
+        let mut streams = 0;
+        let services_first = {
+            let mut all: Vec<usize> = (0..self.orders.len()).collect();
+            all.sort_by_key(|&i| !self.orders[i].service);
+            all
+        };
+        let mut failed_service = false;
+        for index in services_first {
+            let service = self.orders[index].service;
+            let before = (self.listeners)(&self.orders[index].host);
+            match self.begin(index, &mut streams) {
+                Ok(one) => running[index] = Some(one),
+                Err(error) => {
+                    self.end_all(&mut running, &mut streams);
+                    return Err(error);
+                }
+            }
+            if service {
+                failed_service |= self.wait_until_it_listens(index, before, &mut running, &mut streams);
+                if failed_service {
+                    break;
+                }
+            }
+        }
+        let deadline = self.time_limit.map(|limit| begun + limit);
+        while !failed_service && self.any(&running, false) {
+            match self.next(deadline) {
+                Ok(message) => self.take(message, &mut running, &mut streams),
+                Err(RecvTimeoutError::Timeout) => {
+                    for one in running.iter_mut().flatten().filter(|one| one.ended.is_none()) {
+                        one.end = ProgramEnd::TimeLimit;
+                    }
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.end_all(&mut running, &mut streams);
+        let last = Instant::now() + LAST_WORDS;
+        while streams > 0
+            && let Ok(message) = self.next(Some(last))
+        {
+            self.take(message, &mut running, &mut streams);
+        }
+        Ok(self.records(begun, running))
+    }
+
+    fn begin(&mut self, index: usize, streams: &mut usize) -> Result<Running> {
+        let mut child = (self.start)(index)?;
+        let started = Instant::now();
+        let process = child.id();
+        let mut read = |stream: Option<Box<dyn Read + Send>>, errors| {
+            if let Some(stream) = stream {
+                *streams += 1;
+                let outbox = self.outbox.clone();
+                std::thread::spawn(move || pass_on(stream, index, errors, &outbox));
+            }
+        };
+        read(child.stdout.take().map(|stream| Box::new(stream) as _), false);
+        read(child.stderr.take().map(|stream| Box::new(stream) as _), true);
+        let outbox = self.outbox.clone();
+        std::thread::spawn(move || {
+            if let Ok(status) = child.wait() {
+                let _ = outbox.send(Message::Ended { program: index, status });
+            }
+        });
+        Ok(Running { process, started, ended: None, end: ProgramEnd::Exited })
+    }
+
+    /// Waits until a service has a socket for others; gives whether it ended before, and not well.
+    fn wait_until_it_listens(
+        &mut self,
+        index: usize,
+        before: usize,
+        running: &mut [Option<Running>],
+        streams: &mut usize,
+    ) -> bool {
+        let until = Instant::now() + LISTENS_WITHIN;
+        while Instant::now() < until {
+            if let Some((_, code)) = running[index].as_ref().and_then(|one| one.ended) {
+                return code != 0;
+            }
+            if (self.listeners)(&self.orders[index].host) > before {
+                return false;
+            }
+            if let Ok(message) = self.next(Some(Instant::now() + LOOK)) {
+                self.take(message, running, streams);
+            }
+        }
+        false
+    }
+
+    fn next(&self, deadline: Option<Instant>) -> Result<Message, RecvTimeoutError> {
+        match deadline {
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => self.inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    fn take(&mut self, message: Message, running: &mut [Option<Running>], streams: &mut usize) {
+        match message {
+            Message::Output { program, errors, line } => (self.output)(program, errors, &line),
+            Message::Closed => *streams = streams.saturating_sub(1),
+            Message::Ended { program, status } => {
+                if let Some(one) = running.get_mut(program).and_then(Option::as_mut) {
+                    one.ended = Some((one.started.elapsed(), exit_code(status)));
+                }
+            }
+            Message::Asked(_, true) => {}
+            Message::Asked(ending, false) => {
+                running
+                    .iter()
+                    .flatten()
+                    .filter(|one| one.ended.is_none())
+                    .for_each(|one| ending.send(one.process));
+            }
+        }
+    }
+
+    /// Whether any runs that is a service, or is not.
+    fn any(&self, running: &[Option<Running>], service: bool) -> bool {
+        let one = |(order, one): (&ProgramOrder, &Option<Running>)| {
+            order.service == service && one.as_ref().is_some_and(|one| one.ended.is_none())
+        };
+        self.orders.iter().zip(running).any(one)
+    }
+
+    /// Asks all that still run to end, and kills what does not within two seconds.
+    fn end_all(&mut self, running: &mut [Option<Running>], streams: &mut usize) {
+        let alive = |running: &[Option<Running>]| {
+            let alive = running.iter().flatten().filter(|one| one.ended.is_none());
+            alive.map(|one| one.process).collect::<Vec<_>>()
+        };
+        for one in running.iter_mut().flatten().filter(|one| one.ended.is_none()) {
+            if one.end == ProgramEnd::Exited {
+                one.end = ProgramEnd::Stopped;
+            }
+            Ending::polite().send(one.process);
+        }
+        for (patience, kill) in [(GRACE + GRACE / 4, false), (GRACE, true)] {
+            if kill {
+                alive(running).into_iter().for_each(|process| drop(bdp_sys::process::kill(process)));
+            }
+            let until = Instant::now() + patience;
+            while !alive(running).is_empty() {
+                match self.next(Some(until)) {
+                    Ok(message) => self.take(message, running, streams),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn records(&self, begun: Instant, running: Vec<Option<Running>>) -> Vec<ProgramRecord> {
+        let started = self.orders.iter().zip(running).filter_map(|(order, one)| Some((order, one?)));
+        started
+            .map(|(order, one)| {
+                let (took, exit_code) = one.ended.unwrap_or((one.started.elapsed(), 137));
+                ProgramRecord {
+                    host: order.host.clone(),
+                    command: order.command.clone(),
+                    service: order.service,
+                    started_ns: (one.started - begun).as_nanos() as u64,
+                    duration_ns: took.as_nanos() as u64,
+                    exit_code,
+                    end: one.end,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The exit code of a run: that of the first program, in the order of the command line, that did not end well; 124 where time ran out, as `timeout` has it.
+pub fn exit_of(programs: &[ProgramRecord]) -> u8 {
+    let rest = || programs.iter().filter(|one| !one.service);
+    if programs.iter().any(|one| one.end == ProgramEnd::TimeLimit) {
+        return TIMED_OUT;
+    }
+    let service = programs.iter().filter(|one| one.service && one.end == ProgramEnd::Exited);
+    let first = rest().find(|one| one.exit_code != 0).map(|one| one.exit_code);
+    match (rest().count(), first) {
+        (_, Some(code)) => code,
+        // A service that ended at once leaves nothing to serve.
+        (0, None) => service.map(|one| one.exit_code).find(|&code| code != 0).unwrap_or(0),
+        (_, None) => 0,
+    }
+}
+
+/// The exit code where a program ran for longer than it might.
+pub const TIMED_OUT: u8 = 124;
+
+fn pass_on(stream: Box<dyn Read + Send>, program: usize, errors: bool, outbox: &Sender<Message>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        match stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {
+                if outbox.send(Message::Output { program, errors, line }).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    let _ = outbox.send(Message::Closed);
+}

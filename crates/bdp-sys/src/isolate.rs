@@ -1,0 +1,88 @@
+//! Namespaces of a program on a host: the host's network, processes and mounts of its own, a name, a table of addresses.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::{Result, SysError};
+
+/// Where a file system of its own is for a moment; every Linux has it.
+const SCRATCH: &str = "/proc";
+/// The table of addresses by name.
+const HOSTS: &str = "/etc/hosts";
+
+/// Moves the calling process, which must have a single thread, into the user namespace (where there is one) and the network namespace
+/// that these files are, as `/proc/PID/ns/net`.
+pub fn join(user: Option<&Path>, network: &Path) -> Result<()> {
+    let enter = |path: &Path, kind| {
+        let refused = |e: io::Error| SysError::new("join", format!("namespace {}", path.display()), e);
+        let namespace = File::open(path).map_err(refused)?;
+        move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(|e| refused(e.into()))
+    };
+    // Both are opened by what this process may see now.
+    let network_file = File::open(network)
+        .map_err(|e| SysError::new("join", format!("namespace {}", network.display()), e))?;
+    if let Some(user) = user {
+        enter(user, LinkNameSpaceType::User)?;
+    }
+    move_into_link_name_space(network_file.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|e| SysError::new("join", format!("namespace {}", network.display()), e.into()))
+}
+
+/// Gives the calling process, which must have a single thread, mounts and a host name of its own, and the next process that it starts
+/// a process namespace: that one is its first process, with which all others of it end.
+pub fn separate(host: &str) -> Result<()> {
+    let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWUTS;
+    // SAFETY: none of these flags parts descriptors or memory between threads, of which this process has one.
+    unsafe { unshare_unsafe(flags) }
+        .map_err(|e| SysError::new("unshare", "mount, process and host name namespaces", e.into()))?;
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|e| SysError::new("make private", "mounts", e.into()))?;
+    rustix::system::sethostname(host.as_bytes())
+        .map_err(|e| SysError::new("set", "the host's name", e.into()))
+}
+
+/// Puts a table of addresses by name in the place of `/etc/hosts`, for the mount namespace of the calling process alone. Nothing is written to any disk.
+pub fn name_addresses(table: &str) -> Result<()> {
+    let refused = |e: io::Error| SysError::new("put names into", HOSTS, e);
+    rustix::mount::mount("tmpfs", SCRATCH, "tmpfs", MountFlags::empty(), None)
+        .map_err(|e| refused(e.into()))?;
+    let file = Path::new(SCRATCH).join("hosts");
+    let bound = fs::write(&file, table)
+        .and_then(|()| rustix::mount::mount_bind(&file, HOSTS).map_err(io::Error::from));
+    let unmounted = rustix::mount::unmount(SCRATCH, UnmountFlags::DETACH).map_err(io::Error::from);
+    bound.and(unmounted).map_err(refused)
+}
+
+/// Makes a folder the root of the calling process.
+pub fn change_root(root: &Path) -> Result<()> {
+    rustix::process::chroot(root)
+        .map_err(|e| SysError::new("make the root", root.display().to_string(), e.into()))
+}
+
+/// Shows the processes of the calling process's own namespace in `/proc`. Where it is refused, as in containers that hide parts of it,
+/// those of the machine stay.
+pub fn show_own_processes() {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
+    let _ = rustix::mount::mount("proc", "/proc", "proc", flags, None);
+}
+
+/// Mounts the root of the machine that a guest runs on, with what this guest has of its own on top.
+pub fn mount_machine(folder: &str) -> Result<()> {
+    let refused = |what: &str, e: io::Error| SysError::new("mount", format!("{what} on {folder}"), e);
+    fs::create_dir_all(folder).map_err(|e| refused("the machine's root", e))?;
+    rustix::mount::mount("none", folder, "hostfs", MountFlags::empty(), c"/")
+        .map_err(|e| refused("the machine's root", e.into()))?;
+    for (kind, at) in [("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "run")] {
+        let at = format!("{folder}/{at}");
+        if Path::new(&at).is_dir() {
+            rustix::mount::mount(kind, &at, kind, MountFlags::empty(), None)
+                .map_err(|e| refused(kind, e.into()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! `bdp lab exec`: programs of one's own on the hosts of an emulated path.
+
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+use bdp_model::record::Record;
+use bdp_model::scenario::{CaseSpec, PlanOptions};
+use bdp_model::units::Nanos;
+use bdp_run::exec::{self, ExecEvent, ExecPlan, Message, ProgramOrder};
+use bdp_run::{CaptureOrder, RunError};
+
+use super::parameter::{ClockArgs, setting};
+use super::source;
+use crate::exit::{self, Exit, Outcome};
+use crate::output;
+use crate::store::{StoreArgs, refuse};
+use crate::{command_line, help, interrupt, program};
+
+/// The path on which programs run.
+#[derive(clap::Args)]
+pub struct PathArgs {
+    /// Name from 'bdp lab list', or a TOML file ('bdp help scenario'); its flows do not run, and it needs none
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: String,
+
+    /// Take the case that matches all words, where the scenario has several
+    #[arg(long, help_heading = help::TEST, value_name = "FILTER")]
+    filter: Option<String>,
+
+    /// Set a parameter by its path, as link.delay=20ms; repeatable
+    #[arg(long = "set", help_heading = help::TEST, value_name = "PATH=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+
+    /// Seed of all random streams [default: the file's]
+    #[arg(long, help_heading = help::TEST, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Folder for captures of the link ends that the scenario names, or of all
+    #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
+    capture: Option<PathBuf>,
+
+    /// Name the run in the store
+    #[arg(long, value_name = "TEXT", help_heading = help::OUTPUT)]
+    label: Option<String>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// A path as it was asked for.
+pub struct AskedPath {
+    /// Its case.
+    pub case: CaseSpec,
+    /// The scenario's file.
+    text: String,
+}
+
+impl PathArgs {
+    /// The one case of the scenario that programs run on.
+    pub fn find(&self, clock: Option<(String, String)>) -> anyhow::Result<AskedPath> {
+        let scenario = source::load_links(&self.scenario)?;
+        let options = PlanOptions {
+            seed: self.seed,
+            filter: self.filter.clone(),
+            overrides: self.settings.iter().cloned().chain(clock).collect(),
+            repetitions: Some(1),
+            links_alone: true,
+            ..PlanOptions::default()
+        };
+        let mut cases = source::plan(&scenario, &options)?;
+        let case = cases.swap_remove(0);
+        if !cases.is_empty() {
+            return Err(exit::usage(format!(
+                "{} has {} cases, and programs run on one; choose by --filter, as --filter '{}'",
+                scenario.name,
+                cases.len() + 1,
+                case.key().trim_end_matches(" #1")
+            )));
+        }
+        Ok(AskedPath { case, text: scenario.text().to_owned() })
+    }
+
+    /// Where captures go.
+    pub fn captures(&self, case: &CaseSpec) -> anyhow::Result<Option<CaptureOrder>> {
+        super::work::capture_order(self.capture.clone(), std::slice::from_ref(case))
+    }
+
+    /// Stores the record; the run's id, where there is a store.
+    pub fn keep(&self, record: &Record, path: &AskedPath) -> anyhow::Result<Option<String>> {
+        let Some(mut store) = self.store.open()? else { return Ok(None) };
+        let typed = command_line::typed();
+        let kept = exec::keep(&mut store, record, &path.text, self.label.as_deref(), &typed);
+        kept.map(Some).map_err(refusal)
+    }
+
+    /// The command that prints a run again.
+    pub fn again(&self, run: &str) -> String {
+        self.store.show_command(run)
+    }
+}
+
+/// What an error of the running of programs comes to.
+pub fn refusal(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Store(error) => refuse(error),
+        RunError::Request(text) => exit::usage(text),
+        error => exit::environment(error.to_string()),
+    }
+}
+
+/// Arguments of `bdp lab exec`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp lab exec s1-64k --host far -- ping -c 3 near\n  \
+    bdp lab exec mine.toml --serve 'server=python3 -m http.server' --host client -- curl -O http://server:8000/big\n  \
+    bdp lab exec mine.toml --serve 'server=iperf3 -s' --on 'a=iperf3 -c server' --on 'b=ping -c 9 server'\n  \
+    bdp lab exec mine.toml --clock virtual --serve 'server=iperf3 -s' --host client -- iperf3 -c server\n\n\
+    Exit codes: that of the command; of several, the first that is not 0; 124 by --time-limit; 125 where bdp itself\n\
+    failed; 126 where the command can't be run, 127 where it is not found; 128 and the number of a signal.")]
+pub struct ExecArgs {
+    #[command(flatten)]
+    path: PathArgs,
+
+    /// Host of the command behind '--' [default: the scenario's first]
+    #[arg(long, help_heading = help::TEST, value_name = "HOST")]
+    host: Option<String>,
+
+    /// Run a line of the shell on a host beside the others; repeatable
+    #[arg(long = "on", help_heading = help::TEST, value_name = "HOST=LINE", value_parser = on_host)]
+    lines: Vec<(String, String)>,
+
+    /// Run a line of the shell that serves the others: it starts first, and ends when they have; repeatable
+    #[arg(long = "serve", help_heading = help::TEST, value_name = "HOST=LINE", value_parser = on_host)]
+    services: Vec<(String, String)>,
+
+    #[command(flatten)]
+    clock: ClockArgs,
+
+    /// End all after this time, with exit code 124
+    #[arg(long, help_heading = help::TEST, value_name = "TIME", value_parser = crate::arguments::seconds)]
+    time_limit: Option<Nanos>,
+
+    /// Print the record as JSON ('bdp help record'); what the programs write then goes to standard error
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+
+    /// Print nothing but what the programs write
+    #[arg(long, short, help_heading = help::OUTPUT)]
+    quiet: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Reads `HOST=LINE`.
+fn on_host(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((host, line)) if !host.trim().is_empty() && !line.trim().is_empty() => {
+            Ok((host.trim().to_owned(), line.trim().to_owned()))
+        }
+        _ => Err("expected HOST=LINE, for example 'server=iperf3 -s'".to_owned()),
+    }
+}
+
+impl ExecArgs {
+    /// Runs the programs.
+    pub fn run(self) -> Outcome {
+        let path = self.path.find(self.clock.setting())?;
+        let programs = self.programs(&path.case)?;
+        let several = programs.iter().filter(|order| !order.service).count() > 1;
+        let mut plan = ExecPlan::new(path.case.clone(), programs);
+        plan.capture = self.path.captures(&path.case)?;
+        plan.time_limit = self.time_limit;
+        plan.own_streams = !several && !self.json;
+        let orders = plan.programs.clone();
+        let mut watch = |event: ExecEvent<'_>| {
+            if let ExecEvent::Output { program, errors, line } = event {
+                let order = &orders[program];
+                let is_data = several && !order.service && !self.json;
+                output::pass_on(&order.host, errors || !is_data, line);
+            }
+        };
+        let record = run(&plan, &mut watch)?;
+        let run = self.path.keep(&record, &path)?;
+        if self.json {
+            output::print(&format!(
+                "{:#}\n",
+                bdp_report::json(std::slice::from_ref(&record), run.as_deref())
+            ))?;
+        } else if !self.quiet {
+            output::note_text(&summary(&record, run.as_deref().map(|run| self.path.again(run)).as_deref()));
+        }
+        Ok(Exit::Program(exec::exit_of(&record.programs)))
+    }
+
+    fn programs(&self, case: &CaseSpec) -> anyhow::Result<Vec<ProgramOrder>> {
+        let line = |service: bool| {
+            move |(host, line): &(String, String)| ProgramOrder {
+                host: host.clone(),
+                command: vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
+                service,
+            }
+        };
+        let mut all: Vec<ProgramOrder> = self.services.iter().map(line(true)).collect();
+        if !self.command.is_empty() {
+            let host = match &self.host {
+                Some(host) => host.clone(),
+                None => case.hosts.first().map(|host| host.name.clone()).unwrap_or_default(),
+            };
+            all.push(ProgramOrder { host, command: self.command.clone(), service: false });
+        } else if self.host.is_some() {
+            return Err(exit::usage(
+                "--host is of a command, which stands behind '--': --host NAME -- COMMAND",
+            ));
+        }
+        all.extend(self.lines.iter().map(line(false)));
+        if all.iter().all(|order| order.service) {
+            return Err(exit::usage(
+                "nothing is to be run; give a command behind '--', as --host NAME -- COMMAND, or --on HOST=LINE",
+            ));
+        }
+        for order in &all {
+            if !case.hosts.iter().any(|host| host.name == order.host) {
+                return Err(exit::usage(exec::no_such_host(&order.host, case)));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Runs a plan by the clock of its case. By the real one what asks bdp to end goes to the programs.
+pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Result<Record> {
+    let (outbox, inbox) = channel();
+    let asked = outbox.clone();
+    interrupt::hand_over(move |ending, by_terminal| drop(asked.send(Message::Asked(ending, by_terminal))));
+    plan.run(&program::commands(), (outbox, inbox), watch).map_err(refusal)
+}
+
+/// What a run came to, and how to see it again.
+pub fn summary(record: &Record, again: Option<&str>) -> String {
+    let mut text = bdp_report::programs(record, &output::style_of_errors());
+    if let Some(again) = again {
+        text.push_str(&format!("{again} prints it again\n"));
+    }
+    text
+}

@@ -1,0 +1,27 @@
+//! `bdp __program`: what stands between the lab and a program on one of its hosts. Not for people.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use bdp_lab::Program;
+use bdp_run::exec::ExecCommands;
+
+use crate::output;
+
+/// The hidden subcommand.
+pub const NAME: &str = "__program";
+
+/// The programs that a run of programs may start: this very one for each.
+pub fn commands() -> ExecCommands {
+    let warden = Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] };
+    ExecCommands { lab: crate::guest::commands(), warden }
+}
+
+/// Runs a program, and ends as it does.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let code = bdp_lab::program::run(arguments).unwrap_or_else(|(code, line)| {
+        output::note(&format!("bdp: {line}"));
+        code
+    });
+    ExitCode::from(code)
+}

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_link::Verdict;
+use bdp_link::{DropCause, Verdict};
 use bdp_model::plain::in_words;
 use bdp_model::record::CaptureRecord;
 use bdp_model::scenario::LinkSpec;
@@ -81,6 +81,8 @@ pub(crate) enum Event {
     },
     /// The host's device would not take it.
     Refused,
+    /// The queue dropped it after it had waited.
+    Removed(DropCause),
 }
 
 #[derive(Debug)]
@@ -269,7 +271,7 @@ impl CaptureFile {
             return;
         }
         let direction = match event {
-            Event::Entered(_) | Event::NotOurs => Direction::Outbound,
+            Event::Entered(_) | Event::NotOurs | Event::Removed(_) => Direction::Outbound,
             Event::Delivered { .. } | Event::Refused => Direction::Inbound,
         };
         let comment = describe(event);
@@ -328,12 +330,12 @@ fn describe(event: &Event) -> String {
         Event::NotOurs => "dropped: not_ours".to_owned(),
         Event::Delivered { late } => format!("delivered, {late} late"),
         Event::Refused => "dropped: device_out".to_owned(),
+        Event::Removed(cause) => format!("dropped from the queue: {}", cause.name()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bdp_link::DropCause;
     use bdp_model::link::LinkConfig;
     use bdp_model::scenario::WHOLE_PACKETS;
     use bdp_pcap::{Block, blocks};
@@ -369,6 +371,7 @@ mod tests {
             (Event::NotOurs, Direction::Outbound, "dropped: not_ours"),
             (Event::Delivered { late: Nanos(3100) }, Direction::Inbound, "delivered, 3.1 us late"),
             (Event::Refused, Direction::Inbound, "dropped: device_out"),
+            (Event::Removed(DropCause::Aqm), Direction::Outbound, "dropped from the queue: aqm"),
         ];
         for (i, (event, _, _)) in events.iter().enumerate() {
             capture.add(Nanos(10 + i as u64), &kept(i as u8, 60), event);

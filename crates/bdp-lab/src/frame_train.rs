@@ -10,23 +10,34 @@ use std::time::Duration;
 
 use bdp_model::link::LinkConfig;
 use bdp_model::netem::Netem;
+use bdp_model::queue::Queue;
+use bdp_model::units::Rate;
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::poll::{Interest, Poll};
+use bdp_sys::qdisc_managed::Parent;
 use bdp_sys::tun::{Framing, Tun, VirtioHeader};
 use bdp_sys::{clock, namespace, process, socket, sysctl};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{addresses, quiet_sysctls, routing_sysctls, settings_of};
 use crate::driver::{Driver, Pace};
-use crate::{LabError, Result};
+use crate::{LabError, Result, kernel_queue};
 
 /// The smallest frame: IPv4 header, UDP header, its number.
 pub const SMALLEST_FRAME: u32 = 32;
+/// The longest, and what a wire of the kernel's may send at once.
+const LONGEST_FRAME: u32 = 1500;
 const IP_BYTES: usize = 20;
+const UDP: u8 = 17;
+/// Congestion Experienced, of the ECN field.
+const CE: u8 = 3;
+const FIRST_PORT: u16 = 20_000;
 /// Where a frame's number is.
 const NUMBER_AT: usize = 28;
 /// From the moment at which a train is ready to its first.
 const HEADWAY_NS: u64 = 10_000_000;
+/// Trains begin at a whole number of these, so that a clock that is cut to powers of two is cut alike in every guest.
+const BEGINS_AT_NS: u64 = 1 << 32;
 /// With nothing coming for so long, nothing comes any more.
 const SILENCE_NS: u64 = 60_000_000_000;
 /// Frames that may wait for us to read them from a router.
@@ -53,15 +64,36 @@ pub enum Carrier {
     Link(Box<LinkConfig>),
     /// Routers of the guest's kernel, each of which sends through a netem of its own.
     Netem(Vec<Netem>),
+    /// A router of the guest's kernel, which sends at a rate through a queue that manages itself.
+    Queue(KernelQueue),
+}
+
+/// A queue of the kernel's that manages itself, before a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KernelQueue {
+    /// The queue.
+    pub queue: Queue,
+    /// Packets that may wait.
+    pub limit_packets: u32,
+    /// Of the wire.
+    pub rate: Rate,
+    /// Bytes beside each IP packet that take time at that rate.
+    pub overhead_bytes: u32,
 }
 
 /// A frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Frame {
     /// When it is handed over, since the train's beginning.
     pub at_ns: u64,
     /// Its length as an IP packet, [`SMALLEST_FRAME`] or more.
     pub ip_bytes: u32,
+    /// Which flow it is of: its UDP source port.
+    #[serde(default)]
+    pub flow: u16,
+    /// Its ECN field.
+    #[serde(default)]
+    pub ecn: u8,
 }
 
 /// What came of a train. Moments are since its beginning.
@@ -71,6 +103,9 @@ pub struct CarriedTrain {
     pub sent_ns: Vec<u64>,
     /// What came out, in its order: a frame's number, and when.
     pub came: Vec<(u32, u64)>,
+    /// Those that came out marked Congestion Experienced.
+    #[serde(default)]
+    pub marked: Vec<u32>,
 }
 
 /// Carries a train. For the first process of a guest, whose clock is virtual.
@@ -87,7 +122,7 @@ pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
             let mut links = Vec::new();
             let mut ends: Option<(Tun, Tun)> = None;
             for (hop, key) in hops.iter().zip(0..) {
-                let (enter, leave) = router(hop)?;
+                let (enter, leave) = router(|netlink| netlink.set_netem("leave", &settings_of(hop)))?;
                 ends = Some(match ends {
                     None => (enter, leave),
                     Some((near, before)) => {
@@ -106,8 +141,12 @@ pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
             let (near, far) = ends.ok_or_else(|| broken("no routers were named"))?;
             (near, far, links)
         }
+        Carrier::Queue(queue) => {
+            let (near, far) = router(|netlink| install(netlink, queue))?;
+            (near, far, Vec::new())
+        }
     };
-    let begun_ns = clock::monotonic_ns() + HEADWAY_NS;
+    let begun_ns = (clock::monotonic_ns() + HEADWAY_NS).next_multiple_of(BEGINS_AT_NS);
     let sent_all = AtomicBool::new(false);
     let (sent, came) = std::thread::scope(|scope| {
         let start = |name: &str| std::thread::Builder::new().name(name.to_owned());
@@ -126,8 +165,8 @@ pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
         }
     }
     let sent_ns = sent.map_err(|_| broken("the source panicked"))??;
-    let came = came.map_err(|_| broken("the sink panicked"))??;
-    Ok(CarriedTrain { sent_ns, came })
+    let (came, marked) = came.map_err(|_| broken("the sink panicked"))??;
+    Ok(CarriedTrain { sent_ns, came, marked })
 }
 
 fn broken(cause: impl std::fmt::Display) -> LabError {
@@ -145,9 +184,11 @@ fn pair() -> Result<(Tun, Tun)> {
     Ok((device(ours)?, device(drivers)?))
 }
 
-/// A router in a namespace of its own: the devices by which frames enter it and leave it, the latter through netem.
-fn router(netem: &Netem) -> Result<(Tun, Tun)> {
-    let make = || -> Result<(Tun, Tun)> {
+/// A router in a namespace of its own: the devices by which frames enter it and leave it, the latter through what is installed there.
+fn router(
+    install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send,
+) -> Result<(Tun, Tun)> {
+    let make = move || -> Result<(Tun, Tun)> {
         namespace::enter_own_network()?;
         for (name, value) in routing_sysctls(true, false).into_iter().chain(quiet_sysctls(false)) {
             sysctl::write(name, value)?;
@@ -165,7 +206,7 @@ fn router(netem: &Netem) -> Result<(Tun, Tun)> {
             Ok(tun)
         };
         let (enter, leave) = (device("enter", 0, 1)?, device("leave", 1, 0)?);
-        netlink.set_netem("leave", &settings_of(netem))?;
+        install(&mut netlink)?;
         Ok((enter, leave))
     };
     // The namespace is that of the thread, and stays with the devices.
@@ -173,15 +214,26 @@ fn router(netem: &Netem) -> Result<(Tun, Tun)> {
     made.map_err(|_| broken("a router panicked"))?
 }
 
+/// Puts a queue and its wire on the device by which frames leave.
+fn install(netlink: &mut Netlink, queue: &KernelQueue) -> bdp_sys::Result<()> {
+    let bytes_per_second = queue.rate.as_bps() / 8;
+    let options = kernel_queue::options(queue);
+    netlink.set_rate("leave", bytes_per_second, queue.overhead_bytes, LONGEST_FRAME)?;
+    netlink.set_queue("leave", Parent::OfRate, &options)
+}
+
 /// A frame, but for its number.
-fn frame(ip_bytes: u32) -> Vec<u8> {
+fn frame(Frame { ip_bytes, flow, ecn, .. }: Frame) -> Vec<u8> {
     let length = ip_bytes.clamp(SMALLEST_FRAME, u32::from(u16::MAX)) as u16;
     let mut data = vec![0; usize::from(length)];
     data[0] = 0x45;
     data[2..4].copy_from_slice(&length.to_be_bytes());
+    data[1] = ecn;
     data[8] = 64;
-    // To be tried and used by experiments (RFC 3692): no stack takes it for its own.
-    data[9] = 253;
+    data[9] = UDP;
+    data[20..22].copy_from_slice(&(FIRST_PORT + flow).to_be_bytes());
+    data[22..24].copy_from_slice(&FIRST_PORT.to_be_bytes());
+    data[24..26].copy_from_slice(&(length - IP_BYTES as u16).to_be_bytes());
     let octets = |address: std::net::IpAddr| match address {
         std::net::IpAddr::V4(v4) => v4.octets(),
         std::net::IpAddr::V6(_) => [0; 4],
@@ -202,7 +254,7 @@ fn send(to: &Tun, frames: &[Frame], begun_ns: u64) -> Result<Vec<u64>> {
     let mut ready = Vec::new();
     let mut sent = Vec::new();
     for (one, number) in frames.iter().zip(0u32..) {
-        let mut data = frame(one.ip_bytes);
+        let mut data = frame(*one);
         data[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&number.to_be_bytes());
         let due = begun_ns + one.at_ns;
         let mut now = clock::monotonic_ns();
@@ -219,21 +271,25 @@ fn send(to: &Tun, frames: &[Frame], begun_ns: u64) -> Result<Vec<u64>> {
     Ok(sent)
 }
 
-fn receive(from: &Tun, begun_ns: u64, sent_all: &AtomicBool) -> Result<Vec<(u32, u64)>> {
+fn receive(from: &Tun, begun_ns: u64, sent_all: &AtomicBool) -> Result<(Vec<(u32, u64)>, Vec<u32>)> {
     let poll = Poll::new()?;
     poll.add(from, 0, Interest::Read)?;
     let mut ready = Vec::new();
     let mut room = vec![0; 1 << 16];
-    let mut came = Vec::new();
+    let (mut came, mut marked) = (Vec::new(), Vec::new());
     loop {
         poll.wait(&mut ready, Some(SILENCE_NS))?;
         if ready.is_empty() && sent_all.load(Ordering::Relaxed) {
-            return Ok(came);
+            return Ok((came, marked));
         }
         let now = clock::monotonic_ns().saturating_sub(begun_ns);
         while let Some((length, _)) = from.receive(&mut room).map_err(broken)? {
             let number = room[..length].get(NUMBER_AT..NUMBER_AT + 4).and_then(|n| n.try_into().ok());
-            came.extend(number.map(|number| (u32::from_be_bytes(number), now)));
+            let Some(number) = number.map(u32::from_be_bytes) else { continue };
+            came.push((number, now));
+            if room[1] & CE == CE {
+                marked.push(number);
+            }
         }
     }
 }
@@ -245,7 +301,7 @@ mod tests {
     #[test]
     fn a_frame_has_a_right_checksum() {
         for bytes in [32, 576, 1500] {
-            let frame = frame(bytes);
+            let frame = frame(Frame { ip_bytes: bytes, ecn: 1, ..Frame::default() });
             assert_eq!(frame.len(), bytes as usize);
             let sum: u32 = frame[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
             assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);

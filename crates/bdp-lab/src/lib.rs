@@ -15,6 +15,7 @@ pub mod frame_train;
 pub mod guest;
 mod host;
 pub mod kernel;
+mod kernel_queue;
 pub mod machine;
 mod meter;
 mod offload;

@@ -376,7 +376,7 @@ pub(crate) fn direction(
     let packets_out = counters.packets_out - meter.device_refused;
     let queued = driven.link.queued(from);
     let mut dropped: BTreeMap<String, u64> =
-        DropCause::ALL.iter().map(|cause| (cause.name().to_owned(), counters.dropped(*cause))).collect();
+        causes(config).map(|cause| (cause.name().to_owned(), counters.dropped(cause))).collect();
     dropped.insert("device_out".to_owned(), meter.device_refused);
     dropped.insert("not_ours".to_owned(), meter.not_ours);
     let conserved = packets_in + counters.duplicated == packets_out + dropped.values().sum::<u64>() + queued;
@@ -406,6 +406,12 @@ pub(crate) fn direction(
         unread_ns: Lateness::of(&meter.unread),
         rate_achieved_bps: driven.meters[i].achieved_bps(),
     }
+}
+
+/// Why packets are dropped in a direction: drop-tail has no cause of its own beside its limit.
+fn causes(config: &DirectionConfig) -> impl Iterator<Item = DropCause> {
+    let managed = config.queue.is_some();
+    DropCause::ALL.into_iter().filter(move |cause| managed || *cause != DropCause::Aqm)
 }
 
 /// The share of so many packets that is lost on average: that of a list, and of a model that begins in a state of its

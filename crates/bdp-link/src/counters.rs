@@ -25,6 +25,8 @@ pub struct Counters {
     pub policer_dropped: u64,
     /// Packets and copies that found the queue full.
     pub queue_dropped: u64,
+    /// Packets and copies that a queue dropped which manages itself, when they came or later.
+    pub aqm_dropped: u64,
     /// Copies made, whatever became of them: an inflow of their own.
     pub duplicated: u64,
     /// Packets of which a bit was inverted; their copies are not counted again.
@@ -46,6 +48,7 @@ impl Counters {
             DropCause::Loss => self.lost,
             DropCause::Policer => self.policer_dropped,
             DropCause::Queue => self.queue_dropped,
+            DropCause::Aqm => self.aqm_dropped,
         }
     }
 
@@ -60,6 +63,7 @@ impl Counters {
             Fate::Dropped(DropCause::Loss) => self.lost += 1,
             Fate::Dropped(DropCause::Policer) => self.policer_dropped += 1,
             Fate::Dropped(DropCause::Queue) => self.queue_dropped += 1,
+            Fate::Dropped(DropCause::Aqm) => self.aqm_dropped += 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use bdp_model::link::{HeaderRewrite, LinkConfig};
 use bdp_model::units::Nanos;
 
 use crate::counters::Counters;
-use crate::discipline::{Ticket, Waiting};
+use crate::discipline::{Effects, Removed, Ticket, Waiting};
 use crate::duplication::Copy;
 use crate::end::End;
 use crate::entry::{Entry, Passage};
@@ -27,6 +27,10 @@ pub(crate) struct Direction {
     pub transmitter: Transmitter,
     /// The super-packet that has the wire.
     train: Option<Train>,
+    /// What the queue did to packets that had been admitted, until it is counted.
+    effects: Effects,
+    /// Those that it dropped, where someone asked to see them.
+    removed: Option<Vec<Removed>>,
     propagation: Propagation,
     pub counters: Counters,
 }
@@ -42,7 +46,9 @@ impl Direction {
             entry: Entry::new(config, seed, from),
             policer: config.policer.map(Policer::new),
             overhead_bytes: u64::from(config.overhead_bytes),
-            transmitter: Transmitter::new(link, config),
+            transmitter: Transmitter::new(link, config, seed, from),
+            effects: Effects::default(),
+            removed: None,
             train: None,
             propagation: Propagation::new(config, seed, from),
             counters: Counters::default(),
@@ -114,9 +120,20 @@ impl Direction {
         }
     }
 
-    /// Whether super-packets may stay whole: on a wire of their own, where they leave it in order.
+    /// Whether super-packets may stay whole, and what comes out next is known: on a wire of their own, where packets leave in the order
+    /// in which they entered.
     pub(crate) fn keeps_order(&self) -> bool {
-        self.propagation.keeps_order()
+        self.propagation.keeps_order() && !self.transmitter.is_managed()
+    }
+
+    /// Keeps what the queue drops after it admitted it.
+    pub(crate) fn keep_removed(&mut self) {
+        self.removed.get_or_insert_default();
+    }
+
+    /// What the queue dropped since it was asked last.
+    pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
+        self.removed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Begins to serve all whose turn has come by `now` on a wire of its own.
@@ -130,8 +147,24 @@ impl Direction {
     pub(crate) fn serve_next(&mut self, start: Nanos) {
         if self.train.is_some() {
             self.serve_of_train(start);
-        } else if let Some(waiting) = self.transmitter.dequeue() {
-            self.begin(waiting, start);
+        } else {
+            let next = self.transmitter.take(&mut self.effects);
+            self.settle();
+            if let Some(waiting) = next {
+                self.begin(waiting, start);
+            }
+        }
+    }
+
+    /// Counts what the queue did to packets that had been admitted.
+    fn settle(&mut self) {
+        self.counters.marked += std::mem::take(&mut self.effects.marked);
+        for removed in self.effects.removed.drain(..) {
+            self.transmitter.forget(&removed.waiting);
+            self.counters.note(Fate::Dropped(removed.cause));
+            if let Some(kept) = &mut self.removed {
+                kept.push(removed);
+            }
         }
     }
 
@@ -248,14 +281,21 @@ impl Direction {
         let marked = congested && ecn::mark(&mut packet);
         let held_back = self.propagation.holds_back(index, copy);
         let wire_bits = self.wire_bits(packet.len_bytes());
-        self.push(Waiting {
-            packet,
-            ticket: Ticket { index, copy, held_back, arrived: now },
-            segments: 1,
-            wire_bits,
-            last_wire_bits: wire_bits,
-        });
-        self.queued(marked, held_back).fate
+        let ticket = Ticket { index, copy, held_back, arrived: now };
+        let waiting = Waiting { packet, ticket, segments: 1, wire_bits, last_wire_bits: wire_bits };
+        if !self.transmitter.is_managed() {
+            self.push(waiting);
+            return self.queued(marked, held_back).fate;
+        }
+        let fate = self.transmitter.offer(waiting, &mut self.effects);
+        self.settle();
+        if !self.transmitter.is_shared() {
+            self.transmit(now);
+        }
+        match fate {
+            Ok(marked) => self.queued(marked, held_back).fate,
+            Err(cause) => self.dropped(cause).fate,
+        }
     }
 
     /// Whether a segment passes policer and queue, and if so whether it met congestion.

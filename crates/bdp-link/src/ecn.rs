@@ -26,6 +26,11 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     true
 }
 
+/// The same of a queue that marks instead of dropping: a packet that bears the mark already counts as marked.
+pub(crate) fn congest(packet: &mut Packet) -> bool {
+    field(&packet.data) == Some(CE) || mark(packet)
+}
+
 /// Whether the sender declared the packet ECN-capable and no mark is there yet.
 pub(crate) fn is_capable(packet: &Packet) -> bool {
     matches!(field(&packet.data), Some(ECT_0 | ECT_1))

@@ -18,7 +18,9 @@
 //! 7. **Queue limit**, drop-tail. What counts are the packets whose serialisation has not ended, the one on the
 //!    wire included. In packets: admitted if no more than `limit - 1` are there. In bytes: admitted if the packet
 //!    will be off the wire within `limit x 8 / rate` of its arrival, which is to say that the packet on the wire
-//!    counts by the bits that remain.
+//!    counts by the bits that remain. A queue that manages itself ([`bdp_model::queue`]) decides here and again when the packet's turn
+//!    comes: it may drop or mark then, and serve flows out of their order. Its segments are decided one by one, and what it drops late is
+//!    counted when it does ([`Link::take_removed`]).
 //! 8. **ECN mark**, if the packet is ECN-capable and what it finds before it is the threshold or more, counted as
 //!    for the limit but without the packet itself.
 //! 9. **Serialisation**, `(IP bytes + overhead) x 8 / rate`, one packet at a time. Which packet is next, and when it is

@@ -10,7 +10,7 @@ use crate::half_duplex::Channel;
 use crate::packet::Packet;
 use crate::segments::Segments;
 use crate::service::Service;
-use crate::verdict::Verdict;
+use crate::verdict::{DropCause, Verdict};
 
 /// A packet that has come out of the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +130,19 @@ impl Link {
         };
         let (due, segments, ip_bytes, packet) = self.direction_mut(from).pop(now)?;
         Some(Departure { to: from.other(), due, packet, segments, ip_bytes })
+    }
+
+    /// Keeps, from now on, what queues drop after they admitted it: see [`Self::take_removed`].
+    pub fn keep_removed(&mut self) {
+        self.forward.keep_removed();
+        self.reverse.keep_removed();
+    }
+
+    /// What the queue of the direction that begins at `from` dropped after it had said that it was queued, since it was asked last: when,
+    /// why, and the packet. Nothing where [`Self::keep_removed`] was never called.
+    pub fn take_removed(&mut self, from: End) -> impl Iterator<Item = (Nanos, DropCause, Packet)> {
+        let removed = self.direction_mut(from).take_removed().into_iter();
+        removed.map(|removed| (removed.at, removed.cause, removed.waiting.packet))
     }
 
     /// What has passed the direction that begins at `from`.

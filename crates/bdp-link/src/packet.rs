@@ -74,6 +74,27 @@ impl Packet {
         }
     }
 
+    /// What tells its flow from others: both addresses, the protocol, and the ports where it has some.
+    pub(crate) fn flow(&self) -> (&[u8], u8, &[u8]) {
+        let data = self.data.as_slice();
+        let (addresses, protocol, payload) = match data.first().map_or(0, |first| first >> 4) {
+            4 if data.len() >= 20 => {
+                let whole = u16::from_be_bytes([data[6], data[7]]) & 0x3fff == 0;
+                (&data[12..20], data[9], whole.then(|| ipv4_payload(data)).flatten())
+            }
+            6 if data.len() >= 40 => match ipv6_upper_layer(data) {
+                Some((Some(protocol), payload)) => (&data[8..40], protocol, Some(payload)),
+                _ => (&data[8..40], data[6], None),
+            },
+            _ => (&[] as &[u8], 0, None),
+        };
+        let ports = payload.filter(|_| matches!(protocol, TCP | UDP)).and_then(|payload| {
+            let start = payload.start;
+            data.get(start..start + 4)
+        });
+        (addresses, protocol, ports.unwrap_or(&[]))
+    }
+
     /// The TCP header, if this is a TCP segment (or the first fragment of one) that is well formed so far.
     pub(crate) fn tcp_header_mut(&mut self) -> Option<TcpHeader<'_>> {
         let payload = match self.data.first()? >> 4 {
@@ -113,6 +134,7 @@ impl PartialChecksum {
 }
 
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// Where the payload of an IPv4 packet lies (RFC 791, section 3.1).
 fn ipv4_payload(data: &[u8]) -> Option<Range<usize>> {

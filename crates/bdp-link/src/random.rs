@@ -49,6 +49,11 @@ impl Draws {
     }
 }
 
+/// A key of the direction that begins at `from`, for what is drawn once.
+pub(crate) fn key(seed: u64, from: End, purpose: &[u8; 4]) -> u64 {
+    stream(seed, from, purpose).next_u64()
+}
+
 /// The upper 53 bits as a fraction in 0..1, each a multiple of 2^-53, so that probability 1 always falls and 0 never.
 pub(crate) fn unit_interval(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1u64 << 53) as f64

@@ -6,9 +6,11 @@
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
 use bdp_model::units::Nanos;
 
-use crate::discipline::{Backlog, Discipline, Waiting};
+use crate::discipline::{Backlog, Discipline, Effects, OnWire, Waiting};
+use crate::end::End;
 use crate::packet::Packet;
 use crate::service::{Finish, Service, work};
+use crate::verdict::DropCause;
 
 /// Queue and wire of one direction.
 #[derive(Debug, Clone)]
@@ -21,6 +23,10 @@ pub(crate) struct Transmitter {
     free: Finish,
     /// Its own work.
     begun: u128,
+    /// The IP bytes of it, where the discipline manages itself.
+    begun_bytes: u64,
+    /// When a segment came last.
+    last_arrival: Nanos,
     /// Segments that wait, and their work; those of a train that has begun included.
     waiting: Backlog,
 }
@@ -36,13 +42,20 @@ pub(crate) struct Arrivals {
 }
 
 impl Transmitter {
-    pub(crate) fn new(link: &LinkConfig, direction: &DirectionConfig) -> Self {
+    pub(crate) fn new(link: &LinkConfig, direction: &DirectionConfig, seed: u64, from: End) -> Self {
+        let shared = matches!(link.medium, Medium::HalfDuplex(_));
         Self {
-            discipline: Discipline::new(direction),
+            // Who sends next on a shared medium goes by the packet that is next, so queues there are drop-tail.
+            discipline: match shared {
+                true => Discipline::drop_tail(direction),
+                false => Discipline::new(direction, seed, from),
+            },
             service: direction.rate.map_or(Service::Unlimited, Service::Rate),
-            shared: matches!(link.medium, Medium::HalfDuplex(_)),
+            shared,
             free: Finish { at: Nanos::ZERO, left: 0 },
             begun: 0,
+            begun_bytes: 0,
+            last_arrival: Nanos::ZERO,
             waiting: Backlog { packets: 0, work: 0 },
         }
     }
@@ -100,6 +113,52 @@ impl Transmitter {
         self.discipline.push(waiting);
     }
 
+    /// Whether the queue decides when a packet's turn comes, too, so that what is next is not known before.
+    pub(crate) fn is_managed(&self) -> bool {
+        self.discipline.is_managed()
+    }
+
+    /// Offers a segment to a queue that manages itself: whether it was marked, or why it was dropped. All whose turn has come must have
+    /// begun; what the queue dropped instead is in `effects`, and still counts.
+    pub(crate) fn offer(&mut self, waiting: Waiting, effects: &mut Effects) -> Result<bool, DropCause> {
+        let now = waiting.ticket.arrived;
+        let own = work_of(&waiting);
+        if self.service.capacity(now.max(self.free.at), Nanos(u64::MAX)).saturating_sub(self.waiting.work) < own {
+            return Err(DropCause::Queue);
+        }
+        if self.waiting.packets == 0 && self.free.at <= now {
+            self.discipline.went_idle(self.free.at);
+        }
+        self.last_arrival = now;
+        let on_wire = match now < self.free.at {
+            true => OnWire { packets: 1, bytes: self.begun_bytes },
+            false => OnWire::default(),
+        };
+        self.count(&waiting);
+        let fate = self.discipline.offer(waiting, on_wire, effects);
+        if fate.is_err() {
+            self.discount(1, own);
+        }
+        fate
+    }
+
+    /// The next segment of a queue that manages itself, when the wire is free for it.
+    pub(crate) fn take(&mut self, effects: &mut Effects) -> Option<Waiting> {
+        let waiting = self.discipline.take(self.free.at.max(self.last_arrival), effects)?;
+        self.begun_bytes = waiting.packet.len_bytes();
+        Some(waiting)
+    }
+
+    /// No longer counts what the queue dropped after it had been admitted.
+    pub(crate) fn forget(&mut self, waiting: &Waiting) {
+        self.discount(u64::from(waiting.segments), work_of(waiting));
+    }
+
+    fn discount(&mut self, packets: u64, work: u128) {
+        self.waiting.packets -= packets;
+        self.waiting.work = self.waiting.work.saturating_sub(work);
+    }
+
     /// Whether what arrives now is served at once: nothing waits, on a wire of its own that is free.
     pub(crate) fn is_idle(&self, now: Nanos) -> bool {
         !self.shared && self.waiting.packets == 0 && self.free.at <= now
@@ -134,10 +193,6 @@ impl Transmitter {
         self.discipline.head()
     }
 
-    pub(crate) fn dequeue(&mut self) -> Option<Waiting> {
-        self.discipline.dequeue()
-    }
-
     /// Serves a segment that waited, from `start` on or when the wire is free; gives the end of its serialisation, at
     /// the end of the clock where it would be beyond.
     pub(crate) fn serve(&mut self, wire_bits: u64, start: Nanos) -> Nanos {
@@ -147,8 +202,7 @@ impl Transmitter {
         let never = Finish { at: Nanos(u64::MAX), left: 0 };
         self.free = self.service.finish(start, own + u128::from(carried)).unwrap_or(never);
         self.begun = own;
-        self.waiting.packets -= 1;
-        self.waiting.work = self.waiting.work.saturating_sub(own);
+        self.discount(1, own);
         self.free.at
     }
 

@@ -16,7 +16,7 @@ pub struct Verdict {
 /// What became of a packet or of its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is inside and will depart.
+    /// It is inside, and will depart unless the queue drops it later.
     Queued {
         /// Whether it was marked Congestion Experienced.
         marked: bool,
@@ -39,6 +39,8 @@ pub enum DropCause {
     /// The queue had no room, or the wire would not be done with it within the 584 years that the clock counts,
     /// as on a link of rate zero.
     Queue,
+    /// The queue had room and dropped it, as one that manages itself does (RFC 7567): on arrival or after it had waited.
+    Aqm,
 }
 
 impl Verdict {
@@ -54,15 +56,16 @@ impl Verdict {
 
 impl DropCause {
     /// Every cause, in the order in which a packet meets them.
-    pub const ALL: [Self; 4] = [Self::Size, Self::Loss, Self::Policer, Self::Queue];
+    pub const ALL: [Self; 5] = [Self::Size, Self::Loss, Self::Policer, Self::Queue, Self::Aqm];
 
-    /// The name in records and captures: `size`, `loss`, `policer`, `queue`.
+    /// The name in records and captures: `size`, `loss`, `policer`, `queue`, `aqm`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Size => "size",
             Self::Loss => "loss",
             Self::Policer => "policer",
             Self::Queue => "queue",
+            Self::Aqm => "aqm",
         }
     }
 }

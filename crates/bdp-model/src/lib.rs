@@ -32,6 +32,7 @@ pub mod payload;
 pub mod ping;
 pub mod plain;
 pub mod points;
+pub mod queue;
 pub mod ramp_up;
 mod random;
 pub mod rate_search;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::queue::Queue;
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
 /// A link between two hosts: two one-way directions.
@@ -95,8 +96,11 @@ pub struct DirectionConfig {
     pub delay: Nanos,
     /// Packets lost before the queue.
     pub loss: Loss,
-    /// What may wait for the wire, the packet being serialised included; drop-tail.
+    /// What may wait for the wire, the packet being serialised included.
     pub limit: QueueLimit,
+    /// How the queue manages itself; `None` is drop-tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// What a middlebox does to TCP headers.
     pub rewrite: HeaderRewrite,
     /// IP packets longer than this vanish without a word, as in a hop that black-holes what exceeds its MTU.
@@ -180,6 +184,7 @@ impl Default for DirectionConfig {
             delay: Nanos::ZERO,
             loss: Loss::None,
             limit: QueueLimit::Packets(1000),
+            queue: None,
             rewrite: HeaderRewrite::default(),
             drop_above: None,
             corrupt: Probability::default(),

@@ -84,7 +84,7 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 41] = {
+    pub const ALL: [Self; 46] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
@@ -122,6 +122,11 @@ impl Parameter {
             new("probability", Fraction, Unit::Share, 0..=1),
             new("duplicate", Fraction, Unit::Share, 0..=1),
             new("corrupt", Fraction, Unit::Share, 0..=1),
+            new("target", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("ce_threshold", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("flows", Count, Number, 1..=65_536),
+            new("quantum", Size, Bytes, 256..=1 << 20),
+            new("kind", Word, Number, ANY),
             new("limit", QueueLength, Unit::Packets, 1..=u64::MAX),
             new("ecn_threshold", QueueLength, Unit::Packets, 1..=u64::MAX),
             new("mtu", Count, Bytes, 68..=65_535),

@@ -18,6 +18,7 @@ pub mod payload;
 pub mod poll;
 pub mod process;
 pub mod qdisc;
+pub mod qdisc_managed;
 pub mod random;
 pub mod schedule;
 pub mod signal;

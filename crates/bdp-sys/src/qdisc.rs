@@ -4,9 +4,9 @@ use crate::netlink::{KIND, Netlink, ROOT, TCMSG_BYTES, push_attribute};
 use crate::{Result, SysError};
 
 /// `RTM_NEWQDISC` of linux/rtnetlink.h.
-const RTM_NEWQDISC: u16 = 36;
+pub(crate) const RTM_NEWQDISC: u16 = 36;
 /// `TCA_OPTIONS`.
-const OPTIONS: u16 = 2;
+pub(crate) const OPTIONS: u16 = 2;
 
 /// `TCA_NETEM_*` of linux/pkt_sched.h.
 mod attribute {

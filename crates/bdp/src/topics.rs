@@ -43,6 +43,7 @@ static TOPICS: [Topic; 38] = topics! {
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
+    "queues" "queues.md" "queues that manage themselves, beside the kernel's",
     "virtual-clock-validation" "virtual-clock-validation.md" "how exact the emulator is by the virtual clock, and beside netem",
     "s4" "s4.md" "TCP of three kernels under loss and reverse traffic, 6,000 cases of 60 s",
     "protocol" "protocol.md" "what bdp says to bdp",

@@ -45,10 +45,14 @@ impl MovingLink {
         key: u64,
         now: u64,
     ) -> Self {
+        let mut link = Link::new(config, seed);
+        if taps.iter().any(Option::is_some) {
+            link.keep_removed();
+        }
         Self {
             key,
             mtu: config.mtu,
-            link: Link::new(config, seed),
+            link,
             devices,
             taps,
             meters: [
@@ -97,7 +101,20 @@ impl MovingLink {
                 });
             }
         }
+        self.note_removed();
         self.next = self.link.next_event().map(Nanos::as_ns);
+    }
+
+    /// Notes what queues dropped that had been admitted.
+    fn note_removed(&mut self) {
+        for (end, tap) in self.taps.iter().enumerate() {
+            let Some(tap) = tap else { continue };
+            for (at, cause, packet) in self.link.take_removed(end_of(end)) {
+                if let Some(kept) = tap.keep(&packet.data) {
+                    tap.note(at.as_ns(), kept, Event::Removed(cause));
+                }
+            }
+        }
     }
 
     /// Before when nothing leaves by a device, with the packet where that is known: the soonest first, as in [`Link::upcoming`].
@@ -114,6 +131,7 @@ impl MovingLink {
     pub(super) fn leave(&mut self, now: u64) -> Option<Leaving> {
         while self.next.is_some_and(|next| next <= now) {
             let departure = self.link.pop(Nanos(now));
+            self.note_removed();
             self.next = self.link.next_event().map(Nanos::as_ns);
             let Some(Departure { to, due, packet, segments, ip_bytes }) = departure else { continue };
             let device = usize::from(to == End::B);

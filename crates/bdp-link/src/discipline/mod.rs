@@ -2,58 +2,128 @@
 //!
 //! A discipline is asked at arrival whether a packet finds room, and whenever the wire is free for the next one. It holds
 //! the packets themselves; how much work they are is known to the transmitter.
+//!
+//! Drop-tail decides on arrival alone. Those that manage themselves ([`Discipline::is_managed`]) are offered segments one
+//! by one, may drop and mark what waits, and may serve flows out of their order.
 
+mod codel;
 mod drop_tail;
+mod flow_hash;
+mod fq_codel;
+mod managed;
 mod waiting;
 
-use bdp_model::link::DirectionConfig;
+use bdp_model::link::{DirectionConfig, QueueLimit};
+use bdp_model::queue::Queue;
+use bdp_model::units::Nanos;
 
+use self::codel::Codel;
 use self::drop_tail::DropTail;
+use self::flow_hash::FlowHash;
+use self::fq_codel::FqCodel;
+pub(crate) use self::managed::{Effects, OnWire, Removed};
 pub(crate) use self::waiting::{Backlog, Ticket, Waiting};
+use crate::end::End;
+use crate::random;
+use crate::verdict::DropCause;
 
 /// The discipline of one direction.
 #[derive(Debug, Clone)]
 pub(crate) enum Discipline {
     DropTail(DropTail),
+    Codel(Box<Codel>),
+    FqCodel(Box<FqCodel>),
 }
 
 impl Discipline {
-    pub(crate) fn new(config: &DirectionConfig) -> Self {
+    pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
+        let Some(queue) = config.queue else {
+            return Self::drop_tail(config);
+        };
+        let limit = match config.limit {
+            QueueLimit::Packets(packets) => packets,
+            QueueLimit::Bytes(_) | QueueLimit::Unlimited => u64::MAX,
+        };
+        let hash = || FlowHash::new(random::key(seed, from, b"flow"));
+        match queue {
+            Queue::Codel(codel) => Self::Codel(Box::new(Codel::new(codel, limit))),
+            Queue::FqCodel(fq) => Self::FqCodel(Box::new(FqCodel::new(fq, limit, hash()))),
+        }
+    }
+
+    /// Drop-tail, whatever else is configured.
+    pub(crate) fn drop_tail(config: &DirectionConfig) -> Self {
         Self::DropTail(DropTail::new(config.limit, config.ecn_threshold))
     }
 
-    /// Whether a segment of so much work finds room behind the backlog, and if so whether an ECN-capable one is marked.
+    /// Whether it decides when a packet's turn comes, too.
+    pub(crate) fn is_managed(&self) -> bool {
+        !matches!(self, Self::DropTail(_))
+    }
+
+    /// Offers a segment to a discipline that manages itself: whether it was marked, or why it was dropped.
+    pub(crate) fn offer(
+        &mut self,
+        waiting: Waiting,
+        on_wire: OnWire,
+        effects: &mut Effects,
+    ) -> Result<bool, DropCause> {
+        match self {
+            Self::DropTail(queue) => queue.push(waiting),
+            Self::Codel(queue) => return queue.offer(waiting, on_wire),
+            Self::FqCodel(queue) => queue.offer(waiting, on_wire, effects),
+        }
+        Ok(false)
+    }
+
+    /// The next to be served at `now`, after what is dropped before it.
+    pub(crate) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
+        match self {
+            Self::DropTail(queue) => queue.dequeue(),
+            Self::Codel(queue) => queue.take(now, effects),
+            Self::FqCodel(queue) => queue.take(now, effects),
+        }
+    }
+
+    /// The wire was free from then on, and nothing waited.
+    pub(crate) fn went_idle(&mut self, at: Nanos) {
+        let _ = at;
+        match self {
+            Self::DropTail(_) | Self::FqCodel(_) => {}
+            Self::Codel(queue) => queue.went_idle(),
+        }
+    }
+
+    /// Whether a segment of so much work finds room behind the backlog, and if so whether an ECN-capable one is marked. A
+    /// discipline that manages itself decides when it is offered one.
     pub(crate) fn admits(&self, backlog: &Backlog, work: u128) -> Option<bool> {
         match self {
             Self::DropTail(queue) => queue.admits(backlog, work),
+            _ => Some(false),
         }
     }
 
     /// Takes a packet all of whose segments were admitted.
     pub(crate) fn push(&mut self, waiting: Waiting) {
-        match self {
-            Self::DropTail(queue) => queue.push(waiting),
+        if let Self::DropTail(queue) = self {
+            queue.push(waiting);
         }
     }
 
-    /// The next to be served.
+    /// The next to be served, where it is known.
     pub(crate) fn head(&self) -> Option<&Waiting> {
         match self {
             Self::DropTail(queue) => queue.head(),
+            _ => None,
         }
     }
 
-    /// All that wait, in the order in which they are served.
+    /// All that wait, in the order in which they are served, where it is known.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
-        match self {
-            Self::DropTail(queue) => queue.iter(),
-        }
-    }
-
-    /// Gives the next to the wire.
-    pub(crate) fn dequeue(&mut self) -> Option<Waiting> {
-        match self {
-            Self::DropTail(queue) => queue.dequeue(),
-        }
+        let known = match self {
+            Self::DropTail(queue) => Some(queue.iter()),
+            _ => None,
+        };
+        known.into_iter().flatten()
     }
 }

@@ -12,6 +12,7 @@ mod foreseen;
 mod half_duplex;
 mod jitter;
 mod loss;
+mod managed;
 mod marking;
 mod oracle;
 mod policing;

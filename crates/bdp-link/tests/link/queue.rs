@@ -130,5 +130,5 @@ fn a_rate_of_zero_sends_nothing() {
 
 #[test]
 fn names_of_causes_are_those_of_records() {
-    assert_eq!(DropCause::ALL.map(DropCause::name), ["size", "loss", "policer", "queue"]);
+    assert_eq!(DropCause::ALL.map(DropCause::name), ["size", "loss", "policer", "queue", "aqm"]);
 }

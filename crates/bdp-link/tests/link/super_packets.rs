@@ -82,6 +82,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
                 duplicate,
                 policer,
                 ecn_threshold,
+                queue: None,
                 jitter,
                 reorder,
                 rewrite: HeaderRewrite { window_field_max, window_scale: None },

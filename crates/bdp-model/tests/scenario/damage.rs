@@ -47,12 +47,12 @@ proptest! {
             "link.forward", "link.between", "hosts.far.sysctls", "hosts.far.sysctls.net.x", "idle", "family", "flow[", "..", "hosts",
             "link.jitter", "link.jitter.table", "link.reorder", "link.reorder.by", "link.policer", "link.policer.burst",
             "link.duplicate", "link.corrupt", "link.drop_above", "link.ecn_threshold", "link.half_duplex", "link.half_duplex.guard",
-            "link.loss.to_bad", "link.loss.packets", "link.delivery",
+            "link.loss.to_bad", "link.loss.packets", "link.delivery", "link.queue", "link.queue.kind", "link.queue.target", "link.queue.flows",
             "probe", "flow.start", "hosts.far.router", "hosts.far.routes",
         ]),
         value in prop::sample::select(vec![
             "0", "-1", "9223372036854775807", "1e308", "nan", "inf", "true", "[]", "[[1]]", "{}", "{ every = 0 }", "{ packets = [2, 1] }", "{ to_bad = 1, to_good = nan }", "{ table = [-1] }", "{ rate = 1, burst = -1 }", "1979-05-27", "\"\"", "auto",
-            "none", "tcp-connect", "[{ to = \"near\", via = \"near\" }]", "9e99s", "1e-400", "{ from = 1 }", "999999999999p", "-5K",
+            "none", "tcp-connect", "[{ to = \"near\", via = \"near\" }]", "9e99s", "1e-400", "{ from = 1 }", "codel", "{ kind = 'fq_codel', flows = 0 }", "{ kind = 1 }", "999999999999p", "-5K",
         ]),
     ) {
         let scenario = Scenario::parse("s", BASE).unwrap();

@@ -171,6 +171,7 @@ fn direction(config: &DirectionConfig) -> String {
         QueueLimit::Bytes(n) => format!("queue of {n}"),
         QueueLimit::Unlimited => "queue without limit".to_owned(),
     });
+    parts.extend(config.queue.map(|queue| format!("managed by {}", queue.name())));
     let more: [(bool, String); 8] = [
         (!config.rewrite.is_none(), "TCP headers rewritten".to_owned()),
         (config.drop_above.is_some(), format!("packets above {} B vanish", config.drop_above.unwrap_or(0))),

@@ -199,7 +199,7 @@ fn jitter(reorder: bool) -> Row {
     let frames = if reorder {
         scattered(3_000, gap, ANY, 3)
     } else {
-        (1..=3_000).map(|i| Frame { at_ns: i * gap, ip_bytes: LONGEST }).collect()
+        (1..=3_000).map(|i| Frame { at_ns: i * gap, ip_bytes: LONGEST, ..Frame::default() }).collect()
     };
     Row::new(direction, frames, move |_, carried| {
         let name = if reorder { "jitter of +-2 ms" } else { "jitter of +-2 ms in order" };

@@ -40,14 +40,14 @@ pub(super) fn scattered(
         .map(|_| {
             at_ns += draws.within(1..=2 * mean_gap_ns);
             let lengths = u64::from(*lengths.start())..=u64::from(*lengths.end());
-            Frame { at_ns, ip_bytes: draws.within(lengths) as u32 }
+            Frame { at_ns, ip_bytes: draws.within(lengths) as u32, ..Frame::default() }
         })
         .collect()
 }
 
 /// Short frames in bunches of twenty.
 pub(super) fn bunches(count: usize, gap_ns: u64) -> Vec<Frame> {
-    (0..count as u64).map(|i| Frame { at_ns: i / 20 * gap_ns, ip_bytes: 100 }).collect()
+    (0..count as u64).map(|i| Frame { at_ns: i / 20 * gap_ns, ip_bytes: 100, ..Frame::default() }).collect()
 }
 
 /// A gap at which frames of any length fill a rate to so many parts in a hundred.
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_came_is_told_by_number() {
         let carried =
-            CarriedTrain { sent_ns: vec![0, 10, 20, 30], came: vec![(0, 5), (3, 36), (1, 40), (1, 41)] };
+            CarriedTrain { sent_ns: vec![0, 10, 20, 30], came: vec![(0, 5), (3, 36), (1, 40), (1, 41)], ..CarriedTrain::default() };
         assert_eq!(first(&carried), [Some(5), Some(40), None, Some(36)]);
         assert_eq!(transits(&carried), [5, 30, 6]);
         assert_eq!(missing(&carried), [2]);

@@ -7,9 +7,11 @@ mod exact;
 mod flows;
 mod frames;
 mod oracle;
+mod queues;
 mod statistics;
 
 pub use beside::beside_netem;
 pub use check::Check;
 pub use exact::exact;
+pub use queues::{QueueRow, beside_kernel_queues};
 pub use flows::{Cell, Side, flows_beside_netem};

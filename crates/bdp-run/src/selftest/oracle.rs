@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_wire_serves_one_after_the_other_and_drops_what_finds_no_room() {
-        let frames: Vec<Frame> = (0..4).map(|_| Frame { at_ns: 0, ip_bytes: 1000 }).collect();
+        let frames: Vec<Frame> = (0..4).map(|_| Frame { ip_bytes: 1000, ..Frame::default() }).collect();
         let wire = |bound| Wire { rate_bps: 3_000_000_000, overhead_bytes: 0, delay_ns: 10, bound };
         // 8,000 bits at 3 Gbit/s take 2,666 and two thirds nanoseconds.
         let at = |bound| wire(bound).departures(&frames, &[0, 0, 0, 2667]);

@@ -97,7 +97,7 @@ const FAST: [Fast; 3] = [
 /// Arguments of `bdp lab selftest`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n  bdp lab selftest --clock virtual\n  bdp lab selftest --netem\n\n\
+    after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n  bdp lab selftest --clock virtual\n  bdp lab selftest --netem\n  bdp lab selftest --queues\n\n\
     By the virtual clock frames cross the emulator in a guest, and each is compared with arithmetic of its own.\n\n\
     Exit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
 )]
@@ -114,6 +114,10 @@ pub struct SelftestArgs {
     #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "both")]
     netem: Option<BesideNetem>,
 
+    /// Compare queues that manage themselves with the kernel's in a guest: the same arrivals, frame by frame
+    #[arg(long, conflicts_with_all = ["trials", "netem"])]
+    queues: bool,
+
     /// Print JSON: the checks, and every case ('bdp help record')
     #[arg(long)]
     json: bool,
@@ -127,6 +131,12 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let named = |name: &String| Clock::NAMES.iter().find(|(known, _)| known == name).map(|known| known.1);
         let clock = self.clock.as_ref().and_then(named);
+        if self.queues {
+            if clock == Some(Clock::Real) {
+                return Err(crate::exit::usage("--queues needs the virtual clock; leave out --clock real"));
+            }
+            return in_guests::beside_kernel_queues(self.json);
+        }
         if let Some(part) = self.netem {
             if clock == Some(Clock::Real) {
                 return Err(crate::exit::usage("--netem needs the virtual clock; leave out --clock real"));

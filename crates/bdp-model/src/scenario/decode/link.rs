@@ -5,16 +5,17 @@ use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
-use super::impairment;
+use super::{impairment, queue};
 use super::item::{Result, list, place, time};
 use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
 use crate::parameter::Parameter;
 
-const DIRECTION_KEYS: [&str; 14] = [
+const DIRECTION_KEYS: [&str; 15] = [
     "rate",
     "delay",
     "loss",
     "limit",
+    "queue",
     "overhead",
     "jitter",
     "reorder",
@@ -73,6 +74,17 @@ fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
             None => Delivery::default(),
         },
     };
+    if let (Medium::HalfDuplex(_), Some(queue)) =
+        (config.medium, config.forward.queue.or(config.reverse.queue))
+        && let Some(n) = table.get("half_duplex")
+    {
+        return Err(n.origin.error(Problem::Contradiction {
+            at: format!("{at}.half_duplex"),
+            found: n.describe(),
+            other: format!("queue = \"{}\"", queue.name()),
+            rule: "on a shared medium queues are drop-tail".into(),
+        }));
+    }
     let capture = match table.get("capture") {
         Some(n) => capture(n, &format!("{at}.capture"), &between)?,
         None => [false; 2],
@@ -115,6 +127,7 @@ fn direction(
         apply(own, &at, &mut config)?;
     }
     let node = |key: &str| own.and_then(|t| t.get(key)).or_else(|| table.get(key));
+    queue::complete(&mut config, &at, node)?;
     let packet = u64::from(mtu) + u64::from(config.overhead_bytes);
     if let (QueueLimit::Bytes(limit), Some(n)) = (config.limit, node("limit"))
         && limit.as_bytes() < packet
@@ -221,6 +234,7 @@ fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
             Some(WindowScaleRewrite::Set(shift as u8))
         };
     }
+    queue::apply(table, at, config)?;
     impairment::apply(table, at, config)
 }
 

@@ -5,6 +5,7 @@ mod host;
 mod impairment;
 mod item;
 mod link;
+mod queue;
 mod stack;
 mod tcp;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bdp_model::units::{Nanos, Rate, format_bps};
 use bdp_run::RunError;
-use bdp_run::selftest::{self, Cell, Check};
+use bdp_run::selftest::{self, Cell, Check, QueueRow};
 use serde_json::json;
 
 use super::printed::{document, table};
@@ -57,6 +57,43 @@ pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
         output::print(&tables.into_iter().flatten().collect::<Vec<_>>().join("\n"))?;
     }
     Ok(verdict(&checks, &cells))
+}
+
+/// Queues that manage themselves, beside the kernel's.
+pub(super) fn beside_kernel_queues(as_json: bool) -> Outcome {
+    let (kernel, rows) =
+        selftest::beside_kernel_queues(&crate::guest::commands().keeper).map_err(refused)?;
+    if as_json {
+        let mut document = document(&[], &[]);
+        document["beside_kernel_queues"] = json!({ "kernel": kernel.version, "rows": rows });
+        output::print(&format!("{document:#}\n"))?;
+    } else {
+        output::print(&format!("{}guest kernel: {} ({})\n", queue_table(&rows), kernel.name, kernel.version))?;
+    }
+    Ok(if rows.iter().all(|row| row.agrees) { Exit::Done } else { Exit::Missed })
+}
+
+fn queue_table(rows: &[QueueRow]) -> String {
+    let wide = rows.iter().map(|row| row.train.chars().count()).max().unwrap_or(0).max(5);
+    let mut text = format!(
+        "{:<10}{:<wide$}{:>9}{:>16}{:>16}{:>8}{:>10}  verdict\n",
+        "queue", "train", "frames", "dropped, kernel", "marked, kernel", "unlike", "apart"
+    );
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "{:<10}{:<wide$}{:>9}{:>16}{:>16}{:>8}{:>10}  {}",
+            row.queue,
+            row.train,
+            row.frames,
+            format!("{} {}", row.dropped, row.kernel_dropped),
+            format!("{} {}", row.marked, row.kernel_marked),
+            row.unlike,
+            Nanos(row.apart_ns).to_string(),
+            if row.agrees { "agrees" } else { "DIFFERS" },
+        );
+    }
+    text
 }
 
 fn verdict(checks: &[Check], cells: &[Cell]) -> Exit {

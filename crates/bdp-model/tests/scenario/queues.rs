@@ -1,0 +1,132 @@
+//! Queues that manage themselves: what each key becomes, and what is said where it is wrong.
+
+use bdp_model::link::DirectionConfig;
+use bdp_model::queue::{Codel, FqCodel, Queue};
+
+use super::*;
+
+fn with(lines: &str) -> String {
+    BASE.replacen("rate =", &format!("{lines}\nrate ="), 1)
+}
+
+fn direction(lines: &str) -> DirectionConfig {
+    plan(&with(lines))[0].links[0].config.forward.clone()
+}
+
+#[test]
+fn a_name_takes_the_defaults_of_linux() {
+    assert_eq!(direction("queue = 'drop-tail'"), direction(""));
+    let codel = direction("queue = 'codel'");
+    assert_eq!(codel.queue, Some(Queue::Codel(Codel::default())));
+    assert_eq!(codel.limit, QueueLimit::Packets(1000));
+    let fq = direction("queue = 'fq_codel'");
+    assert_eq!(fq.queue, Some(Queue::FqCodel(FqCodel::default())));
+    assert_eq!(fq.limit, QueueLimit::Packets(10_240));
+    for kind in Queue::KINDS {
+        let queue = direction(&format!("queue = '{kind}'")).queue.unwrap();
+        assert_eq!(queue.name(), kind);
+        assert_eq!(direction(&format!("queue = {{ kind = '{kind}' }}")).queue, Some(queue));
+    }
+}
+
+#[test]
+fn a_table_sets_options() {
+    let config = direction(
+        "queue = { kind = 'codel', target = '2ms', interval = '20ms', ecn = true, ce_threshold = '1ms', limit = 200 }",
+    );
+    let codel = Codel {
+        target: Nanos::millis(2),
+        interval: Nanos::millis(20),
+        ecn: true,
+        ce_threshold: Some(Nanos::millis(1)),
+    };
+    assert_eq!((config.queue, config.limit), (Some(Queue::Codel(codel)), QueueLimit::Packets(200)));
+    let config = direction("queue = { kind = 'fq_codel', flows = 16, quantum = 300 }\nlimit = 50");
+    let fq = FqCodel { flows: 16, quantum_bytes: 300, ..FqCodel::default() };
+    assert_eq!((config.queue, config.limit), (Some(Queue::FqCodel(fq)), QueueLimit::Packets(50)));
+}
+
+#[test]
+fn queues_and_their_options_can_be_swept() {
+    let swept = |lines: &str, sweep: &str| plan(&format!("{}[sweep]\n{sweep}\n", with(lines)));
+    let cases = swept("", "link.queue = ['drop-tail', 'codel', 'fq_codel']");
+    let kinds: Vec<_> = cases.iter().map(|c| c.links[0].config.forward.queue.map(|q| q.name())).collect();
+    assert_eq!(kinds, [None, Some("codel"), Some("fq_codel")]);
+    let cases = swept("queue = { kind = 'codel' }", "link.queue.target = ['1ms', '5ms']");
+    let targets: Vec<_> = cases
+        .iter()
+        .map(|c| match c.links[0].config.forward.queue {
+            Some(Queue::Codel(codel)) => codel.target,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(targets, [Nanos::millis(1), Nanos::millis(5)]);
+    let cases = swept("queue = 'codel'", "link.forward.queue = ['drop-tail', { kind = 'fq_codel', flows = 4 }]");
+    assert_eq!(cases.len(), 2);
+    assert_eq!(cases[0].links[0].config.forward.queue, None);
+    assert!(cases[0].links[0].config.reverse.queue.is_some());
+}
+
+#[test]
+fn a_record_of_drop_tail_says_nothing_of_it() {
+    let text = serde_json::to_string(&direction("")).unwrap();
+    assert!(!text.contains("queue"), "{text}");
+    let codel = direction("queue = 'codel'");
+    let text = serde_json::to_string(&codel).unwrap();
+    assert!(text.contains(r#""queue":{"kind":"codel","target_ns":5000000,"#), "{text}");
+    assert_eq!(serde_json::from_str::<DirectionConfig>(&text).unwrap(), codel);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_in_a_line() {
+    for (lines, expected) in [
+        (
+            "queue = 'codle'",
+            "link.queue = \"codle\": expected \"drop-tail\", \"codel\", \"fq_codel\", or a table such as { kind = \"codel\", \
+             target = \"5ms\" }",
+        ),
+        (
+            "queue = { target = '5ms' }",
+            "link.queue = a table: expected \"drop-tail\", \"codel\", \"fq_codel\", or a table such as { kind = \"codel\", \
+             target = \"5ms\" }",
+        ),
+        (
+            "queue = { kind = 'codel', flows = 5 }",
+            "unknown key 'flows' in link.queue's table of kind \"codel\"; keys here: kind, limit, target, interval, ecn, ce_threshold",
+        ),
+        (
+            "queue = { kind = 'codel', target = 0 }",
+            "link.queue.target = 0: expected a time from 1us to 1h such as \"5ms\"",
+        ),
+        (
+            "queue = 'codel'\nlimit = '64K'",
+            "link.forward.limit = \"64K\": expected packets that may wait, such as 1000 or \"1000p\"",
+        ),
+        (
+            "queue = { kind = 'codel', limit = 5 }\nlimit = 6",
+            "link.forward.queue.limit = 5 does not go with limit = 6: the limit stands in one of both",
+        ),
+        (
+            "queue = 'codel'\necn_threshold = 20",
+            "link.forward.ecn_threshold = 20 does not go with queue = \"codel\": ecn_threshold is drop-tail's; this queue has \
+             ecn = true and ce_threshold",
+        ),
+        (
+            "queue = 'codel'\nhalf_duplex = { guard = 0, turn = '1ms' }",
+            "link.half_duplex = a table does not go with queue = \"codel\": on a shared medium queues are drop-tail",
+        ),
+    ] {
+        let error = error(&with(lines));
+        let error = error.split_once(": ").map_or(error.as_str(), |(_, rest)| rest);
+        assert_eq!(error, expected, "{lines}");
+    }
+    let text = BASE.replacen("rate = \"100M\"", "queue = \"codel\"", 1);
+    assert!(
+        error(&text).ends_with(
+            "link.forward.queue = \"codel\" does not go with a link without a rate: nothing ever waits there, so give it \
+             a rate such as rate = \"10M\""
+        ),
+        "{}",
+        error(&text)
+    );
+}

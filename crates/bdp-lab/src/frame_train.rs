@@ -185,9 +185,7 @@ fn pair() -> Result<(Tun, Tun)> {
 }
 
 /// A router in a namespace of its own: the devices by which frames enter it and leave it, the latter through what is installed there.
-fn router(
-    install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send,
-) -> Result<(Tun, Tun)> {
+fn router(install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send) -> Result<(Tun, Tun)> {
     let make = move || -> Result<(Tun, Tun)> {
         namespace::enter_own_network()?;
         for (name, value) in routing_sysctls(true, false).into_iter().chain(quiet_sysctls(false)) {

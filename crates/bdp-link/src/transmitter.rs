@@ -123,7 +123,9 @@ impl Transmitter {
     pub(crate) fn offer(&mut self, waiting: Waiting, effects: &mut Effects) -> Result<bool, DropCause> {
         let now = waiting.ticket.arrived;
         let own = work_of(&waiting);
-        if self.service.capacity(now.max(self.free.at), Nanos(u64::MAX)).saturating_sub(self.waiting.work) < own {
+        if self.service.capacity(now.max(self.free.at), Nanos(u64::MAX)).saturating_sub(self.waiting.work)
+            < own
+        {
             return Err(DropCause::Queue);
         }
         if self.waiting.packets == 0 && self.free.at <= now {

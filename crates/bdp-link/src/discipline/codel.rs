@@ -91,7 +91,6 @@ impl Fifo {
         self.bytes -= waiting.packet.len_bytes();
         Some(waiting)
     }
-
 }
 
 impl Control {

@@ -84,8 +84,7 @@ impl FqCodel {
                 continue;
             }
             let before = (flow.queue.len(), self.bytes);
-            let taken =
-                flow.control.take(&self.config.codel, now, &mut self.bytes, &mut flow.queue, effects);
+            let taken = flow.control.take(&self.config.codel, now, &mut self.bytes, &mut flow.queue, effects);
             self.packets -= before.0 - flow.queue.len();
             if let Some(waiting) = taken {
                 flow.deficit -= waiting.packet.len_bytes() as i64;
@@ -103,9 +102,10 @@ impl FqCodel {
 
     /// Drops half of the flow with the most bytes, from its head, and lets its CoDel count that.
     fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) {
-        let longest = self.flows.iter_mut().flatten().reduce(|longest, flow| {
-            if flow.queue.bytes() > longest.queue.bytes() { flow } else { longest }
-        });
+        let longest =
+            self.flows.iter_mut().flatten().reduce(|longest, flow| {
+                if flow.queue.bytes() > longest.queue.bytes() { flow } else { longest }
+            });
         let Some(flow) = longest else { return };
         let half = flow.queue.bytes() / 2;
         let mut dropped = 0;

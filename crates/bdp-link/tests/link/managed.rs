@@ -27,18 +27,20 @@ fn number(packet: &Packet) -> u64 {
 }
 
 fn queue() -> impl Strategy<Value = Queue> {
-    let codel = (1..20_000_000u64, 1..50_000_000u64, any::<bool>(), prop::option::of(0..5_000_000u64)).prop_map(
-        |(target, interval, ecn, ce_threshold)| Codel {
+    let codel = (1..20_000_000u64, 1..50_000_000u64, any::<bool>(), prop::option::of(0..5_000_000u64))
+        .prop_map(|(target, interval, ecn, ce_threshold)| Codel {
             target: Nanos(target),
             interval: Nanos(interval),
             ecn,
             ce_threshold: ce_threshold.map(Nanos),
-        },
-    );
+        });
     prop_oneof![
         codel.clone().prop_map(Queue::Codel),
-        (codel, 1..50u32, 100..3_000u32)
-            .prop_map(|(codel, flows, quantum_bytes)| Queue::FqCodel(FqCodel { codel, flows, quantum_bytes })),
+        (codel, 1..50u32, 100..3_000u32).prop_map(|(codel, flows, quantum_bytes)| Queue::FqCodel(FqCodel {
+            codel,
+            flows,
+            quantum_bytes
+        })),
     ]
 }
 
@@ -156,7 +158,8 @@ proptest! {
 
 /// A steady overload of 1,000-byte packets at 8 Mbit/s, one a millisecond served and two offered.
 fn overload(queue: Queue, packets: u64, ecn: u8) -> (Vec<Departure>, Counters) {
-    let direction = DirectionConfig { queue: Some(queue), limit: QueueLimit::Packets(10_000), ..wire(8_000_000) };
+    let direction =
+        DirectionConfig { queue: Some(queue), limit: QueueLimit::Packets(10_000), ..wire(8_000_000) };
     let mut link = Link::new(&symmetric(direction), 1);
     let mut departed = Vec::new();
     for n in 0..packets {

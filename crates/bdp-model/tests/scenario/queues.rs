@@ -61,7 +61,8 @@ fn queues_and_their_options_can_be_swept() {
         })
         .collect();
     assert_eq!(targets, [Nanos::millis(1), Nanos::millis(5)]);
-    let cases = swept("queue = 'codel'", "link.forward.queue = ['drop-tail', { kind = 'fq_codel', flows = 4 }]");
+    let cases =
+        swept("queue = 'codel'", "link.forward.queue = ['drop-tail', { kind = 'fq_codel', flows = 4 }]");
     assert_eq!(cases.len(), 2);
     assert_eq!(cases[0].links[0].config.forward.queue, None);
     assert!(cases[0].links[0].config.reverse.queue.is_some());

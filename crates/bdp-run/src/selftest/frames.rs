@@ -110,8 +110,11 @@ mod tests {
 
     #[test]
     fn what_came_is_told_by_number() {
-        let carried =
-            CarriedTrain { sent_ns: vec![0, 10, 20, 30], came: vec![(0, 5), (3, 36), (1, 40), (1, 41)], ..CarriedTrain::default() };
+        let carried = CarriedTrain {
+            sent_ns: vec![0, 10, 20, 30],
+            came: vec![(0, 5), (3, 36), (1, 40), (1, 41)],
+            ..CarriedTrain::default()
+        };
         assert_eq!(first(&carried), [Some(5), Some(40), None, Some(36)]);
         assert_eq!(transits(&carried), [5, 30, 6]);
         assert_eq!(missing(&carried), [2]);

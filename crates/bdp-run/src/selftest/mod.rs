@@ -13,5 +13,5 @@ mod statistics;
 pub use beside::beside_netem;
 pub use check::Check;
 pub use exact::exact;
-pub use queues::{QueueRow, beside_kernel_queues};
 pub use flows::{Cell, Side, flows_beside_netem};
+pub use queues::{QueueRow, beside_kernel_queues};

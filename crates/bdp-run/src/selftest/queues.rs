@@ -241,13 +241,43 @@ fn pairs() -> Vec<Pair> {
             false => Queue::Codel(codel),
             true => Queue::FqCodel(FqCodel { codel, quantum_bytes: 1500, ..FqCodel::default() }),
         };
-        add(queue(codel), 1000, "10M, 120 %, 1500 bytes, 10 s", train(10_000_000, 120, 10, full(), 1, &[0], None));
-        add(queue(codel), 1000, "10M, 120 %, any length, 10 s", train(10_000_000, 120, 10, any(), 1, &[0], None));
-        add(queue(codel), 1000, "100M, 150 %, any length, 3 s", train(100_000_000, 150, 3, any(), 1, &[0], None));
+        add(
+            queue(codel),
+            1000,
+            "10M, 120 %, 1500 bytes, 10 s",
+            train(10_000_000, 120, 10, full(), 1, &[0], None),
+        );
+        add(
+            queue(codel),
+            1000,
+            "10M, 120 %, any length, 10 s",
+            train(10_000_000, 120, 10, any(), 1, &[0], None),
+        );
+        add(
+            queue(codel),
+            1000,
+            "100M, 150 %, any length, 3 s",
+            train(100_000_000, 150, 3, any(), 1, &[0], None),
+        );
         add(queue(codel), 50, "10M, 200 %, limit 50", train(10_000_000, 200, 5, any(), 1, &[0], None));
-        add(queue(codel), 1000, "10M, 150 %, on 500 ms", train(10_000_000, 150, 5, any(), 1, &[0], Some(500_000_000)));
-        add(queue(marking), 1000, "10M, 120 %, ECN, half ECT", train(10_000_000, 120, 10, any(), 2, &[2, 0], None));
-        add(queue(stepped), 1000, "10M, 120 %, ce_threshold 1 ms, ECT(1)", train(10_000_000, 120, 5, any(), 2, &[1, 0], None));
+        add(
+            queue(codel),
+            1000,
+            "10M, 150 %, on 500 ms",
+            train(10_000_000, 150, 5, any(), 1, &[0], Some(500_000_000)),
+        );
+        add(
+            queue(marking),
+            1000,
+            "10M, 120 %, ECN, half ECT",
+            train(10_000_000, 120, 10, any(), 2, &[2, 0], None),
+        );
+        add(
+            queue(stepped),
+            1000,
+            "10M, 120 %, ce_threshold 1 ms, ECT(1)",
+            train(10_000_000, 120, 5, any(), 2, &[1, 0], None),
+        );
         add(queue(codel), 1000, "10M, 130 %, 5 flows", train(10_000_000, 130, 10, any(), 5, &[0], None));
     }
     pairs

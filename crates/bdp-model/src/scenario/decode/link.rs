@@ -5,8 +5,8 @@ use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
-use super::{impairment, queue};
 use super::item::{Result, list, place, time};
+use super::{impairment, queue};
 use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
 use crate::parameter::Parameter;
 

@@ -56,7 +56,13 @@ pub(super) fn complete<'a>(
     let limit = match (own, find("limit")) {
         (Some(own), Some(other)) => {
             let rule = "the limit stands in one of both";
-            return contradiction(own, "queue.limit", own.describe(), &format!("limit = {}", other.describe()), rule);
+            return contradiction(
+                own,
+                "queue.limit",
+                own.describe(),
+                &format!("limit = {}", other.describe()),
+                rule,
+            );
         }
         (Some(own), None) => (own, format!("{at}.queue.limit")),
         (None, Some(other)) => (other, format!("{at}.limit")),
@@ -74,7 +80,10 @@ pub(super) fn complete<'a>(
 }
 
 fn expected() -> String {
-    format!("\"drop-tail\", \"{}\", or a table such as {{ kind = \"codel\", target = \"5ms\" }}", Queue::KINDS.join("\", \""))
+    format!(
+        "\"drop-tail\", \"{}\", or a table such as {{ kind = \"codel\", target = \"5ms\" }}",
+        Queue::KINDS.join("\", \"")
+    )
 }
 
 fn named(node: &Node, at: &str) -> Result<Option<Queue>> {

@@ -61,14 +61,18 @@ pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
 
 /// Queues that manage themselves, beside the kernel's.
 pub(super) fn beside_kernel_queues(as_json: bool) -> Outcome {
-    let (kernel, rows) =
-        selftest::beside_kernel_queues(&crate::guest::commands().keeper).map_err(refused)?;
+    let (kernel, rows) = selftest::beside_kernel_queues(&crate::guest::commands().keeper).map_err(refused)?;
     if as_json {
         let mut document = document(&[], &[]);
         document["beside_kernel_queues"] = json!({ "kernel": kernel.version, "rows": rows });
         output::print(&format!("{document:#}\n"))?;
     } else {
-        output::print(&format!("{}guest kernel: {} ({})\n", queue_table(&rows), kernel.name, kernel.version))?;
+        output::print(&format!(
+            "{}guest kernel: {} ({})\n",
+            queue_table(&rows),
+            kernel.name,
+            kernel.version
+        ))?;
     }
     Ok(if rows.iter().all(|row| row.agrees) { Exit::Done } else { Exit::Missed })
 }

@@ -165,8 +165,8 @@ pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
         }
     }
     let sent_ns = sent.map_err(|_| broken("the source panicked"))??;
-    let (came, marked) = came.map_err(|_| broken("the sink panicked"))??;
-    Ok(CarriedTrain { sent_ns, came, marked })
+    let came = came.map_err(|_| broken("the sink panicked"))??;
+    Ok(CarriedTrain { sent_ns, ..came })
 }
 
 fn broken(cause: impl std::fmt::Display) -> LabError {
@@ -269,24 +269,24 @@ fn send(to: &Tun, frames: &[Frame], begun_ns: u64) -> Result<Vec<u64>> {
     Ok(sent)
 }
 
-fn receive(from: &Tun, begun_ns: u64, sent_all: &AtomicBool) -> Result<(Vec<(u32, u64)>, Vec<u32>)> {
+fn receive(from: &Tun, begun_ns: u64, sent_all: &AtomicBool) -> Result<CarriedTrain> {
     let poll = Poll::new()?;
     poll.add(from, 0, Interest::Read)?;
     let mut ready = Vec::new();
     let mut room = vec![0; 1 << 16];
-    let (mut came, mut marked) = (Vec::new(), Vec::new());
+    let mut carried = CarriedTrain::default();
     loop {
         poll.wait(&mut ready, Some(SILENCE_NS))?;
         if ready.is_empty() && sent_all.load(Ordering::Relaxed) {
-            return Ok((came, marked));
+            return Ok(carried);
         }
         let now = clock::monotonic_ns().saturating_sub(begun_ns);
         while let Some((length, _)) = from.receive(&mut room).map_err(broken)? {
             let number = room[..length].get(NUMBER_AT..NUMBER_AT + 4).and_then(|n| n.try_into().ok());
             let Some(number) = number.map(u32::from_be_bytes) else { continue };
-            came.push((number, now));
+            carried.came.push((number, now));
             if room[1] & CE == CE {
-                marked.push(number);
+                carried.marked.push(number);
             }
         }
     }

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use bdp_model::link::LinkConfig;
 use bdp_model::netem::Netem;
-use bdp_model::queue::Queue;
-use bdp_model::units::Rate;
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::qdisc_managed::Parent;
@@ -21,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{addresses, quiet_sysctls, routing_sysctls, settings_of};
 use crate::driver::{Driver, Pace};
+pub use crate::kernel_queue::KernelQueue;
 use crate::{LabError, Result, kernel_queue};
 
 /// The smallest frame: IPv4 header, UDP header, its number.
@@ -66,19 +65,6 @@ pub enum Carrier {
     Netem(Vec<Netem>),
     /// A router of the guest's kernel, which sends at a rate through a queue that manages itself.
     Queue(KernelQueue),
-}
-
-/// A queue of the kernel's that manages itself, before a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct KernelQueue {
-    /// The queue.
-    pub queue: Queue,
-    /// Packets that may wait.
-    pub limit_packets: u32,
-    /// Of the wire.
-    pub rate: Rate,
-    /// Bytes beside each IP packet that take time at that rate.
-    pub overhead_bytes: u32,
 }
 
 /// A frame.

@@ -1,10 +1,23 @@
 //! The options by which the kernel's queues are made like the emulator's.
 
 use bdp_model::queue::{Codel, FqCodel, Queue};
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, Rate};
 use bdp_sys::qdisc_managed::{Options, codel, fq_codel};
 
-use crate::frame_train::KernelQueue;
+use serde::{Deserialize, Serialize};
+
+/// A queue of the kernel's that manages itself, before a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KernelQueue {
+    /// The queue.
+    pub queue: Queue,
+    /// Packets that may wait.
+    pub limit_packets: u32,
+    /// Of the wire.
+    pub rate: Rate,
+    /// Bytes beside each IP packet that take time at that rate.
+    pub overhead_bytes: u32,
+}
 
 pub(crate) fn options(kernel: &KernelQueue) -> Options {
     match &kernel.queue {

@@ -47,10 +47,9 @@ pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Re
 }
 
 /// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
-pub(in super::super) fn is_value(table: &Table) -> bool {
+pub(super) fn is_value(table: &Table) -> bool {
     let has = |key: &str| table.get(key).is_some();
-    super::queue::is_value(table)
-        || ["every", "packets", "uniform", "normal", "table"].into_iter().any(has)
+    ["every", "packets", "uniform", "normal", "table"].into_iter().any(has)
         || [["to_bad", "to_good"], ["rate", "burst"], ["probability", "by"], ["guard", "turn"]]
             .iter()
             .any(|pair| pair.iter().all(|key| has(key)))

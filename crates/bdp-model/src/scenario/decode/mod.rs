@@ -16,7 +16,10 @@ use super::{CaseFlow, Clock, Family, HostSpec, LinkSpec, ProbeKind};
 use crate::units::Nanos;
 use item::{Result, time};
 
-pub(super) use impairment::is_value;
+/// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
+pub(super) fn is_value(table: &Table) -> bool {
+    impairment::is_value(table) || queue::is_value(table)
+}
 
 /// What a case's tree states.
 pub(super) struct Decoded {

@@ -18,7 +18,7 @@ macro_rules! topics {
     };
 }
 
-static TOPICS: [Topic; 38] = topics! {
+static TOPICS: &[Topic] = &topics! {
     "guide" "guide.md" "from the first measurement to a report",
     "windows" "window.md" "the window on the wire, and how it is set",
     "units" "units.md" "how rates, sizes, times and shares are typed and printed",

@@ -100,7 +100,7 @@ impl Topic {
     /// Its text, with the commands that print other documents where it names their files.
     fn prose(&self) -> String {
         let mut text = self.text.to_owned();
-        for topic in &TOPICS {
+        for topic in TOPICS {
             let link = format!("[{0}]({0}", topic.file);
             while let Some(at) = text.find(&link) {
                 let end = text[at..].find(')').map_or(text.len(), |length| at + length + 1);

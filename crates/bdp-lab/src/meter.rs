@@ -67,7 +67,7 @@ impl Meter {
     /// Of a direction whose sending device is looked at from `now_ns` on, beside the way back.
     pub(crate) fn new(config: &DirectionConfig, back: &DirectionConfig, now_ns: u64) -> Self {
         Self {
-            rate_bps: config.rate.map(|r| r.as_bps()),
+            rate_bps: config.rate.filter(|_| config.rate_over_time.is_none()).map(|r| r.as_bps()),
             overhead_bytes: u64::from(config.overhead_bytes),
             looks: Looks { last_ns: now_ns, ..Looks::default() },
             round_trip_ns: config.delay.as_ns() + back.delay.as_ns(),

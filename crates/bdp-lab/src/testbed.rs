@@ -278,6 +278,12 @@ impl Testbed {
         self.hosts.first().map_or(Privilege::Unknown, |(_, host)| host.privilege.clone())
     }
 
+    /// Says when time zero is of links that change in time: the moment from which flows may start, by the clock of the driver.
+    pub fn start_clock(&self, at_ns: u64) -> Result<()> {
+        let changing = |link: &LinkSpec| link.config.forward.changes() || link.config.reverse.changes();
+        self.links.iter().filter(|(spec, _)| changing(spec)).try_for_each(|(_, link)| link.start_clock(at_ns))
+    }
+
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
     pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>> {
         let wiring = self.wiring.clone();
@@ -379,6 +385,8 @@ pub(crate) fn direction(
         causes(config).map(|cause| (cause.name().to_owned(), counters.dropped(cause))).collect();
     dropped.insert("device_out".to_owned(), meter.device_refused);
     dropped.insert("not_ours".to_owned(), meter.not_ours);
+    let loss_expected = driven.link.loss_expected(from);
+    let dropped_before = counters.size_dropped + counters.outage_dropped;
     let conserved = packets_in + counters.duplicated == packets_out + dropped.values().sum::<u64>() + queued;
     DirectionFidelity {
         name,
@@ -393,9 +401,17 @@ pub(crate) fn direction(
         conserved,
         dropped,
         queued,
-        rate_configured_bps: config.rate.map(|r| r.as_bps()),
-        loss_configured: loss_configured(&config.loss, counters.packets_in),
-        loss_tolerance: fidelity::loss_tolerance(&config.loss, counters.packets_in, counters.size_dropped),
+        rate_configured_bps: config.rate.filter(|_| config.rate_over_time.is_none()).map(|r| r.as_bps()),
+        loss_configured: match loss_expected {
+            Some(expected) => expected.lost / counters.packets_in.max(1) as f64,
+            None => loss_configured(&config.loss, counters.packets_in),
+        },
+        loss_tolerance: match loss_expected {
+            Some(expected) => {
+                fidelity::tolerance_of(expected.variance.sqrt(), counters.packets_in, dropped_before)
+            }
+            None => fidelity::loss_tolerance(&config.loss, counters.packets_in, dropped_before),
+        },
         loss_achieved: if counters.packets_in == 0 {
             0.0
         } else {
@@ -408,10 +424,14 @@ pub(crate) fn direction(
     }
 }
 
-/// Why packets are dropped in a direction: drop-tail has no cause of its own beside its limit.
+/// Why packets are dropped in a direction: drop-tail has no cause of its own beside its limit, and not every link is ever down.
 fn causes(config: &DirectionConfig) -> impl Iterator<Item = DropCause> {
-    let managed = config.queue.is_some();
-    DropCause::ALL.into_iter().filter(move |cause| managed || *cause != DropCause::Aqm)
+    let (managed, down) = (config.queue.is_some(), !config.outages.is_empty());
+    DropCause::ALL.into_iter().filter(move |cause| match cause {
+        DropCause::Aqm => managed,
+        DropCause::Outage => down,
+        _ => true,
+    })
 }
 
 /// The share of so many packets that is lost on average: that of a list, and of a model that begins in a state of its

@@ -19,6 +19,8 @@ pub struct Counters {
     pub bytes_out: u64,
     /// Packets longer than what the link lets pass.
     pub size_dropped: u64,
+    /// Packets that came while the link was down.
+    pub outage_dropped: u64,
     /// Packets dropped by the loss model.
     pub lost: u64,
     /// Packets and copies that the policer dropped.
@@ -45,6 +47,7 @@ impl Counters {
     pub fn dropped(&self, cause: DropCause) -> u64 {
         match cause {
             DropCause::Size => self.size_dropped,
+            DropCause::Outage => self.outage_dropped,
             DropCause::Loss => self.lost,
             DropCause::Policer => self.policer_dropped,
             DropCause::Queue => self.queue_dropped,
@@ -60,6 +63,7 @@ impl Counters {
                 self.held_back += u64::from(held_back);
             }
             Fate::Dropped(DropCause::Size) => self.size_dropped += 1,
+            Fate::Dropped(DropCause::Outage) => self.outage_dropped += 1,
             Fate::Dropped(DropCause::Loss) => self.lost += 1,
             Fate::Dropped(DropCause::Policer) => self.policer_dropped += 1,
             Fate::Dropped(DropCause::Queue) => self.queue_dropped += 1,

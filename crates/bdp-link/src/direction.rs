@@ -8,6 +8,7 @@ use crate::discipline::{Effects, Removed, Ticket, Waiting};
 use crate::duplication::Copy;
 use crate::end::End;
 use crate::entry::{Entry, Passage};
+use crate::loss::Expected;
 use crate::packet::Packet;
 use crate::policer::Policer;
 use crate::propagation::Propagation;
@@ -55,10 +56,22 @@ impl Direction {
         }
     }
 
+    /// Says when time zero is of what changes in time.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        self.entry.start_clock(at);
+        self.transmitter.start_clock(at);
+        self.propagation.start_clock(at);
+    }
+
+    /// How many of the packets so far were to be lost, where that depends on when they came.
+    pub(crate) fn loss_expected(&self) -> Option<Expected> {
+        self.entry.loss_expected()
+    }
+
     /// Takes a packet of one segment.
     pub(crate) fn enqueue(&mut self, mut packet: Packet, now: Nanos) -> Verdict {
         rewrite::apply(&self.rewrite, &mut packet);
-        match self.decide(packet.len_bytes()) {
+        match self.decide(packet.len_bytes(), now) {
             Ok(passage) => self.enqueue_passed(packet, passage, now),
             Err(cause) => self.dropped(cause),
         }
@@ -79,7 +92,7 @@ impl Direction {
         let mut stretch: Option<Stretch> = None;
         for i in 0..segments.count() {
             let ip_bytes = segments.len_bytes(i);
-            let verdict = match self.decide(ip_bytes) {
+            let verdict = match self.decide(ip_bytes, now) {
                 Err(cause) => self.dropped(cause),
                 Ok(passage) if passage.is_plain() => match self.admit(&mut arrivals, ip_bytes, now) {
                     Err(cause) => self.dropped(cause),
@@ -235,6 +248,13 @@ impl Direction {
         self.propagation.soonest(self.transmitter.soonest(self.wire_bits(least), now))
     }
 
+    /// What a packet takes at the least that is no shorter than this one, whenever it enters.
+    pub(crate) fn least(&self, packet: &Packet) -> Nanos {
+        let segments = Segments::of(packet);
+        let least = segments.len_bytes(0).min(segments.len_bytes(segments.count() - 1));
+        self.transmitter.least(self.wire_bits(least)) + self.propagation.least
+    }
+
     /// What is due next: when, in how many wire segments of how many IP bytes together, and the packet.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, u64, Packet)> {
         let (due, segments, packet) = self.propagation.pop(now)?;
@@ -253,10 +273,10 @@ impl Direction {
     }
 
     /// Counts a packet in that has so many IP bytes, and says what becomes of it before the policer.
-    fn decide(&mut self, ip_bytes: u64) -> Result<Passage, DropCause> {
+    fn decide(&mut self, ip_bytes: u64, now: Nanos) -> Result<Passage, DropCause> {
         self.counters.packets_in += 1;
         self.counters.bytes_in += ip_bytes;
-        self.entry.decide(ip_bytes)
+        self.entry.decide(ip_bytes, now)
     }
 
     /// Does to a packet of one segment what was decided, and brings it and its copy past policer and queue.

@@ -1,17 +1,23 @@
-//! What a packet meets before the queue, in order: drop by size, loss, corruption, duplication.
+//! What a packet meets before the queue, in order: drop by size, outages, loss, corruption, duplication.
 
 use bdp_model::link::DirectionConfig;
+use bdp_model::over_time::Outage;
+use bdp_model::units::Nanos;
 
 use crate::corruption::{BitChoice, Corruption};
 use crate::duplication::Duplication;
 use crate::end::End;
-use crate::loss::LossModel;
+use crate::loss::{Expected, LossModel};
 use crate::verdict::DropCause;
 
-/// The entry of one direction. Decides by a packet's index and length alone: bytes are changed by who holds them.
+/// The entry of one direction. Decides by a packet's index and length, and by the time where that
+/// matters: bytes are changed by who holds them.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     drop_above: Option<u64>,
+    /// Those that drop.
+    outages: Vec<Outage>,
+    zero: Option<Nanos>,
     loss: LossModel,
     corruption: Option<Corruption>,
     duplication: Option<Duplication>,
@@ -40,6 +46,8 @@ impl Entry {
     pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
         Self {
             drop_above: config.drop_above.map(u64::from),
+            outages: config.outages.iter().filter(|outage| outage.drop).copied().collect(),
+            zero: None,
             loss: LossModel::new(&config.loss, seed, from),
             corruption: Corruption::new(config.corrupt, seed, from),
             duplication: Duplication::new(config.duplicate, seed, from),
@@ -47,14 +55,33 @@ impl Entry {
         }
     }
 
+    /// Says when time zero is.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        self.zero = Some(at);
+        self.loss.start_clock(at);
+    }
+
+    /// How many of the packets so far were to be lost, where that depends on when they came.
+    pub(crate) fn loss_expected(&self) -> Option<Expected> {
+        self.loss.expected()
+    }
+
+    fn is_out(&self, now: Nanos) -> bool {
+        let Some(since) = self.zero.filter(|zero| *zero <= now).map(|zero| now - zero) else { return false };
+        self.outages.iter().filter_map(|outage| outage.next(since)).any(|(from, _)| from <= since)
+    }
+
     /// Gives the next packet its index and decides what becomes of it.
-    pub(crate) fn decide(&mut self, ip_bytes: u64) -> Result<Passage, DropCause> {
+    pub(crate) fn decide(&mut self, ip_bytes: u64, now: Nanos) -> Result<Passage, DropCause> {
         let index = self.next_index;
         self.next_index += 1;
         // Asked of every packet, the one that is dropped by its size too: the model's state goes by the index.
-        let lost = self.loss.loses(index);
+        let lost = self.loss.loses(index, now);
         if self.drop_above.is_some_and(|most| ip_bytes > most) {
             return Err(DropCause::Size);
+        }
+        if !self.outages.is_empty() && self.is_out(now) {
+            return Err(DropCause::Outage);
         }
         if lost {
             return Err(DropCause::Loss);

@@ -1,6 +1,7 @@
 //! Jitter: what a packet's propagation takes more or less than the delay.
 
 use bdp_model::link::{Jitter as JitterConfig, JitterDistribution};
+use bdp_model::units::Nanos;
 
 use crate::duplication::Copy;
 use crate::end::End;
@@ -12,6 +13,8 @@ use crate::random::Draws;
 pub(crate) struct Jitter {
     distribution: Distribution,
     draws: Draws,
+    /// Where it is one value for all, which changes in time.
+    process: Option<Process>,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +44,11 @@ impl Jitter {
                 Distribution::Table(offsets)
             }
         };
-        Self { distribution, draws: Draws::new(seed, from, b"jitt", Copy::COUNT) }
+        let process = config.correlation_time.and_then(|time| match distribution {
+            Distribution::Normal { deviation_ns } => Some(Process::new(deviation_ns, time, seed, from)),
+            _ => None,
+        });
+        Self { distribution, draws: Draws::new(seed, from, b"jitt", Copy::COUNT), process }
     }
 
     /// What no packet takes less than more than the delay, nanoseconds.
@@ -49,10 +56,84 @@ impl Jitter {
         self.distribution.offset_ns(0)
     }
 
-    /// What packet `index`, or its copy, takes more than the delay, nanoseconds.
-    pub(crate) fn offset_ns(&mut self, index: u64, copy: Copy) -> i64 {
+    /// What packet `index`, or its copy, takes more than the delay, nanoseconds, which leaves the wire so long after time zero.
+    pub(crate) fn offset_ns(&mut self, index: u64, copy: Copy, since: Nanos) -> i64 {
+        if let Some(process) = &mut self.process {
+            return process.at(since);
+        }
         self.distribution.offset_ns(self.draws.draw(index, copy.number()))
     }
+}
+
+/// An Ornstein-Uhlenbeck process in steps of a sixteenth of its correlation time: normal, with a correlation that falls to 1/e in
+/// that time. Its value at a step depends on the step alone, never on who asked before: each block of steps begins so far ahead of
+/// itself that nothing is left of where it began (e^-16).
+#[derive(Debug, Clone)]
+struct Process {
+    deviation_ns: f64,
+    step_ns: u64,
+    /// What is left of a value after a step, and how much of a new one comes to it.
+    keeps: f64,
+    adds: f64,
+    draws: Draws,
+    /// The step that was asked for last, and its value in deviations.
+    last: Option<(u64, f64)>,
+}
+
+/// Steps to a correlation time.
+const STEPS: u64 = 16;
+/// Steps that depend on each other.
+const BLOCK: u64 = 1024;
+/// Steps by which a block begins ahead of itself.
+const AHEAD: u64 = 16 * STEPS;
+/// e^(-1/16).
+const KEEPS: f64 = 0.939_413_062_813_475_8;
+/// As many deviations as are drawn at the most, to either side.
+const FARTHEST: f64 = 8.2;
+
+impl Process {
+    fn new(deviation_ns: u64, correlation_time: Nanos, seed: u64, from: End) -> Self {
+        Self {
+            deviation_ns: deviation_ns as f64,
+            step_ns: (correlation_time.as_ns() / STEPS).max(1),
+            keeps: KEEPS,
+            adds: (1.0 - KEEPS * KEEPS).sqrt(),
+            draws: Draws::new(seed, from, b"ornu", 1),
+            last: None,
+        }
+    }
+
+    fn at(&mut self, since: Nanos) -> i64 {
+        let wanted = since.as_ns() / self.step_ns;
+        let (mut step, mut value) = match self.last {
+            Some((step, value)) if step <= wanted && step / BLOCK == wanted / BLOCK => (step, value),
+            _ => {
+                // A block has numbers of its own for the steps ahead of it, which come before those of the block.
+                let begin = wanted / BLOCK * (AHEAD + BLOCK);
+                let mut value = self.draw(begin);
+                for n in 1..=AHEAD {
+                    value = self.keeps * value + self.adds * self.draw(begin + n);
+                }
+                (wanted / BLOCK * BLOCK, value)
+            }
+        };
+        while step < wanted {
+            step += 1;
+            let number = step / BLOCK * (AHEAD + BLOCK) + AHEAD + step % BLOCK;
+            value = self.keeps * value + self.adds * self.draw(number);
+        }
+        self.last = Some((step, value));
+        (value.clamp(-FARTHEST, FARTHEST) * self.deviation_ns).round() as i64
+    }
+
+    fn draw(&mut self, number: u64) -> f64 {
+        standard_normal(self.draws.draw(number, 0))
+    }
+}
+
+/// The middle of each of 2^52 steps, so that neither end is infinite: at most 8.2 deviations.
+fn standard_normal(draw: u64) -> f64 {
+    normal::quantile(((draw >> 12) as f64 + 0.5) / (1u64 << 52) as f64)
 }
 
 impl Distribution {
@@ -65,11 +146,7 @@ impl Distribution {
                 let above = (u128::from(draw) * values) >> 64;
                 saturated(above as i128 - i128::from(*spread_ns))
             }
-            // The middle of each of 2^52 steps, so that neither end is infinite: at most 8.2 deviations.
-            Self::Normal { deviation_ns } => {
-                let p = ((draw >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
-                (normal::quantile(p) * *deviation_ns as f64).round() as i64
-            }
+            Self::Normal { deviation_ns } => (standard_normal(draw) * *deviation_ns as f64).round() as i64,
             Self::Table(offsets) => {
                 let Some(gaps) = offsets.len().checked_sub(1) else { return 0 };
                 let place = u128::from(draw) * gaps as u128;
@@ -122,5 +199,27 @@ mod tests {
         assert_eq!(Distribution::Table(Vec::new()).offset_ns(TOP), 0);
         let widest = Distribution::Table(vec![i64::MIN, i64::MAX]);
         assert_eq!([0, MIDDLE, TOP].map(|d| widest.offset_ns(d)), [i64::MIN, -1, i64::MAX - 1]);
+    }
+
+    #[test]
+    fn a_process_is_normal_and_forgets_in_its_correlation_time() {
+        let process = || Process::new(1_000_000, Nanos::millis(16), 7, End::A);
+        let mut asked = process();
+        let values: Vec<f64> = (0..200_000).map(|ms| asked.at(Nanos::millis(ms)) as f64 / 1e6).collect();
+        let mean = |of: &dyn Fn(usize) -> f64, n: usize| (0..n).map(of).sum::<f64>() / n as f64;
+        let n = values.len() - 64;
+        let variance = mean(&|i| values[i] * values[i], n);
+        assert!(mean(&|i| values[i], n).abs() < 0.05 && (variance - 1.0).abs() < 0.05, "{variance}");
+        // 16 ms apart 1/e, 64 ms apart e^-4.
+        for (apart, expected) in [(16, 0.368), (64, 0.018), (1, 0.939)] {
+            let correlation = mean(&|i| values[i] * values[i + apart], n) / variance;
+            assert!((correlation - expected).abs() < 0.04, "{apart}: {correlation}");
+        }
+        // Who asks elsewhere and when changes nothing.
+        let mut seldom = process();
+        for ms in [5, 700, 701, 1_023, 1_024, 1_500, 90_000, 199_999] {
+            assert_eq!(seldom.at(Nanos::millis(ms)) as f64 / 1e6, values[ms as usize], "{ms}");
+        }
+        assert_eq!(asked.at(Nanos::millis(700)), seldom.at(Nanos::millis(700)));
     }
 }

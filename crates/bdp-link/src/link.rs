@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::direction::Direction;
 use crate::end::End;
 use crate::half_duplex::Channel;
+use crate::loss::Expected;
 use crate::packet::Packet;
 use crate::segments::Segments;
 use crate::service::Service;
@@ -57,6 +58,13 @@ impl Link {
     pub fn with_service(mut self, from: End, service: Service) -> Self {
         self.direction_mut(from).transmitter.set_service(service);
         self
+    }
+
+    /// Says when time zero is of what changes in time; before, the values of time zero hold. What has been begun by then stays as it is.
+    pub fn start_clock(&mut self, at: Nanos) {
+        self.transmit(at);
+        self.forward.start_clock(at);
+        self.reverse.start_clock(at);
     }
 
     /// Takes a packet that enters at `from`. Of a super-packet, what is said is what became of its first segment.
@@ -117,6 +125,11 @@ impl Link {
         if self.shared.is_some() { now } else { self.direction(from).soonest(packet, now) }
     }
 
+    /// What a packet takes at the least that enters at `from` and is no shorter than this one, whenever it does.
+    pub fn least(&self, from: End, packet: &Packet) -> Nanos {
+        if self.shared.is_some() { Nanos::ZERO } else { self.direction(from).least(packet) }
+    }
+
     /// The earliest departure that is due at `now` or before; of two at the same nanosecond the one that entered at A.
     ///
     /// `None` where there is none. That can be so although [`Link::next_event`] had come, where who sends had still to be
@@ -148,6 +161,11 @@ impl Link {
     /// What has passed the direction that begins at `from`.
     pub fn counters(&self, from: End) -> &Counters {
         &self.direction(from).counters
+    }
+
+    /// How many of the packets that entered at `from` were to be lost, where the loss changes in time.
+    pub fn loss_expected(&self, from: End) -> Option<Expected> {
+        self.direction(from).loss_expected()
     }
 
     /// Wire segments inside the direction that begins at `from`: waiting, on the wire, propagating, or due and not popped.

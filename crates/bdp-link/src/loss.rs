@@ -1,10 +1,12 @@
-//! Loss on the way to the queue, decided by a packet's index alone.
+//! Loss on the way to the queue, decided by a packet's index, and where it changes in time by the moment at which the packet comes.
 
 use bdp_model::link::Loss;
-use bdp_model::units::Probability;
+use bdp_model::over_time::Timeline;
+use bdp_model::units::{Nanos, Probability};
 
 use crate::end::End;
-use crate::random::Draws;
+use crate::normal;
+use crate::random::{Draws, unit_interval};
 
 /// The loss of one direction.
 #[derive(Debug, Clone)]
@@ -19,6 +21,7 @@ pub(crate) enum LossModel {
     GilbertElliott(Box<GilbertElliott>),
     /// Ascending.
     List(Vec<u64>),
+    OverTime(Box<OverTime>),
 }
 
 impl LossModel {
@@ -39,12 +42,44 @@ impl LossModel {
                 indices.sort_unstable();
                 Self::List(indices)
             }
+            Loss::OverTime(timeline) => {
+                Self::over_time(Course::Timeline(timeline.clone()), Draws::new(seed, from, b"loss", 1))
+            }
+            &Loss::States { good_for, bad_for, loss_good, loss_bad } => {
+                let states = States::new([good_for, bad_for], [loss_good, loss_bad], seed, from);
+                Self::over_time(Course::States(states), Draws::new(seed, from, b"loss", 1))
+            }
         }
     }
 
-    /// Whether packet `index` is lost. To be asked of every packet, in order: Gilbert-Elliott has a memory.
-    pub(crate) fn loses(&mut self, index: u64) -> bool {
+    fn over_time(course: Course, draws: Draws) -> Self {
+        Self::OverTime(Box::new(OverTime {
+            zero: Nanos(u64::MAX),
+            course,
+            draws,
+            expected: Expected::default(),
+        }))
+    }
+
+    /// Says when time zero is.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        if let Self::OverTime(model) = self {
+            model.zero = at;
+        }
+    }
+
+    /// How many of the packets so far were to be lost, where that depends on when they came.
+    pub(crate) fn expected(&self) -> Option<Expected> {
         match self {
+            Self::OverTime(model) => Some(model.expected),
+            _ => None,
+        }
+    }
+
+    /// Whether packet `index` is lost, which comes at `now`. To be asked of every packet, in order: Gilbert-Elliott has a memory.
+    pub(crate) fn loses(&mut self, index: u64, now: Nanos) -> bool {
+        match self {
+            Self::OverTime(model) => model.loses(index, now),
             Self::None => false,
             Self::Independent { probability, draws } => draws.falls(index, 0, *probability),
             Self::Periodic(period) => index % *period == *period - 1,
@@ -74,10 +109,88 @@ impl GilbertElliott {
     }
 }
 
+/// Losses to be expected of a loss that changes: the sum of each packet's probability, and of its variance.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Expected {
+    /// Packets.
+    pub lost: f64,
+    /// Their variance.
+    pub variance: f64,
+}
+
+/// A probability that changes in time; one draw a packet, as of the one that does not.
+#[derive(Debug, Clone)]
+pub(crate) struct OverTime {
+    zero: Nanos,
+    course: Course,
+    draws: Draws,
+    expected: Expected,
+}
+
+#[derive(Debug, Clone)]
+enum Course {
+    Timeline(Timeline<Probability>),
+    States(States),
+}
+
+impl OverTime {
+    fn loses(&mut self, index: u64, now: Nanos) -> bool {
+        let since = now.saturating_sub(self.zero);
+        let probability = match &mut self.course {
+            Course::Timeline(timeline) => timeline.at(since).unwrap_or_default(),
+            Course::States(states) => states.at(since),
+        };
+        let p = probability.fraction();
+        self.expected.lost += p;
+        self.expected.variance += p * (1.0 - p);
+        self.draws.falls(index, 0, probability)
+    }
+}
+
+/// Two states, each left after an exponentially distributed time: that of the n-th stay is draw `n`, whoever asks when.
+#[derive(Debug, Clone)]
+struct States {
+    mean_ns: [f64; 2],
+    loss: [Probability; 2],
+    draws: Draws,
+    /// The stay that was asked for last: even ones are good.
+    stay: u64,
+    /// When it ends, since time zero.
+    until: Nanos,
+}
+
+impl States {
+    fn new(mean: [Nanos; 2], loss: [Probability; 2], seed: u64, from: End) -> Self {
+        let mean_ns = mean.map(|mean| mean.as_ns() as f64);
+        let draws = Draws::new(seed, from, b"gtim", 1);
+        let mut states = Self { mean_ns, loss, draws, stay: 0, until: Nanos::ZERO };
+        states.until = states.lasts();
+        states
+    }
+
+    /// What is lost at a time since time zero, which is no earlier than any before.
+    fn at(&mut self, since: Nanos) -> Probability {
+        while self.until <= since {
+            self.stay += 1;
+            let lasts = self.lasts();
+            self.until += lasts;
+        }
+        self.loss[(self.stay % 2) as usize]
+    }
+
+    /// How long the stay lasts; at least a microsecond.
+    fn lasts(&mut self) -> Nanos {
+        // Never 0: the logarithm is finite.
+        let left = 1.0 - unit_interval(self.draws.draw(self.stay, 0));
+        let ns = -normal::ln(left) * self.mean_ns[(self.stay % 2) as usize];
+        Nanos((ns as u64).max(1_000))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{stream, unit_interval};
+    use crate::random::stream;
     use rand_core::Rng;
 
     fn fraction(p: f64) -> Probability {
@@ -90,7 +203,7 @@ mod tests {
 
     fn lost(loss: Loss, seed: u64, from: End, packets: usize) -> Vec<usize> {
         let mut model = LossModel::new(&loss, seed, from);
-        (0..packets).filter(|k| model.loses(*k as u64)).collect()
+        (0..packets).filter(|k| model.loses(*k as u64, Nanos::ZERO)).collect()
     }
 
     #[test]
@@ -100,7 +213,7 @@ mod tests {
             // Straight to the two 32-bit words of draw k, without drawing the ones before.
             let mut stream = stream(42, End::B, b"loss");
             stream.set_word_pos(2 * u128::from(k));
-            assert_eq!(model.loses(k), unit_interval(stream.next_u64()) < 0.3, "packet {k}");
+            assert_eq!(model.loses(k, Nanos::ZERO), unit_interval(stream.next_u64()) < 0.3, "packet {k}");
         }
     }
 
@@ -163,5 +276,59 @@ mod tests {
     fn a_list_is_exact_in_whatever_order_it_was_written() {
         assert_eq!(lost(Loss::List(vec![17, 0, 3]), 0, End::A, 100), [0, 3, 17]);
         assert!(lost(Loss::List(Vec::new()), 0, End::A, 100).is_empty());
+    }
+
+    #[test]
+    fn states_last_as_long_as_they_should_and_whoever_asks_when() {
+        let loss = Loss::States {
+            good_for: Nanos::millis(100),
+            bad_for: Nanos::millis(20),
+            loss_good: fraction(0.0),
+            loss_bad: fraction(1.0),
+        };
+        let at = |step_us: u64| {
+            let mut model = LossModel::new(&loss, 3, End::A);
+            model.start_clock(Nanos::ZERO);
+            let times = (0..2_000_000_000 / step_us).map(|n| n * step_us);
+            let bad: Vec<u64> = times
+                .enumerate()
+                .filter(|(k, us)| model.loses(*k as u64, Nanos::micros(*us)))
+                .map(|(_, us)| us)
+                .collect();
+            let expected = model.expected().unwrap();
+            assert_eq!((expected.lost as usize, expected.variance), (bad.len(), 0.0));
+            bad
+        };
+        let (fine, coarse) = (at(500), at(2_000));
+        // Every fourth question has the same answer.
+        let every_fourth: Vec<u64> = fine.iter().copied().filter(|us| us % 2_000 == 0).collect();
+        assert_eq!(coarse, every_fourth);
+        // 20 of 120 ms; 2000 s have 16667 stays of each kind.
+        let share = fine.len() as f64 / 4_000_000.0;
+        assert!((share - 1.0 / 6.0).abs() < 0.004, "{share}");
+        let bursts = fine.windows(2).filter(|pair| pair[1] - pair[0] > 500).count();
+        assert!((16_000..17_300).contains(&bursts), "{bursts}");
+    }
+
+    #[test]
+    fn a_probability_over_time_draws_as_a_constant_one() {
+        use bdp_model::over_time::Moment;
+        let moment = |s, p| Moment { at: Nanos::secs(s), value: fraction(p) };
+        let mut steps = LossModel::new(
+            &Loss::OverTime(Timeline::Steps(vec![moment(0, 0.0), moment(10, 0.3)])),
+            42,
+            End::B,
+        );
+        // Before time zero its value holds, whatever the clock says.
+        assert!(!(0..500).any(|k| steps.loses(k, Nanos::secs(20))));
+        steps.start_clock(Nanos::secs(100));
+        let mut constant = LossModel::new(&independent(0.3), 42, End::B);
+        for k in 0..2_000 {
+            let now = Nanos::secs(if k < 1_000 { 109 } else { 110 });
+            let would = constant.loses(k, now);
+            if k >= 500 {
+                assert_eq!(steps.loses(k, now), would && k >= 1_000, "packet {k}");
+            }
+        }
     }
 }

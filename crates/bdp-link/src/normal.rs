@@ -30,7 +30,7 @@ fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
 
 /// The natural logarithm of a positive normal number: with x = m x 2^e and m near 1,
 /// ln x = e ln 2 + 2 artanh((m - 1) / (m + 1)), the series of which ends below 2^-60.
-fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     const LN_2: f64 = std::f64::consts::LN_2;
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = x.to_bits();

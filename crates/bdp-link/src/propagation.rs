@@ -4,6 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use bdp_model::link::DirectionConfig;
+use bdp_model::over_time::DelayOverTime;
 use bdp_model::units::Nanos;
 
 use crate::duplication::Copy;
@@ -16,6 +17,10 @@ use crate::reordering::Reordering;
 #[derive(Debug, Clone)]
 pub(crate) struct Propagation {
     delay: Nanos,
+    /// How it changes, where it does.
+    over_time: Option<Box<DelayOverTime>>,
+    /// When time zero is, once that is known.
+    zero: Nanos,
     /// What no packet takes less than.
     pub least: Nanos,
     jitter: Option<Jitter>,
@@ -50,11 +55,16 @@ struct Flight {
 impl Propagation {
     pub(crate) fn new(config: &DirectionConfig, seed: u64, from: End) -> Self {
         let reordering = config.reorder.and_then(|reorder| Reordering::new(reorder, seed, from));
-        let overtaking = config.jitter.as_ref().is_some_and(|jitter| jitter.reorder);
+        let over_time = config.delay_over_time.as_ref();
+        let overtaking = config.jitter.as_ref().is_some_and(|jitter| jitter.reorder)
+            || over_time.is_some_and(|delay| delay.reorder);
+        let least = over_time.map_or(config.delay, |delay| delay.least().min(config.delay));
         let jitter = config.jitter.as_ref().map(|jitter| Jitter::new(jitter, seed, from));
         Self {
             delay: config.delay,
-            least: transit(config.delay, jitter.as_ref().map_or(0, Jitter::least_ns)),
+            over_time: over_time.map(|delay| Box::new(delay.clone())),
+            zero: Nanos(u64::MAX),
+            least: transit(least, jitter.as_ref().map_or(0, Jitter::least_ns)),
             jitter,
             overtaking,
             last_due: Nanos::ZERO,
@@ -66,6 +76,11 @@ impl Propagation {
             reordering,
             segments: 0,
         }
+    }
+
+    /// Says when time zero is.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        self.zero = at;
     }
 
     /// Whether packets leave in the order in which they left the wire.
@@ -80,8 +95,10 @@ impl Propagation {
 
     /// When packet `index` or its copy is due, which leaves the wire at `finish`. To be asked in the order of the wire.
     pub(crate) fn due(&mut self, index: u64, copy: Copy, held_back: bool, finish: Nanos) -> Nanos {
-        let offset_ns = self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy));
-        let varied = finish + transit(self.delay, offset_ns);
+        let since = finish.saturating_sub(self.zero);
+        let offset_ns = self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy, since));
+        let delay = self.over_time.as_ref().map_or(self.delay, |delay| delay.at(since));
+        let varied = finish + transit(delay, offset_ns);
         if held_back {
             // It neither keeps its place nor keeps later packets from leaving.
             return varied + self.reordering.as_ref().map_or(Nanos::ZERO, Reordering::by);

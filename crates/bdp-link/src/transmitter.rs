@@ -50,7 +50,7 @@ impl Transmitter {
                 true => Discipline::drop_tail(direction),
                 false => Discipline::new(direction, seed, from),
             },
-            service: direction.rate.map_or(Service::Unlimited, Service::Rate),
+            service: Service::of(direction),
             shared,
             free: Finish { at: Nanos::ZERO, left: 0 },
             begun: 0,
@@ -64,6 +64,16 @@ impl Transmitter {
         self.service = service;
     }
 
+    /// Says when time zero is of a service that changes.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        self.service.start_clock(at);
+    }
+
+    /// What a segment of so many bits takes on the wire at the least, whenever it comes.
+    pub(crate) fn least(&self, wire_bits: u64) -> Nanos {
+        self.service.least(work(wire_bits))
+    }
+
     /// What an arrival at `now` finds. All that begins by then must have begun.
     pub(crate) fn arrivals(&self, now: Nanos) -> Arrivals {
         let Finish { at: free, left } = self.free;
@@ -73,7 +83,7 @@ impl Transmitter {
         // At now == free the wire is busy for the remainder of that nanosecond.
         let remaining = match &self.service {
             Service::Unlimited => 0,
-            service if now <= free => service.capacity(now, free) + u128::from(left),
+            service if now <= free => service.capacity(now, free).saturating_add(u128::from(left)),
             _ => 0,
         };
         let on_wire = match self.shared {
@@ -87,7 +97,11 @@ impl Transmitter {
                 packets: self.waiting.packets + u64::from(now < free),
                 work: self.waiting.work.saturating_add(on_wire),
             },
-            room: self.service.capacity(now.max(free), Nanos(u64::MAX)).saturating_sub(self.waiting.work),
+            room: self
+                .service
+                .room(now.max(free))
+                .saturating_sub(self.waiting.work)
+                .saturating_sub(if now <= free { u128::from(left) } else { 0 }),
             at_once: self.service.capacity(now, now + Nanos(1)),
         }
     }
@@ -123,9 +137,7 @@ impl Transmitter {
     pub(crate) fn offer(&mut self, waiting: Waiting, effects: &mut Effects) -> Result<bool, DropCause> {
         let now = waiting.ticket.arrived;
         let own = work_of(&waiting);
-        if self.service.capacity(now.max(self.free.at), Nanos(u64::MAX)).saturating_sub(self.waiting.work)
-            < own
-        {
+        if self.service.room(now.max(self.free.at)).saturating_sub(self.waiting.work) < own {
             return Err(DropCause::Queue);
         }
         if self.waiting.packets == 0 && self.free.at <= now {

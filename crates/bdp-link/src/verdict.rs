@@ -32,6 +32,8 @@ pub enum Fate {
 pub enum DropCause {
     /// It is longer than what the link lets pass.
     Size,
+    /// The link was down.
+    Outage,
     /// By the loss model.
     Loss,
     /// The policer's bucket held too little for it.
@@ -56,12 +58,13 @@ impl Verdict {
 
 impl DropCause {
     /// Every cause, in the order in which a packet meets them.
-    pub const ALL: [Self; 5] = [Self::Size, Self::Loss, Self::Policer, Self::Queue, Self::Aqm];
+    pub const ALL: [Self; 6] = [Self::Size, Self::Outage, Self::Loss, Self::Policer, Self::Queue, Self::Aqm];
 
-    /// The name in records and captures: `size`, `loss`, `policer`, `queue`, `aqm`.
+    /// The name in records and captures: `size`, `outage`, `loss`, `policer`, `queue`, `aqm`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Size => "size",
+            Self::Outage => "outage",
             Self::Loss => "loss",
             Self::Policer => "policer",
             Self::Queue => "queue",

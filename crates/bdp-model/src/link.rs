@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::over_time::{DelayOverTime, Outage, RateOverTime, Timeline};
 use crate::queue::Queue;
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
@@ -62,7 +63,7 @@ pub enum Delivery {
 impl LinkConfig {
     /// Whether the devices at its ends send and take super-packets.
     pub fn carries_super_packets(&self) -> bool {
-        let slower = [self.forward.rate, self.reverse.rate].into_iter().flatten().min();
+        let slower = [&self.forward, &self.reverse].into_iter().filter_map(DirectionConfig::fastest).min();
         match self.delivery {
             Delivery::Segment => false,
             Delivery::Super => true,
@@ -87,13 +88,22 @@ impl Default for LinkConfig {
 /// queue with its ECN mark, serialisation, propagation with jitter and reordering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DirectionConfig {
-    /// Bit rate on the wire; `None` is a link without serialisation time.
+    /// Bit rate on the wire; `None` is a link without serialisation time. Where it changes, that before time zero.
     pub rate: Option<Rate>,
+    /// How it changes, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_over_time: Option<RateOverTime>,
     /// Bytes on the wire beside each IP packet: 38 for Ethernet with preamble, header, checksum and gap.
     pub overhead_bytes: u32,
-    /// One-way propagation delay.
+    /// One-way propagation delay. Where it changes, that at time zero.
     #[serde(rename = "delay_ns", alias = "delay", with = "crate::units::nanoseconds")]
     pub delay: Nanos,
+    /// How it changes, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_over_time: Option<DelayOverTime>,
+    /// When nothing is delivered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
     /// Packets lost before the queue.
     pub loss: Loss,
     /// What may wait for the wire, the packet being serialised included.
@@ -137,6 +147,15 @@ pub struct Jitter {
     pub distribution: JitterDistribution,
     /// Whether a packet may overtake another. Where not, a packet leaves no sooner than the one before it.
     pub reorder: bool,
+    /// Where it is one value for all packets that leave the wire together, which changes in time: after so long, its correlation
+    /// has fallen to 1/e (an Ornstein-Uhlenbeck process; normal distributions only).
+    #[serde(
+        rename = "correlation_time_ns",
+        with = "crate::units::nanoseconds::option",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub correlation_time: Option<Nanos>,
 }
 
 /// A distribution of delays.
@@ -180,8 +199,11 @@ impl Default for DirectionConfig {
     fn default() -> Self {
         Self {
             rate: None,
+            rate_over_time: None,
             overhead_bytes: ETHERNET_OVERHEAD_BYTES,
             delay: Nanos::ZERO,
+            delay_over_time: None,
+            outages: Vec::new(),
             loss: Loss::None,
             limit: QueueLimit::Packets(1000),
             queue: None,
@@ -194,6 +216,22 @@ impl Default for DirectionConfig {
             jitter: None,
             reorder: None,
         }
+    }
+}
+
+impl DirectionConfig {
+    /// The largest rate that it ever has; `None` where it has none.
+    pub fn fastest(&self) -> Option<Rate> {
+        self.rate_over_time.as_ref().map(RateOverTime::most).or(self.rate)
+    }
+
+    /// Whether anything but what is drawn depends on the time, so that no one rate, delay and loss hold for a whole flow.
+    pub fn changes(&self) -> bool {
+        self.rate_over_time.is_some()
+            || self.delay_over_time.is_some()
+            || !self.outages.is_empty()
+            || self.loss.is_over_time()
+            || self.jitter.as_ref().is_some_and(|jitter| jitter.correlation_time.is_some())
     }
 }
 
@@ -221,6 +259,22 @@ pub enum Loss {
     },
     /// The packets with these indices, counted from zero, ascending.
     List(Vec<u64>),
+    /// Each packet alone, with a probability that changes.
+    OverTime(Timeline<Probability>),
+    /// Two states, each left after a time that is exponentially distributed; it begins in the good one (Gilbert-Elliott in
+    /// continuous time).
+    States {
+        /// Mean time in the good state.
+        #[serde(rename = "good_for_ns", with = "crate::units::nanoseconds")]
+        good_for: Nanos,
+        /// Mean time in the bad state.
+        #[serde(rename = "bad_for_ns", with = "crate::units::nanoseconds")]
+        bad_for: Nanos,
+        /// Loss in the good state.
+        loss_good: Probability,
+        /// Loss in the bad state.
+        loss_bad: Probability,
+    },
 }
 
 impl Jitter {
@@ -272,6 +326,8 @@ impl Loss {
         let binomial = |p: f64| p * (1.0 - p);
         match self {
             Self::None | Self::Periodic(_) | Self::List(_) => 0.0,
+            // By time: how many packets meet what is not known here.
+            Self::OverTime(_) | Self::States { .. } => n,
             Self::Independent(p) => (n * binomial(p.fraction())).sqrt(),
             &Self::GilbertElliott { loss_good, loss_bad, .. } => {
                 let (bad, memory) = self.bad_state();
@@ -286,10 +342,19 @@ impl Loss {
 
     /// The share of packets that find the bad state, and how much of a state is left a packet later.
     fn bad_state(&self) -> (f64, f64) {
+        if let Self::States { good_for, bad_for, .. } = self {
+            let both = (good_for.as_ns() + bad_for.as_ns()).max(1) as f64;
+            return (bad_for.as_ns() as f64 / both, 0.0);
+        }
         let Self::GilbertElliott { to_bad, to_good, .. } = self else { return (0.0, 0.0) };
         let (to_bad, to_good) = (to_bad.fraction(), to_good.fraction());
         let both = to_bad + to_good;
         (if both == 0.0 { 0.0 } else { to_bad / both }, 1.0 - both)
+    }
+
+    /// Whether it depends on the time at which a packet comes.
+    pub fn is_over_time(&self) -> bool {
+        matches!(self, Self::OverTime(_) | Self::States { .. })
     }
 
     /// Fraction of packets lost in the long run; none of a list.
@@ -298,7 +363,9 @@ impl Loss {
             Self::None | Self::Periodic(0) | Self::List(_) => 0.0,
             Self::Independent(p) => p.fraction(),
             Self::Periodic(n) => 1.0 / *n as f64,
-            Self::GilbertElliott { loss_good, loss_bad, .. } => {
+            // That of time zero.
+            Self::OverTime(timeline) => timeline.at(Nanos::ZERO).map_or(0.0, Probability::fraction),
+            Self::GilbertElliott { loss_good, loss_bad, .. } | Self::States { loss_good, loss_bad, .. } => {
                 let (bad, _) = self.bad_state();
                 bad * loss_bad.fraction() + (1.0 - bad) * loss_good.fraction()
             }

@@ -54,6 +54,16 @@ impl<'a> Route<'a> {
         self.hops().any(|hop| hop.direction(self.links).jitter.is_some())
     }
 
+    /// Whether what any of its links does changes in time, so that no model of constants holds.
+    pub fn changes(&self) -> bool {
+        self.hops().any(|hop| hop.direction(self.links).changes())
+    }
+
+    /// The largest rate that its slowest link ever has; `None` where no link has one.
+    pub fn fastest(&self) -> Option<Rate> {
+        self.there.iter().filter_map(|hop| hop.direction(self.links).fastest()).min()
+    }
+
     /// Links that a packet crosses on the longer of the two paths.
     pub fn length(&self) -> usize {
         self.there.len().max(self.back.len())

@@ -157,6 +157,7 @@ impl CaseRunner {
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
         let begun_at_ns = clock::monotonic_ns();
+        testbed.start_clock(begun_at_ns)?;
         // In a guest nobody has the processor but its hosts, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
         let calls_before = guest_calls::so_far();

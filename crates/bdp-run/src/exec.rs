@@ -205,6 +205,7 @@ impl Stage<'_> {
             time_limit: plan.time_limit.map(Nanos::to_duration),
             output: &mut |program, errors, line| watch(ExecEvent::Output { program, errors, line }),
         };
+        testbed.start_clock(clock::monotonic_ns())?;
         let programs = programs.run()?;
         let sysctls = session.read_sysctls()?;
         let mut outcomes = testbed.disconnect()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bdp_lab::{LabCommands, machine};
 use bdp_model::record::Record;
 use bdp_model::record_curves::curves;
-use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, shuffle};
+use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, Traces, shuffle};
 use bdp_store::{NewRun, RunKind, SqliteStore, Store};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ pub struct RefinedSweep {
     pub scenario: String,
     /// Its file.
     pub text: String,
+    /// The traces that it names.
+    #[serde(default, skip_serializing_if = "Traces::is_empty")]
+    pub traces: Traces,
     /// What of it is run.
     pub options: PlanOptions,
     /// The parameter to which values are added, one of those that `options` vary.
@@ -263,7 +266,8 @@ impl RefinedSweep {
             return Ok(Vec::new());
         }
         let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
-        let scenario = Scenario::parse(&self.scenario, &self.text).map_err(refused)?;
+        let scenario = Scenario::parse_with(&self.scenario, &self.text, self.traces.clone(), &self.options)
+            .map_err(refused)?;
         let mut options = self.options.clone();
         for (_, values) in options.vary.iter_mut().filter(|(path, _)| *path == self.path) {
             *values = new.iter().map(u64::to_string).collect();

@@ -59,8 +59,8 @@ pub(crate) fn probe_patience(case: &CaseSpec) -> Nanos {
 pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
     let mut directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
     // Losses that count packets would hit probes in place of segments.
-    let easy =
-        directions.all(|d| d.rate.is_none_or(|rate| rate >= EASY_RATE) && matches!(d.loss, Loss::None));
+    let easy = directions
+        .all(|d| d.rate.is_none_or(|rate| rate >= EASY_RATE) && matches!(d.loss, Loss::None) && !d.changes());
     // A connection costs both hosts more than a datagram.
     let interval = LOADED_PROBE_INTERVALS[usize::from(!easy || case.probe != ProbeKind::Udp)];
     if case.clock.is_real() {

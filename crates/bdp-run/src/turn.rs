@@ -66,8 +66,8 @@ impl Demand {
         let mut segments = 0.0;
         for (flow, route) in case.flows.iter().zip(&ways) {
             let mss = segment::planned_mss(case, flow) as f64;
-            let slowest = route.as_ref().and_then(|route| route.slowest(mss as u64));
-            let by_rate = slowest.map(|(_, rate)| rate.as_bps() as f64 / 8.0 / mss);
+            let fastest = route.as_ref().and_then(Route::fastest);
+            let by_rate = fastest.map(|rate| rate.as_bps() as f64 / 8.0 / mss);
             let unscaled = case.hosts.iter().any(|h| {
                 h.name == flow.to && h.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
             });

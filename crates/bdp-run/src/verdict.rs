@@ -47,6 +47,9 @@ fn of_flow(
     record: &FlowRecord,
 ) -> Option<Expected> {
     let (mss, headers) = segment_bytes(case, flow, record);
+    if route.changes() {
+        return None;
+    }
     if let Some((hop, most)) = route.black_hole(mss + headers) {
         let by = format!(
             "MTU black hole: {} passes packets of up to {most} B, full ones have {}",

@@ -107,6 +107,15 @@ impl DrivenLink {
         Port { link: self.key, end }
     }
 
+    /// Says when time zero is of what changes in time; before, the values of time zero hold.
+    pub(crate) fn start_clock(&self, at_ns: u64) -> Result<()> {
+        self.orders
+            .send(Order::StartClock { key: self.key, at_ns })
+            .map_err(|_| LabError::Driver("it ended before the flows began".to_owned()))?;
+        self.waker.wake();
+        Ok(())
+    }
+
     /// Says by which links the packets of a host come to another one. By the virtual clock it makes less work where all is said before it
     /// is sent.
     pub(crate) fn note_way(&self, way: Vec<Port>) -> Result<()> {

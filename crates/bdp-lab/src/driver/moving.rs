@@ -70,6 +70,17 @@ impl MovingLink {
         Driven { link, meters, fault, devices, slept }
     }
 
+    /// Time zero of what changes in time.
+    pub(super) fn start_clock(&mut self, at: u64) {
+        self.link.start_clock(Nanos(at));
+        self.next = self.link.next_event().map(Nanos::as_ns);
+    }
+
+    /// What a packet takes at the least that enters by a device and is no shorter than this one, whenever it does.
+    pub(super) fn least(&self, device: usize, packet: &Packet) -> u64 {
+        self.link.least(end_of(device), packet).as_ns()
+    }
+
     /// Takes a packet that host `end` sent.
     pub(super) fn take_in(&mut self, end: usize, packet: Packet, now: u64) {
         if !is_unicast(&packet.data) {

@@ -39,6 +39,11 @@ pub(super) enum Order {
     /// That two hosts send to each other along this way, which enters links at these ports, and no packet goes another way but along one
     /// of which this was said.
     Way(Vec<Port>),
+    /// When time zero is of a link that changes in time.
+    StartClock {
+        key: u64,
+        at_ns: u64,
+    },
     Remove {
         key: u64,
         outcome: Sender<Driven>,

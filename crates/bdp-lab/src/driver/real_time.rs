@@ -163,6 +163,11 @@ impl RealTime {
                     }
                     self.links.push(link);
                 }
+                Ok(Order::StartClock { key, at_ns }) => {
+                    if let Some(link) = self.links.iter_mut().find(|link| link.key == key) {
+                        link.start_clock(at_ns);
+                    }
+                }
                 Ok(Order::Remove { key, outcome }) => {
                     if let Some(i) = self.links.iter().position(|l| l.key == key) {
                         let link = self.links.swap_remove(i);

@@ -51,9 +51,9 @@ struct Held {
 
 impl Held {
     /// A link that is empty.
-    fn new(link: MovingLink, now: u64) -> Self {
+    fn new(link: MovingLink) -> Self {
         let smallest = Packet::from(vec![0; SMALLEST_BYTES]);
-        let crossing_ns = [0, 1].map(|end| link.soonest(end, &smallest, now).saturating_sub(now));
+        let crossing_ns = [0, 1].map(|end| link.least(end, &smallest));
         Self { link, routers: [None; 2], wake: None, changed: false, crossing_ns }
     }
 
@@ -257,7 +257,7 @@ impl VirtualTime {
                             link.fault = Some(e.to_string());
                         }
                     }
-                    self.links.push(Held::new(link, self.clock.now_ns()));
+                    self.links.push(Held::new(link));
                 }
                 Ok(Order::Route(router)) => {
                     for port in &router.ports {
@@ -271,6 +271,13 @@ impl VirtualTime {
                 Ok(Order::Way(way)) => {
                     if !self.ways.contains(&way) {
                         self.ways.push(way);
+                    }
+                }
+                Ok(Order::StartClock { key, at_ns }) => {
+                    if let Some(held) = self.links.iter_mut().find(|held| held.link.key == key) {
+                        held.link.start_clock(at_ns);
+                        // What was foreseen of packets that go on through it does not hold any more.
+                        self.links.iter_mut().for_each(|held| held.changed = true);
                     }
                 }
                 Ok(Order::Remove { key, outcome }) => {

@@ -6,16 +6,25 @@ use bdp_model::link::Loss;
 /// standard deviations, and one packet because periodic loss is exact to one and few packets make no distribution. Where
 /// loss comes in bursts it is one burst of a length that a million don't exceed.
 pub(crate) fn tolerance(loss: &Loss, packets: u64, dropped_before: u64) -> f64 {
-    const SIGMAS: f64 = 5.0;
     let burst = match loss {
         Loss::GilbertElliott { to_good, .. } if to_good.fraction() > 0.0 => {
             6.0 * 10f64.ln() / to_good.fraction()
         }
         _ => 0.0,
     };
-    // What a drop by size took may have been lost too, and is not counted as such.
+    share(loss.deviation(packets), packets, burst, dropped_before)
+}
+
+/// The same where the deviation of the number of packets is known, and each is lost by itself.
+pub(crate) fn tolerance_of(deviation: f64, packets: u64, dropped_before: u64) -> f64 {
+    share(deviation, packets, 0.0, dropped_before)
+}
+
+fn share(deviation: f64, packets: u64, burst: f64, dropped_before: u64) -> f64 {
+    const SIGMAS: f64 = 5.0;
+    // What was dropped before, by its size or in an outage, may have been lost too, and is not counted as such.
     let slack = 1.0 + burst + dropped_before as f64;
-    ((SIGMAS * loss.deviation(packets) + slack) / packets.max(1) as f64).min(1.0)
+    ((SIGMAS * deviation + slack) / packets.max(1) as f64).min(1.0)
 }
 
 #[cfg(test)]

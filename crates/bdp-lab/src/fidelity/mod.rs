@@ -16,7 +16,7 @@ use bdp_model::units::Nanos;
 pub use allowance::Allowance;
 use allowance::part;
 pub use harm::harm_at;
-pub(crate) use loss::tolerance as loss_tolerance;
+pub(crate) use loss::{tolerance as loss_tolerance, tolerance_of};
 pub use observation::{DatagramsSeen, FlowSeen, Loop, Observation};
 
 /// Segments in a round trip from which bunches of them matter.

@@ -6,11 +6,15 @@
 
 mod rate;
 mod steps;
+mod timed;
+mod trace;
 
+use bdp_model::link::DirectionConfig;
 use bdp_model::units::{Nanos, Rate};
 
 pub(crate) use self::rate::Finish;
 pub use self::steps::Steps;
+pub use self::timed::Timed;
 
 /// Work of one bit.
 const WORK_PER_BIT: u128 = 1_000_000_000;
@@ -24,15 +28,33 @@ pub enum Service {
     Rate(Rate),
     /// At a rate that changes.
     Steps(Steps),
+    /// As a scenario states it, from time zero on.
+    Timed(Box<Timed>),
 }
 
 impl Service {
+    /// That of a direction.
+    pub(crate) fn of(config: &DirectionConfig) -> Self {
+        match Timed::of(config) {
+            Some(timed) => Self::Timed(Box::new(timed)),
+            None => config.rate.map_or(Self::Unlimited, Self::Rate),
+        }
+    }
+
+    /// Says when time zero is.
+    pub(crate) fn start_clock(&mut self, at: Nanos) {
+        if let Self::Timed(timed) = self {
+            timed.start_clock(at);
+        }
+    }
+
     /// When work is finished that starts at `start`; `None` where that is beyond the clock's range.
     pub(crate) fn finish(&self, start: Nanos, work: u128) -> Option<Finish> {
         match self {
             Self::Unlimited => Some(Finish { at: start, left: 0 }),
             Self::Rate(rate) => rate::finish(*rate, start, work),
             Self::Steps(steps) => steps.finish(start, work),
+            Self::Timed(timed) => timed.finish(start, work),
         }
     }
 
@@ -42,6 +64,29 @@ impl Service {
             Self::Unlimited => u128::MAX,
             Self::Rate(rate) => rate::capacity(*rate, from, to),
             Self::Steps(steps) => steps.capacity(from, to),
+            Self::Timed(timed) => timed.capacity(from, to),
+        }
+    }
+
+    /// Work that would be finished within the clock's range, or more.
+    pub(crate) fn room(&self, from: Nanos) -> u128 {
+        match self {
+            Self::Timed(timed) => timed.room(from),
+            _ => self.capacity(from, Nanos(u64::MAX)),
+        }
+    }
+
+    /// The least that work takes, whenever it begins.
+    pub(crate) fn least(&self, work: u128) -> Nanos {
+        match self {
+            Self::Unlimited => Nanos::ZERO,
+            Self::Rate(rate) => {
+                rate::finish(*rate, Nanos::ZERO, work).map_or(Nanos(u64::MAX), |finish| finish.at)
+            }
+            Self::Steps(steps) => {
+                rate::finish(steps.most(), Nanos::ZERO, work).map_or(Nanos(u64::MAX), |finish| finish.at)
+            }
+            Self::Timed(timed) => timed.least(work),
         }
     }
 }

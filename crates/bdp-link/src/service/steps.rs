@@ -1,5 +1,6 @@
 //! A wire whose rate changes in steps.
 
+use bdp_model::over_time::{Between, Timeline};
 use bdp_model::units::{Nanos, Rate};
 
 use super::rate::{self, Finish};
@@ -7,50 +8,84 @@ use super::rate::{self, Finish};
 /// A rate that changes at given instants. A packet that is on the wire then goes on at the new rate; zero is an outage.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    initial: Rate,
-    /// Ascending.
-    changes: Vec<(Nanos, Rate)>,
+    /// The first from the beginning of the clock; no two at one instant.
+    stretches: Vec<Stretch>,
 }
+
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    from: Nanos,
+    rate: Rate,
+    /// What was done before it, from the beginning of the clock.
+    done: u128,
+}
+
+/// A ramp is a staircase of steps this long, each with the rate of its middle.
+const RAMP_STEP: Nanos = Nanos::millis(1);
+/// A ramp that lasts longer has so many steps.
+const RAMP_STEPS: u64 = 10_000;
 
 impl Steps {
     /// `initial` from the beginning of the clock, then each rate from its instant on; of two at one instant the later given.
     pub fn new(initial: Rate, mut changes: Vec<(Nanos, Rate)>) -> Self {
         changes.sort_by_key(|(at, _)| *at);
-        Self { initial, changes }
+        let mut stretches = vec![Stretch { from: Nanos::ZERO, rate: initial, done: 0 }];
+        for (from, rate) in changes {
+            let last = stretches[stretches.len() - 1];
+            if last.from == from {
+                stretches.pop();
+            }
+            let done = last.done + rate::capacity(last.rate, last.from, from);
+            stretches.push(Stretch { from, rate, done });
+        }
+        Self { stretches }
     }
 
-    pub(super) fn finish(&self, start: Nanos, mut work: u128) -> Option<Finish> {
+    /// A timeline's, a ramp as a staircase.
+    pub(super) fn of(timeline: &Timeline<Rate>) -> Self {
+        let moments = timeline.moments();
+        let mut changes: Vec<(Nanos, Rate)> = Vec::new();
+        for (moment, next) in moments.iter().zip(moments.iter().skip(1).map(Some).chain([None])) {
+            let (Timeline::Ramp(_), Some(next)) = (timeline, next) else {
+                changes.push((moment.at, moment.value));
+                continue;
+            };
+            let whole = (next.at - moment.at).as_ns();
+            let steps = whole.div_ceil(RAMP_STEP.as_ns()).clamp(1, RAMP_STEPS);
+            let begin = |step: u64| (u128::from(whole) * u128::from(step) / u128::from(steps)) as u64;
+            changes.extend((0..steps).map(|step| {
+                let middle = begin(step).midpoint(begin(step + 1));
+                (moment.at + Nanos(begin(step)), moment.value.towards(next.value, middle, whole))
+            }));
+        }
+        Self::new(changes.first().map_or(Rate::bps(0), |(_, rate)| *rate), changes)
+    }
+
+    /// The largest rate.
+    pub(super) fn most(&self) -> Rate {
+        self.stretches.iter().map(|stretch| stretch.rate).max().unwrap_or_default()
+    }
+
+    pub(super) fn finish(&self, start: Nanos, work: u128) -> Option<Finish> {
         if work == 0 {
             return Some(Finish { at: start, left: 0 });
         }
-        for (rate, from, to) in self.stretches(start) {
-            let whole = rate::capacity(rate, from, to);
-            if work <= whole {
-                return rate::finish(rate, from, work);
-            }
-            work -= whole;
-        }
-        None
+        let target = self.done_by(start).checked_add(work)?;
+        // The last stretch at whose beginning something is left, which is not over when it is done.
+        let stretch = self.stretches[self.stretches.partition_point(|stretch| stretch.done < target) - 1];
+        let from = stretch.from.max(start);
+        let done = stretch.done + rate::capacity(stretch.rate, stretch.from, from);
+        rate::finish(stretch.rate, from, target - done)
     }
 
     pub(super) fn capacity(&self, from: Nanos, to: Nanos) -> u128 {
-        self.stretches(from)
-            .take_while(|(_, begin, _)| *begin < to)
-            .map(|(rate, begin, end)| rate::capacity(rate, begin, end.min(to)))
-            .fold(0, u128::saturating_add)
+        self.done_by(to.max(from)) - self.done_by(from)
     }
 
-    /// Each rate from `from` on with its first instant and the next one's, to the end of the clock.
-    fn stretches(&self, from: Nanos) -> impl Iterator<Item = (Rate, Nanos, Nanos)> {
-        let next = self.changes.partition_point(|(at, _)| *at <= from);
-        let current = next.checked_sub(1).map_or(self.initial, |last| self.changes[last].1);
-        let later = &self.changes[next..];
-        let ends = later.iter().map(|(at, _)| *at).chain([Nanos(u64::MAX)]);
-        [(from, current)]
-            .into_iter()
-            .chain(later.iter().copied())
-            .zip(ends)
-            .map(|((at, rate), end)| (rate, at, end))
+    /// Work that is done from the beginning of the clock to an instant.
+    fn done_by(&self, at: Nanos) -> u128 {
+        let stretch = self.stretches[self.stretches.partition_point(|stretch| stretch.from <= at) - 1];
+        stretch.done + rate::capacity(stretch.rate, stretch.from, at)
     }
 }
 
@@ -96,5 +131,20 @@ mod tests {
         let twice = steps(1, &[(10, 5), (10, 7)]);
         assert_eq!(twice.capacity(Nanos(10), Nanos(20)), 70);
         assert_eq!(twice.capacity(Nanos(8), Nanos(12)), 2 + 14);
+    }
+
+    #[test]
+    fn a_ramp_does_what_its_mean_rate_does() {
+        use bdp_model::over_time::Moment;
+        let moment = |ms, mbps| Moment { at: Nanos::millis(ms), value: Rate::mbps(mbps) };
+        let ramp = Steps::of(&Timeline::Ramp(vec![moment(0, 10), moment(1_000, 30), moment(61_000, 0)]));
+        // 20 Mbit/s in the mean for a second, 15 for a minute; then nothing.
+        assert_eq!(ramp.capacity(Nanos::ZERO, Nanos::secs(1)), work(20_000_000));
+        assert_eq!(ramp.capacity(Nanos::secs(1), Nanos::secs(61)), work(900_000_000));
+        assert_eq!(ramp.capacity(Nanos::secs(61), Nanos(u64::MAX)), 0);
+        assert_eq!(ramp.stretches.len(), 1_000 + 10_000 + 1);
+        // In its first millisecond the rate of its middle: 10.01 Mbit/s.
+        assert_eq!(ramp.capacity(Nanos::ZERO, Nanos::millis(1)), work(10_010));
+        assert_eq!(ramp.finish(Nanos::secs(61), 1), None);
     }
 }

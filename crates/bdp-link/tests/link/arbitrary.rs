@@ -75,8 +75,11 @@ pub fn direction() -> impl Strategy<Value = DirectionConfig> {
         (0..5_000_000u64).prop_map(|ns| JitterDistribution::Normal { deviation: Nanos(ns) }),
         offsets.prop_map(|all| JitterDistribution::Table(all.into_iter().map(Offset::ns).collect())),
     ];
-    let jitter =
-        (distribution, any::<bool>()).prop_map(|(distribution, reorder)| Jitter { distribution, reorder });
+    let jitter = (distribution, any::<bool>()).prop_map(|(distribution, reorder)| Jitter {
+        distribution,
+        reorder,
+        correlation_time: None,
+    });
     let reorder =
         (share(), 0..5_000_000u64).prop_map(|(probability, by)| Reorder { probability, by: Nanos(by) });
     let threshold = prop_oneof![

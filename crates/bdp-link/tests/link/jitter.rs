@@ -23,7 +23,7 @@ fn table(offsets: &[i64]) -> JitterDistribution {
 }
 
 fn link(distribution: JitterDistribution, reorder: bool, seed: u64) -> Link {
-    let jitter = Some(Jitter { distribution, reorder });
+    let jitter = Some(Jitter { distribution, reorder, correlation_time: None });
     Link::new(&symmetric(DirectionConfig { delay: DELAY, jitter, ..DirectionConfig::default() }), seed)
 }
 
@@ -160,7 +160,8 @@ fn packets_keep_their_order_unless_they_may_overtake() {
 
 #[test]
 fn delay_and_jitter_are_never_below_zero() {
-    let jitter = Some(Jitter { distribution: uniform(Nanos::millis(5)), reorder: true });
+    let jitter =
+        Some(Jitter { distribution: uniform(Nanos::millis(5)), reorder: true, correlation_time: None });
     let direction = DirectionConfig { delay: Nanos::millis(1), jitter, ..DirectionConfig::default() };
     let mut link = Link::new(&symmetric(direction), 1);
     let mut at_once = 0;

@@ -15,6 +15,7 @@ mod loss;
 mod managed;
 mod marking;
 mod oracle;
+mod over_time;
 mod policing;
 mod queue;
 mod rewrite;

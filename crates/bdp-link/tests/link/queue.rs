@@ -130,5 +130,6 @@ fn a_rate_of_zero_sends_nothing() {
 
 #[test]
 fn names_of_causes_are_those_of_records() {
-    assert_eq!(DropCause::ALL.map(DropCause::name), ["size", "loss", "policer", "queue", "aqm"]);
+    let names = ["size", "outage", "loss", "policer", "queue", "aqm"];
+    assert_eq!(DropCause::ALL.map(DropCause::name), names);
 }

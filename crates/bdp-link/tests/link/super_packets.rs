@@ -53,8 +53,9 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
         1 => JitterDistribution::Normal { deviation: Nanos(ns) },
         _ => JitterDistribution::Table([-(ns as i64), 0, 3 * ns as i64].map(Offset::ns).to_vec()),
     });
-    let jitter = some((distribution, any::<bool>()))
-        .prop_map(|j| j.map(|(distribution, reorder)| Jitter { distribution, reorder }));
+    let jitter = some((distribution, any::<bool>())).prop_map(|j| {
+        j.map(|(distribution, reorder)| Jitter { distribution, reorder, correlation_time: None })
+    });
     let reorder = some(0..300_000u64).prop_map(|by| {
         by.map(|by| Reorder { probability: Probability::new(0.05).expect("a fraction"), by: Nanos(by) })
     });
@@ -86,6 +87,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
                 jitter,
                 reorder,
                 rewrite: HeaderRewrite { window_field_max, window_scale: None },
+                ..DirectionConfig::default()
             },
         )
 }

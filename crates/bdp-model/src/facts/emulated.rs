@@ -69,9 +69,10 @@ fn end(record: &Record, name: &str) -> End {
     End { name: name.to_owned(), host, threads: Some(1), ..End::default() }
 }
 
-/// What the narrowest link or policer on the flow's route leaves to its payload; `None` where none has a rate.
+/// What the narrowest link or policer on the flow's route leaves to its payload; `None` where none has a rate, and where what a
+/// link does changes in time.
 fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Ceiling> {
-    let route = Route::of(case, planned)?;
+    let route = Route::of(case, planned).filter(|route| !route.changes())?;
     let mss = flow.mss_bytes.unwrap_or_else(|| planned_mss(case, planned));
     // Nothing acknowledges datagrams, so that a half-duplex medium is theirs alone.
     let rooms = match planned.spec.udp {

@@ -40,7 +40,7 @@ impl SegmentLoss {
         match loss {
             Loss::None | Loss::Periodic(0) => Self::None,
             Loss::List(packets) if packets.is_empty() => Self::None,
-            Loss::List(_) => Self::Unmodelled,
+            Loss::List(_) | Loss::OverTime(_) | Loss::States { .. } => Self::Unmodelled,
             Loss::Periodic(_) => Self::Periodic(loss.probability()),
             Loss::Independent(_) if loss.probability() == 0.0 => Self::None,
             Loss::Independent(_) => Self::Independent(loss.probability()),

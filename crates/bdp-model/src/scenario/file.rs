@@ -1,5 +1,6 @@
 //! A scenario file: read, checked, and ready to be planned.
 
+use super::decode::Traces;
 use super::error::{Problem, Result};
 use super::path::flatten;
 use super::read::check_keys;
@@ -28,6 +29,8 @@ pub struct Scenario {
     pub(super) root: Table,
     pub(super) sweep: Sweep,
     pub(super) rules: Rules,
+    /// Those that it names, by name.
+    pub(super) traces: Traces,
 }
 
 const ROOT_KEYS: [&str; 17] = [
@@ -51,6 +54,11 @@ const ROOT_KEYS: [&str; 17] = [
 ];
 
 impl Scenario {
+    /// The traces that it names.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
     /// The file as it was read.
     pub fn text(&self) -> &str {
         &self.text
@@ -82,6 +90,7 @@ impl Scenario {
             text: text.to_owned(),
             sweep,
             rules,
+            traces: Traces::new(),
             root,
         })
     }

@@ -7,6 +7,7 @@ mod decode;
 mod error;
 mod file;
 mod measure;
+mod named;
 mod path;
 mod plan;
 mod published;
@@ -24,7 +25,9 @@ pub use crate::case::{
 };
 pub use crate::stack::{Clock, Stack};
 pub use crate::tcp_settings::{Ecn, TcpSettings};
+pub use decode::Traces;
 pub use error::{Problem, ScenarioError};
 pub use file::Scenario;
+pub use named::traces_named;
 pub use plan::{PlanOptions, shuffle};
 pub use shipped::{find, shipped};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::decode::decode;
+use super::decode::{Traces, decode};
 use super::error::{Problem, Result, ScenarioError};
 use super::file::{Scenario, repetitions, seed};
 use super::path::{get, normalise, set};
@@ -47,17 +47,14 @@ impl Scenario {
     /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
     /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
-        Self::parse_for(name, text, &PlanOptions::default())
+        Self::parse_with(name, text, Traces::new(), &PlanOptions::default())
     }
 
-    /// As [`Scenario::parse`], of one that need not have flows.
-    pub fn parse_links(name: &str, text: &str) -> Result<Self> {
-        Self::parse_for(name, text, &PlanOptions { links_alone: true, ..PlanOptions::default() })
-    }
-
-    fn parse_for(name: &str, text: &str, options: &PlanOptions) -> Result<Self> {
-        let scenario = Self::read(name, text).map_err(|e| e.in_file(name))?;
-        scenario.plan(options)?;
+    /// As [`Scenario::parse`], of one that names traces, which [`traces_named`](super::traces_named) finds; and of one that need not have
+    /// flows, where `options` say so.
+    pub fn parse_with(name: &str, text: &str, traces: Traces, options: &PlanOptions) -> Result<Self> {
+        let scenario = Self { traces, ..Self::read(name, text).map_err(|e| e.in_file(name))? };
+        scenario.plan(&PlanOptions { links_alone: options.links_alone, ..PlanOptions::default() })?;
         scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
         Ok(scenario)
     }
@@ -81,7 +78,8 @@ impl Scenario {
         for index in 0..points {
             let (settings, published) = sweep.combination(index);
             let tree = with_settings(&root, &settings)?;
-            let decoded = decode(&tree, !options.links_alone).map_err(|e| in_case(e, &root, &settings))?;
+            let decoded = decode(&tree, &self.traces, !options.links_alone)
+                .map_err(|e| in_case(e, &root, &settings, &self.traces))?;
             let parts = (decoded.hosts.len() + decoded.links.len() + decoded.flows.len()) as u64;
             if total.saturating_mul(parts) > PARTS_MAX {
                 return Err(Origin::default().error(Problem::TooLong {
@@ -223,8 +221,13 @@ fn with_settings(root: &Table, settings: &[(&str, &Node)]) -> Result<Table> {
 }
 
 /// Names the case where one of the file's own values is wrong only beside a swept one.
-fn in_case(mut error: ScenarioError, root: &Table, settings: &[(&str, &Node)]) -> ScenarioError {
-    if error.by.is_none() && decode(root, true).is_ok() {
+fn in_case(
+    mut error: ScenarioError,
+    root: &Table,
+    settings: &[(&str, &Node)],
+    traces: &Traces,
+) -> ScenarioError {
+    if error.by.is_none() && decode(root, traces, true).is_ok() {
         let all: Vec<String> = settings.iter().map(|(path, n)| format!("{path}={}", n.plain())).collect();
         error.by = Some(format!("in the case {}", all.join(" ")).into());
     }

@@ -55,7 +55,7 @@ fn jitter_has_three_distributions() {
         ("{ normal = '1ms', reorder = true }", &normal, true),
         ("{ table = ['4.5ms', '-1ms', 0], reorder = false }", &table, false),
     ] {
-        let expected = Jitter { distribution: distribution.clone(), reorder };
+        let expected = Jitter { distribution: distribution.clone(), reorder, correlation_time: None };
         assert_eq!(direction(&format!("jitter = {text}")).jitter, Some(expected), "{text}");
     }
     assert_eq!(direction("jitter = 0").jitter, None);
@@ -124,7 +124,7 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         (
             "loss = { to_bad = '1%' }",
             "link.loss = a table: expected a fraction such as \"5%\" or 0.05, { every = 1000 }, { packets = [3, 17] }, \
-             { to_bad = \"1%\", to_good = \"25%\" }, or \"none\"",
+             { to_bad = \"1%\", to_good = \"25%\" }, { good_for = \"10s\", bad_for = \"200ms\" }, { steps = [...] }, { ramp = [...] }, or \"none\"",
         ),
         (
             "loss = { to_bad = '1%', to_god = '25%' }",

@@ -6,6 +6,7 @@ mod hosts;
 mod impairments;
 mod mistakes;
 mod options;
+mod over_time;
 mod queues;
 mod routing;
 mod sweeps;

@@ -9,12 +9,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "delay =",
             "dealy =",
-            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
+            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
         ),
         (
             "delay =",
             "rtt =",
-            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
+            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
         ),
         (
             "\"20ms\"",
@@ -162,7 +162,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "rate =",
             "loss = \"101%\"\nrate =",
-            "s.toml:6: link.loss: '101%' is out of range for a fraction (0 to 100 %); expected a fraction such as \"5%\" or 0.05, { every = 1000 }, { packets = [3, 17] }, { to_bad = \"1%\", to_good = \"25%\" }, or \"none\"",
+            "s.toml:6: link.loss: '101%' is out of range for a fraction (0 to 100 %); expected a fraction such as \"5%\" or 0.05, { every = 1000 }, { packets = [3, 17] }, { to_bad = \"1%\", to_good = \"25%\" }, { good_for = \"10s\", bad_for = \"200ms\" }, { steps = [...] }, { ramp = [...] }, or \"none\"",
         ),
         (
             "rate =",

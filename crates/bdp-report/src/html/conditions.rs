@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
+use bdp_model::over_time::{Outage, RateOverTime, Timeline};
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseFlow, Family};
+use bdp_model::units::{Nanos, Rate};
 
 use super::page::{About, facts, head, numbers, words};
 use crate::breach::why_invalid;
@@ -149,11 +151,20 @@ fn sysctls(values: &BTreeMap<String, String>) -> String {
 
 /// A direction of a link in words: what it does, and nothing of what it does not.
 fn direction(config: &DirectionConfig) -> String {
-    let mut parts = vec![match config.rate {
-        Some(rate) => format!("{rate} on the wire with {} B beside each packet", config.overhead_bytes),
-        None => "no rate".to_owned(),
+    let beside = format!("on the wire with {} B beside each packet", config.overhead_bytes);
+    let mut parts = vec![match (&config.rate_over_time, config.rate) {
+        (Some(RateOverTime::Trace(trace)), _) => format!("rate from the trace {trace}, {beside}"),
+        (Some(RateOverTime::Timeline(timeline)), _) => {
+            format!("{} {beside}", course(timeline, Rate::to_string))
+        }
+        (None, Some(rate)) => format!("{rate} {beside}"),
+        (None, None) => "no rate".to_owned(),
     }];
-    parts.push(format!("delay {}", config.delay));
+    parts.push(match &config.delay_over_time {
+        Some(delay) => format!("delay {}", course(&delay.timeline_ns, |ns| Nanos(*ns).to_string())),
+        None => format!("delay {}", config.delay),
+    });
+    parts.extend(config.outages.iter().map(outage));
     match &config.loss {
         Loss::None => {}
         Loss::Independent(p) => parts.push(format!("loss {} each by itself", percent(p.fraction()))),
@@ -163,6 +174,13 @@ fn direction(config: &DirectionConfig) -> String {
                 "loss in bursts (Gilbert-Elliott), {} in all",
                 percent(config.loss.probability())
             ));
+        }
+        Loss::OverTime(timeline) => {
+            parts.push(format!("loss {}", course(timeline, |p| percent(p.fraction()))))
+        }
+        Loss::States { good_for, bad_for, .. } => {
+            let all = percent(config.loss.probability());
+            parts.push(format!("loss in bursts by time ({good_for} good, {bad_for} bad), {all} in all"));
         }
         Loss::List(list) => parts.push(format!("{} named packets lost", list.len())),
     }
@@ -184,6 +202,30 @@ fn direction(config: &DirectionConfig) -> String {
     ];
     parts.extend(more.into_iter().filter(|(there, _)| *there).map(|(_, text)| text));
     parts.join(", ")
+}
+
+/// What changes: its first values with their times, and how many there are.
+fn course<T>(timeline: &Timeline<T>, text: impl Fn(&T) -> String) -> String {
+    const SHOWN: usize = 6;
+    let (how, moments) = match timeline {
+        Timeline::Steps(moments) => ("in steps", moments),
+        Timeline::Ramp(moments) => ("in ramps", moments),
+    };
+    let mut shown: Vec<String> = moments
+        .iter()
+        .take(SHOWN)
+        .map(|moment| format!("{} at {}", text(&moment.value), moment.at))
+        .collect();
+    if moments.len() > SHOWN {
+        shown.push(format!("{} more", moments.len() - SHOWN));
+    }
+    format!("{how} ({})", shown.join(", "))
+}
+
+fn outage(outage: &Outage) -> String {
+    let what = if outage.drop { "drops all" } else { "holds all back" };
+    let again = outage.every.map_or_else(String::new, |every| format!(" and every {every}"));
+    format!("{what} for {} from {}{again}", outage.lasts, outage.at)
 }
 
 fn flow(flow: &CaseFlow, used: Option<&str>) -> String {

@@ -160,7 +160,7 @@ fn pairs() -> Vec<Pair> {
         name: "jitter 10 ms +- 2 ms".to_owned(),
         ours: DirectionConfig {
             delay,
-            jitter: Some(Jitter { distribution, reorder: true }),
+            jitter: Some(Jitter { distribution, reorder: true, correlation_time: None }),
             ..Default::default()
         },
         netem: vec![Netem { delay, jitter: spread, ..Default::default() }],

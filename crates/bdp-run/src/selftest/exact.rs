@@ -192,7 +192,7 @@ fn run_lengths(what: impl Into<String>, runs: &[u64], mean: f64) -> Check {
 fn jitter(reorder: bool) -> Row {
     let (delay, spread) = (10_000_000, 2_000_000);
     let distribution = JitterDistribution::Uniform { spread: Nanos(spread) };
-    let jitter = Some(Jitter { distribution, reorder });
+    let jitter = Some(Jitter { distribution, reorder, correlation_time: None });
     let direction = DirectionConfig { delay: Nanos(delay), jitter, ..Default::default() };
     // In order they must not wait for one another, or the delay would not be what was drawn.
     let gap = if reorder { 100_000 } else { 8_000_000 };

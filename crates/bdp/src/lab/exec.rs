@@ -58,7 +58,6 @@ pub struct AskedPath {
 impl PathArgs {
     /// The one case of the scenario that programs run on.
     pub fn find(&self, clock: Option<(String, String)>) -> anyhow::Result<AskedPath> {
-        let scenario = source::load_links(&self.scenario)?;
         let options = PlanOptions {
             seed: self.seed,
             filter: self.filter.clone(),
@@ -67,6 +66,7 @@ impl PathArgs {
             links_alone: true,
             ..PlanOptions::default()
         };
+        let scenario = source::load(&self.scenario, &options)?;
         let mut cases = source::plan(&scenario, &options)?;
         let case = cases.swap_remove(0);
         if !cases.is_empty() {

@@ -171,9 +171,13 @@ struct RunArgs {
 
 impl RunArgs {
     fn run(self) -> Outcome {
-        let scenarios =
-            self.scenarios.iter().map(|name| source::load(name)).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut work = Work::plan(scenarios, &self.plan.options())?;
+        let options = self.plan.options();
+        let scenarios = self
+            .scenarios
+            .iter()
+            .map(|name| source::load(name, &options))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let mut work = Work::plan(scenarios, &options)?;
         self.page.check()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
@@ -308,7 +312,7 @@ impl CheckArgs {
         let mut stacks = BTreeSet::new();
         for name in &self.scenarios {
             let name = name.to_str().ok_or_else(|| exit::usage("a scenario's path must be UTF-8"))?;
-            let scenario = source::load(name)?;
+            let scenario = source::load(name, &self.plan.options())?;
             let cases = source::plan(&scenario, &self.plan.options())?;
             text.push_str(&list::checked(&scenario, &cases, self.cases));
             let by_virtual_clock = cases.iter().filter(|case| !case.clock.is_real());

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario, ScenarioError};
+use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario, Traces};
+use bdp_model::trace::{TRACE_MAX_BYTES, Trace};
 
 use crate::exit;
 
@@ -12,22 +13,14 @@ use crate::exit;
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads and checks a scenario.
-pub fn load(name: &str) -> anyhow::Result<Scenario> {
-    load_by(name, Scenario::parse)
-}
-
-/// As [`load`], of one that need not have flows.
-pub fn load_links(name: &str) -> anyhow::Result<Scenario> {
-    load_by(name, Scenario::parse_links)
-}
-
-fn load_by(name: &str, parse: fn(&str, &str) -> Result<Scenario, ScenarioError>) -> anyhow::Result<Scenario> {
-    let parse = |name: &str, text: &str| parse(name, text).map_err(|e| exit::usage(e.to_string()));
+/// Traces that it or `options` name are read beside it; it needs no flows where `options` say so.
+pub fn load(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
     let looks_like_path = name.contains('/') || Path::new(name).is_file();
     if !looks_like_path && let Some((name, text)) = scenario::find(name) {
-        return parse(name, text);
+        return parse(name, text, Path::new(""), options);
     }
-    parse(name, &read(name)?)
+    let beside = Path::new(name).parent().unwrap_or(Path::new(""));
+    parse(name, &read(name)?, beside, options)
 }
 
 /// Its cases, in natural order.
@@ -41,6 +34,32 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> anyhow::Result<Vec<Ca
         )));
     }
     Ok(cases)
+}
+
+fn parse(name: &str, text: &str, beside: &Path, options: &PlanOptions) -> anyhow::Result<Scenario> {
+    let mut traces = Traces::new();
+    for file in scenario::traces_named(text, options) {
+        let trace = read_trace(&file, &beside.join(&file))?;
+        traces.insert(file, trace);
+    }
+    Scenario::parse_with(name, text, traces, options).map_err(|e| exit::usage(e.to_string()))
+}
+
+/// Reads a trace in mahimahi's format, which is called `name`.
+pub fn read_trace(name: &str, path: &Path) -> anyhow::Result<Trace> {
+    let refused = |cause: String| exit::usage(format!("cannot use the trace '{name}': {cause}"));
+    let at = |e: std::io::Error| refused(format!("{}: {e}", path.display()));
+    let file = fs::File::open(path).map_err(at)?;
+    if !file.metadata().map_err(at)?.is_file() {
+        return Err(refused(format!("{} is not a file", path.display())));
+    }
+    let mut bytes = Vec::new();
+    file.take(TRACE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(at)?;
+    if bytes.len() as u64 > TRACE_MAX_BYTES {
+        return Err(refused(format!("it is larger than {} MiB", TRACE_MAX_BYTES >> 20)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))?;
+    Trace::parse(name, &text).map_err(|e| refused(e.to_string()))
 }
 
 fn read(path: &str) -> anyhow::Result<String> {

@@ -14,7 +14,6 @@ use crate::output;
 
 /// Runs it.
 pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
-    let scenario = source::load(scenario)?;
     let mut options = PlanOptions {
         seed: args.seed,
         filter: None,
@@ -30,6 +29,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     if let Some(clock) = args.clock {
         options.overrides.push(("clock".to_owned(), clock.name().to_owned()));
     }
+    let scenario = source::load(scenario, &options)?;
     let omit = match args.omit {
         Some(omit) => omit,
         // The scenario's own: it knows how long its slow start lasts.
@@ -82,6 +82,7 @@ fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> 
     Some(RefinedSweep {
         scenario: scenario.name.clone(),
         text: scenario.text().to_owned(),
+        traces: scenario.traces().clone(),
         options: options.clone(),
         path: path(along.parameter),
         asked: along.values.iter().map(|v| v.number).collect(),

@@ -3,6 +3,7 @@
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::item::{Result, time};
+use super::over_time;
 use crate::link::{DirectionConfig, Jitter, JitterDistribution, Loss, Policer, QueueLimit, Reorder};
 use crate::parameter::Parameter;
 use crate::units::{Nanos, Offset, Probability};
@@ -49,7 +50,8 @@ pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Re
 /// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
 pub(super) fn is_value(table: &Table) -> bool {
     let has = |key: &str| table.get(key).is_some();
-    ["every", "packets", "uniform", "normal", "table"].into_iter().any(has)
+    over_time::is_value(table)
+        || ["every", "packets", "uniform", "normal", "table"].into_iter().any(has)
         || [["to_bad", "to_good"], ["rate", "burst"], ["probability", "by"], ["guard", "turn"]]
             .iter()
             .any(|pair| pair.iter().all(|key| has(key)))
@@ -57,7 +59,8 @@ pub(super) fn is_value(table: &Table) -> bool {
 
 fn loss(node: &Node, at: &str) -> Result<Loss> {
     const EXPECTED: &str = "a fraction such as \"5%\" or 0.05, { every = 1000 }, { packets = [3, 17] }, \
-                            { to_bad = \"1%\", to_good = \"25%\" }, or \"none\"";
+                            { to_bad = \"1%\", to_good = \"25%\" }, \
+                            { good_for = \"10s\", bad_for = \"200ms\" }, { steps = [...] }, { ramp = [...] }, or \"none\"";
     if node.is_word(&["none"]) {
         return Ok(Loss::None);
     }
@@ -79,6 +82,15 @@ fn loss(node: &Node, at: &str) -> Result<Loss> {
         check_keys(t, &name, &["packets"])?;
         return indices(packets, &format!("{at}.packets")).map(Loss::List);
     }
+    if t.get("steps").is_some() || t.get("ramp").is_some() {
+        check_keys(t, &name, &["steps", "ramp"])?;
+        let value = "a fraction such as \"5%\" or 0.05";
+        let timeline = over_time::timeline(t, at, value)?.ok_or_else(|| node.unexpected(at, EXPECTED))?;
+        return Ok(Loss::OverTime(timeline));
+    }
+    if t.get("good_for").is_some() || t.get("bad_for").is_some() {
+        return states(node, t, at, EXPECTED);
+    }
     check_keys(t, &name, &["every", "packets", "to_bad", "to_good", "loss_bad", "loss_good"])?;
     let (Some(to_bad), Some(to_good)) = (t.get("to_bad"), t.get("to_good")) else {
         return Err(node.unexpected(at, EXPECTED));
@@ -93,6 +105,29 @@ fn loss(node: &Node, at: &str) -> Result<Loss> {
     Ok(Loss::GilbertElliott {
         to_bad: probability(to_bad, "to_bad")?,
         to_good: probability(to_good, "to_good")?,
+        loss_bad: or("loss_bad", 1.0)?,
+        loss_good: or("loss_good", 0.0)?,
+    })
+}
+
+/// Loss in two states that are left after exponentially distributed times.
+fn states(node: &Node, t: &Table, at: &str, expected: &str) -> Result<Loss> {
+    check_keys(t, &format!("{at}'s table"), &["good_for", "bad_for", "loss_bad", "loss_good"])?;
+    let mean = |key: &str| -> Result<Nanos> {
+        let Some(node) = t.get(key) else { return Err(node.unexpected(at, expected)) };
+        let (at, expected) =
+            (format!("{at}.{key}"), "the mean time in that state, 1ms to 1h, such as \"200ms\"");
+        let time: Nanos = node.as_quantity(&at, expected)?;
+        let bounds = Nanos::millis(1)..=LONGEST;
+        if bounds.contains(&time) { Ok(time) } else { Err(node.unexpected(&at, expected)) }
+    };
+    let or = |key: &str, default: f64| match t.get(key) {
+        Some(n) => n.as_quantity(&format!("{at}.{key}"), "a fraction such as \"1%\" or 0.01"),
+        None => Ok(Probability::new(default).unwrap_or_default()),
+    };
+    Ok(Loss::States {
+        good_for: mean("good_for")?,
+        bad_for: mean("bad_for")?,
         loss_bad: or("loss_bad", 1.0)?,
         loss_good: or("loss_good", 0.0)?,
     })
@@ -177,9 +212,13 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
     let Value::Table(t) = &node.value else {
         let spread = time(node, at, EXPECTED)?;
         let uniform = JitterDistribution::Uniform { spread };
-        return Ok((spread > Nanos::ZERO).then_some(Jitter { distribution: uniform, reorder: false }));
+        return Ok((spread > Nanos::ZERO).then_some(Jitter {
+            distribution: uniform,
+            reorder: false,
+            correlation_time: None,
+        }));
     };
-    check_keys(t, &format!("{at}'s table"), &["uniform", "normal", "table", "reorder"])?;
+    check_keys(t, &format!("{at}'s table"), &["uniform", "normal", "table", "reorder", "correlation_time"])?;
     let reorder = match t.get("reorder") {
         Some(n) => n.as_bool(&format!("{at}.reorder"))?,
         None => false,
@@ -191,7 +230,25 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
         (None, None, Some(n)) => JitterDistribution::Table(offsets(n, &format!("{at}.table"))?),
         _ => return Err(node.unexpected(at, EXPECTED)),
     };
-    Ok(Some(Jitter { distribution, reorder }))
+    let correlation_time = match (t.get("correlation_time"), &distribution) {
+        (None, _) => None,
+        (Some(n), JitterDistribution::Normal { .. }) => {
+            let at = format!("{at}.correlation_time");
+            let expected = "the time in which the correlation falls to 1/e, 16us to 1h, such as \"100ms\"";
+            let time: Nanos = n.as_quantity(&at, expected)?;
+            let bounds = Nanos::micros(16)..=LONGEST;
+            if !bounds.contains(&time) {
+                return Err(n.unexpected(&at, expected));
+            }
+            Some(time)
+        }
+        (Some(n), _) => {
+            return Err(
+                n.unexpected(&format!("{at}.correlation_time"), "'normal' beside it; only that one has it")
+            );
+        }
+    };
+    Ok(Some(Jitter { distribution, reorder, correlation_time }))
 }
 
 /// Sorted, as quantiles are.

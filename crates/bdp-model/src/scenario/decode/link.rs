@@ -6,11 +6,13 @@ use super::super::tree::{Node, Table, Value};
 use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
 use super::item::{Result, list, place, time};
+use super::over_time::{self, Traces};
 use super::{impairment, queue};
 use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
 use crate::parameter::Parameter;
+use crate::units::Nanos;
 
-const DIRECTION_KEYS: [&str; 15] = [
+const DIRECTION_KEYS: [&str; 16] = [
     "rate",
     "delay",
     "loss",
@@ -19,6 +21,7 @@ const DIRECTION_KEYS: [&str; 15] = [
     "overhead",
     "jitter",
     "reorder",
+    "outage",
     "duplicate",
     "corrupt",
     "drop_above",
@@ -30,16 +33,18 @@ const DIRECTION_KEYS: [&str; 15] = [
 /// Those that a link has beside its directions'.
 const LINK_KEYS: [&str; 7] =
     ["mtu", "half_duplex", "delivery", "forward", "reverse", "capture", "capture_snap"];
+/// Longest delay of a timeline.
+const LONGEST_DELAY: Nanos = Nanos::secs(3600);
 const DELAY: &str =
     "a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)";
 
 /// The links in the order of the file.
-pub(super) fn links(root: &Table, family: Family) -> Result<Vec<LinkSpec>> {
+pub(super) fn links(root: &Table, family: Family, traces: &Traces) -> Result<Vec<LinkSpec>> {
     let all = list(root, "link", "write [[link]] with between = [\"near\", \"far\"]")?;
     let mut out: Vec<LinkSpec> = Vec::with_capacity(all.len());
     for (i, node) in all.iter().enumerate() {
         let at = place("link", i, all.len());
-        let link = link(node, &at, family)?;
+        let link = link(node, &at, family, traces)?;
         let joins = |l: &&LinkSpec| l.between.iter().all(|h| link.between.contains(h));
         if out.iter().find(joins).is_some() {
             let [a, b] = &link.between;
@@ -51,16 +56,16 @@ pub(super) fn links(root: &Table, family: Family) -> Result<Vec<LinkSpec>> {
     Ok(out)
 }
 
-fn link(node: &Node, at: &str, family: Family) -> Result<LinkSpec> {
+fn link(node: &Node, at: &str, family: Family, traces: &Traces) -> Result<LinkSpec> {
     let table = node.as_table(at)?;
     check_keys(table, "[[link]]", &[&["between"], DIRECTION_KEYS.as_slice(), &LINK_KEYS].concat())?;
     let between = between(node, table, at)?;
     let mtu = table.get("mtu").map_or(Ok(1500), |n| mtu(n, &format!("{at}.mtu"), family))?;
     let mut both = DirectionConfig::default();
-    apply(table, at, &mut both)?;
+    apply(table, at, traces, &mut both)?;
     let config = LinkConfig {
-        forward: direction(table, at, "forward", &both, mtu)?,
-        reverse: direction(table, at, "reverse", &both, mtu)?,
+        forward: direction(table, at, "forward", &both, mtu, traces)?,
+        reverse: direction(table, at, "reverse", &both, mtu, traces)?,
         mtu,
         medium: match table.get("half_duplex") {
             Some(n) => medium(n, &format!("{at}.half_duplex"))?,
@@ -118,13 +123,14 @@ fn direction(
     key: &str,
     both: &DirectionConfig,
     mtu: u32,
+    traces: &Traces,
 ) -> Result<DirectionConfig> {
     let mut config = both.clone();
     let at = format!("{at}.{key}");
     let own = table.get(key).map(|n| n.as_table(&at)).transpose()?;
     if let Some(own) = own {
         check_keys(own, &format!("[link.{key}]"), &DIRECTION_KEYS)?;
-        apply(own, &at, &mut config)?;
+        apply(own, &at, traces, &mut config)?;
     }
     let node = |key: &str| own.and_then(|t| t.get(key)).or_else(|| table.get(key));
     queue::complete(&mut config, &at, node)?;
@@ -190,16 +196,23 @@ fn capture(node: &Node, at: &str, between: &[String; 2]) -> Result<[bool; 2]> {
 }
 
 /// Reads the keys that a direction has; what is absent stays as it is.
-fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
+fn apply(table: &Table, at: &str, traces: &Traces, config: &mut DirectionConfig) -> Result<()> {
     if let Some(n) = table.get("rate") {
-        let (at, expected) = (format!("{at}.rate"), "a bit rate above 0, such as \"100M\", or \"none\"");
-        config.rate = if n.is_word(&["none"]) { None } else { Some(n.as_quantity(&at, expected)?) };
-        if config.rate.is_some_and(|r| r.as_bps() == 0) {
-            return Err(n.unexpected(&at, expected));
-        }
+        over_time::rate(n, &format!("{at}.rate"), traces, config)?;
     }
     if let Some(n) = table.get("delay") {
-        config.delay = time(n, &format!("{at}.delay"), DELAY)?;
+        let at = format!("{at}.delay");
+        config.delay_over_time = match &n.value {
+            Value::Table(table) => Some(over_time::delay(table, n, &at, LONGEST_DELAY)?),
+            _ => None,
+        };
+        config.delay = match &config.delay_over_time {
+            Some(delay) => delay.at(Nanos::ZERO),
+            None => time(n, &at, DELAY)?,
+        };
+    }
+    if let Some(n) = table.get("outage") {
+        config.outages = over_time::outages(n, &format!("{at}.outage"))?;
     }
     if let Some(n) = table.get("limit") {
         config.limit = limit(n, &format!("{at}.limit"))?;

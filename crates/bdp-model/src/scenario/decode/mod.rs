@@ -5,6 +5,7 @@ mod host;
 mod impairment;
 mod item;
 mod link;
+mod over_time;
 mod queue;
 mod stack;
 mod tcp;
@@ -15,6 +16,8 @@ use super::tree::Table;
 use super::{CaseFlow, Clock, Family, HostSpec, LinkSpec, ProbeKind};
 use crate::units::Nanos;
 use item::{Result, time};
+
+pub use over_time::Traces;
 
 /// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
 pub(super) fn is_value(table: &Table) -> bool {
@@ -33,8 +36,8 @@ pub(super) struct Decoded {
 }
 
 /// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere. Without flows only where none
-/// are needed.
-pub(super) fn decode(root: &Table, needs_flows: bool) -> Result<Decoded> {
+/// are needed. `traces` are those that it names.
+pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result<Decoded> {
     let clock = match root.get("clock") {
         Some(n) => n.as_choice("clock", &Clock::NAMES)?,
         None => Clock::default(),
@@ -56,7 +59,7 @@ pub(super) fn decode(root: &Table, needs_flows: bool) -> Result<Decoded> {
     let names = host_names(root);
     let hosts = host::hosts(root, &names)?;
     stack::check(root, clock, &hosts)?;
-    let links = link::links(root, family)?;
+    let links = link::links(root, family, traces)?;
     let network = Network::new(&hosts, &links);
     host::check_routes(root, &network, &hosts)?;
     let flows = match root.get("flow") {

@@ -1,0 +1,329 @@
+//! A trace of delivery opportunities in mahimahi's format: a millisecond a line, each of them an opportunity to deliver
+//! [`OPPORTUNITY_BYTES`] bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::units::Rate;
+
+/// What an opportunity delivers at most: an IP packet of 1500 bytes behind 4 bytes of a TUN device's header, as in mahimahi.
+pub const OPPORTUNITY_BYTES: u64 = 1504;
+/// What mahimahi counts beside each IP packet.
+pub const TRACE_OVERHEAD_BYTES: u32 = 4;
+
+/// Largest file that is read as one.
+pub const TRACE_MAX_BYTES: u64 = 16 << 20;
+/// Most opportunities.
+const OPPORTUNITIES_MAX: u64 = 10_000_000;
+/// Most opportunities of one millisecond: 1.2 Tbit/s.
+const AT_ONCE_MAX: u64 = 100_000;
+/// Longest trace: a day.
+const LONGEST_MS: u64 = 24 * 3_600_000;
+/// Longest form in a record.
+const ENCODED_MAX_BYTES: usize = 2 << 20;
+
+/// Opportunities to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace(Arc<Inner>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Inner {
+    /// As the scenario names it.
+    file: String,
+    /// Whether it begins anew at its last millisecond.
+    repeat: bool,
+    /// Milliseconds with opportunities, rising, and how many.
+    at: Vec<(u64, u64)>,
+}
+
+/// Why text is no trace.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TraceError {
+    /// Nothing in it.
+    #[error("it is empty; a trace has a line for each opportunity to deliver, with its time in ms")]
+    Empty,
+    /// A line that is no time.
+    #[error("line {line}: '{found}' is not a time in whole ms")]
+    NotATime {
+        /// From 1.
+        line: usize,
+        /// What is there, shortened.
+        found: String,
+    },
+    /// A time before the one above it.
+    #[error("line {line}: {found} ms goes back in time, after {before} ms")]
+    Back {
+        /// From 1.
+        line: usize,
+        /// Its time.
+        found: u64,
+        /// That of the line before.
+        before: u64,
+    },
+    /// It would never end.
+    #[error("it is endless: all its times are 0 ms, and it is repeated at the last")]
+    Endless,
+    /// Too much of something.
+    #[error("it is too large: {found}, at most {most}")]
+    TooLarge {
+        /// How much there is.
+        found: String,
+        /// The bound.
+        most: String,
+    },
+    /// A stored form that is damaged.
+    #[error("its stored form is damaged")]
+    Damaged,
+}
+
+impl Trace {
+    /// Reads mahimahi's format. `file` is what the scenario calls it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, TraceError> {
+        if text.len() as u64 > TRACE_MAX_BYTES {
+            return Err(too_large(format!("{} bytes", text.len()), format!("{TRACE_MAX_BYTES} bytes")));
+        }
+        let mut at: Vec<(u64, u64)> = Vec::new();
+        for (line, words) in (1..).zip(text.lines()) {
+            let words = words.trim();
+            let found = words.parse::<u64>().ok().filter(|_| !words.starts_with('+'));
+            let Some(ms) = found else {
+                let found = words.chars().take(40).collect::<String>().escape_debug().to_string();
+                return Err(TraceError::NotATime { line, found });
+            };
+            match at.last_mut() {
+                Some((before, _)) if ms < *before => {
+                    return Err(TraceError::Back { line, found: ms, before: *before });
+                }
+                Some((same, count)) if *same == ms => *count += 1,
+                _ => at.push((ms, 1)),
+            }
+        }
+        Self::new(file, true, at)
+    }
+
+    /// Of opportunities by millisecond.
+    pub fn new(file: &str, repeat: bool, at: Vec<(u64, u64)>) -> Result<Self, TraceError> {
+        let Some(&(last, _)) = at.last() else { return Err(TraceError::Empty) };
+        if last == 0 {
+            return Err(TraceError::Endless);
+        }
+        if last > LONGEST_MS {
+            return Err(too_large(format!("{last} ms long"), format!("{LONGEST_MS} ms (a day)")));
+        }
+        let all = at.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count));
+        if all > OPPORTUNITIES_MAX {
+            return Err(too_large(format!("{all} opportunities"), OPPORTUNITIES_MAX.to_string()));
+        }
+        if let Some((ms, count)) = at.iter().find(|(_, count)| *count > AT_ONCE_MAX) {
+            return Err(too_large(format!("{count} opportunities at {ms} ms"), AT_ONCE_MAX.to_string()));
+        }
+        let trace = Self(Arc::new(Inner { file: file.to_owned(), repeat, at }));
+        let stored = trace.encode().len();
+        if stored > ENCODED_MAX_BYTES {
+            return Err(too_large(
+                format!("{stored} bytes in each record"),
+                format!("{ENCODED_MAX_BYTES}; a shorter stretch of it does"),
+            ));
+        }
+        Ok(trace)
+    }
+
+    /// The same opportunities, repeated or not.
+    pub fn repeated(&self, repeat: bool) -> Self {
+        if repeat == self.0.repeat {
+            return self.clone();
+        }
+        Self(Arc::new(Inner { file: self.0.file.clone(), repeat, at: self.0.at.clone() }))
+    }
+
+    /// What the scenario calls it.
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// Whether it begins anew at its last millisecond.
+    pub fn repeats(&self) -> bool {
+        self.0.repeat
+    }
+
+    /// Milliseconds with opportunities, rising, and how many; at least one, the last of which is not at 0.
+    pub fn opportunities(&self) -> &[(u64, u64)] {
+        &self.0.at
+    }
+
+    /// How long it is until it is repeated, milliseconds.
+    pub fn length_ms(&self) -> u64 {
+        self.0.at.last().map_or(1, |(ms, _)| *ms)
+    }
+
+    /// The rate of all opportunities over the whole trace.
+    pub fn mean(&self) -> Rate {
+        let all: u64 = self.0.at.iter().map(|(_, count)| count).sum();
+        Rate::bps((all * OPPORTUNITY_BYTES * 8 * 1_000 / self.length_ms()).max(1))
+    }
+
+    /// The rate of the millisecond that has the most of them.
+    pub fn peak(&self) -> Rate {
+        let most = self.0.at.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        Rate::bps(most * OPPORTUNITY_BYTES * 8 * 1_000)
+    }
+
+    /// The number of each millisecond from 0 on, and for how many it is the same: `A` is none, `B` one, `Y` 24, and `(30)` any. What
+    /// follows as decimals is the length of the run, 1 where nothing follows.
+    fn encode(&self) -> String {
+        let mut text = String::new();
+        let (mut next, mut run) = (0, (0, 0));
+        for &(ms, count) in &self.0.at {
+            if ms > next {
+                push_run(&mut text, &mut run, 0, ms - next);
+            }
+            push_run(&mut text, &mut run, count, 1);
+            next = ms + 1;
+        }
+        push_run(&mut text, &mut run, u64::MAX, 0);
+        text
+    }
+
+    fn decode(text: &str) -> Option<Vec<(u64, u64)>> {
+        let mut at = Vec::new();
+        let (mut rest, mut ms, mut all) = (text, 0u64, 0u64);
+        while let Some(first) = rest.chars().next() {
+            let count;
+            if first == '(' {
+                let end = rest.find(')')?;
+                count = rest[1..end].parse().ok()?;
+                rest = &rest[end + 1..];
+            } else {
+                count = u64::from(u32::from(first).checked_sub(u32::from('A')).filter(|&n| n <= NAMED)?);
+                rest = &rest[1..];
+            }
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let run: u64 = if digits == 0 { 1 } else { rest[..digits].parse().ok()? };
+            rest = &rest[digits..];
+            if count > 0 {
+                all = all.saturating_add(count.saturating_mul(run));
+                if all > OPPORTUNITIES_MAX {
+                    return None;
+                }
+                at.extend((ms..ms.checked_add(run)?).map(|ms| (ms, count)));
+            }
+            ms = ms.checked_add(run)?;
+        }
+        Some(at)
+    }
+}
+
+/// The largest count with a letter of its own.
+const NAMED: u32 = 24;
+
+/// Adds to the run, or writes it and begins another.
+fn push_run(text: &mut String, run: &mut (u64, u64), count: u64, length: u64) {
+    if run.0 == count {
+        run.1 += length;
+        return;
+    }
+    let (of, long) = std::mem::replace(run, (count, length));
+    if long == 0 {
+        return;
+    }
+    match u8::try_from(of) {
+        Ok(of) if u32::from(of) <= NAMED => text.push(char::from(b'A' + of)),
+        _ => text.push_str(&format!("({of})")),
+    }
+    if long > 1 {
+        text.push_str(&long.to_string());
+    }
+}
+
+fn too_large(found: String, most: String) -> TraceError {
+    TraceError::TooLarge { found, most }
+}
+
+/// `lte.trace, 60 s, 9.62 Mbit/s in the mean`.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.length_ms() as f64 / 1e3;
+        write!(f, "{}, {seconds} s, {} in the mean", self.file(), self.mean())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    file: String,
+    repeat: bool,
+    opportunities: String,
+}
+
+impl Serialize for Trace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let opportunities = self.encode();
+        Stored { file: self.0.file.clone(), repeat: self.0.repeat, opportunities }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Trace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Stored { file, repeat, opportunities } = Stored::deserialize(deserializer)?;
+        let at = (opportunities.len() <= ENCODED_MAX_BYTES).then(|| Self::decode(&opportunities)).flatten();
+        at.ok_or(TraceError::Damaged)
+            .and_then(|at| Self::new(&file, repeat, at))
+            .map_err(|error| D::Error::custom(format!("the trace '{file}': {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Trace, TraceError> {
+        Trace::parse("t", text)
+    }
+
+    #[test]
+    fn a_trace_is_read_and_stored() {
+        let trace = parse("0\n0\n3\n10\n10\n10\n").unwrap();
+        assert_eq!(trace.opportunities(), [(0, 2), (3, 1), (10, 3)]);
+        assert_eq!((trace.length_ms(), trace.mean(), trace.repeats()), (10, Rate::bps(7_219_200), true));
+        assert_eq!(trace.encode(), "CA2BA6D");
+        let json = serde_json::to_string(&trace).unwrap();
+        assert_eq!(json, r#"{"file":"t","repeat":true,"opportunities":"CA2BA6D"}"#);
+        assert_eq!(serde_json::from_str::<Trace>(&json).unwrap(), trace);
+    }
+
+    #[test]
+    fn an_even_trace_is_short_however_long() {
+        let lines: String = (1..=600_000).map(|ms| format!("{ms}\n")).collect();
+        let trace = parse(&lines).unwrap();
+        assert_eq!(trace.encode(), "AB600000");
+        assert_eq!(trace.mean(), Rate::bps(12_032_000));
+        let many = Trace::new("t", false, vec![(1, 25), (2, 25), (3, 24), (9, 100_000)]).unwrap();
+        assert_eq!(many.encode(), "A(25)2YA5(100000)");
+        assert_eq!(Trace::decode(&many.encode()).unwrap(), many.opportunities());
+    }
+
+    #[test]
+    fn a_wrong_trace_is_refused_in_one_line() {
+        let line = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(line("").starts_with("it is empty"));
+        assert_eq!(line("1\n\n2"), "line 2: '' is not a time in whole ms");
+        assert_eq!(line("1\n2.5"), "line 2: '2.5' is not a time in whole ms");
+        assert_eq!(line("-1"), "line 1: '-1' is not a time in whole ms");
+        assert_eq!(line("5\n4"), "line 2: 4 ms goes back in time, after 5 ms");
+        assert!(line("0\n0").starts_with("it is endless"));
+        assert!(line("86400001").starts_with("it is too large: 86400001 ms long"));
+        assert!(line(&"7\n".repeat(100_001)).starts_with("it is too large: 100001 opportunities at 7 ms"));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        for text in ["a", "B(", "B()", "(x)", "B99999999999999999999", "B18446744073709551615B", "é", "A5"] {
+            let json = serde_json::json!({"file": "t", "repeat": true, "opportunities": text}).to_string();
+            assert!(serde_json::from_str::<Trace>(&json).is_err(), "{text}");
+        }
+    }
+}

@@ -143,7 +143,10 @@ fn mistakes_are_shown_in_one_line() {
             "link.rate.ramp = 2: expected a list of times",
         ),
         ("rate = { steps = [[0, 0], [2, '2M']] }", "link.rate = a table: expected a first bit rate above 0"),
-        ("rate = { trace = 'lte.trace', steps = [] }", "link.rate.trace = \"lte.trace\" does not go with 'steps'"),
+        (
+            "rate = { trace = 'lte.trace', steps = [] }",
+            "link.rate.trace = \"lte.trace\" does not go with 'steps'",
+        ),
         ("rate = { loop = true }", "link.rate = a table: expected { trace = \"FILE\" }"),
         ("rate = { tracks = 'x' }", "unknown key 'tracks' in link.rate's table"),
         ("outage = { for = '1s' }", "link.outage = a table: expected { at = \"5s\", for = \"200ms\" }"),

@@ -8,6 +8,7 @@ mod rate;
 mod steps;
 mod timed;
 mod trace;
+mod work;
 
 use bdp_model::link::DirectionConfig;
 use bdp_model::units::{Nanos, Rate};
@@ -15,9 +16,7 @@ use bdp_model::units::{Nanos, Rate};
 pub(crate) use self::rate::Finish;
 pub use self::steps::Steps;
 pub use self::timed::Timed;
-
-/// Work of one bit.
-const WORK_PER_BIT: u128 = 1_000_000_000;
+pub(crate) use self::work::{work, work_of_bytes};
 
 /// How a direction's wire serves packets.
 #[derive(Debug, Clone)]
@@ -89,14 +88,4 @@ impl Service {
             Self::Timed(timed) => timed.least(work),
         }
     }
-}
-
-/// The work of so many bits.
-pub(crate) fn work(bits: u64) -> u128 {
-    u128::from(bits) * WORK_PER_BIT
-}
-
-/// The work of so many bytes.
-pub(crate) fn work_of_bytes(bytes: u64) -> u128 {
-    u128::from(bytes) * 8 * WORK_PER_BIT
 }

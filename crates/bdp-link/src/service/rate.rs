@@ -34,7 +34,7 @@ pub(super) fn capacity(rate: Rate, from: Nanos, to: Nanos) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::work;
+    use crate::service::work::work;
 
     #[test]
     fn no_drift_at_awkward_rates() {

@@ -92,7 +92,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::work;
+    use crate::service::work::work;
 
     fn steps(initial: u64, changes: &[(u64, u64)]) -> Steps {
         Steps::new(

@@ -5,7 +5,7 @@ use bdp_model::trace::{OPPORTUNITY_BYTES, Trace as Opportunities};
 use bdp_model::units::Nanos;
 
 use super::rate::Finish;
-use super::work_of_bytes;
+use super::work::work_of_bytes;
 
 const NS_PER_MS: u64 = 1_000_000;
 

@@ -55,6 +55,8 @@ pub struct ProgramOptions {
     pub root: Option<PathBuf>,
     /// Where it starts; `None` where this process is.
     pub folder: Option<PathBuf>,
+    /// Its environment, beside what the place adds; `None` this process's.
+    pub environment: Option<Vec<(String, String)>>,
 }
 
 /// What a warden has to know.
@@ -87,6 +89,9 @@ impl ProgramPlace {
             folder: options.folder.clone(),
         };
         let mut command = warden.command();
+        if let Some(environment) = &options.environment {
+            command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        }
         // Plain data, which JSON can always hold.
         command.arg(serde_json::to_string(&setup).unwrap_or_default()).args(words).envs(self.environment());
         command

@@ -56,9 +56,14 @@ fn of_programs(programs: &[ProgramRecord]) -> Vec<Column> {
     vec![
         column(["", "host"], Align::Left, &|one| Cell::tinted(tame(&one.host), Tint::Strong)),
         column(["", "ended"], Align::Left, &ended),
-        column(["", "s"], Align::Point, &|one| Cell::plain(three_digits(one.duration_ns as f64 / 1e9))),
+        column(["", "s"], Align::Point, &|one| Cell::plain(three_digits(milliseconds(one) / 1e3))),
         column(["", "program"], Align::Left, &|one| Cell::plain(tame(&command(&one.command)))),
     ]
+}
+
+/// Whole ones: nobody asks for more, and in a guest work takes no time.
+fn milliseconds(one: &ProgramRecord) -> f64 {
+    (one.duration_ns as f64 / 1e6).round()
 }
 
 /// The words of a command; of a shell's line, the line.

@@ -9,7 +9,7 @@ use bdp_lab::guest::{ALIVE, ANSWER, ERRORS, Ended, Guest, GuestSpec, ORDER, OUTP
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{AgentCommand, Driver, LabError, Pace, Program};
 use bdp_model::plain::in_words;
-use bdp_model::record::{CaptureRecord, Environment, Record};
+use bdp_model::record::{CaptureRecord, Environment, GuestWall, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
 use bdp_sys::{clock, init, process, sysctl};
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
+use crate::guest_exec::{self, ExecOrder};
 use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
 use crate::{Result, RunError};
 
@@ -32,6 +33,8 @@ const MEMORY_OF_TCP: [(&str, &str); 4] = [
 
 /// Memory of a guest that carries frames, in MiB.
 const TRAIN_MEMORY_MIB: u64 = 512;
+/// The least memory of a guest with programs of the user's, in MiB; it is taken as it is used.
+const EXEC_MEMORY_MIB: u64 = 2048;
 /// Between two signs of life of a guest, by its own clock.
 const BEAT: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -47,6 +50,8 @@ enum Order {
     Trains(Vec<FrameTrain>),
     /// To run a program.
     Program(ProgramSpec),
+    /// To run programs of the user's on the hosts of a case.
+    Exec(Box<ExecOrder>),
 }
 
 /// A case to be run.
@@ -66,13 +71,14 @@ enum Answer {
     Record(Box<Record>),
     Trains(Vec<CarriedTrain>),
     Program(ProgramEnd),
+    Exec(Box<Record>),
     Failed(String),
 }
 
 /// The hidden subcommand that a guest's kernel starts, which calls [`serve`].
 pub const SUBCOMMAND: &str = "__guest";
 /// The folder of captures, from inside.
-const CAPTURES: &str = "/captures";
+pub(crate) const CAPTURES: &str = "/captures";
 
 /// Guests that run cases, each in one of its own.
 #[derive(Debug)]
@@ -296,6 +302,50 @@ pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) ->
     Ok(ProgramRun { end, output: written(OUTPUT)?, errors: written(ERRORS)? })
 }
 
+/// Runs programs of the user's on the hosts of a case, in a guest; `read` takes what each wrote, by the file that it is in, while that is there.
+pub(crate) fn run_exec(
+    keeper: &Program,
+    order: ExecOrder,
+    read: &mut dyn FnMut(usize, bool, &Path) -> Result<()>,
+) -> Result<Record> {
+    let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
+    let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
+    let case = &order.plan.case;
+    let stack = case.stack().map(ToString::to_string);
+    let kernel = stack.as_deref().map_or_else(kernel::default, kernel::find);
+    let kernel = kernel.map_err(|e| failed(e.to_string()))?;
+    let booth = Booth::new(keeper)?;
+    let (seed, capture, programs) = (case.seed, order.plan.capture.clone(), order.plan.programs.len());
+    let memory_mib = memory_mib(case).max(EXEC_MEMORY_MIB);
+    let answered = booth.ask(&kernel, memory_mib, seed, &Order::Exec(Box::new(order)));
+    let (answer, root) = answered.map_err(|cause| failed(with_way_out(cause)))?;
+    let Answer::Exec(mut record) = answer else { return Err(failed("the guest ran no program".to_owned())) };
+    for program in 0..programs {
+        for errors in [false, true] {
+            read(program, errors, &root.outside(&guest_exec::stream(program, errors)))?;
+        }
+    }
+    if let Some(order) = &capture {
+        record.captures.iter_mut().for_each(|capture| fetch(capture, &root, order));
+    }
+    let total_ns = clock::monotonic_ns() - started_ns;
+    let environment = &mut record.environment;
+    (environment.started_unix_ms, environment.took_ms) = (started_unix_ms, total_ns / 1_000_000);
+    environment.stack = Some(kernel.name.clone());
+    if let Some(guest) = &mut environment.guest {
+        guest.wall = GuestWall { boot_ns: boot_ns(&root), total_ns };
+    }
+    Ok(*record)
+}
+
+/// Why a guest with programs of others gave nothing, with what may be done about it.
+fn with_way_out(cause: String) -> String {
+    let hung = cause.contains("sign of life") || cause.contains("stood still");
+    let way_out = "; a program that waits in a loop without asking the kernel stops the clock: run it by the real one \
+                   ('bdp help virtual-clock')";
+    if hung { cause + way_out } else { cause }
+}
+
 /// Carries batches of trains, each in a guest of its own side by side, of the kernel that is taken where none is named.
 pub(crate) fn carry<const N: usize>(
     keeper: &Program,
@@ -340,7 +390,7 @@ fn memory_mib(case: &CaseSpec) -> u64 {
 
 /// What the first process of a guest does: carries out what was ordered on hosts that `agent` makes, leaves the answer, and switches the
 /// guest off.
-pub fn serve(agent: AgentCommand) -> ! {
+pub fn serve(agent: AgentCommand, warden: &Program) -> ! {
     let answer = prepare().and_then(|order| {
         // Where the machine's clock stands then is seen from outside.
         let _ = std::fs::write(READY, "");
@@ -353,6 +403,9 @@ pub fn serve(agent: AgentCommand) -> ! {
                 carried.map(Answer::Trains).map_err(|e| e.to_string())
             }
             Order::Program(spec) => guest_program::run(&spec).map(Answer::Program),
+            Order::Exec(order) => {
+                guest_exec::run(&agent, warden, &order).map(|record| Answer::Exec(Box::new(record)))
+            }
         }
     });
     let written = serde_json::to_vec(&answer.unwrap_or_else(Answer::Failed))

@@ -280,17 +280,18 @@ pub fn exit_of(programs: &[ProgramRecord]) -> u8 {
 /// The exit code where a program ran for longer than it might.
 pub const TIMED_OUT: u8 = 124;
 
+/// The next line of a stream, with its end; part of one where it is long, `None` at the end.
+pub(crate) fn line_of(stream: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+    Ok(Some(line).filter(|line| !line.is_empty()))
+}
+
 fn pass_on(stream: Box<dyn Read + Send>, program: usize, errors: bool, outbox: &Sender<Message>) {
     let mut stream = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        match stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {
-                if outbox.send(Message::Output { program, errors, line }).is_err() {
-                    break;
-                }
-            }
+    while let Ok(Some(line)) = line_of(&mut stream) {
+        if outbox.send(Message::Output { program, errors, line }).is_err() {
+            break;
         }
     }
     let _ = outbox.send(Message::Closed);

@@ -77,12 +77,21 @@ pub fn mount_machine(folder: &str) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| refused("the machine's root", e))?;
     rustix::mount::mount("none", folder, "hostfs", MountFlags::empty(), c"/")
         .map_err(|e| refused("the machine's root", e.into()))?;
-    for (kind, at) in [("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "run")] {
+    const OWN: [(&str, &str); 5] =
+        [("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "run"), ("tmpfs", "dev/shm")];
+    for (kind, at) in OWN {
         let at = format!("{folder}/{at}");
+        if at.ends_with("/shm") {
+            let _ = fs::create_dir(&at);
+        }
         if Path::new(&at).is_dir() {
             rustix::mount::mount(kind, &at, kind, MountFlags::empty(), None)
                 .map_err(|e| refused(kind, e.into()))?;
         }
+    }
+    for (link, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        // Where it is there already none is needed.
+        let _ = std::os::unix::fs::symlink(format!("/proc/self/fd{to}"), format!("{folder}/dev/{link}"));
     }
     Ok(())
 }

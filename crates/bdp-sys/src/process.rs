@@ -118,6 +118,15 @@ pub fn prefer(process: u32) -> bool {
     }
 }
 
+/// Takes back what [`prefer`] gave the calling thread; threads that it has started keep it.
+pub fn prefer_no_more() {
+    // SAFETY: sched_param is plain data for which all-zero is valid; the call reads it.
+    unsafe {
+        let ordinary: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
+    }
+}
+
 /// The processors that the calling thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)

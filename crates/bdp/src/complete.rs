@@ -9,6 +9,7 @@ use bdp_store::{Page, Store};
 use bdp_sys::sysctl;
 use clap::{Arg, Command};
 
+use crate::lab::source;
 use crate::store::StoreArgs;
 use crate::{output, topics};
 
@@ -47,6 +48,10 @@ enum Kind {
     Setting,
     /// Words of the keys of a scenario's cases.
     Filter,
+    /// Hosts of a scenario, each with what follows it.
+    Host {
+        and: &'static str,
+    },
 }
 
 fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
@@ -56,6 +61,7 @@ fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
         Kind::Scenario => Some(scenario::shipped().map(|(name, _)| name.to_owned()).collect()),
         Kind::Word(words) => Some(words),
         kind @ (Kind::Setting | Kind::Filter) => Some(of_cases(before, &kind)),
+        Kind::Host { and } => Some(hosts(before, and)),
         Kind::Topic => Some(topics::names().map(str::to_owned).collect()),
         Kind::Congestion => {
             let known = sysctl::read("net.ipv4.tcp_available_congestion_control").ok()?;
@@ -120,6 +126,8 @@ fn kind_of(command: &Command, arg: &Arg) -> Option<Kind> {
         ("ping", "expect", _) => Some(Kind::Word(words(PingFigure::all()))),
         (_, "settings", _) => Some(Kind::Setting),
         (_, "filter", _) => Some(Kind::Filter),
+        ("exec" | "shell", "host", _) => Some(Kind::Host { and: "" }),
+        ("exec", "lines" | "services", _) => Some(Kind::Host { and: "=" }),
         ("list", "name", _) | (_, _, Some("SCENARIO")) => Some(Kind::Scenario),
         ("compare", "a" | "b", _) => Some(Kind::Run),
         ("help" | "man", "path", _) => Some(Kind::Topic),
@@ -151,6 +159,16 @@ fn of_cases(before: &[String], kind: &Kind) -> Vec<String> {
     all.sort();
     all.dedup();
     all
+}
+
+/// Hosts of the scenario that is among these words, by its name or its file.
+fn hosts(before: &[String], and: &str) -> Vec<String> {
+    let case = before.iter().rev().find_map(|word| {
+        let options = PlanOptions { links_alone: true, ..PlanOptions::default() };
+        let scenario = source::load(word, &options).ok()?;
+        scenario.plan(&options).ok()?.into_iter().next()
+    });
+    case.map_or_else(Vec::new, |case| case.hosts.iter().map(|host| format!("{}{and}", host.name)).collect())
 }
 
 /// The store that these words name.
@@ -195,6 +213,10 @@ mod tests {
     #[test]
     fn the_place_of_a_word_says_what_it_is() {
         for (line, expected) in [
+            ("lab exec ", Some(Kind::Scenario)),
+            ("lab exec s1-64k --host ", Some(Kind::Host { and: "" })),
+            ("lab exec s1-64k --serve ", Some(Kind::Host { and: "=" })),
+            ("lab shell s1-64k --host n", Some(Kind::Host { and: "" })),
             ("show ", Some(Kind::Run)),
             ("show 7f", Some(Kind::Run)),
             ("report -o page.html ", Some(Kind::Run)),

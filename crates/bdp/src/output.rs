@@ -49,11 +49,11 @@ pub fn note_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Passes on what a program on a host wrote, behind the host's name; gone where nobody reads it.
-pub fn pass_on(host: &str, errors: bool, line: &[u8]) {
-    let mut text = format!("{host}: ").into_bytes();
+/// Passes on what a program wrote, as it stands, or in a line behind its host's name; gone where nobody reads it.
+pub fn pass_on(host: Option<&str>, errors: bool, line: &[u8]) {
+    let mut text = host.map_or_else(Vec::new, |host| format!("{host}: ").into_bytes());
     text.extend_from_slice(line);
-    if !text.ends_with(b"\n") {
+    if host.is_some() && !text.ends_with(b"\n") {
         text.push(b'\n');
     }
     let _ = match errors {

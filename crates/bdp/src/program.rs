@@ -13,8 +13,12 @@ pub const NAME: &str = "__program";
 
 /// The programs that a run of programs may start: this very one for each.
 pub fn commands() -> ExecCommands {
-    let warden = Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] };
-    ExecCommands { lab: crate::guest::commands(), warden }
+    ExecCommands { lab: crate::guest::commands(), warden: warden() }
+}
+
+/// What stands before a program on a host.
+pub fn warden() -> Program {
+    Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
 }
 
 /// Runs a program, and ends as it does.

@@ -1,7 +1,7 @@
 //! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
 
 use bdp_model::finding::Limit;
-use bdp_model::record::{FlowRecord, Record};
+use bdp_model::record::{FlowRecord, ProgramEnd, ProgramRecord, Record};
 use bdp_model::units::format_bps;
 
 use super::conditions;
@@ -16,6 +16,8 @@ use super::verdict::{self, Verdict};
 use super::{distribution, flight, repetitions, streams, time_share, timeline};
 use crate::markup::Markup;
 use crate::number::percent;
+use crate::programs::programs;
+use crate::style::Style;
 use crate::summary::{Ending, Point, Spread, points};
 use crate::varied::varied;
 
@@ -37,11 +39,28 @@ pub fn html(records: &[Record], about: &About<'_>) -> String {
         return page(&title, m);
     }
     match points.as_slice() {
+        _ if records.iter().all(|record| !record.programs.is_empty()) => own_programs(&mut m, records),
         [point] => one(&mut m, point),
         _ => several(&mut m, &points),
     }
     conditions::section(&mut m, records, &points, about);
     page(&title, m)
+}
+
+/// Programs of the user's: how they ended, and what crossed the links.
+fn own_programs(m: &mut Markup, records: &[Record]) {
+    for record in records {
+        let ended = |one: &&ProgramRecord| one.end == ProgramEnd::Exited && one.exit_code == 0;
+        let asked = || record.programs.iter().filter(|one| !one.service);
+        let (all, well) = (asked().count(), asked().filter(ended).count());
+        let headline = match (all, well) {
+            (1, 1) => "The program ended with exit code 0.".to_owned(),
+            _ => format!("{well} of {all} programs ended with exit code 0."),
+        };
+        Verdict { headline, why: String::new() }.write(m);
+        m.element("pre", &[], |m| m.leaf("code", &[], &programs(record, &Style::plain())));
+        m.line();
+    }
 }
 
 fn title(records: &[Record], about: &About<'_>) -> String {

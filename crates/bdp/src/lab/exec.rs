@@ -176,8 +176,9 @@ impl ExecArgs {
         let mut watch = |event: ExecEvent<'_>| {
             if let ExecEvent::Output { program, errors, line } = event {
                 let order = &orders[program];
-                let is_data = several && !order.service && !self.json;
-                output::pass_on(&order.host, errors || !is_data, line);
+                let is_data = !order.service && !self.json;
+                let host = (several || !is_data).then_some(order.host.as_str());
+                output::pass_on(host, errors || !is_data, line);
             }
         };
         let record = run(&plan, &mut watch)?;
@@ -232,8 +233,13 @@ impl ExecArgs {
 pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Result<Record> {
     let (outbox, inbox) = channel();
     let asked = outbox.clone();
-    interrupt::hand_over(move |ending, by_terminal| drop(asked.send(Message::Asked(ending, by_terminal))));
-    plan.run(&program::commands(), (outbox, inbox), watch).map_err(refusal)
+    // A guest ends with bdp, and so do its programs.
+    if plan.case.clock.is_real() {
+        interrupt::hand_over(move |ending, by_terminal| {
+            drop(asked.send(Message::Asked(ending, by_terminal)));
+        });
+    }
+    exec::run(plan, &program::commands(), (outbox, inbox), watch).map_err(refusal)
 }
 
 /// What a run came to, and how to see it again.

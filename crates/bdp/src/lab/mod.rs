@@ -312,6 +312,10 @@ impl CheckArgs {
         let mut stacks = BTreeSet::new();
         for name in &self.scenarios {
             let name = name.to_str().ok_or_else(|| exit::usage("a scenario's path must be UTF-8"))?;
+            if let Some(links) = self.links_alone(name)? {
+                text.push_str(&links);
+                continue;
+            }
             let scenario = source::load(name, &self.plan.options())?;
             let cases = source::plan(&scenario, &self.plan.options())?;
             text.push_str(&list::checked(&scenario, &cases, self.cases));
@@ -327,6 +331,21 @@ impl CheckArgs {
             text.push_str(&format!("virtual clock{name}: {}\n", crate::guest::boots(stack.as_deref())));
         }
         crate::output::print(&text)
+    }
+}
+
+impl CheckArgs {
+    /// What is said of a scenario that has no flows; `None` of one that has.
+    fn links_alone(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let options = PlanOptions { links_alone: true, ..self.plan.options() };
+        let scenario = source::load(name, &options)?;
+        let without_flows = source::plan(&scenario, &options)?.iter().all(|case| case.flows.is_empty());
+        Ok(without_flows.then(|| {
+            format!(
+                "{}: good, hosts and links alone, for 'bdp lab exec' and 'bdp lab shell'\n",
+                scenario.name
+            )
+        }))
     }
 }
 

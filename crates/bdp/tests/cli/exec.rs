@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::support::guests::guests_boot;
 use crate::support::machine::{Traces, agents_of, is_installed, shared_lab};
 use crate::support::{Bench, Ended, start};
 use serde_json::Value;
@@ -104,10 +105,10 @@ fn a_client_reaches_a_service_and_the_run_is_kept() {
     assert_eq!((&programs[1]["end"], &programs[1]["exit_code"]), (&"exited".into(), &0.into()));
     assert_eq!(programs[1]["command"][2], "server");
     let forward = &record["fidelity"]["directions"][0];
-    assert!(forward["bytes_out"].as_u64().unwrap() > 200 * 1024, "{forward}");
+    assert!(forward["bytes_out"].as_u64().unwrap() > 100_000, "{forward}");
     assert_eq!(forward["conserved"], true, "{forward}");
     let captured = record["captures"][0]["path"].as_str().unwrap();
-    assert!(fs::metadata(bench.path(captured)).unwrap().len() > 200 * 1024);
+    assert!(fs::metadata(bench.path(captured)).unwrap().len() > 100_000);
     // It is listed and shown; lab runs and exec runs don't mix.
     let shown = bench.run("show");
     assert_eq!(shown.code(), 0, "{}", shown.err);
@@ -147,6 +148,59 @@ fn a_signal_goes_to_the_program() {
     running.signal("TERM");
     let ended = running.wait();
     assert_eq!((ended.code(), ended.out.as_str()), (9, "ready\ncaught\n"), "{}", ended.err);
+}
+
+#[test]
+fn by_the_virtual_clock_an_hour_takes_no_time_and_codes_are_the_same() {
+    let bench = bench();
+    if !guests_boot(&bench) {
+        return;
+    }
+    for (line, code, out) in [
+        ("-- sh -c 'sleep 3600; hostname; exit 7'", 7, "client\n"),
+        ("-- no-such-program", 127, ""),
+        ("--time-limit 10s -- sleep 3600", 124, ""),
+        ("--serve 'server=exit 9' -- true", 9, ""),
+        // What it leaves ends with it; its files are this machine's.
+        ("-- sh -c 'setsid sleep 100000 & cat path.toml > copy.toml; grep -c delay copy.toml'", 0, "1\n"),
+        ("--on 'client=echo one' --on 'server=exit 5'", 5, "client: one\n"),
+    ] {
+        let ended = exec(&bench, &format!("-q --clock virtual {line}"));
+        assert_eq!((ended.code(), ended.out.as_str()), (code, out), "{line}: {}", ended.err);
+    }
+    assert_eq!(fs::read_to_string(bench.path("copy.toml")).unwrap(), PATH);
+}
+
+#[test]
+fn by_the_virtual_clock_a_program_prints_the_same_bytes() {
+    let bench = bench();
+    if !guests_boot(&bench) || !is_installed("iperf3") {
+        return;
+    }
+    let line = "--clock virtual --serve 'server=iperf3 -s' --host client -- iperf3 -c server -t 3 -J";
+    let ended = [exec(&bench, line), exec(&bench, line)];
+    for one in &ended {
+        assert_eq!(one.code(), 0, "{}", one.err);
+        // iperf3 asks for the time in a loop, and no packet is late for it.
+        assert!(one.err.contains("virtual clock") && one.err.contains("fidelity OK"), "{}", one.err);
+    }
+    assert_eq!(ended[0].out, ended[1].out);
+    let rate = ended[0].json()["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+    // Of 20 Mbit/s with 38 + 52 bytes around 1448; from the first byte to the last, a queue that is still to be emptied.
+    assert!((17.5e6..18.83e6).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_program_that_stops_the_virtual_clock_is_one_line() {
+    let bench = bench();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let mut command = bench.shell("bdp lab exec path.toml -q --clock virtual -- sh -c 'while :; do :; done'");
+    command.env("BDP_GUEST_PATIENCE", "0.5");
+    let ended = start(command).wait();
+    let line = ended.refusal(125);
+    assert!(line.contains("no sign of life") && line.contains("by the real one"), "{line}");
 }
 
 /// Whether any process sleeps for so long.

@@ -1,0 +1,89 @@
+//! Programs of the user's in a guest: the machine's files are theirs, the network and the clock are the guest's.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::mpsc::channel;
+
+use bdp_lab::program::ProgramOptions;
+use bdp_lab::{AgentCommand, Driver, Pace, Program};
+use bdp_model::record::{GuestReport, Record};
+use bdp_sys::{clock, isolate, process};
+use serde::{Deserialize, Serialize};
+
+use crate::capture::CaptureOrder;
+use crate::exec_stage::{ExecPlan, Stage};
+use crate::guest::CAPTURES;
+use crate::{Result, RunError, guest_calls};
+
+/// Where the machine's files are.
+const MACHINE: &str = "/machine";
+/// The folder of what programs write.
+const STREAMS: &str = "/streams";
+
+/// Programs that a guest is to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ExecOrder {
+    pub(crate) plan: ExecPlan,
+    /// All of their environment, but for what their hosts add.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Where they start.
+    pub(crate) folder: PathBuf,
+}
+
+/// The file of a stream of a program, from inside.
+pub(crate) fn stream(program: usize, errors: bool) -> String {
+    format!("{STREAMS}/{program}.{}", if errors { "err" } else { "out" })
+}
+
+/// Runs them, for the first process of a guest.
+pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> Result<Record, String> {
+    isolate::mount_machine(MACHINE).map_err(|e| e.to_string())?;
+    fs::create_dir_all(STREAMS).map_err(|e| format!("make the folder '{STREAMS}': {e}"))?;
+    // Of each program, whether it comes to start or not.
+    for index in 0..order.plan.programs.len() {
+        for errors in [false, true] {
+            let path = stream(index, errors);
+            File::create(&path).map_err(|e| format!("make the file '{path}': {e}"))?;
+        }
+    }
+    let mut plan = order.plan.clone();
+    plan.capture = plan.capture.map(|capture| CaptureOrder { folder: CAPTURES.into(), ..capture });
+    let stdio = |_: &ExecPlan, index: usize| {
+        let file = |errors| {
+            let path = stream(index, errors);
+            let opened = File::options().append(true).open(&path);
+            opened.map_err(|e| RunError::Case(format!("open the file '{path}': {e}")))
+        };
+        Ok([Stdio::null(), file(false)?.into(), file(true)?.into()])
+    };
+    let options = ProgramOptions {
+        root: Some(MACHINE.into()),
+        folder: Some(order.folder.clone()),
+        environment: Some(order.environment.clone()),
+        ..Default::default()
+    };
+    // A program that asks the kernel over and over is no reason to release a packet late. What is due goes first, and programs are not preferred.
+    process::prefer(0);
+    let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string());
+    process::prefer_no_more();
+    let driver = driver?;
+    let calls_before = guest_calls::so_far();
+    let stage = Stage { host: agent, warden, driver, options, stdio: &stdio };
+    let mut record = stage.run(&plan, channel(), &mut |_| {}).map_err(|e| e.to_string())?;
+    let calls = guest_calls::so_far().zip(calls_before).map(|(after, before)| after - before);
+    record.environment.guest = Some(GuestReport {
+        emulated_ns: clock::monotonic_ns(),
+        system_calls: calls,
+        segments: None,
+        wall: Default::default(),
+    });
+    for index in 0..plan.programs.len() {
+        for errors in [false, true] {
+            let path = stream(index, errors);
+            let kept = File::open(Path::new(&path)).and_then(|file| file.sync_all());
+            kept.map_err(|e| format!("keep the file '{path}': {e}"))?;
+        }
+    }
+    Ok(record)
+}

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
-use crate::guest_exec::{self, ExecOrder};
+use crate::guest_exec::{self, CAPTURES, ExecOrder};
 use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
 use crate::{Result, RunError};
 
@@ -77,8 +77,6 @@ enum Answer {
 
 /// The hidden subcommand that a guest's kernel starts, which calls [`serve`].
 pub const SUBCOMMAND: &str = "__guest";
-/// The folder of captures, from inside.
-pub(crate) const CAPTURES: &str = "/captures";
 
 /// Guests that run cases, each in one of its own.
 #[derive(Debug)]

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::CaptureOrder;
 use crate::exec_stage::{ExecPlan, Stage};
-use crate::guest::CAPTURES;
 use crate::{Result, RunError, guest_calls};
 
 /// Where the machine's files are.
 const MACHINE: &str = "/machine";
+/// The folder of captures.
+pub(crate) const CAPTURES: &str = "/captures";
 /// The folder of what programs write.
 const STREAMS: &str = "/streams";
 

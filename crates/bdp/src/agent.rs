@@ -11,6 +11,14 @@ use crate::output;
 /// The hidden subcommand.
 pub const NAME: &str = "__agent";
 
+/// The hidden subcommand that stands before a program on a host.
+pub const WARDEN: &str = "__program";
+
+/// What stands before a program on a host: this very program, too.
+pub fn warden() -> Program {
+    Program { path: "/proc/self/exe".into(), arguments: vec![WARDEN.to_owned()] }
+}
+
 /// How hosts are made: by this very program, even where its file was replaced or removed meanwhile.
 pub fn command() -> AgentCommand {
     AgentCommand::Process(Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] })

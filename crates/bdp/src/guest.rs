@@ -34,7 +34,7 @@ pub fn run() -> ExitCode {
         crate::output::note(&format!("bdp: {NAME} is started by a guest's kernel, not by hand"));
         return ExitCode::from(2);
     }
-    bdp_run::guest::serve(crate::agent::in_guest(), &crate::program::warden())
+    bdp_run::guest::serve(crate::agent::in_guest(), &crate::agent::warden())
 }
 
 /// Keeps a guest until it, or bdp, ends.

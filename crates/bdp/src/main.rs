@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == agent::NAME) {
         return agent::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
-    if name.as_deref().is_some_and(|name| name == program::NAME) {
+    if name.as_deref().is_some_and(|name| name == agent::WARDEN) {
         return program::run(arguments);
     }
     if name.as_deref().is_some_and(|name| name == far::NAME) {

@@ -3,22 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bdp_lab::Program;
 use bdp_run::exec::ExecCommands;
 
 use crate::output;
 
-/// The hidden subcommand.
-pub const NAME: &str = "__program";
-
 /// The programs that a run of programs may start: this very one for each.
 pub fn commands() -> ExecCommands {
-    ExecCommands { lab: crate::guest::commands(), warden: warden() }
-}
-
-/// What stands before a program on a host.
-pub fn warden() -> Program {
-    Program { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
+    ExecCommands { lab: crate::guest::commands(), warden: crate::agent::warden() }
 }
 
 /// Runs a program, and ends as it does.

@@ -348,6 +348,7 @@ mod tests {
             config: LinkConfig::default(),
             capture: [true, false],
             capture_snap: WHOLE_PACKETS,
+            profile: None,
             netem: [None; 2],
         }
     }

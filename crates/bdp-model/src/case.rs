@@ -158,6 +158,9 @@ pub struct LinkSpec {
     /// Bytes of each packet that a capture keeps, at most.
     #[serde(default = "whole_packets")]
     pub capture_snap: u32,
+    /// The profile from which its keys came that the scenario did not state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// What the kernel does at each end to what its host sends, first and second host: nothing, but where the emulator is compared with it.
     #[serde(default, skip_serializing_if = "is_ours_alone")]
     pub netem: [Option<Netem>; 2],

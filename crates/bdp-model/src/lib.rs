@@ -34,6 +34,7 @@ pub mod ping;
 pub mod plain;
 pub mod points;
 pub mod queue;
+pub mod radio;
 pub mod ramp_up;
 mod random;
 pub mod rate_search;

@@ -8,10 +8,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+pub use crate::radio::OPPORTUNITY_BYTES;
+use crate::radio::Radio;
 use crate::units::Rate;
 
-/// What an opportunity delivers at most: an IP packet of 1500 bytes behind 4 bytes of a TUN device's header, as in mahimahi.
-pub const OPPORTUNITY_BYTES: u64 = 1504;
 /// What mahimahi counts beside each IP packet.
 pub const TRACE_OVERHEAD_BYTES: u32 = 4;
 
@@ -38,6 +38,8 @@ struct Inner {
     repeat: bool,
     /// Milliseconds with opportunities, rising, and how many.
     at: Vec<(u64, u64)>,
+    /// What made it, where no file did.
+    radio: Option<Radio>,
 }
 
 /// Why text is no trace.
@@ -102,7 +104,15 @@ impl Trace {
                 _ => at.push((ms, 1)),
             }
         }
-        Self::new(file, true, at)
+        let trace = Self::new(file, true, at)?;
+        let stored = trace.encode().len();
+        if stored > ENCODED_MAX_BYTES {
+            return Err(too_large(
+                format!("{stored} bytes in each record"),
+                format!("{ENCODED_MAX_BYTES}; a shorter stretch of it does"),
+            ));
+        }
+        Ok(trace)
     }
 
     /// Of opportunities by millisecond.
@@ -121,15 +131,13 @@ impl Trace {
         if let Some((ms, count)) = at.iter().find(|(_, count)| *count > AT_ONCE_MAX) {
             return Err(too_large(format!("{count} opportunities at {ms} ms"), AT_ONCE_MAX.to_string()));
         }
-        let trace = Self(Arc::new(Inner { file: file.to_owned(), repeat, at }));
-        let stored = trace.encode().len();
-        if stored > ENCODED_MAX_BYTES {
-            return Err(too_large(
-                format!("{stored} bytes in each record"),
-                format!("{ENCODED_MAX_BYTES}; a shorter stretch of it does"),
-            ));
-        }
-        Ok(trace)
+        Ok(Self(Arc::new(Inner { file: file.to_owned(), repeat, at, radio: None })))
+    }
+
+    /// By the model of a radio.
+    pub fn of_radio(radio: Radio, repeat: bool) -> Result<Self, TraceError> {
+        let all = Self::new("", repeat, radio.opportunities())?;
+        Ok(Self(Arc::new(Inner { file: String::new(), repeat, at: all.0.at.clone(), radio: Some(radio) })))
     }
 
     /// The same opportunities, repeated or not.
@@ -137,10 +145,16 @@ impl Trace {
         if repeat == self.0.repeat {
             return self.clone();
         }
-        Self(Arc::new(Inner { file: self.0.file.clone(), repeat, at: self.0.at.clone() }))
+        let Inner { file, at, radio, .. } = &*self.0;
+        Self(Arc::new(Inner { file: file.clone(), repeat, at: at.clone(), radio: radio.clone() }))
     }
 
-    /// What the scenario calls it.
+    /// The model that made it, where no file did.
+    pub fn radio(&self) -> Option<&Radio> {
+        self.0.radio.as_ref()
+    }
+
+    /// What the scenario calls it; nothing where no file made it.
     pub fn file(&self) -> &str {
         &self.0.file
     }
@@ -247,32 +261,46 @@ fn too_large(found: String, most: String) -> TraceError {
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.length_ms() as f64 / 1e3;
-        write!(f, "{}, {seconds} s, {} in the mean", self.file(), self.mean())
+        let file = if self.0.radio.is_some() { "model of a radio" } else { self.file() };
+        write!(f, "{file}, {seconds} s, {} in the mean", self.mean())
     }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     file: String,
     repeat: bool,
-    opportunities: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opportunities: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    radio: Option<Radio>,
 }
 
 impl Serialize for Trace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let opportunities = self.encode();
-        Stored { file: self.0.file.clone(), repeat: self.0.repeat, opportunities }.serialize(serializer)
+        let Inner { file, repeat, radio, .. } = &*self.0;
+        let opportunities = radio.is_none().then(|| self.encode());
+        Stored { file: file.clone(), repeat: *repeat, opportunities, radio: radio.clone() }
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Trace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { file, repeat, opportunities } = Stored::deserialize(deserializer)?;
-        let at = (opportunities.len() <= ENCODED_MAX_BYTES).then(|| Self::decode(&opportunities)).flatten();
-        at.ok_or(TraceError::Damaged)
-            .and_then(|at| Self::new(&file, repeat, at))
-            .map_err(|error| D::Error::custom(format!("the trace '{file}': {error}")))
+        let Stored { file, repeat, opportunities, radio } = Stored::deserialize(deserializer)?;
+        let read = || match (opportunities, radio) {
+            (Some(text), None) if text.len() <= ENCODED_MAX_BYTES => {
+                Self::new(&file, repeat, Self::decode(&text).ok_or(TraceError::Damaged)?)
+            }
+            // A day of it takes no long time; what is longer is refused before it is made.
+            (None, Some(radio)) if radio.length.as_ns() / 1_000_000 <= LONGEST_MS => {
+                Self::of_radio(radio, repeat)
+            }
+            _ => Err(TraceError::Damaged),
+        };
+        read().map_err(|error| D::Error::custom(format!("the trace '{file}': {error}")))
     }
 }
 

@@ -199,6 +199,7 @@ impl Twin {
             config,
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
+            profile: None,
             netem: [None; 2],
         }];
         let (testbed, streams) =

@@ -37,6 +37,7 @@ static TOPICS: &[Topic] = &topics! {
     "ssh" "ssh.md" "a server for one measurement, by ssh",
     "speed" "speed.md" "how fast bdp itself can be",
     "scenario" "scenario.md" "the file of a scenario",
+    "profiles" "profiles.md" "links by name: DSL, LTE, satellites and others",
     "exec" "exec.md" "your own programs on an emulated path",
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
     "stacks" "stacks.md" "the kernels that hosts run, and how they are built",

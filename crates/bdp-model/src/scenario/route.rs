@@ -242,6 +242,7 @@ mod tests {
                     config: Default::default(),
                     capture: [false; 2],
                     capture_snap: super::super::WHOLE_PACKETS,
+                    profile: None,
                     netem: [None; 2],
                 }
             })

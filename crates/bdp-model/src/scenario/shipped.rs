@@ -21,6 +21,7 @@ macro_rules! files {
 const SHIPPED: &[(&str, &str)] = files![
     "fast-delay",
     "fast-lossy",
+    "path-profiles",
     "s0-delay",
     "s0-distance",
     "s0-latency",

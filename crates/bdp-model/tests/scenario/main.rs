@@ -7,6 +7,7 @@ mod impairments;
 mod mistakes;
 mod options;
 mod over_time;
+mod profiles;
 mod queues;
 mod routing;
 mod sweeps;

@@ -110,7 +110,8 @@ fn path(record: &Record) -> Vec<(String, String)> {
                 format!("; half duplex, {} guard, turns of {}", turns.guard, turns.turn)
             }
         };
-        let mtu = format!("; MTU {}", link.config.mtu);
+        let profile = link.profile.as_ref().map_or_else(String::new, |name| format!("; profile {name}"));
+        let mtu = format!("; MTU {}{profile}", link.config.mtu);
         if forward == reverse {
             rows.push((format!("{a} – {b}"), format!("each way {forward}{mtu}{medium}")));
         } else {

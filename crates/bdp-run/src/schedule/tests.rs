@@ -36,6 +36,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             config: LinkConfig { forward: direction.clone(), reverse: direction, ..Default::default() },
             capture: [false; 2],
             capture_snap: WHOLE_PACKETS,
+            profile: None,
             netem: [None; 2],
         }],
         flows: vec![flow],

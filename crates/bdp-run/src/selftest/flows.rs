@@ -224,6 +224,7 @@ fn by_netem(case: &CaseSpec) -> CaseSpec {
     let link = |a: &str, b: &str, netem| LinkSpec {
         between: [a.to_owned(), b.to_owned()],
         config: LinkConfig { delivery: config.delivery, ..Default::default() },
+        profile: None,
         netem,
         capture: [false; 2],
         capture_snap: bdp_model::scenario::WHOLE_PACKETS,

@@ -3,6 +3,7 @@
 mod exec;
 mod list;
 mod parameter;
+mod profiles;
 mod selftest;
 mod shell;
 pub mod source;
@@ -40,7 +41,7 @@ enum LabCommand {
     Exec(Box<exec::ExecArgs>),
     /// Start a shell on a host of a scenario
     Shell(shell::ShellArgs),
-    /// List the scenarios that ship, or print one
+    /// List the scenarios that ship, or the profiles of links, or print one
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
@@ -57,6 +58,7 @@ impl LabArgs {
             LabCommand::Run(args) => args.run(),
             LabCommand::Exec(args) => args.run(),
             LabCommand::Shell(args) => args.run(),
+            LabCommand::List(args) if args.profiles => profiles::run(args.name.as_deref(), args.json),
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
             LabCommand::Stacks(args) => stacks::run(args.json),
@@ -66,10 +68,16 @@ impl LabArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp lab list\n  bdp lab list s3-30k > mine.toml\n  bdp lab list --json")]
+#[command(
+    after_help = "Examples:\n  bdp lab list\n  bdp lab list s3-30k > mine.toml\n  bdp lab list --profiles\n  bdp lab list --profiles lte\n  bdp lab list --json"
+)]
 struct ListArgs {
-    /// Print this scenario's file, to read or to start your own from
+    /// Print this scenario's or profile's file, to read or to start your own from
     name: Option<String>,
+
+    /// List the profiles of links: DSL, LTE, satellites and others ('bdp help profiles')
+    #[arg(long)]
+    profiles: bool,
 
     /// Print JSON
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `[[link]]`: what the two directions between a pair of hosts do to packets.
 
 use super::super::error::Problem;
+use super::super::profile::with_profile;
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
 use super::super::{Family, LinkSpec, WHOLE_PACKETS};
@@ -31,8 +32,8 @@ const DIRECTION_KEYS: [&str; 16] = [
     "window_scale",
 ];
 /// Those that a link has beside its directions'.
-const LINK_KEYS: [&str; 7] =
-    ["mtu", "half_duplex", "delivery", "forward", "reverse", "capture", "capture_snap"];
+const LINK_KEYS: [&str; 8] =
+    ["profile", "mtu", "half_duplex", "delivery", "forward", "reverse", "capture", "capture_snap"];
 /// Longest delay of a timeline.
 const LONGEST_DELAY: Nanos = Nanos::secs(3600);
 const DELAY: &str =
@@ -57,7 +58,9 @@ pub(super) fn links(root: &Table, family: Family, traces: &Traces) -> Result<Vec
 }
 
 fn link(node: &Node, at: &str, family: Family, traces: &Traces) -> Result<LinkSpec> {
-    let table = node.as_table(at)?;
+    let own = node.as_table(at)?;
+    let (profile, table) = with_profile(own, at)?;
+    let table = &table;
     check_keys(table, "[[link]]", &[&["between"], DIRECTION_KEYS.as_slice(), &LINK_KEYS].concat())?;
     let between = between(node, table, at)?;
     let mtu = table.get("mtu").map_or(Ok(1500), |n| mtu(n, &format!("{at}.mtu"), family))?;
@@ -102,7 +105,7 @@ fn link(node: &Node, at: &str, family: Family, traces: &Traces) -> Result<LinkSp
         }
         None => WHOLE_PACKETS,
     };
-    Ok(LinkSpec { between, config, capture, capture_snap, netem: [None; 2] })
+    Ok(LinkSpec { between, config, capture, capture_snap, profile, netem: [None; 2] })
 }
 
 fn mtu(node: &Node, at: &str, family: Family) -> Result<u32> {

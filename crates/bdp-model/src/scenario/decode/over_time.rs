@@ -8,8 +8,9 @@ use super::super::tree::{Node, Table, Value};
 use super::item::Result;
 use crate::link::{DirectionConfig, ETHERNET_OVERHEAD_BYTES};
 use crate::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
+use crate::radio::Radio;
 use crate::trace::{TRACE_OVERHEAD_BYTES, Trace};
-use crate::units::{Nanos, Rate};
+use crate::units::{Nanos, Probability, Rate};
 
 /// Traces by the names that a scenario has for them.
 pub type Traces = BTreeMap<String, Trace>;
@@ -24,6 +25,7 @@ const WHEN: &str = "a time up to 24h, such as \"5s\"";
 pub(super) fn is_value(table: &Table) -> bool {
     let is_list = |key: &str| table.get(key).is_some_and(|node| matches!(node.value, Value::Array(_)));
     table.get("trace").is_some()
+        || is_list("levels")
         || is_list("ramp")
         || (is_list("steps") && table.get("from").is_none())
         || table.get("for").is_some()
@@ -45,10 +47,16 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
             false => Ok(()),
         };
     };
-    check_keys(table, &format!("{at}'s table"), &["trace", "loop", "steps", "ramp"])?;
-    let over_time = match table.get("trace") {
-        Some(file) => {
-            let trace = trace(file, table, at, traces)?;
+    const RADIO: [&str; 5] = ["levels", "stay", "share", "length", "seed"];
+    let keys = [&["trace", "loop", "steps", "ramp"], RADIO.as_slice()].concat();
+    check_keys(table, &format!("{at}'s table"), &keys)?;
+    let made = match (table.get("trace"), table.get("levels")) {
+        (Some(file), _) => Some(trace(file, table, at, traces)?),
+        (None, Some(levels)) => Some(radio(levels, table, at)?),
+        (None, None) => None,
+    };
+    let over_time = match made {
+        Some(trace) => {
             // What mahimahi counts, unless the scenario states its own.
             if config.overhead_bytes == ETHERNET_OVERHEAD_BYTES {
                 config.overhead_bytes = TRACE_OVERHEAD_BYTES;
@@ -75,7 +83,7 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
 
 fn trace(file: &Node, table: &Table, at: &str, traces: &Traces) -> Result<Trace> {
     let (at, expected) = (format!("{at}.trace"), "the name of a file, beside the scenario");
-    if let Some(other) = ["steps", "ramp"].into_iter().find(|key| table.get(key).is_some()) {
+    if let Some(other) = ["steps", "ramp", "levels"].into_iter().find(|key| table.get(key).is_some()) {
         return Err(file.origin.error(Problem::Contradiction {
             at,
             found: file.describe(),
@@ -84,11 +92,64 @@ fn trace(file: &Node, table: &Table, at: &str, traces: &Traces) -> Result<Trace>
         }));
     }
     let name = file.as_text(&at, expected)?;
-    let repeat = table.get("loop").map_or(Ok(true), |n| n.as_bool("loop"))?;
+    let repeat = table.get("loop").map_or(Ok(true), |n| n.as_bool(&at.replace(".trace", ".loop")))?;
     let Some(trace) = traces.get(name) else {
         return Err(file.unexpected(&at, "the name of a trace that was read; only bdp reads files"));
     };
     Ok(trace.repeated(repeat))
+}
+
+/// A trace by the model of a radio.
+fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
+    const LEVELS: &str = "1 to 32 rising bit rates up to 10G, such as [\"4M\", \"10M\", \"18M\"]";
+    let place = |key: &str| format!("{at}.{key}");
+    let Value::Array(all) = &levels.value else { return Err(levels.unexpected(&place("levels"), LEVELS)) };
+    let read =
+        all.iter().map(|node| node.as_quantity(&place("levels"), LEVELS)).collect::<Result<Vec<Rate>>>()?;
+    let bounds = Rate::bps(1)..=Rate::bps(10_000_000_000);
+    if !(1..=32).contains(&read.len()) || !read.is_sorted() || !read.iter().all(|rate| bounds.contains(rate))
+    {
+        return Err(levels.unexpected(&place("levels"), LEVELS));
+    }
+    let time = |key: &str, default: Nanos, longest: Nanos, expected: &str| -> Result<Nanos> {
+        let Some(node) = table.get(key) else { return Ok(default) };
+        let time: Nanos = node.as_quantity(&place(key), expected)?;
+        let bounds = Nanos::millis(1)..=longest;
+        if bounds.contains(&time) { Ok(time) } else { Err(node.unexpected(&place(key), expected)) }
+    };
+    let share = match table.get("share") {
+        Some(node) => {
+            let expected = "the share of milliseconds that are the user's, \"1%\" to \"100%\"";
+            let share: Probability = node.as_quantity(&place("share"), expected)?;
+            if share.fraction() < 0.01 {
+                return Err(node.unexpected(&place("share"), expected));
+            }
+            share
+        }
+        None => Probability::new(0.5).unwrap_or_default(),
+    };
+    let radio = Radio {
+        levels: read,
+        stay: time(
+            "stay",
+            Nanos::secs(1),
+            Nanos::secs(3600),
+            "the mean time at a level, 1ms to 1h, such as \"1s\"",
+        )?,
+        share,
+        length: time(
+            "length",
+            Nanos::secs(60),
+            Nanos::secs(600),
+            "how long it is until it begins anew, 1ms to 10min",
+        )?,
+        seed: match table.get("seed") {
+            Some(node) => node.as_count(&place("seed"), 0..=u64::MAX, "a whole number, 0 or more")?,
+            None => 1,
+        },
+    };
+    let repeat = table.get("loop").map_or(Ok(true), |n| n.as_bool(&place("loop")))?;
+    Trace::of_radio(radio, repeat).map_err(|error| levels.unexpected(&place("levels"), error.to_string()))
 }
 
 /// `delay` that changes.

@@ -1,0 +1,53 @@
+//! `bdp lab list --profiles`: what links can be by name.
+
+use std::fmt::Write;
+
+use bdp_model::scenario::{PROFILES, Profile};
+use serde_json::json;
+
+use crate::exit::{self, Outcome};
+use crate::output::print;
+
+/// Lists all, or prints the file of one.
+pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
+    let wanted: Vec<&Profile> = match name {
+        None => PROFILES.iter().collect(),
+        Some(name) => {
+            let Some(profile) = PROFILES.iter().find(|profile| profile.name == name) else {
+                return Err(exit::usage(format!(
+                    "there is no profile '{name}'; 'bdp lab list --profiles' names those that are"
+                )));
+            };
+            if !as_json {
+                return print(profile.text);
+            }
+            vec![profile]
+        }
+    };
+    if as_json {
+        let list: Vec<_> = wanted.iter().map(|profile| of(profile)).collect();
+        return print(&format!(
+            "{:#}\n",
+            json!({ "schema": "bdp.profiles/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "profiles": list })
+        ));
+    }
+    let mut text = format!("{:<15}{}\n", "profile", "what, and where its figures come from");
+    for profile in wanted {
+        let _ = writeln!(text, "{:<15}{}\n{:<15}{}", profile.name, profile.title(), "", profile.source());
+    }
+    text.push_str(
+        "\nprofile = \"NAME\" of a [[link]] takes its keys; bdp lab list --profiles NAME prints them\n",
+    );
+    print(&text)
+}
+
+fn of(profile: &Profile) -> serde_json::Value {
+    json!({
+        "name": profile.name,
+        "title": profile.title(),
+        "about": profile.about(),
+        "source": profile.source(),
+        "date": profile.date(),
+        "link": profile.link_text(),
+    })
+}

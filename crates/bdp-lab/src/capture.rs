@@ -58,6 +58,16 @@ pub(crate) struct Tap {
     to_writer: SyncSender<Message>,
     waiting_bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicU64>,
+    waits: bool,
+}
+
+/// By what time packets are stamped, and who waits for whom.
+#[derive(Debug, Clone, Copy)]
+pub enum CapturePace<'a> {
+    /// The clock of the machine: the driver never waits for the disk. The thread that writes keeps to these processors.
+    Machine(Option<&'a [usize]>),
+    /// A clock that is a number, from 1970 on: no packet is missed.
+    Number,
 }
 
 /// What a capture keeps of a packet.
@@ -92,11 +102,11 @@ enum Message {
 }
 
 impl Captures {
-    /// Makes the files, and starts the thread that writes them, which keeps to these processors.
+    /// Makes the files, and starts the thread that writes them.
     pub fn open(
         files: &CaptureFiles<'_>,
         links: &[LinkSpec],
-        cpus: Option<&[usize]>,
+        pace: CapturePace<'_>,
     ) -> Result<Self, LabError> {
         let refused = |operation, path: &Path, cause: io::Error| LabError::Capture {
             operation,
@@ -106,12 +116,13 @@ impl Captures {
         fs::create_dir_all(files.folder).map_err(|e| refused("make the folder", files.folder, e))?;
         let (to_writer, inbox) = sync_channel(WAITING_PACKETS);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
-        let started = Nanos(clock::unix_ns());
+        let waits = matches!(pace, CapturePace::Number);
+        let started = if waits { Nanos::ZERO } else { Nanos(clock::unix_ns()) };
         let mut writer = FileWriter {
             files: Vec::new(),
             waiting_bytes: Arc::clone(&waiting_bytes),
             // Taken once: within a file stamps differ by what the monotonic clock says.
-            offset_ns: started.as_ns().saturating_sub(clock::monotonic_ns()),
+            offset_ns: if waits { 0 } else { started.as_ns().saturating_sub(clock::monotonic_ns()) },
         };
         let mut taps = Vec::new();
         let ends = links.iter().enumerate().flat_map(|(i, link)| [0, 1].map(|end| (i, link, end)));
@@ -127,11 +138,15 @@ impl Captures {
                 to_writer: to_writer.clone(),
                 waiting_bytes: Arc::clone(&waiting_bytes),
                 missed,
+                waits,
             };
             writer.files.push(file);
             taps.push(((i, end), tap));
         }
-        let cpus = cpus.map(<[usize]>::to_vec);
+        let cpus = match pace {
+            CapturePace::Machine(cpus) => cpus.map(<[usize]>::to_vec),
+            CapturePace::Number => None,
+        };
         let thread = std::thread::Builder::new()
             .name("bdp-capture".to_owned())
             .spawn(move || {
@@ -163,7 +178,7 @@ impl Tap {
     pub(crate) fn keep(&self, packet: &[u8]) -> Option<Kept> {
         let data = &packet[..packet.len().min(self.snap_length)];
         let before = self.waiting_bytes.fetch_add(data.len(), Ordering::Relaxed);
-        if before + data.len() > WAITING_BYTES {
+        if before + data.len() > WAITING_BYTES && !self.waits {
             self.waiting_bytes.fetch_sub(data.len(), Ordering::Relaxed);
             self.missed.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -174,7 +189,9 @@ impl Tap {
     /// Hands over what was kept, with the moment of the monotonic clock and what happened.
     pub(crate) fn note(&self, at_ns: u64, kept: Kept, event: Event) {
         let bytes = kept.data.len();
-        if self.to_writer.try_send(Message::Packet { file: self.file, at_ns, kept, event }).is_err() {
+        let message = Message::Packet { file: self.file, at_ns, kept, event };
+        let sent = if self.waits { self.to_writer.send(message).is_ok() } else { self.to_writer.try_send(message).is_ok() };
+        if !sent {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.missed.fetch_add(1, Ordering::Relaxed);
         }

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use bdp_model::plain;
+use bdp_sys::places;
 
 /// The kernels that `make kernel` builds from Debian's sources, in the order in which one is taken where none is named.
 pub const KNOWN: [&str; 3] = ["linux-6.12", "linux-6.1", "linux-7.2"];
@@ -156,21 +157,7 @@ impl Folders {
         if let Some(folder) = named.filter(|folder| !folder.is_empty()) {
             return Self { folders: vec![folder.into()], named: true };
         }
-        let mut folders = Vec::new();
-        if let Some(folder) = program.and_then(Path::parent) {
-            folders.push(folder.join("kernels"));
-            folders.extend(folder.parent().map(|prefix| prefix.join("lib/bdp/kernels")));
-            // What cargo built lies some folders below its target, where `make kernel` puts kernels.
-            let targets = folder
-                .ancestors()
-                .skip(1)
-                .filter(|folder| folder.ends_with("target") || folder.join("CACHEDIR.TAG").exists());
-            folders.extend(targets.map(|target| target.join("kernels")));
-        }
-        let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = absolute(xdg_data_home).or_else(|| absolute(home).map(|home| home.join(".local/share")));
-        folders.extend(data.map(|data| data.join("bdp/kernels")));
-        folders.extend(["/usr/local/lib/bdp/kernels", "/usr/lib/bdp/kernels"].map(PathBuf::from));
+        let folders = places::folders("kernels", program, xdg_data_home, home);
         Self { folders, named: false }
     }
 

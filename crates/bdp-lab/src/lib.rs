@@ -20,11 +20,12 @@ pub mod machine;
 mod meter;
 mod offload;
 pub mod program;
+pub mod simulation;
 pub mod synthetic;
 pub mod testbed;
 pub mod watch;
 
-pub use capture::{CaptureFiles, Captures};
+pub use capture::{CaptureFiles, CapturePace, Captures};
 pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
 pub use host::{AgentCommand, LabCommands, Program};
@@ -63,6 +64,14 @@ pub enum LabError {
     /// The scenario asks for something that the lab can't build.
     #[error("{0}")]
     Topology(String),
+    /// A stack that is no kernel did not do what it should.
+    #[error("host '{host}': {error}")]
+    Stack {
+        /// Its name.
+        host: String,
+        /// What happened.
+        error: bdp_stack::StackError,
+    },
     /// A guest could not be booted.
     #[error("{0}")]
     Guest(String),

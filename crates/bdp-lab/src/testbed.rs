@@ -41,11 +41,17 @@ pub struct Testbed {
     linked: Vec<LinkSpec>,
 }
 
+/// The seed of a link of a case: links draw independently of each other.
+pub(crate) fn link_seed(seed: u64, link: usize) -> u64 {
+    seed.wrapping_add((link as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// What is at one end of a link.
 #[derive(Debug, Clone)]
-struct Wired {
-    host: String,
+pub(crate) struct Wired {
+    pub(crate) host: String,
     device: String,
-    address: IpAddr,
+    pub(crate) address: IpAddr,
 }
 
 /// A link's end of story.
@@ -62,8 +68,8 @@ pub struct LinkOutcome {
     pub crossings: [Vec<Crossing>; 2],
     ports: [(String, String); 2],
     meters: [Meter; 2],
-    /// Keeps the devices, and so their counters, until the outcome is dropped.
-    _devices: [Tun; 2],
+    /// Keeps the devices, and so their counters, until the outcome is dropped; none where stacks have none.
+    _devices: Vec<Tun>,
 }
 
 /// Counters of the device at one end of a link, as the host's kernel keeps them.
@@ -127,7 +133,7 @@ impl Testbed {
             let ends = [take(&ports[0])?, take(&ports[1])?];
             let taps = captures.map_or([None, None], |c| c.taps(i));
             let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
-            let seed = seed.wrapping_add((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let seed = link_seed(seed, i);
             testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends, taps)?));
             keys.push(key);
         }
@@ -323,7 +329,7 @@ impl Testbed {
     }
 }
 
-fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Wired; 2]>> {
+pub(crate) fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[Wired; 2]>> {
     links
         .iter()
         .enumerate()
@@ -346,7 +352,11 @@ fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Result<Vec<[W
         .collect()
 }
 
-fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Wired; 2]) -> LinkOutcome {
+pub(crate) fn outcome<D: Into<Option<Tun>>>(
+    spec: &LinkSpec,
+    mut driven: Driven<D>,
+    ports: &[Wired; 2],
+) -> LinkOutcome {
     let mut lateness = Histogram::new();
     let [a, b] = &spec.between;
     let configs = [&spec.config.forward, &spec.config.reverse];
@@ -365,14 +375,14 @@ fn outcome(spec: &LinkSpec, mut driven: Driven, ports: &[Wired; 2]) -> LinkOutco
         crossings: meters.each_mut().map(|meter| std::mem::take(&mut meter.crossings).into_through()),
         meters,
         ports: [0, 1].map(|i| (ports[i].host.clone(), ports[i].device.clone())),
-        _devices: devices,
+        _devices: devices.into_iter().filter_map(Into::into).collect(),
     }
 }
 
-pub(crate) fn direction(
+pub(crate) fn direction<D>(
     name: String,
     config: &DirectionConfig,
-    driven: &mut Driven,
+    driven: &mut Driven<D>,
     i: usize,
     from: End,
 ) -> DirectionFidelity {

@@ -73,9 +73,15 @@ impl CaseSpec {
         format!("{key}#{}", self.repetition)
     }
 
-    /// The kernel that its hosts run, where one is named. One case runs one kernel: the scenario's reader sees to that.
+    /// The kernel that its hosts run, where one is named, or the first of their stacks. One case runs one kernel or none: the scenario's
+    /// reader sees to that.
     pub fn stack(&self) -> Option<&Stack> {
         self.hosts.iter().find_map(|host| host.stack.as_ref())
+    }
+
+    /// Whether its hosts run stacks that are no kernels.
+    pub fn runs_in_steps(&self) -> bool {
+        self.stack().is_some_and(|stack| stack.in_steps().is_some())
     }
 }
 

@@ -68,6 +68,9 @@ pub struct Record {
     pub programs: Vec<ProgramRecord>,
     /// Why the case failed, where it did.
     pub error: Option<String>,
+    /// Why it was not run, where something that it needs is not here or does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     /// Where and when it ran.
     pub environment: Environment,
     /// What was run, complete: all that is needed to write the scenario that repeats it.
@@ -635,9 +638,13 @@ pub struct Environment {
     /// The clock by which it ran.
     #[serde(default)]
     pub clock: Clock,
-    /// Name of the guest kernel that its hosts ran, such as `linux-6.1`; `None` this machine's. Its release is `kernel`.
+    /// Name of the guest kernel that its hosts ran, such as `linux-6.1`, or of the first host's stack that is none; `None` this machine's
+    /// kernel. A kernel's release is `kernel`.
     #[serde(default)]
     pub stack: Option<String>,
+    /// Names and versions of stacks that are no kernels, by host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stacks: BTreeMap<String, String>,
     /// Of the virtual clock, the guest that it ran in.
     #[serde(default)]
     pub guest: Option<GuestReport>,

@@ -38,7 +38,7 @@ impl fmt::Display for Clock {
     }
 }
 
-/// The kernel whose stack a host runs.
+/// The network stack that a host runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "String")]
 pub enum Stack {
@@ -48,6 +48,38 @@ pub enum Stack {
     Guest(&'static str),
     /// A guest kernel by its file.
     File(String),
+    /// No kernel at all.
+    Steps(StepStack),
+}
+
+/// A TCP stack that is no kernel: it runs in steps of a virtual clock, without a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StepStack {
+    /// smoltcp, in bdp itself.
+    Smoltcp,
+    /// One whose program is built beside bdp, one of [`StepStack::BUILT`].
+    Built(&'static str),
+    /// A program that holds to the contract of stacks, with its arguments.
+    Program(String),
+}
+
+impl StepStack {
+    /// smoltcp's name.
+    pub const SMOLTCP: &'static str = "smoltcp";
+    /// The names of those whose programs are built beside bdp.
+    pub const BUILT: [&'static str; 2] = ["gvisor", "lwip"];
+    /// What stands before a program.
+    pub const PROGRAM: &'static str = "exec:";
+}
+
+impl fmt::Display for StepStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Smoltcp => f.write_str(Self::SMOLTCP),
+            Self::Built(name) => f.write_str(name),
+            Self::Program(line) => write!(f, "{}{line}", Self::PROGRAM),
+        }
+    }
 }
 
 impl Stack {
@@ -62,13 +94,19 @@ impl Stack {
 
     /// Whether it is a guest kernel, which runs by the virtual clock alone.
     pub fn is_guest(&self) -> bool {
-        *self != Self::Machine
+        matches!(self, Self::Guest(_) | Self::File(_))
     }
 
-    /// The names of guest kernels as an error lists them.
-    pub fn guest_names() -> String {
-        let names: Vec<String> = Self::GUESTS.iter().map(|name| format!("\"{name}\"")).collect();
-        format!("{} or \"{}PATH\"", names.join(", "), Self::FILE)
+    /// The stack, where it is no kernel.
+    pub fn in_steps(&self) -> Option<&StepStack> {
+        if let Self::Steps(stack) = self { Some(stack) } else { None }
+    }
+
+    /// The names of the stacks of the virtual clock as an error lists them.
+    pub fn virtual_names() -> String {
+        let built = StepStack::BUILT.iter().chain([&StepStack::SMOLTCP]);
+        let names: Vec<String> = Self::GUESTS.iter().chain(built).map(|name| format!("\"{name}\"")).collect();
+        format!("{}, \"{}PATH\" or \"{}PROGRAM\"", names.join(", "), Self::FILE, StepStack::PROGRAM)
     }
 }
 
@@ -78,6 +116,7 @@ impl fmt::Display for Stack {
             Self::Machine => f.write_str(Self::MACHINE),
             Self::Guest(name) => f.write_str(name),
             Self::File(path) => write!(f, "{}{path}", Self::FILE),
+            Self::Steps(stack) => stack.fmt(f),
         }
     }
 }
@@ -94,9 +133,21 @@ impl FromStr for Stack {
         if text == Self::MACHINE {
             return Ok(Self::Machine);
         }
+        if text == StepStack::SMOLTCP {
+            return Ok(Self::Steps(StepStack::Smoltcp));
+        }
+        if let Some(name) = StepStack::BUILT.into_iter().find(|name| *name == text) {
+            return Ok(Self::Steps(StepStack::Built(name)));
+        }
+        let line = |text: &str| {
+            let fits = (1..=Self::PATH_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+            if fits { Ok(text.to_owned()) } else { Err(NoStack) }
+        };
         if let Some(path) = text.strip_prefix(Self::FILE) {
-            let fits = (1..=Self::PATH_MAX).contains(&path.len()) && !path.chars().any(char::is_control);
-            return if fits { Ok(Self::File(path.to_owned())) } else { Err(NoStack) };
+            return line(path).map(Self::File);
+        }
+        if let Some(program) = text.strip_prefix(StepStack::PROGRAM) {
+            return line(program.trim()).map(|line| Self::Steps(StepStack::Program(line)));
         }
         Self::GUESTS.into_iter().find(|name| *name == text).map(Self::Guest).ok_or(NoStack)
     }
@@ -121,15 +172,16 @@ mod tests {
     #[test]
     fn stacks_are_read_as_they_are_written() {
         for (text, guest) in
-            [("linux", false), ("linux-6.1", true), ("linux-7.2", true), ("kernel:/boot/uml", true)]
+            [("linux", false), ("linux-6.1", true), ("linux-7.2", true), ("kernel:/boot/uml", true), ("smoltcp", false), ("gvisor", false), ("lwip", false), ("exec:python3 stack.py", false)]
         {
             let stack: Stack = text.parse().unwrap();
             assert_eq!((stack.to_string().as_str(), stack.is_guest()), (text, guest));
+            assert_eq!(stack.in_steps().is_some(), !guest && text != "linux");
             let json = serde_json::to_string(&stack).unwrap();
             assert_eq!(json, format!("\"{text}\""));
             assert_eq!(serde_json::from_str::<Stack>(&json).unwrap(), stack);
         }
-        for wrong in ["", "Linux", "linux-5.4", "kernel:", "kernel:a\nb", "6.1"] {
+        for wrong in ["", "Linux", "linux-5.4", "kernel:", "kernel:a\nb", "6.1", "exec:", "exec: ", "exec:a\nb"] {
             assert_eq!(wrong.parse::<Stack>(), Err(NoStack), "{wrong}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_lab::{CaptureFiles, Captures, Driver, LabError};
+use bdp_lab::{CaptureFiles, CapturePace, Captures, LabError};
 use bdp_model::scenario::{CaseSpec, LinkSpec};
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ impl CaptureOrder {
         case: &CaseSpec,
         attempt: u32,
         links: &mut [LinkSpec],
-        driver: &Driver,
+        pace: CapturePace<'_>,
     ) -> Result<Option<Captures>, LabError> {
         mark(links, self.everywhere);
         if links.iter().all(|link| link.capture == [false; 2]) {
@@ -32,7 +32,7 @@ impl CaptureOrder {
         }
         let comment = format!("{}, attempt {attempt}, seed {}", key(case), case.seed);
         let files = CaptureFiles { folder: &self.folder, stem: &file_stem(case, attempt), comment: &comment };
-        Captures::open(&files, links, driver.host_cpus()).map(Some)
+        Captures::open(&files, links, pace).map(Some)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The parts of a case's record.
 
+use bdp_lab::LabError;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::method::WindowMechanism;
 use bdp_model::plain::in_words;
@@ -108,6 +109,11 @@ pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environmen
         e
     });
     let mut text = in_words(&error.to_string());
+    if let RunError::Lab(LabError::Stack { error, .. }) = error
+        && error.skips()
+    {
+        return Record { skipped: Some(text), expectation, ..blank(case, attempt, environment) };
+    }
     if case.clock.is_real() && text.contains(NO_CONGESTION) {
         text.push_str("; the guest kernels of '--clock virtual' have every one");
     }
@@ -141,6 +147,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         captures: Vec::new(),
         programs: Vec::new(),
         error: None,
+        skipped: None,
         environment,
         case: case.clone(),
     }

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
-use bdp_lab::{AgentCommand, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
+use bdp_lab::{AgentCommand, CapturePace, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
 use bdp_model::method::Privilege;
 use bdp_model::record::{Environment, FlowRecord, GuestReport, Record};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, Clock, HostSpec, LinkSpec};
 use bdp_model::segment;
+use bdp_model::stack::Stack;
 
 use bdp_sys::clock;
 use bdp_sys::process::{self, HostCpu};
@@ -24,7 +25,7 @@ use crate::case_session::Session;
 use crate::pair::Ends;
 use crate::probing::PairProbed;
 use crate::window::{self, Means};
-use crate::{Result, RunError, guest_calls, observe, verdict};
+use crate::{Result, RunError, guest_calls, observe, stepped, verdict};
 
 /// Runs cases.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ pub struct CaseRunner {
     clock: Clock,
 }
 
+/// A case, and what becomes of it until it is judged.
+type Planned<'a> = (Plan<'a>, Vec<Option<Calibration>>, Measured);
+
 /// What was measured, before it is judged.
 struct Measured {
     probed: Vec<PairProbed>,
@@ -50,6 +54,13 @@ struct Measured {
     host_cpu: (f64, f64),
     privilege: Privilege,
     guest: Option<GuestReport>,
+    /// Versions of stacks that are no kernels, by host.
+    stacks: BTreeMap<String, String>,
+}
+
+/// The seed of an attempt. Another one is another sample: the same draws would meet the same fate.
+fn draws_of(case: &CaseSpec, attempt: u32) -> u64 {
+    case.seed.wrapping_add(u64::from(attempt - 1))
 }
 
 impl CaseRunner {
@@ -77,20 +88,62 @@ impl CaseRunner {
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
     pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
-        let started_unix_ms = clock::unix_ms();
-        let started = clock::monotonic_ns();
-        let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
-        let mut captures = None;
-        let outcome = Plan::make(case).and_then(|plan| {
+        self.run_with(case, attempt, |captures| {
+            let plan = Plan::make(case)?;
             let calibrations =
                 (0..case.flows.len()).map(|i| self.calibration(&plan, i)).collect::<Result<Vec<_>, _>>()?;
             let mut links = window::clamp_links(case, &plan.means);
             if let Some(order) = &self.capture {
-                captures = order.open(case, attempt, &mut links, driver)?;
+                *captures = order.open(case, attempt, &mut links, CapturePace::Machine(driver.host_cpus()))?;
             }
             let measured = self.measure(&plan, &links, &calibrations, attempt, driver, captures.as_ref())?;
             Ok((plan, calibrations, measured))
-        });
+        })
+    }
+
+    /// Runs a case on stacks that run in steps.
+    pub fn run_in_steps(&self, case: &CaseSpec, attempt: u32) -> Result<Record> {
+        self.run_with(case, attempt, |captures| {
+            let plan = Plan::make(case)?;
+            let mut links = window::clamp_links(case, &plan.means);
+            if let Some(order) = &self.capture {
+                *captures = order.open(case, attempt, &mut links, CapturePace::Number)?;
+            }
+            let seed = draws_of(case, attempt);
+            let stepped = stepped::measure(case, &plan.means, &links, seed, captures.as_ref())?;
+            let calibrations = vec![None; case.flows.len()];
+            let guest = GuestReport {
+                emulated_ns: stepped.emulated_ns,
+                segments: guest_calls::segments_of(&stepped.flows),
+                ..GuestReport::default()
+            };
+            let measured = Measured {
+                probed: stepped.probed,
+                begun_at_ns: stepped.begun_at_ns,
+                flows: stepped.flows,
+                sysctls: BTreeMap::new(),
+                outcomes: stepped.outcomes,
+                watched: Watched::default(),
+                host_cpu: (0.0, 0.0),
+                privilege: Privilege::Unknown,
+                guest: Some(guest),
+                stacks: stepped.versions,
+            };
+            Ok((plan, calibrations, measured))
+        })
+    }
+
+    fn run_with<'a>(
+        &self,
+        case: &'a CaseSpec,
+        attempt: u32,
+        work: impl FnOnce(&mut Option<Captures>) -> Result<Planned<'a>>,
+    ) -> Result<Record> {
+        let started_unix_ms = clock::unix_ms();
+        let started = clock::monotonic_ns();
+        let mut beside = self.running.fetch_add(1, Ordering::Relaxed) > 0;
+        let mut captures = None;
+        let outcome = work(&mut captures);
         beside |= self.running.fetch_sub(1, Ordering::Relaxed) > 1;
         // Of a case that failed too: they may tell why.
         let captures = captures.map_or_else(Vec::new, Captures::finish);
@@ -101,7 +154,7 @@ impl CaseRunner {
             cpus: process::online_cpus(),
             started_unix_ms,
             clock: case.clock,
-            stack: case.stack().filter(|stack| stack.is_guest()).map(ToString::to_string),
+            stack: case.stack().filter(|stack| **stack != Stack::Machine).map(ToString::to_string),
             ..Default::default()
         };
         environment.took_ms = (clock::monotonic_ns() - started) / 1_000_000;
@@ -147,8 +200,7 @@ impl CaseRunner {
         captures: Option<&Captures>,
     ) -> Result<Measured> {
         let case = plan.case;
-        // Another attempt is another sample: the same draws would meet the same fate.
-        let seed = case.seed.wrapping_add(u64::from(attempt - 1));
+        let seed = draws_of(case, attempt);
         let (mut testbed, streams) =
             Testbed::build(&self.command, driver, case.family, &plan.hosts, links, seed, captures)?;
         let agents = Agents::new(case.hosts.iter().map(|h| h.name.clone()).zip(streams))?;
@@ -187,7 +239,8 @@ impl CaseRunner {
             segments: guest_calls::segments_of(&flows),
             wall: Default::default(),
         });
-        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege, guest })
+        let stacks = BTreeMap::new();
+        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege, guest, stacks })
     }
 
     fn record(
@@ -227,11 +280,12 @@ impl CaseRunner {
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
         seen.cpus = environment.cpus;
-        seen.still = !self.clock.is_real();
+        seen.still = !case.clock.is_real();
         seen.shared = beside;
         let fidelity = judge_fidelity(seen, &Bounds::default());
         environment.privilege = measured.privilege;
         environment.guest = measured.guest;
+        environment.stacks = measured.stacks;
         environment.sysctls = measured.sysctls;
         let mut expectation = verdict::judge(&case.expect, goodput, expected.as_ref());
         if let (Some(e), false) = (&mut expectation, fidelity.valid) {

@@ -95,7 +95,7 @@ impl Guests {
         capture: Option<CaptureOrder>,
     ) -> Result<Option<Self>> {
         let mut kernels = HashMap::new();
-        for case in cases.iter().filter(|case| !case.clock.is_real()) {
+        for case in cases.iter().filter(|case| !case.clock.is_real() && !case.runs_in_steps()) {
             let stack = case.stack();
             if kernels.contains_key(&stack.cloned()) {
                 continue;

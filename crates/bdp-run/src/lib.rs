@@ -40,6 +40,7 @@ pub mod session;
 mod share;
 pub mod ssh;
 mod stage;
+mod stepped;
 pub mod sweep;
 mod turn;
 mod verdict;

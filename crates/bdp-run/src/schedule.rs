@@ -170,7 +170,7 @@ impl Schedule {
     fn note(&mut self, now: Duration, turn: Turn, record: &Record, keep: &mut Option<&mut Keep<'_>>) -> bool {
         // By the virtual clock another attempt would come to the same.
         let last = turn.attempt >= self.attempts || !turn.case.clock.is_real();
-        let settled = record.valid || record.error.is_some() || last;
+        let settled = record.valid || record.error.is_some() || record.skipped.is_some() || last;
         if let Some(keep) = keep
             && let Err(error) =
                 keep.store.append(&keep.run, &key(&turn.case), record, settled && !record.lost_its_guest())

@@ -65,6 +65,7 @@ impl Stage for LabStage {
         let guests = self.guests.clone();
         let work = move || {
             let work = std::panic::AssertUnwindSafe(|| match &guests {
+                _ if turn.case.runs_in_steps() => runner.run_in_steps(&turn.case, turn.attempt),
                 Some(guests) if turn.demand == Demand::Processor => Ok(guests.run(&turn.case, turn.attempt)),
                 _ => run_case(&runner, &turn, &shared),
             });

@@ -4,10 +4,10 @@
 //! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up delays
 //! one packet and never adds up. Every release is compared with when it was due.
 
-mod moving;
+pub(crate) mod moving;
 mod order;
 mod real_time;
-mod router;
+pub(crate) mod router;
 mod virtual_time;
 
 use std::sync::Arc;

@@ -12,35 +12,35 @@ use crate::capture::{Event, Tap};
 use crate::meter::Meter;
 use crate::offload;
 
-/// A link that a driver moves packets for.
-pub(super) struct MovingLink {
+/// A link that packets are moved through: by a driver, between two devices; or between stacks that have none.
+pub(crate) struct MovingLink<D = Tun> {
     pub(super) key: u64,
-    pub(super) devices: [Tun; 2],
-    pub(super) meters: [Meter; 2],
+    pub(super) devices: [D; 2],
+    pub(crate) meters: [Meter; 2],
     /// When something is due, by the monotonic clock.
-    pub(super) next: Option<u64>,
+    pub(crate) next: Option<u64>,
     pub(super) fault: Option<String>,
     /// Of packets as they cross its devices.
-    pub(super) mtu: u32,
+    pub(crate) mtu: u32,
     link: Link,
     taps: [Option<Tap>; 2],
 }
 
 /// A packet on its way from the link to a device.
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     /// Which of the two devices.
-    pub(super) device: usize,
-    pub(super) packet: Packet,
+    pub(crate) device: usize,
+    pub(crate) packet: Packet,
     due: Nanos,
     segments: u32,
     ip_bytes: u64,
 }
 
-impl MovingLink {
-    pub(super) fn new(
+impl<D> MovingLink<D> {
+    pub(crate) fn new(
         config: &LinkConfig,
         seed: u64,
-        devices: [Tun; 2],
+        devices: [D; 2],
         taps: [Option<Tap>; 2],
         key: u64,
         now: u64,
@@ -65,7 +65,7 @@ impl MovingLink {
     }
 
     /// What became of it.
-    pub(super) fn end(self, slept: bool) -> Driven {
+    pub(crate) fn end(self, slept: bool) -> Driven<D> {
         let Self { link, meters, fault, devices, .. } = self;
         Driven { link, meters, fault, devices, slept }
     }
@@ -82,7 +82,7 @@ impl MovingLink {
     }
 
     /// Takes a packet that host `end` sent.
-    pub(super) fn take_in(&mut self, end: usize, packet: Packet, now: u64) {
+    pub(crate) fn take_in(&mut self, end: usize, packet: Packet, now: u64) {
         if !is_unicast(&packet.data) {
             self.meters[end].not_ours += 1;
             if let Some(tap) = &self.taps[end]
@@ -139,7 +139,7 @@ impl MovingLink {
     }
 
     /// The next packet that is due at `now`. A link without rate and delay is due at once.
-    pub(super) fn leave(&mut self, now: u64) -> Option<Leaving> {
+    pub(crate) fn leave(&mut self, now: u64) -> Option<Leaving> {
         while self.next.is_some_and(|next| next <= now) {
             let departure = self.link.pop(Nanos(now));
             self.note_removed();
@@ -152,7 +152,7 @@ impl MovingLink {
     }
 
     /// A packet was handed over at `now`; whether its device took it.
-    pub(super) fn handed_over(&mut self, leaving: &Leaving, now: u64, taken: bool) {
+    pub(crate) fn handed_over(&mut self, leaving: &Leaving, now: u64, taken: bool) {
         let meter = self.released(leaving, now);
         if taken {
             meter.delivered += 1;
@@ -163,7 +163,7 @@ impl MovingLink {
     }
 
     /// A packet went on into the next link when it was due, past the kernel of the host that has its device.
-    pub(super) fn passed_on(&mut self, leaving: &Leaving) {
+    pub(crate) fn passed_on(&mut self, leaving: &Leaving) {
         let due = leaving.due.as_ns();
         self.released(leaving, due);
         self.note_end(leaving, due, true);
@@ -192,7 +192,7 @@ impl MovingLink {
 
 impl Leaving {
     /// When it is due.
-    pub(super) fn due(&self) -> u64 {
+    pub(crate) fn due(&self) -> u64 {
         self.due.as_ns()
     }
 }

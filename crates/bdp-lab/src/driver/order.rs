@@ -52,13 +52,13 @@ pub(super) enum Order {
 }
 
 /// What became of a link: the emulator itself and the meters of its two directions, forward first.
-pub(crate) struct Driven {
+pub(crate) struct Driven<D = Tun> {
     pub(crate) link: Link,
     pub(crate) meters: [Meter; 2],
     /// Why the driver gave it up early, where it did.
     pub(crate) fault: Option<String>,
     /// Its devices, which live until this is dropped.
-    pub(crate) devices: [Tun; 2],
+    pub(crate) devices: [D; 2],
     /// Whether a driver that was not to sleep did, because others wanted its processor.
     pub(crate) slept: bool,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Router {
 impl Router {
     /// By which device it passes on a packet that came by another one, after so many hops of the packet; `None` of what is left to its
     /// kernel. The next link may still be too narrow for it.
-    pub(super) fn way(&self, packet: &Packet, came_by: Port, hops: u8) -> Option<Port> {
+    pub(crate) fn way(&self, packet: &Packet, came_by: Port, hops: u8) -> Option<Port> {
         let header = Header::of(&packet.data)?;
         let way = *self.ways.get(&header.to)?;
         let passes = header.hops_left.checked_sub(hops)? > 1 && self.ways.contains_key(&header.from);
@@ -43,7 +43,7 @@ pub(super) fn fits(packet: &Packet, mtu: u32, framing: Framing) -> bool {
 }
 
 /// Counts a hop, as a router does. To be asked of what has a way.
-pub(super) fn count_hop(packet: &mut [u8]) {
+pub(crate) fn count_hop(packet: &mut [u8]) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {
             let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);

@@ -55,9 +55,12 @@ pub(super) fn flows(
         let (from, to) = ends(node, table, &at, network.links(), names)?;
         let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
         let sender = hosts.iter().find(|host| host.name == from);
-        let default =
-            sender.and_then(|host| host.tcp.congestion.clone()).unwrap_or_else(|| "cubic".to_owned());
-        let mut flow = CaseFlow::between(from, to, default);
+        let own = sender.and_then(|host| host.tcp.congestion.clone());
+        let mut flow = CaseFlow::between(from, to, own.clone().unwrap_or_else(|| "cubic".to_owned()));
+        if sender.is_some_and(|host| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_some())) {
+            // Not every one of these stacks has CUBIC: each has its own default.
+            flow.spec.congestion = own;
+        }
         workload(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;
         if let Some(n) = table.get("mss") {

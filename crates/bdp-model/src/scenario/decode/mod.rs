@@ -58,7 +58,6 @@ pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result
     };
     let names = host_names(root);
     let hosts = host::hosts(root, &names)?;
-    stack::check(root, clock, &hosts)?;
     let links = link::links(root, family, traces)?;
     let network = Network::new(&hosts, &links);
     host::check_routes(root, &network, &hosts)?;
@@ -66,5 +65,6 @@ pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result
         None if !needs_flows => Vec::new(),
         _ => flow::flows(root, family, &network, &names, &hosts)?,
     };
+    stack::check(root, clock, &hosts, &flows, probe)?;
     Ok(Decoded { clock, family, idle, probe, hosts, links, flows })
 }

@@ -3,18 +3,19 @@
 use super::super::error::Problem;
 use super::super::path::get;
 use super::super::tree::{Node, Origin, Table};
-use super::super::{Clock, HostSpec, Stack};
+use super::super::{CaseFlow, Clock, HostSpec, ProbeKind, Stack};
 use super::item::Result;
 
 /// A stack by its name.
 pub(super) fn stack(node: &Node, at: &str) -> Result<Stack> {
-    let expected = || format!("\"{}\" (this machine's kernel), {}", Stack::MACHINE, Stack::guest_names());
+    let expected = || format!("\"{}\" (this machine's kernel), {}", Stack::MACHINE, Stack::virtual_names());
     let text = node.as_text(at, &expected())?;
     text.parse().map_err(|_| node.unexpected(at, expected()))
 }
 
-/// Holds the hosts' kernels against the clock, and against each other: one case runs one kernel.
-pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec]) -> Result<()> {
+/// Holds the hosts' stacks against the clock, against each other and against what their flows are: one case runs one kernel, or stacks that
+/// run in steps.
+pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec], flows: &[CaseFlow], probe: ProbeKind) -> Result<()> {
     let named = || hosts.iter().filter_map(|host| Some((host, host.stack.as_ref()?)));
     let refuse = |host: &HostSpec, stack: &Stack, other: String, rule: String| {
         let (at, origin) = place(root, host);
@@ -22,27 +23,50 @@ pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec]) -> Result<()
     };
     for (host, stack) in named() {
         let other = format!("clock = \"{clock}\"");
-        match (clock, stack.is_guest()) {
-            (Clock::Real, true) => {
-                let rule = "a guest kernel needs clock = \"virtual\" (--clock virtual)".to_owned();
+        match (clock, *stack == Stack::Machine) {
+            (Clock::Real, false) => {
+                let what = if stack.is_guest() { "a guest kernel" } else { "a stack that runs in steps" };
+                let rule = format!("{what} needs clock = \"virtual\" (--clock virtual)");
                 return refuse(host, stack, other, rule);
             }
-            (Clock::Virtual, false) => {
-                let names = Stack::guest_names();
+            (Clock::Virtual, true) => {
+                let names = Stack::virtual_names();
                 let rule = format!(
-                    "this machine's kernel runs by the real clock; name a guest kernel, {names}, or none for the default one"
+                    "this machine's kernel runs by the real clock; name a guest kernel or another stack, {names}, or none for the default kernel"
                 );
                 return refuse(host, stack, other, rule);
             }
             _ => {}
         }
     }
-    if let Some((first, one)) = named().next()
-        && let Some((host, stack)) = named().find(|(_, stack)| *stack != one)
-    {
+    let Some((first, one)) = named().next() else { return Ok(()) };
+    let fits = |stack: &Stack| stack == one || (stack.in_steps().is_some() && one.in_steps().is_some());
+    if let Some((host, stack)) = named().find(|(_, stack)| !fits(stack)) {
         let other = format!("\"{one}\" of host '{}'", first.name);
-        let rule = "the hosts of one case run one kernel; sweep 'stack' to compare kernels".to_owned();
+        let rule = "the hosts of one case run one kernel, or none of them runs a kernel; sweep 'stack' to compare".to_owned();
         return refuse(host, stack, other, rule);
+    }
+    if one.in_steps().is_none() {
+        return Ok(());
+    }
+    for flow in flows {
+        if flow.spec.udp.is_some() {
+            let rule = "such a stack carries TCP; give the flow protocol = \"tcp\", or the hosts a kernel".to_owned();
+            return refuse(first, one, "protocol = \"udp\"".to_owned(), rule);
+        }
+        let ends = [&flow.from, &flow.to];
+        if let Some(bare) = hosts.iter().find(|host| ends.contains(&&host.name) && host.stack.is_none()) {
+            let other = format!("host '{}' without a stack", bare.name);
+            return refuse(first, one, other, "give it one too, or set 'stack' for all hosts".to_owned());
+        }
+    }
+    if let Some(host) = hosts.iter().find(|host| !host.sysctls.is_empty()) {
+        let other = format!("sysctls of host '{}'", host.name);
+        return refuse(first, one, other, "only a kernel has sysctls; use the settings of TCP by their names".to_owned());
+    }
+    if probe != ProbeKind::Udp {
+        let rule = "beside such a stack probes are datagrams".to_owned();
+        return refuse(first, one, "probe = \"tcp-connect\"".to_owned(), rule);
     }
     Ok(())
 }

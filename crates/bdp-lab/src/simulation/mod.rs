@@ -1,0 +1,358 @@
+//! Hosts whose stacks run in steps, and the links between them, by a virtual clock that is a number: no process, no namespace, no guest. The
+//! links are those of the driver ([`crate::driver`]), so they do to a packet exactly what they do in a guest.
+
+mod probing;
+mod seen;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use bdp_link::Packet;
+use bdp_model::scenario::route::Network;
+use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_model::units::Nanos;
+use bdp_stack::{Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step};
+use bdp_sys::tun::Tun;
+use bdp_wire::control::Probed;
+
+use self::probing::Probing;
+pub use self::seen::Seen;
+use crate::capture::Captures;
+use crate::driver::moving::{Leaving, MovingLink};
+use crate::driver::{Port, Router, router};
+use crate::testbed::{LinkOutcome, Wired, outcome, wire};
+use crate::{LabError, Result};
+
+/// Where a packet's destination lies in an IPv4 header, and in an IPv6 header.
+const DESTINATIONS: [usize; 2] = [16, 24];
+/// Steps at one moment: more is a stack that does not let time pass.
+const STEPS_IN_PLACE: u32 = 1_000_000;
+
+/// What is at the ends of links that no device is at.
+pub(crate) struct NoDevice;
+
+impl From<NoDevice> for Option<Tun> {
+    fn from(_: NoDevice) -> Self {
+        None
+    }
+}
+
+/// Hosts and links of one case.
+pub struct Simulation {
+    now: u64,
+    links: Vec<(LinkSpec, MovingLink<NoDevice>)>,
+    wiring: Vec<[Wired; 2]>,
+    /// The host at each end of each link.
+    ends: Vec<[usize; 2]>,
+    hosts: Vec<Host>,
+    network: (Vec<HostSpec>, Vec<LinkSpec>),
+    probing: Probing,
+    /// Wire segments that reached a host.
+    segments: u64,
+    in_place: u32,
+}
+
+/// A host.
+struct Host {
+    name: String,
+    addresses: Vec<IpAddr>,
+    /// By which port it reaches each address of another host.
+    router: Router,
+    forwards: bool,
+    stack: Option<Box<dyn Stack>>,
+    commands: Vec<Command>,
+    arrived: Vec<Vec<u8>>,
+    /// When its stack has to run though nothing comes.
+    next: Option<u64>,
+    sockets: HashMap<SocketId, SocketReport>,
+    seen: Seen,
+}
+
+/// Why [`Simulation::advance`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// The moment that was asked for.
+    Moment,
+    /// A socket got its first byte, its end, or another state.
+    Change,
+}
+
+impl Simulation {
+    /// Hosts joined by links, which draw from `seed`; `open` makes the stack of a host that is to have one.
+    pub fn build(
+        family: Family,
+        hosts: &[HostSpec],
+        links: &[LinkSpec],
+        seed: u64,
+        captures: Option<&Captures>,
+        mut open: impl FnMut(&HostSpec, Settings) -> Option<Result<Box<dyn Stack>, StackError>>,
+    ) -> Result<Self> {
+        let wiring = wire(family, hosts, links)?;
+        let network = Network::new(hosts, links);
+        let index = |name: &str| hosts.iter().position(|host| host.name == name).unwrap_or_default();
+        let ends = wiring.iter().map(|ports| [0, 1].map(|end| index(&ports[end].host))).collect();
+        let own = |host: &HostSpec| {
+            let ports = wiring.iter().flatten().filter(|port| port.host == host.name);
+            ports.map(|port| port.address).collect::<Vec<_>>()
+        };
+        let addresses: Vec<Vec<IpAddr>> = hosts.iter().map(own).collect();
+        let mut ways: Vec<BTreeMap<IpAddr, Port>> = vec![BTreeMap::new(); hosts.len()];
+        for (target, addresses) in hosts.iter().zip(&addresses) {
+            for (ways, hop) in ways.iter_mut().zip(network.towards(&target.name)) {
+                let Some(hop) = hop else { continue };
+                let port = Port { link: hop.link as u64, end: usize::from(!hop.forward) };
+                ways.extend(addresses.iter().map(|&address| (address, port)));
+            }
+        }
+        let moving = links.iter().enumerate().map(|(i, link)| {
+            let taps = captures.map_or([None, None], |captures| captures.taps(i));
+            let seed = crate::testbed::link_seed(seed, i);
+            (link.clone(), MovingLink::new(&link.config, seed, [NoDevice, NoDevice], taps, i as u64, 0))
+        });
+        let mut simulation = Self {
+            now: 0,
+            links: moving.collect(),
+            ends,
+            hosts: Vec::new(),
+            network: (hosts.to_vec(), links.to_vec()),
+            probing: Probing::default(),
+            segments: 0,
+            in_place: 0,
+            wiring,
+        };
+        for (i, ((spec, addresses), ways)) in hosts.iter().zip(addresses).zip(ways).enumerate() {
+            let prefix = if family == Family::Ipv4 { 24 } else { 64 };
+            let mtus = simulation.links.iter().zip(&simulation.ends).filter(|(_, ends)| ends.contains(&i));
+            let settings = Settings {
+                host: spec.name.clone(),
+                addresses: addresses.iter().map(|&address| (address, prefix)).collect(),
+                mtu: mtus.map(|((link, _), _)| link.config.mtu).min().unwrap_or(1500),
+                seed: seed.wrapping_add(0x5851_f42d_4c95_7f2d_u64.wrapping_mul(i as u64 + 1)),
+                tcp: spec.tcp.clone(),
+            };
+            let opened = open(spec, settings).transpose();
+            let stack = opened.map_err(|error| LabError::Stack { host: spec.name.clone(), error })?;
+            simulation.hosts.push(Host {
+                name: spec.name.clone(),
+                addresses,
+                router: Router { ports: Vec::new(), ways },
+                forwards: spec.router,
+                stack,
+                commands: Vec::new(),
+                arrived: Vec::new(),
+                next: None,
+                sockets: HashMap::new(),
+                seen: Seen::default(),
+            });
+        }
+        Ok(simulation)
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    /// The index of a host.
+    pub fn host(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| host.name == name)
+    }
+
+    /// The versions of the stacks, by host.
+    pub fn versions(&self) -> BTreeMap<String, String> {
+        let version = |host: &Host| Some((host.name.clone(), host.stack.as_ref()?.version().to_owned()));
+        self.hosts.iter().filter_map(version).collect()
+    }
+
+    /// Addresses by which a host reaches another: its own on the first link of its way, and the other's on the last.
+    pub fn route(&self, from: usize, to: usize) -> Option<(IpAddr, IpAddr)> {
+        let network = Network::new(&self.network.0, &self.network.1);
+        let path = network.path(&self.hosts[from].name, &self.hosts[to].name).ok()?;
+        let (first, last) = (path.first()?, path.last()?);
+        let own = self.wiring[first.link][usize::from(!first.forward)].address;
+        Some((own, self.wiring[last.link][usize::from(last.forward)].address))
+    }
+
+    /// Gives a command to a host's stack, which carries it out at once.
+    pub fn command(&mut self, host: usize, command: Command) {
+        self.hosts[host].commands.push(command);
+    }
+
+    /// What a host's stack said last of a socket.
+    pub fn socket(&self, host: usize, socket: SocketId) -> Option<&SocketReport> {
+        self.hosts[host].sockets.get(&socket)
+    }
+
+    /// What crossed the wire at a host, by its own ports.
+    pub fn seen(&self, host: usize) -> &Seen {
+        &self.hosts[host].seen
+    }
+
+    /// From now on the connections of one of its ports are looked at.
+    pub fn watch(&mut self, host: usize, port: u16) {
+        self.hosts[host].seen.watch(port);
+    }
+
+    /// Wire segments that have reached hosts.
+    pub fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// Goes on until a moment, or until a socket changes.
+    pub fn advance(&mut self, until: Nanos) -> Result<Reached> {
+        loop {
+            let mut changed = false;
+            for host in 0..self.hosts.len() {
+                let waits = &self.hosts[host];
+                let due = waits.next.is_some_and(|next| next <= self.now);
+                if due || !waits.arrived.is_empty() || !waits.commands.is_empty() {
+                    changed |= self.step(host)?;
+                }
+            }
+            if changed {
+                return Ok(Reached::Change);
+            }
+            let links = self.links.iter().filter_map(|(_, link)| link.next);
+            let hosts = self.hosts.iter().filter_map(|host| host.next);
+            let next = links.chain(hosts).chain(self.probing.next()).min();
+            let Some(next) = next.filter(|&next| next <= until.as_ns()) else {
+                self.now = self.now.max(until.as_ns());
+                return Ok(Reached::Moment);
+            };
+            if next > self.now {
+                (self.now, self.in_place) = (next, 0);
+            } else {
+                self.in_place += 1;
+                if self.in_place > STEPS_IN_PLACE {
+                    return Err(LabError::Topology(format!("a million steps at {} s", Nanos(self.now).as_secs_f64())));
+                }
+            }
+            self.send_probes();
+            self.release();
+        }
+    }
+
+    /// Lets all leave the links that is due.
+    fn release(&mut self) {
+        for index in 0..self.links.len() {
+            while let Some(leaving) = self.links[index].1.leave(self.now) {
+                self.arrive(index, leaving);
+            }
+        }
+    }
+
+    /// A packet leaves a link at a host.
+    fn arrive(&mut self, index: usize, leaving: Leaving) {
+        let host = &mut self.hosts[self.ends[index][leaving.device]];
+        let came_by = Port { link: index as u64, end: leaving.device };
+        let for_it = destination(&leaving.packet.data).is_some_and(|to| host.addresses.contains(&to));
+        let onward = if for_it || !host.forwards { None } else { host.router.way(&leaving.packet, came_by, 0) };
+        if let Some(way) = onward {
+            self.links[index].1.passed_on(&leaving);
+            let mut packet = leaving.packet;
+            router::count_hop(&mut packet.data);
+            let next = &mut self.links[way.link as usize].1;
+            next.meters[way.end].passed_through();
+            // A link without delay lets it out again at this moment: the loop comes to that.
+            next.take_in(way.end, packet, self.now);
+            return;
+        }
+        self.links[index].1.handed_over(&leaving, self.now, true);
+        if !for_it {
+            return;
+        }
+        self.segments += 1;
+        let packet = leaving.packet.data;
+        if let Some(back) = self.probing.arrived(&packet, self.now) {
+            let host = self.ends[index][leaving.device];
+            if !back.is_empty() {
+                self.enter(host, back);
+            }
+            return;
+        }
+        host.seen.arrived(&packet);
+        host.arrived.push(packet);
+    }
+
+    /// A host sends a packet.
+    fn enter(&mut self, host: usize, packet: Vec<u8>) {
+        let to = destination(&packet);
+        let Some(&way) = to.and_then(|to| self.hosts[host].router.ways.get(&to)) else { return };
+        let link = &mut self.links[way.link as usize].1;
+        if packet.len() as u64 <= u64::from(link.mtu) {
+            link.meters[way.end].found_at_once();
+            link.take_in(way.end, Packet::from(packet), self.now);
+        }
+    }
+
+    /// Runs a host's stack; whether a socket changed.
+    fn step(&mut self, index: usize) -> Result<bool> {
+        let host = &mut self.hosts[index];
+        let step = Step {
+            now: Nanos(self.now),
+            commands: std::mem::take(&mut host.commands),
+            packets: std::mem::take(&mut host.arrived),
+        };
+        let Some(stack) = &mut host.stack else {
+            host.next = None;
+            return Ok(false);
+        };
+        let mut done = Done::default();
+        stack.step(step, &mut done).map_err(|error| LabError::Stack { host: host.name.clone(), error })?;
+        host.next = done.next.map(Nanos::as_ns);
+        let mut changed = false;
+        for report in done.sockets {
+            let last = host.sockets.insert(report.socket, report.clone());
+            changed |= is_change(last.as_ref(), &report);
+        }
+        for packet in done.packets {
+            self.hosts[index].seen.sent(&packet);
+            self.enter(index, packet);
+        }
+        Ok(changed)
+    }
+
+    fn send_probes(&mut self) {
+        for (host, packet) in self.probing.due(self.now) {
+            self.enter(host, packet);
+        }
+    }
+
+    /// Sends probes from a host to another from now on, at this interval until a moment, and answers them there: beside their stacks, by the
+    /// same links. The first is sent after `offset`.
+    pub fn probe(&mut self, from: usize, to: usize, offset: Nanos, interval: Nanos, until: Nanos) -> Option<usize> {
+        let route = self.route(from, to)?;
+        Some(self.probing.add(from, route, self.now + offset.as_ns(), interval.as_ns(), until.as_ns()))
+    }
+
+    /// Sends no more of these probes.
+    pub fn stop_probe(&mut self, probe: usize) {
+        self.probing.stop(probe);
+    }
+
+    /// What became of these probes until now.
+    pub fn probed(&self, probe: usize) -> Probed {
+        self.probing.outcome(probe, self.now)
+    }
+
+    /// Ends it: what became of the links.
+    pub fn finish(self) -> Vec<LinkOutcome> {
+        let links = self.links.into_iter().zip(self.wiring);
+        links.map(|((spec, link), ports)| outcome(&spec, link.end(false), &ports)).collect()
+    }
+}
+
+/// Whether this is of interest to whoever leads the sockets.
+fn is_change(last: Option<&SocketReport>, report: &SocketReport) -> bool {
+    let before = last.map_or(SocketState::Listening, |last| last.state);
+    let (received, ended) = last.map_or((0, false), |last| (last.received_bytes, last.ended));
+    before != report.state || ended != report.ended || (received == 0 && report.received_bytes > 0)
+}
+
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(IpAddr::from(*packet.get(DESTINATIONS[0]..)?.first_chunk::<4>()?)),
+        6 => Some(IpAddr::from(*packet.get(DESTINATIONS[1]..)?.first_chunk::<16>()?)),
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! Probes between hosts that run in steps: sent and answered beside their stacks, so that a round trip is the links' alone.
+
+use std::net::IpAddr;
+
+use bdp_link::checksum;
+use bdp_wire::control::{ProbeSample, Probed};
+use bdp_wire::probe::{PROBE_BYTES, Probe};
+
+/// Ports of the probes of one pair of hosts, and behind it of the others.
+const FIRST_PORT: u16 = 1_024;
+/// Where they are answered (echo, RFC 862).
+const ECHO_PORT: u16 = 7;
+const UDP: u8 = 17;
+const UDP_HEADER_BYTES: usize = 8;
+
+/// All probes of a case.
+#[derive(Debug, Default)]
+pub(super) struct Probing {
+    flows: Vec<ProbeFlow>,
+}
+
+#[derive(Debug)]
+struct ProbeFlow {
+    host: usize,
+    /// Own address and the other's.
+    route: (IpAddr, IpAddr),
+    next_ns: u64,
+    interval_ns: u64,
+    until_ns: u64,
+    probes: Vec<ProbeSample>,
+}
+
+impl Probing {
+    pub(super) fn add(
+        &mut self,
+        host: usize,
+        route: (IpAddr, IpAddr),
+        first_ns: u64,
+        interval_ns: u64,
+        until_ns: u64,
+    ) -> usize {
+        let interval_ns = interval_ns.max(1);
+        self.flows.push(ProbeFlow { host, route, next_ns: first_ns, interval_ns, until_ns, probes: Vec::new() });
+        self.flows.len() - 1
+    }
+
+    pub(super) fn stop(&mut self, probe: usize) {
+        self.flows[probe].until_ns = 0;
+    }
+
+    /// When the next one is sent.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.flows.iter().filter(|flow| flow.next_ns < flow.until_ns).map(|flow| flow.next_ns).min()
+    }
+
+    /// Those that are sent now, each with its host.
+    pub(super) fn due(&mut self, now: u64) -> Vec<(usize, Vec<u8>)> {
+        let mut packets = Vec::new();
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            while flow.next_ns <= now && flow.next_ns < flow.until_ns {
+                let probe = Probe { number: flow.probes.len() as u64, sent_at_ns: now };
+                packets.push((flow.host, datagram(flow.route, (FIRST_PORT + i as u16, ECHO_PORT), probe)));
+                flow.probes.push(ProbeSample { sent_at_ns: now, rtt_ns: None, failed: false });
+                flow.next_ns += flow.interval_ns;
+            }
+        }
+        packets
+    }
+
+    /// Takes a packet that came to a host, if it is a probe: the answer to be sent, empty where this was one.
+    pub(super) fn arrived(&mut self, packet: &[u8], now: u64) -> Option<Vec<u8>> {
+        let probe = Probe::of_packet(packet)?;
+        let (from, to) = addresses(packet)?;
+        let header = packet.len().checked_sub(UDP_HEADER_BYTES + PROBE_BYTES)?;
+        let port = |at: usize| u16::from_be_bytes([packet[header + at], packet[header + at + 1]]);
+        let ports = (port(0), port(2));
+        if ports.1 == ECHO_PORT {
+            return Some(datagram((to, from), (ECHO_PORT, ports.0), probe));
+        }
+        let flow = self.flows.get_mut(usize::from(ports.1.checked_sub(FIRST_PORT)?))?;
+        if let Some(sample) = flow.probes.get_mut(usize::try_from(probe.number).ok()?) {
+            sample.rtt_ns.get_or_insert(now - sample.sent_at_ns);
+        }
+        Some(Vec::new())
+    }
+
+    pub(super) fn outcome(&self, probe: usize, now: u64) -> Probed {
+        Probed { probes: self.flows[probe].probes.clone(), awaited_until_ns: now }
+    }
+}
+
+fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let address = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<4>()?));
+            Some((address(12)?, address(16)?))
+        }
+        _ => {
+            let address = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<16>()?));
+            Some((address(8)?, address(24)?))
+        }
+    }
+}
+
+/// An IP packet with a probe.
+fn datagram((from, to): (IpAddr, IpAddr), (from_port, to_port): (u16, u16), probe: Probe) -> Vec<u8> {
+    const LENGTH: u16 = (UDP_HEADER_BYTES + PROBE_BYTES) as u16;
+    let mut udp = Vec::with_capacity(usize::from(LENGTH));
+    for word in [from_port, to_port, LENGTH, 0] {
+        udp.extend(word.to_be_bytes());
+    }
+    udp.extend(probe.encode());
+    let mut pseudo: Vec<u8> = Vec::new();
+    let mut packet: Vec<u8> = match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, UDP, 0, 0];
+            header[2..4].copy_from_slice(&(20 + LENGTH).to_be_bytes());
+            pseudo.extend(from.octets().iter().chain(&to.octets()));
+            header.extend(&pseudo);
+            let sum = checksum::of(&header).to_be_bytes();
+            header[10..12].copy_from_slice(&sum);
+            header
+        }
+        (from, to) => {
+            let octets = |address: IpAddr| match address {
+                IpAddr::V6(address) => address.octets(),
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            };
+            let mut header = vec![0x60, 0, 0, 0, 0, 0, UDP, 64];
+            header[4..6].copy_from_slice(&LENGTH.to_be_bytes());
+            pseudo.extend(octets(from).iter().chain(&octets(to)));
+            header.extend(&pseudo);
+            header
+        }
+    };
+    pseudo.extend([0, UDP]);
+    pseudo.extend(LENGTH.to_be_bytes());
+    pseudo.extend(&udp);
+    // Zero would mean that there is none.
+    let sum = Some(checksum::of(&pseudo)).filter(|&sum| sum != 0).unwrap_or(0xffff);
+    udp[6..8].copy_from_slice(&sum.to_be_bytes());
+    packet.extend(udp);
+    packet
+}

@@ -1,0 +1,55 @@
+//! A stack by its name in a scenario.
+
+use std::path::PathBuf;
+
+use bdp_model::stack::StepStack;
+use bdp_sys::places;
+
+use crate::{Program, Settings, Smoltcp, Stack, StackError};
+
+/// The folder of programs to look in, and no other.
+const FOLDER_VARIABLE: &str = "BDP_STACKS";
+
+/// Makes the stack of a host.
+pub fn open(stack: &StepStack, settings: Settings) -> Result<Box<dyn Stack>, StackError> {
+    match stack {
+        StepStack::Smoltcp => Ok(Box::new(Smoltcp::new(settings)?)),
+        StepStack::Built(name) => {
+            let path = built(name)?;
+            Ok(Box::new(Program::start(name, &path, &[], &settings)?))
+        }
+        StepStack::Program(line) => {
+            let mut words = line.split_whitespace();
+            let program = words.next().unwrap_or_default();
+            let path = named(program)?;
+            let arguments: Vec<&str> = words.collect();
+            Ok(Box::new(Program::start(program, &path, &arguments, &settings)?))
+        }
+    }
+}
+
+/// Where the program of a stack lies that `make stacks` builds.
+pub fn built(name: &str) -> Result<PathBuf, StackError> {
+    let file = format!("bdp-stack-{name}");
+    let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
+    let folders = named.map_or_else(|| places::of_process("stacks"), |folder| vec![PathBuf::from(folder)]);
+    let path = folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
+    path.ok_or_else(|| StackError::Missing {
+        what: format!("the stack {name}"),
+        install: format!("'make stack-{name}' builds it"),
+    })
+}
+
+/// A program that the user names: by a path, or as a shell would find it.
+fn named(program: &str) -> Result<PathBuf, StackError> {
+    let missing = || StackError::Missing {
+        what: format!("the program '{program}'"),
+        install: "name one that is there behind \"exec:\"".to_owned(),
+    };
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        return if path.is_file() { Ok(path) } else { Err(missing()) };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file()).ok_or_else(missing)
+}

@@ -1,0 +1,240 @@
+//! A stack that is a program: started, led by the contract step by step, and ended.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
+
+use bdp_model::plain::in_words;
+use bdp_model::units::Nanos;
+use bdp_sys::messages::{self, Came, Messages};
+use bdp_sys::{clock, process};
+
+use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
+use crate::{Done, Stack, StackError, Step};
+
+/// How long a program may take for a step, by the machine's clock.
+const PATIENCE_NS: u64 = 20_000_000_000;
+/// Names another patience, in seconds.
+const PATIENCE_VARIABLE: &str = "BDP_STACK_PATIENCE";
+/// Packets that one step may send: more is a flood.
+const PACKETS_MOST: usize = 100_000;
+/// Steps in a row that may bring the clock no further than a microsecond: more is a loop without end.
+const STEPS_IN_PLACE: u32 = 100_000;
+/// How long it is waited for after its end was ordered.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+
+/// A running program. Dropped, it is ended.
+pub struct Program {
+    name: String,
+    version: String,
+    child: Child,
+    control: Messages,
+    packets: Messages,
+    room: Vec<u8>,
+    patience_ns: u64,
+    now: Nanos,
+    in_place: u32,
+    /// A step went wrong: nothing more is asked.
+    broken: bool,
+}
+
+impl Program {
+    /// Starts a program, by the name that the user knows it by, and waits until it is ready.
+    pub fn start(name: &str, path: &Path, arguments: &[&str], settings: &Settings) -> Result<Self, StackError> {
+        let failed = |what: &str, e: io::Error| {
+            let text = in_words(&e.to_string());
+            StackError::Failed(format!("{what} '{name}': {text}{}", bdp_sys::more_room(&e.to_string())))
+        };
+        let (control, its_control) = messages::pair().map_err(|e| failed("make a socket for", e))?;
+        let (packets, its_packets) = messages::pair().map_err(|e| failed("make a socket for", e))?;
+        let mut command = Process::new(path);
+        command.args(arguments).stdin(Stdio::from(its_control)).stdout(Stdio::from(its_packets));
+        process::lead_group(&mut command);
+        process::end_with_parent(&mut command);
+        let child = command.spawn().map_err(|e| failed("start", e))?;
+        drop(command);
+        let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse::<f64>().ok());
+        let patience_ns = seconds.filter(|s| s.is_finite() && *s > 0.0).map_or(PATIENCE_NS, |s| (s * 1e9) as u64);
+        let mut program = Self {
+            name: name.to_owned(),
+            version: String::new(),
+            child,
+            control,
+            packets,
+            room: vec![0; MESSAGE_BYTES],
+            patience_ns,
+            now: Nanos::ZERO,
+            in_place: 0,
+            broken: false,
+        };
+        let order = Order::Start { contract: CONTRACT, settings };
+        match program.ask(&order, VecDeque::new(), &mut Vec::new())? {
+            Answer::Ready { version } => program.version = in_words(&version),
+            _ => return Err(program.fault("answered its start with something else than \"ready\"")),
+        }
+        Ok(program)
+    }
+
+    /// Says what went wrong; nothing more is asked of it.
+    fn fault(&mut self, what: &str) -> StackError {
+        self.broken = true;
+        StackError::Failed(format!("'{}' {what}", self.name))
+    }
+
+    /// Asks, and waits for the answer and the packets that it announces.
+    fn ask(
+        &mut self,
+        order: &Order<'_>,
+        mut to_send: VecDeque<Vec<u8>>,
+        sent: &mut Vec<Vec<u8>>,
+    ) -> Result<Answer, StackError> {
+        if self.broken {
+            return Err(self.fault("is not there any more"));
+        }
+        let order = serde_json::to_vec(order).map_err(|e| self.fault(&format!("can't be asked: {e}")))?;
+        if order.len() > MESSAGE_BYTES {
+            return Err(self.fault("would need a longer message than there is"));
+        }
+        let mut order = Some(order);
+        let mut answer: Option<Answer> = None;
+        let deadline = clock::monotonic_ns().saturating_add(self.patience_ns);
+        loop {
+            if let Some(message) = &order
+                && self.send(Socket::Control, message)?
+            {
+                order = None;
+            }
+            while let Some(packet) = to_send.front() {
+                if !self.send(Socket::Packets, packet)? {
+                    break;
+                }
+                to_send.pop_front();
+            }
+            while let Some(length) = self.receive(Socket::Packets)? {
+                sent.push(self.room[..length].to_vec());
+                if sent.len() > PACKETS_MOST {
+                    return Err(self.fault(&format!("sent more than {PACKETS_MOST} packets in one step")));
+                }
+            }
+            if answer.is_none()
+                && let Some(length) = self.receive(Socket::Control)?
+            {
+                let read = serde_json::from_slice(&self.room[..length]);
+                answer = Some(match read {
+                    Ok(Answer::Failed(cause)) => return Err(self.fault(&format!("can't go on: {}", in_words(&cause)))),
+                    Ok(Answer::Unsupported(what)) => {
+                        return Err(StackError::Unsupported { stack: self.name.clone(), what: in_words(&what) });
+                    }
+                    Ok(answer) => answer,
+                    Err(e) => return Err(self.fault(&format!("answered what the contract does not have: {e}"))),
+                });
+                continue;
+            }
+            let expected = match &answer {
+                Some(Answer::Done { packets, .. }) => *packets,
+                _ => 0,
+            };
+            if answer.is_some() && sent.len() > expected {
+                let text = format!("sent {} packets and announced {expected}", sent.len());
+                return Err(self.fault(&text));
+            }
+            if to_send.is_empty() && sent.len() >= expected
+                && let Some(answer) = answer.take()
+            {
+                return Ok(answer);
+            }
+            let left_ns = deadline.saturating_sub(clock::monotonic_ns());
+            let waits = [(&self.control, order.is_some()), (&self.packets, !to_send.is_empty())];
+            if left_ns == 0 || !messages::wait(&waits, left_ns).map_err(|e| StackError::Failed(e.to_string()))? {
+                let seconds = self.patience_ns as f64 / 1e9;
+                return Err(self.fault(&format!("did not answer within {seconds} s ({PATIENCE_VARIABLE} sets another time)")));
+            }
+        }
+    }
+
+    fn send(&mut self, socket: Socket, message: &[u8]) -> Result<bool, StackError> {
+        let to = if socket == Socket::Control { &self.control } else { &self.packets };
+        to.send(message).or_else(|_| Err(self.ended()))
+    }
+
+    /// The length of a message, which is in the room; `None` where none is there.
+    fn receive(&mut self, socket: Socket) -> Result<Option<usize>, StackError> {
+        let from = if socket == Socket::Control { &self.control } else { &self.packets };
+        match from.receive(&mut self.room) {
+            Ok(Came::Message(length)) => Ok(Some(length)),
+            Ok(Came::Nothing) => Ok(None),
+            Ok(Came::End) | Err(_) => Err(self.ended()),
+        }
+    }
+
+    /// It closed a socket: most often because it ended.
+    fn ended(&mut self) -> StackError {
+        let mut status = None;
+        for _ in 0..20 {
+            status = self.child.try_wait().ok().flatten();
+            if status.is_some() {
+                break;
+            }
+            std::thread::sleep(LAST_WAIT / 20);
+        }
+        match status {
+            Some(status) => self.fault(&format!("ended in the midst of a case ({status})")),
+            None => self.fault("closed its sockets in the midst of a case"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Socket {
+    Control,
+    Packets,
+}
+
+impl Stack for Program {
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn step(&mut self, step: Step, done: &mut Done) -> Result<(), StackError> {
+        let order =
+            Order::Step { now_ns: step.now.as_ns(), commands: &step.commands, packets: step.packets.len() };
+        let answer = self.ask(&order, step.packets.into(), &mut done.packets)?;
+        let Answer::Done { next_ns, sockets, .. } = answer else {
+            return Err(self.fault("answered a step with something else than \"done\""));
+        };
+        if let Some(next) = next_ns.filter(|&next| next <= step.now.as_ns()) {
+            let text = format!("asks to run again at {next} ns, which is not later than the step's {} ns", step.now.as_ns());
+            return Err(self.fault(&text));
+        }
+        if step.now.as_ns() > self.now.as_ns() + 1_000 {
+            (self.now, self.in_place) = (step.now, 0);
+        } else {
+            self.in_place += 1;
+            if self.in_place > STEPS_IN_PLACE {
+                return Err(self.fault("asks to run again and again without letting time pass"));
+            }
+        }
+        done.next = next_ns.map(Nanos);
+        done.sockets = sockets;
+        Ok(())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if !self.broken {
+            let _ = serde_json::to_vec(&Order::End).map(|end| self.control.send(&end));
+        }
+        // It may leave what it likes behind that is no process.
+        for _ in 0..20 {
+            if self.broken || !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(LAST_WAIT / 20);
+        }
+        process::kill_group(self.child.id());
+        let _ = self.child.wait();
+    }
+}

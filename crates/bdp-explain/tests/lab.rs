@@ -95,6 +95,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         captures: Vec::new(),
         programs: Vec::new(),
         error: None,
+        skipped: None,
         environment: Environment::default(),
         case,
     }

@@ -190,7 +190,11 @@ impl Tap {
     pub(crate) fn note(&self, at_ns: u64, kept: Kept, event: Event) {
         let bytes = kept.data.len();
         let message = Message::Packet { file: self.file, at_ns, kept, event };
-        let sent = if self.waits { self.to_writer.send(message).is_ok() } else { self.to_writer.try_send(message).is_ok() };
+        let sent = if self.waits {
+            self.to_writer.send(message).is_ok()
+        } else {
+            self.to_writer.try_send(message).is_ok()
+        };
         if !sent {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.missed.fetch_add(1, Ordering::Relaxed);
@@ -443,7 +447,7 @@ mod tests {
         let missed = Arc::new(AtomicU64::new(0));
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let (counted, waiting) = (Arc::clone(&missed), Arc::clone(&waiting_bytes));
-        let tap = Tap { file: 0, snap_length: 100, to_writer, waiting_bytes, missed };
+        let tap = Tap { file: 0, snap_length: 100, to_writer, waiting_bytes, missed, waits: false };
         let hand_over = || tap.keep(&[7; 1500]).map(|kept| tap.note(5, kept, Event::NotOurs)).is_some();
         // Two places, and nobody who reads.
         assert!(hand_over() && hand_over() && hand_over());

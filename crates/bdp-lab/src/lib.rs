@@ -8,6 +8,7 @@
 pub mod agent;
 mod buffer_pool;
 mod capture;
+pub mod conformance;
 mod crossing;
 pub mod driver;
 pub mod fidelity;

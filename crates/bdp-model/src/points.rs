@@ -31,14 +31,17 @@ pub enum Ending {
     Invalid,
     /// It did not run to its end.
     Failed,
+    /// It was not run: something that it needs is not here, or does not exist.
+    Skipped,
 }
 
 /// How `record` ended.
 pub fn ending(record: &Record) -> Ending {
-    match (record.valid, &record.error) {
-        (true, _) => Ending::Valid,
-        (false, None) => Ending::Invalid,
-        (false, Some(_)) => Ending::Failed,
+    match (record.valid, &record.error, &record.skipped) {
+        (true, ..) => Ending::Valid,
+        (false, Some(_), _) => Ending::Failed,
+        (false, None, Some(_)) => Ending::Skipped,
+        (false, None, None) => Ending::Invalid,
     }
 }
 

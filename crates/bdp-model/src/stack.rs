@@ -171,9 +171,16 @@ mod tests {
 
     #[test]
     fn stacks_are_read_as_they_are_written() {
-        for (text, guest) in
-            [("linux", false), ("linux-6.1", true), ("linux-7.2", true), ("kernel:/boot/uml", true), ("smoltcp", false), ("gvisor", false), ("lwip", false), ("exec:python3 stack.py", false)]
-        {
+        for (text, guest) in [
+            ("linux", false),
+            ("linux-6.1", true),
+            ("linux-7.2", true),
+            ("kernel:/boot/uml", true),
+            ("smoltcp", false),
+            ("gvisor", false),
+            ("lwip", false),
+            ("exec:python3 stack.py", false),
+        ] {
             let stack: Stack = text.parse().unwrap();
             assert_eq!((stack.to_string().as_str(), stack.is_guest()), (text, guest));
             assert_eq!(stack.in_steps().is_some(), !guest && text != "linux");
@@ -181,7 +188,9 @@ mod tests {
             assert_eq!(json, format!("\"{text}\""));
             assert_eq!(serde_json::from_str::<Stack>(&json).unwrap(), stack);
         }
-        for wrong in ["", "Linux", "linux-5.4", "kernel:", "kernel:a\nb", "6.1", "exec:", "exec: ", "exec:a\nb"] {
+        for wrong in
+            ["", "Linux", "linux-5.4", "kernel:", "kernel:a\nb", "6.1", "exec:", "exec: ", "exec:a\nb"]
+        {
             assert_eq!(wrong.parse::<Stack>(), Err(NoStack), "{wrong}");
         }
     }

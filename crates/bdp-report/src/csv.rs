@@ -237,7 +237,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
         Some(Published::Number(n)) => [Some(n), Some(n)],
         Some(Published::Range([low, high])) => [Some(low), Some(high)],
     };
-    let reason = match &record.error {
+    let reason = match record.error.as_ref().or(record.skipped.as_ref()) {
         Some(error) => error.clone(),
         None => crate::breach::why_invalid(&record.fidelity),
     };
@@ -255,6 +255,7 @@ fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {
             Ending::Valid => "valid",
             Ending::Invalid => "INVALID",
             Ending::Failed => "FAILED",
+            Ending::Skipped => "SKIPPED",
         }
         .to_owned(),
         word(&reason),

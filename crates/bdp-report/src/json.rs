@@ -82,6 +82,7 @@ fn summary(point: &Point<'_>) -> Value {
         "n_valid": point.count(Ending::Valid),
         "n_invalid": point.count(Ending::Invalid),
         "n_failed": point.count(Ending::Failed),
+        "n_skipped": point.count(Ending::Skipped),
         "n_missed": point.missed().count(),
         "goodput_median_bps": goodput.map(|g| g.median),
         "goodput_min_bps": goodput.map(|g| g.min),

@@ -24,6 +24,14 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
             text.push_str(&wrap("FAILED   ", Tint::Bad, &attempts(point, &[record], error), style));
         }
     }
+    for (point, why) in skipped(points) {
+        text.push_str(&wrap(
+            "SKIPPED  ",
+            Tint::Doubtful,
+            &format!("{}: {}", name(point, None), tame(why)),
+            style,
+        ));
+    }
     for point in points {
         for line in missed(point) {
             text.push_str(&wrap("MISSED   ", Tint::Bad, &line, style));
@@ -34,6 +42,14 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
         text.push_str(&wrap("WINDOW   ", Tint::Doubtful, &line, style));
     }
     text
+}
+
+/// Points that were not run, and why: once, however many repetitions that is.
+fn skipped<'a>(points: &'a [Point<'a>]) -> impl Iterator<Item = (&'a Point<'a>, &'a str)> {
+    points.iter().filter_map(|point| {
+        let record = point.records.iter().find(|r| ending(r) == Ending::Skipped)?;
+        Some((point, record.skipped.as_deref()?))
+    })
 }
 
 /// What limits the flows, one line for those of a scenario of which the same is said.
@@ -139,6 +155,7 @@ fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
                 Ending::Valid => "OK",
                 Ending::Invalid => "INVALID",
                 Ending::Failed => "FAILED",
+                Ending::Skipped => "SKIPPED",
             };
             format!("repeated as attempt {}, {how}", next.attempt)
         }

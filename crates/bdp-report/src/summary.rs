@@ -1,11 +1,19 @@
 //! Points of a scenario's sweep, as reports read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use bdp_model::points::{Ending, SweepPoint as Point, ending, in_order, points};
+use bdp_model::record::Record;
 pub(crate) use bdp_model::stats::Spread;
 
 use crate::number::three_digits;
+
+/// Stacks that are no kernels, by name and version; `None` where kernels ran.
+pub(crate) fn stacks(records: &[Record]) -> Option<String> {
+    let names: BTreeSet<&str> =
+        records.iter().flat_map(|r| r.environment.stacks.values()).map(String::as_str).collect();
+    (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
+}
 
 /// Smallest idle round trip of any valid record in milliseconds as text; of several paths from the shortest to the longest:
 /// `24.3..42.0`.

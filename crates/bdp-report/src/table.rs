@@ -13,7 +13,7 @@ use crate::number::{RateUnit, percent, size, three_digits};
 use crate::programs::programs;
 use crate::repeated::repeated;
 use crate::style::{Style, Tint};
-use crate::summary::{Ending, Point, points, rtt_idle_text};
+use crate::summary::{Ending, Point, points, rtt_idle_text, stacks};
 use crate::sweep::sweeps;
 use crate::varied::{varied, window};
 use bdp_model::record_curves::window_curves;
@@ -71,8 +71,10 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     let seeds: BTreeSet<u64> = records.iter().map(|r| r.seed).collect();
     let version = distinct(records.iter().map(|r| r.environment.bdp.as_str()));
     let mut facts = Vec::new();
-    if !kernel.is_empty() {
-        facts.push(format!("Linux {kernel}"));
+    match stacks(records) {
+        Some(stacks) => facts.push(stacks),
+        None if !kernel.is_empty() => facts.push(format!("Linux {kernel}")),
+        None => {}
     }
     let clock =
         distinct(records.iter().map(|r| r.environment.clock).filter(|c| !c.is_real()).map(Clock::name));
@@ -104,25 +106,28 @@ fn calls_a_segment(records: &[Record]) -> Option<String> {
 
 /// Whether the emulator kept its promise, over all cases.
 fn fidelity(points: &[Point<'_>]) -> String {
-    let (mut cases, mut without, mut failed, mut repeated) = (0, 0, 0, 0);
+    let (mut cases, mut without, mut failed, mut skipped, mut repeated) = (0, 0, 0, 0, 0);
     for point in points {
         let repetitions: BTreeSet<u32> = point.records.iter().map(|r| r.repetition).collect();
         for repetition in repetitions {
             let attempts: Vec<&&Record> =
                 point.records.iter().filter(|r| r.repetition == repetition).collect();
-            let invalid = attempts.iter().filter(|r| !r.valid && r.error.is_none()).count();
+            let invalid =
+                attempts.iter().filter(|r| !r.valid && r.error.is_none() && r.skipped.is_none()).count();
             cases += 1;
             if attempts.iter().any(|r| r.valid) {
                 repeated += invalid;
             } else if invalid > 0 {
                 without += 1;
+            } else if attempts.iter().any(|r| r.skipped.is_some()) {
+                skipped += 1;
             } else {
                 failed += 1;
             }
         }
     }
     let mut text = match (without, repeated) {
-        (0, _) if failed == cases => "fidelity unknown".to_owned(),
+        (0, _) if failed + skipped == cases => "fidelity unknown".to_owned(),
         (0, 0) => "fidelity OK".to_owned(),
         (0, 1) => "fidelity OK after 1 INVALID attempt".to_owned(),
         (0, n) => format!("fidelity OK after {n} INVALID attempts"),
@@ -130,6 +135,9 @@ fn fidelity(points: &[Point<'_>]) -> String {
     };
     if failed > 0 {
         text.push_str(&format!(", {failed} of {cases} cases FAILED"));
+    }
+    if skipped > 0 {
+        text.push_str(&format!(", {skipped} of {cases} cases SKIPPED"));
     }
     text
 }

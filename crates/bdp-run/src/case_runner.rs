@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::watch::{Watch, Watched};
-use bdp_lab::{AgentCommand, CapturePace, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading};
+use bdp_lab::{
+    AgentCommand, CapturePace, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading,
+};
 use bdp_model::method::Privilege;
 use bdp_model::record::{Environment, FlowRecord, GuestReport, Record};
 use bdp_model::route::Route;
@@ -94,7 +96,8 @@ impl CaseRunner {
                 (0..case.flows.len()).map(|i| self.calibration(&plan, i)).collect::<Result<Vec<_>, _>>()?;
             let mut links = window::clamp_links(case, &plan.means);
             if let Some(order) = &self.capture {
-                *captures = order.open(case, attempt, &mut links, CapturePace::Machine(driver.host_cpus()))?;
+                *captures =
+                    order.open(case, attempt, &mut links, CapturePace::Machine(driver.host_cpus()))?;
             }
             let measured = self.measure(&plan, &links, &calibrations, attempt, driver, captures.as_ref())?;
             Ok((plan, calibrations, measured))
@@ -240,7 +243,18 @@ impl CaseRunner {
             wall: Default::default(),
         });
         let stacks = BTreeMap::new();
-        Ok(Measured { probed, begun_at_ns, flows, sysctls, outcomes, watched, host_cpu, privilege, guest, stacks })
+        Ok(Measured {
+            probed,
+            begun_at_ns,
+            flows,
+            sysctls,
+            outcomes,
+            watched,
+            host_cpu,
+            privilege,
+            guest,
+            stacks,
+        })
     }
 
     fn record(

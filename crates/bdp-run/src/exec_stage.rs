@@ -8,7 +8,7 @@ use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::testbed::DeviceReading;
-use bdp_lab::{AgentCommand, Captures, Driver, Program, ProgramPlace, Testbed};
+use bdp_lab::{AgentCommand, CapturePace, Captures, Driver, Program, ProgramPlace, Testbed};
 use bdp_model::record::{Environment, Record};
 use bdp_model::scenario::{CaseSpec, Expect, HostSpec, LinkSpec};
 use bdp_model::units::{Nanos, Rate};
@@ -113,7 +113,7 @@ impl Stage<'_> {
         let mut links = plan.case.links.clone();
         let mut captures = None;
         if let Some(order) = &plan.capture {
-            captures = order.open(&plan.case, 1, &mut links, &self.driver)?;
+            captures = order.open(&plan.case, 1, &mut links, CapturePace::Machine(self.driver.host_cpus()))?;
         }
         let outcome = self.carry_out(plan, &links, captures.as_ref(), channel, watch);
         let captures = captures.map_or_else(Vec::new, Captures::finish);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use bdp_lab::conformance;
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
 use bdp_lab::guest::{ALIVE, ANSWER, ERRORS, Ended, Guest, GuestSpec, ORDER, OUTPUT, READY, Root, RootMaker};
 use bdp_lab::kernel::{self, Kernel};
@@ -12,6 +13,7 @@ use bdp_model::plain::in_words;
 use bdp_model::record::{CaptureRecord, Environment, GuestWall, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
+use bdp_stack::conformance::Outcome;
 use bdp_sys::{clock, init, process, sysctl};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,8 @@ enum Order {
     Program(ProgramSpec),
     /// To run programs of the user's on the hosts of a case.
     Exec(Box<ExecOrder>),
+    /// To hold the kernel against the suite of stacks.
+    Conformance,
 }
 
 /// A case to be run.
@@ -72,6 +76,7 @@ enum Answer {
     Trains(Vec<CarriedTrain>),
     Program(ProgramEnd),
     Exec(Box<Record>),
+    Conformance(Vec<Outcome>),
     Failed(String),
 }
 
@@ -279,6 +284,18 @@ pub fn try_boot(keeper: &Program, stack: Option<&str>) -> std::result::Result<Ke
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }
 
+/// Holds the kernel of a stack against the suite of stacks.
+pub(crate) fn conformance(keeper: &Program, stack: &str) -> Result<(Kernel, Vec<Outcome>)> {
+    let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
+    let kernel = kernel::find(stack).map_err(|e| failed(e.to_string()))?;
+    let booth = Booth::new(keeper)?;
+    match booth.ask(&kernel, TRAIN_MEMORY_MIB, 1, &Order::Conformance) {
+        Ok((Answer::Conformance(outcomes), _)) => Ok((kernel, outcomes)),
+        Ok(_) => Err(failed("the guest gave another answer".to_owned())),
+        Err(cause) => Err(failed(cause)),
+    }
+}
+
 /// Runs a program in a guest of a stack, or of the default kernel.
 pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) -> Result<ProgramRun> {
     let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
@@ -400,6 +417,7 @@ pub fn serve(agent: AgentCommand, warden: &Program) -> ! {
                 let carried: Result<Vec<_>, _> = trains.iter().map(frame_train::carry).collect();
                 carried.map(Answer::Trains).map_err(|e| e.to_string())
             }
+            Order::Conformance => Ok(Answer::Conformance(conformance::of_this_kernel())),
             Order::Program(spec) => guest_program::run(&spec).map(Answer::Program),
             Order::Exec(order) => {
                 guest_exec::run(&agent, warden, &order).map(|record| Answer::Exec(Box::new(record)))

@@ -235,11 +235,15 @@ impl Ending {
     /// By the gravest of these records: a case that could not run, then a missed expectation, then a point of which no
     /// repetition was valid.
     pub fn of(records: &[Record]) -> Self {
-        if records.iter().any(|r| r.error.is_some()) {
+        let skipped = |r: &Record| r.skipped.is_some();
+        if records.iter().any(|r| r.error.is_some()) || !records.is_empty() && records.iter().all(skipped) {
             Self::Failed
         } else if points(records).iter().any(|point| point.missed().next().is_some()) {
             Self::Missed
-        } else if points(records).iter().any(|point| point.valid().next().is_none()) {
+        } else if points(records)
+            .iter()
+            .any(|point| point.valid().next().is_none() && !point.records.iter().all(|r| skipped(r)))
+        {
             Self::Invalid
         } else {
             Self::Done

@@ -15,6 +15,7 @@ mod case_runner;
 mod case_session;
 mod claim;
 pub mod compare;
+pub mod conformance;
 mod document;
 mod event;
 pub mod exec;

@@ -45,11 +45,13 @@ pub(crate) fn measure(
     captures: Option<&Captures>,
 ) -> Result<Stepped> {
     // What only passes packets on needs no stack.
-    let is_end = |host: &HostSpec| case.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
-    let mut simulation = Simulation::build(case.family, &case.hosts, links, seed, captures, |host, settings| {
-        let stack = host.stack.as_ref().filter(|_| is_end(host))?.in_steps()?;
-        Some(bdp_stack::open(stack, settings))
-    })?;
+    let is_end =
+        |host: &HostSpec| case.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
+    let mut simulation =
+        Simulation::build(case.family, &case.hosts, links, seed, captures, |host, settings| {
+            let stack = host.stack.as_ref().filter(|_| is_end(host))?.in_steps()?;
+            Some(bdp_stack::open(stack, settings))
+        })?;
     let pairs = Pair::all(case);
     let idle_end = simulation.now() + case.idle;
     let idle = probe(&mut simulation, &pairs, IDLE_PROBE_INTERVAL, idle_end)?;
@@ -140,8 +142,7 @@ fn begin<'a>(case: &'a CaseSpec, means: &[Means], simulation: &mut Simulation) -
     let mut number = 0u16;
     for (flow, means) in case.flows.iter().zip(means) {
         let (sender, receiver) = (host(simulation, &flow.from)?, host(simulation, &flow.to)?);
-        let (own, other) =
-            simulation.route(sender, receiver).ok_or_else(|| no_way(&flow.from, &flow.to))?;
+        let (own, other) = simulation.route(sender, receiver).ok_or_else(|| no_way(&flow.from, &flow.to))?;
         let window_bytes = match means {
             Means::Receiver { target_bytes } => Some(*target_bytes),
             _ => None,
@@ -149,17 +150,20 @@ fn begin<'a>(case: &'a CaseSpec, means: &[Means], simulation: &mut Simulation) -
         let count = flow.spec.streams;
         let mut streams = Vec::new();
         for i in 0..count {
-            let more = || RunError::Case("stacks that run in steps have at most 20000 streams in a case".to_owned());
+            let more =
+                || RunError::Case("stacks that run in steps have at most 20000 streams in a case".to_owned());
             number = number.checked_add(1).filter(|&number| number <= 20_000).ok_or_else(more)?;
             let (from, to) = ((own, CONNECTING + number), (other, LISTENING + number));
-            let share = |bytes: u64| bytes / u64::from(count) + u64::from(u64::from(i) < bytes % u64::from(count));
+            let share =
+                |bytes: u64| bytes / u64::from(count) + u64::from(u64::from(i) < bytes % u64::from(count));
             let stream = Stream {
                 socket: u32::from(number),
                 from: from.into(),
                 to: to.into(),
                 bytes: flow.spec.bytes.map(|bytes| share(bytes.as_bytes())),
             };
-            let options = SocketOptions { window_bytes, mss_bytes: flow.spec.mss, ..SocketOptions::default() };
+            let options =
+                SocketOptions { window_bytes, mss_bytes: flow.spec.mss, ..SocketOptions::default() };
             simulation.command(receiver, Command::Listen { socket: stream.socket, port: to.1, options });
             simulation.command(receiver, Command::Receive { socket: stream.socket, bytes: None });
             streams.push(stream);
@@ -209,7 +213,9 @@ impl Running<'_> {
             return Ok(());
         }
         self.check(simulation, begun)?;
-        if self.connected_ns.is_none() && self.streams.iter().all(|stream| self.state(simulation, stream) == Some(SocketState::Open)) {
+        if self.connected_ns.is_none()
+            && self.streams.iter().all(|stream| self.state(simulation, stream) == Some(SocketState::Open))
+        {
             self.connected_ns = Some(now);
         }
         if let Some(connected) = self.connected_ns
@@ -223,9 +229,10 @@ impl Running<'_> {
         }
         let Some(first) = self.first_ns else { return Ok(()) };
         let at = now - first;
-        let ended = self.streams.iter().all(|stream| {
-            simulation.socket(self.receiver, stream.socket).is_some_and(|socket| socket.ended)
-        });
+        let ended = self
+            .streams
+            .iter()
+            .all(|stream| simulation.socket(self.receiver, stream.socket).is_some_and(|socket| socket.ended));
         let over = ended || at >= self.flow.spec.duration.as_ns();
         let due = self.reading.take(at);
         if over || due || self.counting.begins(at) {
@@ -283,25 +290,34 @@ impl Running<'_> {
             });
             if lost {
                 let seconds = since as f64 / 1e9;
-                return Err(RunError::Case(format!("the connection from '{from}' to '{to}' was lost after {seconds:.3} s")));
+                return Err(RunError::Case(format!(
+                    "the connection from '{from}' to '{to}' was lost after {seconds:.3} s"
+                )));
             }
         }
         if self.first_ns.is_none() && since > (self.flow.start + PATIENCE).as_ns() {
-            return Err(RunError::Case(format!("no byte came from '{from}' to '{to}' in {} s", PATIENCE.as_secs_f64())));
+            return Err(RunError::Case(format!(
+                "no byte came from '{from}' to '{to}' in {} s",
+                PATIENCE.as_secs_f64()
+            )));
         }
         Ok(())
     }
 
     /// Bytes that were read of each stream.
     fn read(&self, simulation: &Simulation) -> Vec<u64> {
-        let read = |stream: &Stream| simulation.socket(self.receiver, stream.socket).map_or(0, |socket| socket.received_bytes);
+        let read = |stream: &Stream| {
+            simulation.socket(self.receiver, stream.socket).map_or(0, |socket| socket.received_bytes)
+        };
         self.streams.iter().map(read).collect()
     }
 
     fn sender_sample(&self, simulation: &Simulation, at_ns: u64) -> SenderSample {
         let seen = simulation.seen(self.sender);
         let all = || self.streams.iter().filter_map(|stream| seen.of(stream.from.port()));
-        let Some(first) = self.streams.first().and_then(|stream| Some((stream, seen.of(stream.from.port())?))) else {
+        let Some(first) =
+            self.streams.first().and_then(|stream| Some((stream, seen.of(stream.from.port())?)))
+        else {
             return SenderSample { at_ns, ..SenderSample::default() };
         };
         let mss = first.1.largest.max(1);

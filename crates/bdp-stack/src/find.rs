@@ -28,6 +28,30 @@ pub fn open(stack: &StepStack, settings: Settings) -> Result<Box<dyn Stack>, Sta
     }
 }
 
+/// A stack that bdp knows by its name.
+#[derive(Debug)]
+pub struct Found {
+    /// Its name.
+    pub name: &'static str,
+    /// The program; `None` of one in bdp itself.
+    pub path: Option<PathBuf>,
+    /// Its name and version, or why it can't be used.
+    pub version: Result<String, StackError>,
+}
+
+/// The stacks that bdp knows by their names, there or not.
+pub fn list() -> Vec<Found> {
+    let all = [StepStack::Smoltcp].into_iter().chain(StepStack::BUILT.map(StepStack::Built));
+    let found = |stack: StepStack| {
+        let version = open(&stack, crate::conformance::settings()).map(|stack| stack.version().to_owned());
+        match stack {
+            StepStack::Built(name) => Found { name, path: built(name).ok(), version },
+            _ => Found { name: StepStack::SMOLTCP, path: None, version },
+        }
+    };
+    all.map(found).collect()
+}
+
 /// Where the program of a stack lies that `make stacks` builds.
 pub fn built(name: &str) -> Result<PathBuf, StackError> {
     let file = format!("bdp-stack-{name}");
@@ -51,5 +75,8 @@ fn named(program: &str) -> Result<PathBuf, StackError> {
         return if path.is_file() { Ok(path) } else { Err(missing()) };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file()).ok_or_else(missing)
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(missing)
 }

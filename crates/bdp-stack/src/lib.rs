@@ -5,6 +5,7 @@
 //! never waits and never looks at a clock, so a case of a minute takes as long as its segments need.
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 mod contract;
 mod find;
 mod pattern;
@@ -13,8 +14,8 @@ mod smoltcp;
 mod socket;
 
 pub use crate::contract::{CONTRACT, Settings};
-pub use crate::find::open;
-pub use crate::pattern::{byte_at, crc_of};
+pub use crate::find::{Found, list, open};
+pub use crate::pattern::{byte_at, crc, crc_of};
 pub use crate::program::Program;
 pub use crate::smoltcp::Smoltcp;
 pub use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState};

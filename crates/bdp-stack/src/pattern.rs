@@ -25,6 +25,11 @@ pub(crate) fn bytes_from(position: u64, length: usize) -> &'static [u8] {
     &TABLE[begin..begin + length.min(PIECE)]
 }
 
+/// CRC-32 of bytes.
+pub fn crc(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
 /// CRC-32 of the first bytes of a stream.
 pub fn crc_of(bytes: u64) -> u32 {
     let mut crc = crc32fast::Hasher::new();

@@ -42,7 +42,12 @@ pub struct Program {
 
 impl Program {
     /// Starts a program, by the name that the user knows it by, and waits until it is ready.
-    pub fn start(name: &str, path: &Path, arguments: &[&str], settings: &Settings) -> Result<Self, StackError> {
+    pub fn start(
+        name: &str,
+        path: &Path,
+        arguments: &[&str],
+        settings: &Settings,
+    ) -> Result<Self, StackError> {
         let failed = |what: &str, e: io::Error| {
             let text = in_words(&e.to_string());
             StackError::Failed(format!("{what} '{name}': {text}{}", bdp_sys::more_room(&e.to_string())))
@@ -56,7 +61,8 @@ impl Program {
         let child = command.spawn().map_err(|e| failed("start", e))?;
         drop(command);
         let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse::<f64>().ok());
-        let patience_ns = seconds.filter(|s| s.is_finite() && *s > 0.0).map_or(PATIENCE_NS, |s| (s * 1e9) as u64);
+        let patience_ns =
+            seconds.filter(|s| s.is_finite() && *s > 0.0).map_or(PATIENCE_NS, |s| (s * 1e9) as u64);
         let mut program = Self {
             name: name.to_owned(),
             version: String::new(),
@@ -123,12 +129,19 @@ impl Program {
             {
                 let read = serde_json::from_slice(&self.room[..length]);
                 answer = Some(match read {
-                    Ok(Answer::Failed(cause)) => return Err(self.fault(&format!("can't go on: {}", in_words(&cause)))),
+                    Ok(Answer::Failed(cause)) => {
+                        return Err(self.fault(&format!("can't go on: {}", in_words(&cause))));
+                    }
                     Ok(Answer::Unsupported(what)) => {
-                        return Err(StackError::Unsupported { stack: self.name.clone(), what: in_words(&what) });
+                        return Err(StackError::Unsupported {
+                            stack: self.name.clone(),
+                            what: in_words(&what),
+                        });
                     }
                     Ok(answer) => answer,
-                    Err(e) => return Err(self.fault(&format!("answered what the contract does not have: {e}"))),
+                    Err(e) => {
+                        return Err(self.fault(&format!("answered what the contract does not have: {e}")));
+                    }
                 });
                 continue;
             }
@@ -140,23 +153,28 @@ impl Program {
                 let text = format!("sent {} packets and announced {expected}", sent.len());
                 return Err(self.fault(&text));
             }
-            if to_send.is_empty() && sent.len() >= expected
+            if to_send.is_empty()
+                && sent.len() >= expected
                 && let Some(answer) = answer.take()
             {
                 return Ok(answer);
             }
             let left_ns = deadline.saturating_sub(clock::monotonic_ns());
             let waits = [(&self.control, order.is_some()), (&self.packets, !to_send.is_empty())];
-            if left_ns == 0 || !messages::wait(&waits, left_ns).map_err(|e| StackError::Failed(e.to_string()))? {
+            if left_ns == 0
+                || !messages::wait(&waits, left_ns).map_err(|e| StackError::Failed(e.to_string()))?
+            {
                 let seconds = self.patience_ns as f64 / 1e9;
-                return Err(self.fault(&format!("did not answer within {seconds} s ({PATIENCE_VARIABLE} sets another time)")));
+                return Err(self.fault(&format!(
+                    "did not answer within {seconds} s ({PATIENCE_VARIABLE} sets another time)"
+                )));
             }
         }
     }
 
     fn send(&mut self, socket: Socket, message: &[u8]) -> Result<bool, StackError> {
         let to = if socket == Socket::Control { &self.control } else { &self.packets };
-        to.send(message).or_else(|_| Err(self.ended()))
+        to.send(message).map_err(|_| self.ended())
     }
 
     /// The length of a message, which is in the room; `None` where none is there.
@@ -205,7 +223,10 @@ impl Stack for Program {
             return Err(self.fault("answered a step with something else than \"done\""));
         };
         if let Some(next) = next_ns.filter(|&next| next <= step.now.as_ns()) {
-            let text = format!("asks to run again at {next} ns, which is not later than the step's {} ns", step.now.as_ns());
+            let text = format!(
+                "asks to run again at {next} ns, which is not later than the step's {} ns",
+                step.now.as_ns()
+            );
             return Err(self.fault(&text));
         }
         if step.now.as_ns() > self.now.as_ns() + 1_000 {

@@ -103,13 +103,16 @@ impl Smoltcp {
         let receive = options.window_bytes.or(tcp.receive_buffer.map(|buffer| buffer.as_bytes() / 2));
         let send = tcp.send_buffer.map(|buffer| buffer.as_bytes());
         let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
-        let mut socket =
-            Socket::new(buffer(bytes(receive, RECEIVE_BYTES)), buffer(bytes(send, SEND_BYTES)));
+        let mut socket = Socket::new(buffer(bytes(receive, RECEIVE_BYTES)), buffer(bytes(send, SEND_BYTES)));
         socket.set_congestion_control(match options.congestion.as_deref().or(tcp.congestion.as_deref()) {
             Some("reno") => CongestionControl::Reno,
             None | Some("cubic") => CongestionControl::Cubic,
             Some("none") => CongestionControl::None,
-            Some(other) => return Err(refused(format!("the congestion control '{other}' (it has reno, cubic and none)"))),
+            Some(other) => {
+                return Err(refused(format!(
+                    "the congestion control '{other}' (it has reno, cubic and none)"
+                )));
+            }
         });
         if options.mss_bytes.is_some() {
             return Err(refused("a segment size of one's own".to_owned()));
@@ -132,7 +135,8 @@ impl Smoltcp {
     }
 
     fn command(&mut self, command: Command) -> Result<(), StackError> {
-        let failed = |what: &str, e: &dyn std::fmt::Display| StackError::Failed(format!("smoltcp can't {what}: {e}"));
+        let failed =
+            |what: &str, e: &dyn std::fmt::Display| StackError::Failed(format!("smoltcp can't {what}: {e}"));
         let more = |left: &mut Option<u64>, bytes: Option<u64>| {
             *left = left.zip(bytes).map(|(left, bytes)| left.saturating_add(bytes));
         };
@@ -194,7 +198,10 @@ impl Stack for Smoltcp {
         }
         done.packets.append(&mut self.wire.sent);
         // Its clock has microseconds: what is due within this one is done in the next.
-        let at = self.interface.poll_at(now, &self.sockets).map(|at| Nanos(at.total_micros().max(0) as u64 * 1_000));
+        let at = self
+            .interface
+            .poll_at(now, &self.sockets)
+            .map(|at| Nanos(at.total_micros().max(0) as u64 * 1_000));
         done.next = at.map(|at| at.max(Nanos((step.now.as_ns() / 1_000 + 1) * 1_000)));
         let changed = self.held.iter_mut().zip(before).filter_map(|(held, before)| {
             held.look(self.sockets.get(held.handle));
@@ -242,7 +249,8 @@ impl Held {
     fn look(&mut self, socket: &Socket<'_>) {
         let was = self.report.state;
         let state = socket.state();
-        let received_end = matches!(state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
+        let received_end =
+            matches!(state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
         if received_end && socket.recv_queue() == 0 && was != SocketState::Listening {
             self.report.ended = true;
         }

@@ -30,8 +30,8 @@ pub enum Came {
 
 /// Two ends: this process's, and the one that another process is given as a standard stream.
 pub fn pair() -> io::Result<(Messages, OwnedFd)> {
-    let (own, other) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(io::Error::from)?;
+    let (own, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(io::Error::from)?;
     for end in [&own, &other] {
         // A smaller one than asked for is as good, only slower.
         let _ = sockopt::set_socket_send_buffer_size(end, ROOM);

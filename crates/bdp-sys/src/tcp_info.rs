@@ -7,6 +7,8 @@ use crate::{Result, SysError};
 /// What bdp reads of `struct tcp_info`. Times in nanoseconds, sizes in bytes unless a name says segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TcpInfo {
+    /// State of the connection, by the numbers of `include/net/tcp_states.h`.
+    pub state: Option<u8>,
     /// Whether window scaling is in use on this connection: both handshake segments that this end saw had the option (RFC 7323,
     /// section 2.2).
     pub window_scaling: Option<bool>,
@@ -90,6 +92,7 @@ fn decode(bytes: &[u8]) -> TcpInfo {
     let (snd_wscale, rcv_wscale) =
         if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
     TcpInfo {
+        state: bytes.first().copied(),
         window_scaling: bytes.get(5).map(|options| options & WINDOW_SCALE != 0),
         snd_wscale,
         rcv_wscale,

@@ -224,7 +224,10 @@ impl Simulation {
             } else {
                 self.in_place += 1;
                 if self.in_place > STEPS_IN_PLACE {
-                    return Err(LabError::Topology(format!("a million steps at {} s", Nanos(self.now).as_secs_f64())));
+                    return Err(LabError::Topology(format!(
+                        "a million steps at {} s",
+                        Nanos(self.now).as_secs_f64()
+                    )));
                 }
             }
             self.send_probes();
@@ -246,7 +249,8 @@ impl Simulation {
         let host = &mut self.hosts[self.ends[index][leaving.device]];
         let came_by = Port { link: index as u64, end: leaving.device };
         let for_it = destination(&leaving.packet.data).is_some_and(|to| host.addresses.contains(&to));
-        let onward = if for_it || !host.forwards { None } else { host.router.way(&leaving.packet, came_by, 0) };
+        let onward =
+            if for_it || !host.forwards { None } else { host.router.way(&leaving.packet, came_by, 0) };
         if let Some(way) = onward {
             self.links[index].1.passed_on(&leaving);
             let mut packet = leaving.packet;
@@ -320,7 +324,14 @@ impl Simulation {
 
     /// Sends probes from a host to another from now on, at this interval until a moment, and answers them there: beside their stacks, by the
     /// same links. The first is sent after `offset`.
-    pub fn probe(&mut self, from: usize, to: usize, offset: Nanos, interval: Nanos, until: Nanos) -> Option<usize> {
+    pub fn probe(
+        &mut self,
+        from: usize,
+        to: usize,
+        offset: Nanos,
+        interval: Nanos,
+        until: Nanos,
+    ) -> Option<usize> {
         let route = self.route(from, to)?;
         Some(self.probing.add(from, route, self.now + offset.as_ns(), interval.as_ns(), until.as_ns()))
     }

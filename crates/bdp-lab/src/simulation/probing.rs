@@ -40,7 +40,14 @@ impl Probing {
         until_ns: u64,
     ) -> usize {
         let interval_ns = interval_ns.max(1);
-        self.flows.push(ProbeFlow { host, route, next_ns: first_ns, interval_ns, until_ns, probes: Vec::new() });
+        self.flows.push(ProbeFlow {
+            host,
+            route,
+            next_ns: first_ns,
+            interval_ns,
+            until_ns,
+            probes: Vec::new(),
+        });
         self.flows.len() - 1
     }
 

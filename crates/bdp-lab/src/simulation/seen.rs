@@ -176,11 +176,17 @@ mod tests {
 
     #[test]
     fn a_connection_is_followed_by_its_packets() {
-        let segment = |ports: (u16, u16), sequence: u32, ack: u32, flags: u8, window: u16, options: &[u8], data: usize| {
+        let segment = |ports: (u16, u16),
+                       sequence: u32,
+                       ack: u32,
+                       flags: u8,
+                       window: u16,
+                       options: &[u8],
+                       data: usize| {
             let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
             packet.extend(ports.0.to_be_bytes().iter().chain(&ports.1.to_be_bytes()));
             packet.extend(sequence.to_be_bytes().iter().chain(&ack.to_be_bytes()));
-            packet.extend([((20 + options.len()) / 4 << 4) as u8, flags]);
+            packet.extend([(((20 + options.len()) / 4) << 4) as u8, flags]);
             packet.extend(window.to_be_bytes());
             packet.extend([0; 4]);
             packet.extend(options);

@@ -316,6 +316,7 @@ fn excluded(m: &mut Markup, points: &[Point<'_>]) {
             match ending(record) {
                 Ending::Invalid => rows.push((case, "INVALID", why_invalid(&record.fidelity))),
                 Ending::Failed => rows.push((case, "FAILED", record.error.clone().unwrap_or_default())),
+                Ending::Skipped => rows.push((case, "SKIPPED", record.skipped.clone().unwrap_or_default())),
                 Ending::Valid => {
                     let missed = record.expectation.as_ref().filter(|e| e.met == Some(false));
                     if let Some(expectation) = missed {

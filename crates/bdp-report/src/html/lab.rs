@@ -83,12 +83,14 @@ fn environment(records: &[Record], about: &About<'_>) -> Vec<String> {
     let mut line = Vec::new();
     if let Some(record) = records.first() {
         let e = &record.environment;
-        if !e.kernel.is_empty() {
+        let stacks = crate::summary::stacks(records);
+        if !e.kernel.is_empty() && stacks.is_none() {
             line.push(format!("Linux {} {}", e.kernel, e.arch));
         }
         line.push(format!("bdp {}", e.bdp));
+        let tcp = stacks.map_or_else(|| "kernel TCP".to_owned(), |stacks| format!("TCP of {stacks}"));
+        line.push(format!("emulated path, {tcp}"));
     }
-    line.push("emulated path, kernel TCP".to_owned());
     if let Some(planned) = about.planned {
         let ended: std::collections::BTreeSet<String> =
             records.iter().map(|r| format!("{} {}", r.scenario, r.case.key())).collect();
@@ -415,6 +417,10 @@ fn summary(points: &[Point<'_>]) -> Verdict {
     }
     if failed > 0 {
         why.push_str(&format!(" {failed} attempts FAILED."));
+    }
+    let skipped = points.iter().filter(|p| p.count(Ending::Skipped) > 0).count();
+    if skipped > 0 {
+        why.push_str(&format!(" {skipped} of {} {noun} SKIPPED.", points.len()));
     }
     Verdict { headline, why }
 }

@@ -124,7 +124,7 @@ fn strip(m: &mut Markup, point: &Point<'_>) {
     let ratios: Vec<(f64, bool)> = point
         .records
         .iter()
-        .filter(|r| ending(r) != Ending::Failed)
+        .filter(|r| matches!(ending(r), Ending::Valid | Ending::Invalid))
         .filter_map(|r| Some((r.goodput_bps? / r.expected_bps.filter(|&e| e > 0.0)?, r.valid)))
         .filter(|(ratio, _)| ratio.is_finite())
         .collect();
@@ -181,6 +181,9 @@ fn fidelity(m: &mut Markup, point: &Point<'_>) {
         }
         if failed > 0 {
             parts.push((true, format!("{failed} FAILED")));
+        }
+        if point.count(Ending::Skipped) > 0 {
+            parts.push((true, "SKIPPED".to_owned()));
         }
         if missed > 0 {
             parts.push((true, format!("{missed} of {valid} MISSED")));

@@ -69,7 +69,7 @@ pub(crate) struct Row {
 pub(crate) fn figure(points: &[Point<'_>], title: &str) -> Option<Figure<'static>> {
     let rows = points.iter().map(|point| {
         let what = varied(point, &TEXT, Some("segment"));
-        let values = point.records.iter().filter(|r| ending(r) != Ending::Failed);
+        let values = point.records.iter().filter(|r| matches!(ending(r), Ending::Valid | Ending::Invalid));
         Row {
             name: if what.is_empty() { point.scenario.to_owned() } else { what },
             values_bps: values.filter_map(|r| Some((r.goodput_bps?, r.valid))).collect(),

@@ -1,5 +1,6 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
+mod conformance;
 mod exec;
 mod list;
 mod parameter;
@@ -45,8 +46,10 @@ enum LabCommand {
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
-    /// List the kernels that hosts can have, and how to build those that are missing
+    /// List the kernels and other stacks that hosts can have, and how to build those that are missing
     Stacks(StacksArgs),
+    /// Hold stacks against one suite of what TCP asks of them
+    Conformance(conformance::ConformanceArgs),
     /// Prove the emulator's accuracy on this machine, in about 50 seconds
     Selftest(selftest::SelftestArgs),
 }
@@ -62,6 +65,7 @@ impl LabArgs {
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
             LabCommand::Stacks(args) => stacks::run(args.json),
+            LabCommand::Conformance(args) => args.run(),
             LabCommand::Selftest(args) => args.run(),
         }
     }

@@ -1,8 +1,9 @@
-//! `bdp lab stacks`: the kernels that a host can have, and how to come by those that are not there.
+//! `bdp lab stacks`: the kernels and other stacks that a host can have, and how to come by those that are not there.
 
 use std::fmt::Write;
 
 use bdp_lab::kernel::{self, Kernel, KernelError};
+use bdp_run::conformance::Found;
 use bdp_sys::{process, sysctl};
 use serde_json::{Value, json};
 
@@ -19,10 +20,11 @@ pub fn run(as_json: bool) -> Outcome {
     };
     let kernels = kernel::list();
     let default = kernel::default().ok().map(|kernel| kernel.name);
+    let others = bdp_run::conformance::list();
     if as_json {
-        return print(&format!("{:#}\n", as_value(&machine, &kernels, default.as_deref())));
+        return print(&format!("{:#}\n", as_value(&machine, &kernels, default.as_deref(), &others)));
     }
-    print(&text(&machine, &kernels, default.as_deref()))
+    print(&text(&machine, &kernels, default.as_deref(), &others))
 }
 
 /// The kernel that bdp itself runs on.
@@ -33,7 +35,7 @@ struct Machine {
 
 type Kernels = [(String, Result<Kernel, KernelError>)];
 
-fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
+fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>, others: &[Found]) -> String {
     let mut text = format!("{:<12}{:<9}{:<16}{}\n", "stack", "clock", "version", "where");
     let mut row = |name: &str, clock: &str, version: &str, place: &str| {
         let _ = writeln!(text, "{:<12}{clock:<9}{version:<16}{place}", short(name));
@@ -57,6 +59,14 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
             }
         }
     }
+    for found in others {
+        let place = match (&found.path, &found.version) {
+            (_, Err(error)) => error.to_string(),
+            (Some(path), _) => output::quote(&path.display().to_string()),
+            (None, _) => "in bdp itself".to_owned(),
+        };
+        row(found.name, "virtual", found.version.as_ref().map_or("-", |version| number_of(version)), &place);
+    }
     text.push('\n');
     let mut controls = |name: &str, names: &[String]| {
         let _ = writeln!(text, "{:<12}{}", short(name), names.join(" "));
@@ -71,12 +81,17 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> String {
     text
 }
 
+/// The version behind a stack's name.
+fn number_of(version: &str) -> &str {
+    version.split_once(' ').map_or(version, |(_, number)| number)
+}
+
 /// A stack's name in a column; the path of one that has no other stands beside it.
 fn short(name: &str) -> &str {
     if name.starts_with("kernel:") { "kernel:PATH" } else { name }
 }
 
-fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> Value {
+fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>, others: &[Found]) -> Value {
     let mut stacks = vec![json!({
         "name": "linux",
         "clock": "real",
@@ -103,12 +118,36 @@ fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>) -> Valu
             "command": error.and_then(KernelError::command),
         }));
     }
+    for found in others {
+        stacks.push(json!({
+            "name": found.name,
+            "clock": "virtual",
+            "version": found.version.as_ref().ok(),
+            "path": found.path.as_ref().map(|path| path.display().to_string()),
+            "congestion_controls": [],
+            "repeatable": true,
+            "default": false,
+            "error": found.version.as_ref().err().map(ToString::to_string),
+            "command": found.version.is_err().then(|| format!("make stack-{}", found.name)),
+        }));
+    }
     json!({ "schema": "bdp.stacks/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "stacks": stacks })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn others() -> Vec<Found> {
+        let missing = bdp_stack::StackError::Missing {
+            what: "the stack gvisor".to_owned(),
+            install: "'make stack-gvisor' builds it".to_owned(),
+        };
+        vec![
+            Found { name: "smoltcp", path: None, version: Ok("smoltcp 0.14.0".to_owned()) },
+            Found { name: "gvisor", path: None, version: Err(missing) },
+        ]
+    }
 
     fn kernels() -> Vec<(String, Result<Kernel, KernelError>)> {
         let kernel = Kernel {
@@ -139,7 +178,7 @@ mod tests {
 
     #[test]
     fn each_has_a_line_and_what_is_missing_its_command() {
-        insta::assert_snapshot!(text(&machine(), &kernels(), Some("linux-6.1")));
+        insta::assert_snapshot!(text(&machine(), &kernels(), Some("linux-6.1"), &others()));
     }
 
     #[test]
@@ -147,7 +186,7 @@ mod tests {
         let schema: Value =
             serde_json::from_str(include_str!("../../../../docs/stacks.schema.json")).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let value = as_value(&machine(), &kernels(), Some("linux-6.1"));
+        let value = as_value(&machine(), &kernels(), Some("linux-6.1"), &others());
         assert!(
             validator.is_valid(&value),
             "{:?}",

@@ -238,6 +238,9 @@ fn ended(record: &Record) -> String {
     let key = key(&record.case);
     match (&record.error, record.goodput_bps) {
         (Some(error), _) => format!("{key}: FAILED: {error}"),
+        (None, None) if record.skipped.is_some() => {
+            format!("{key}: SKIPPED: {}", record.skipped.as_deref().unwrap_or_default())
+        }
         (None, Some(_)) if !record.valid => {
             format!(
                 "{key}: INVALID (attempt {}): {}",

@@ -15,7 +15,13 @@ pub(super) fn stack(node: &Node, at: &str) -> Result<Stack> {
 
 /// Holds the hosts' stacks against the clock, against each other and against what their flows are: one case runs one kernel, or stacks that
 /// run in steps.
-pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec], flows: &[CaseFlow], probe: ProbeKind) -> Result<()> {
+pub(super) fn check(
+    root: &Table,
+    clock: Clock,
+    hosts: &[HostSpec],
+    flows: &[CaseFlow],
+    probe: ProbeKind,
+) -> Result<()> {
     let named = || hosts.iter().filter_map(|host| Some((host, host.stack.as_ref()?)));
     let refuse = |host: &HostSpec, stack: &Stack, other: String, rule: String| {
         let (at, origin) = place(root, host);
@@ -43,7 +49,9 @@ pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec], flows: &[Cas
     let fits = |stack: &Stack| stack == one || (stack.in_steps().is_some() && one.in_steps().is_some());
     if let Some((host, stack)) = named().find(|(_, stack)| !fits(stack)) {
         let other = format!("\"{one}\" of host '{}'", first.name);
-        let rule = "the hosts of one case run one kernel, or none of them runs a kernel; sweep 'stack' to compare".to_owned();
+        let rule =
+            "the hosts of one case run one kernel, or none of them runs a kernel; sweep 'stack' to compare"
+                .to_owned();
         return refuse(host, stack, other, rule);
     }
     if one.in_steps().is_none() {
@@ -51,7 +59,8 @@ pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec], flows: &[Cas
     }
     for flow in flows {
         if flow.spec.udp.is_some() {
-            let rule = "such a stack carries TCP; give the flow protocol = \"tcp\", or the hosts a kernel".to_owned();
+            let rule = "such a stack carries TCP; give the flow protocol = \"tcp\", or the hosts a kernel"
+                .to_owned();
             return refuse(first, one, "protocol = \"udp\"".to_owned(), rule);
         }
         let ends = [&flow.from, &flow.to];
@@ -62,7 +71,12 @@ pub(super) fn check(root: &Table, clock: Clock, hosts: &[HostSpec], flows: &[Cas
     }
     if let Some(host) = hosts.iter().find(|host| !host.sysctls.is_empty()) {
         let other = format!("sysctls of host '{}'", host.name);
-        return refuse(first, one, other, "only a kernel has sysctls; use the settings of TCP by their names".to_owned());
+        return refuse(
+            first,
+            one,
+            other,
+            "only a kernel has sysctls; use the settings of TCP by their names".to_owned(),
+        );
     }
     if probe != ProbeKind::Udp {
         let rule = "beside such a stack probes are datagrams".to_owned();

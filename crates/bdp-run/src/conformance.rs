@@ -1,0 +1,38 @@
+//! The suite of stacks, held against a stack by its name: a kernel in a guest, any other in this process.
+
+use bdp_lab::Program;
+use bdp_model::stack::Stack;
+pub use bdp_stack::conformance::{Outcome, POINTS, Point};
+use bdp_stack::conformance::{Stepped, run, settings};
+pub use bdp_stack::{Found, list};
+
+use crate::{RunError, guest};
+
+/// What came of a stack.
+#[derive(Debug)]
+pub struct Conformance {
+    /// Its name and version.
+    pub version: String,
+    /// Of each point, in their order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Holds a stack against every point; an error where it is not here.
+pub fn of(keeper: &Program, stack: &Stack) -> crate::Result<Conformance> {
+    match stack {
+        Stack::Machine => Err(RunError::Request(
+            "the suite needs the virtual clock, and this machine's kernel runs by the real one; name a guest kernel".to_owned(),
+        )),
+        Stack::Guest(_) | Stack::File(_) => {
+            let (kernel, outcomes) = guest::conformance(keeper, &stack.to_string())?;
+            Ok(Conformance { version: format!("Linux {}", kernel.version), outcomes })
+        }
+        Stack::Steps(stack) => {
+            let open = || bdp_stack::open(stack, settings());
+            let refused = |error: bdp_stack::StackError| RunError::Request(error.to_string());
+            let version = open().map_err(refused)?.version().to_owned();
+            let outcomes = run(|| Ok(Box::new(Stepped::new(open()?))));
+            Ok(Conformance { version, outcomes })
+        }
+    }
+}

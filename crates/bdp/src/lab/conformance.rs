@@ -1,0 +1,160 @@
+//! `bdp lab conformance`: every stack held against one suite.
+
+use std::fmt::Write;
+
+use bdp_model::plain::in_words;
+use bdp_model::stack::{Stack, StepStack};
+use bdp_run::conformance::{Conformance, of};
+use bdp_run::conformance::{POINTS, Point};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Outcome};
+use crate::output::print;
+
+/// The schema of its JSON.
+const SCHEMA: &str = "bdp.conformance/1";
+/// Columns of the first one.
+const NAME_WIDTH: usize = 24;
+/// Columns of a page.
+const WIDTH: usize = 80;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp lab conformance\n  bdp lab conformance smoltcp linux-6.1\n  bdp lab conformance 'exec:python3 stack.py'\n\n\
+    'bdp help stacks' says what the points are.\n\nExit codes: 0 every point was met; 1 some were not; 2 wrong request; 3 a stack could not be tried."
+)]
+pub struct ConformanceArgs {
+    /// Stacks, by the names that 'stack =' takes [default: all that are here]
+    #[arg(value_name = "STACK")]
+    stacks: Vec<Stack>,
+
+    /// Print JSON ('bdp help conformance.schema')
+    #[arg(long)]
+    json: bool,
+}
+
+/// A stack, and what came of it.
+type Tried = (Stack, Result<Conformance, String>);
+
+impl ConformanceArgs {
+    /// Tries each and prints a table.
+    pub fn run(self) -> Outcome {
+        let keeper = crate::guest::commands().keeper;
+        let named = !self.stacks.is_empty();
+        let stacks = if named { self.stacks } else { all() };
+        let tried: Vec<Tried> = stacks
+            .into_iter()
+            .map(|stack| {
+                let outcome = of(&keeper, &stack).map_err(|e| e.to_string());
+                (stack, outcome)
+            })
+            .collect();
+        let text = if self.json { format!("{:#}\n", as_value(&tried)) } else { text(&tried) };
+        print(&text)?;
+        let broken = |(_, tried): &Tried| match tried {
+            Ok(found) => found.outcomes.iter().any(|outcome| outcome.met.is_none()),
+            Err(_) => named,
+        };
+        let missed =
+            tried.iter().filter_map(|(_, tried)| tried.as_ref().ok()).flat_map(|found| &found.outcomes);
+        let exit = if tried.iter().any(broken) {
+            Exit::Environment
+        } else if missed.into_iter().any(|outcome| outcome.met == Some(false)) {
+            Exit::Missed
+        } else {
+            Exit::Done
+        };
+        Ok(exit)
+    }
+}
+
+/// Every stack that bdp knows by name but this machine's kernel.
+fn all() -> Vec<Stack> {
+    let kernels = Stack::GUESTS.map(Stack::Guest);
+    let others = [StepStack::Smoltcp].into_iter().chain(StepStack::BUILT.map(StepStack::Built));
+    kernels.into_iter().chain(others.map(Stack::Steps)).collect()
+}
+
+fn text(tried: &[Tried]) -> String {
+    let mut text = String::new();
+    let found: Vec<(&Stack, &Conformance)> =
+        tried.iter().filter_map(|(stack, tried)| Some((stack, tried.as_ref().ok()?))).collect();
+    let name = |stack: &Stack| match stack {
+        Stack::Steps(StepStack::Program(_)) => "exec".to_owned(),
+        Stack::File(_) => "kernel".to_owned(),
+        other => other.to_string(),
+    };
+    let columns: Vec<String> = found.iter().map(|(stack, _)| name(stack)).collect();
+    let mut line = format!("{:<NAME_WIDTH$}", "point");
+    for column in &columns {
+        let _ = write!(line, "{column:<width$}", width = column.len() + 2);
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
+    for (i, point) in POINTS.iter().enumerate() {
+        let mut line = format!("{:<NAME_WIDTH$}", point.name);
+        for (column, (_, found)) in columns.iter().zip(&found) {
+            let met = match found.outcomes.get(i).and_then(|outcome| outcome.met) {
+                Some(true) => "yes",
+                Some(false) => "NO",
+                None => "-",
+            };
+            let _ = write!(line, "{met:<width$}", width = column.len() + 2);
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    for (stack, found) in &found {
+        let _ = writeln!(text, "\n{} ({})", name(stack), in_words(&found.version));
+        for outcome in found.outcomes.iter().filter(|outcome| !outcome.note.is_empty()) {
+            let met = match outcome.met {
+                Some(true) => "   ",
+                Some(false) => "NO ",
+                None => "-  ",
+            };
+            let head = format!("  {met}{:<NAME_WIDTH$}", outcome.point);
+            let notes = textwrap(&in_words(&outcome.note), WIDTH - head.len());
+            let _ = writeln!(text, "{head}{}", notes.join(&format!("\n{:width$}", "", width = head.len())));
+        }
+    }
+    for (stack, tried) in tried {
+        if let Err(error) = tried {
+            let _ = writeln!(text, "\nSKIPPED  {}: {}", name(stack), in_words(error));
+        }
+    }
+    text
+}
+
+/// Words in lines of so many columns.
+fn textwrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !lines[last].is_empty() {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
+}
+
+fn as_value(tried: &[Tried]) -> Value {
+    let points = |point: &Point| json!({ "name": point.name, "what": point.what, "source": point.source });
+    let stacks = tried.iter().map(|(stack, tried)| {
+        json!({
+            "name": stack.to_string(),
+            "version": tried.as_ref().ok().map(|found| &found.version),
+            "outcomes": tried.as_ref().map(|found| found.outcomes.as_slice()).unwrap_or_default(),
+            "error": tried.as_ref().err(),
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "bdp": env!("CARGO_PKG_VERSION"),
+        "run": null,
+        "points": POINTS.iter().map(points).collect::<Vec<_>>(),
+        "stacks": stacks.collect::<Vec<_>>(),
+    })
+}

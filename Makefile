@@ -21,13 +21,14 @@ ZSH_SCRIPT := $(PREFIX)/share/zsh/site-functions/_bdp
 FISH_SCRIPT := $(PREFIX)/share/fish/vendor_completions.d/bdp.fish
 DOCS := $(PREFIX)/share/doc/bdp
 KERNELS_INSTALLED := $(PREFIX)/lib/bdp/kernels
+STACKS_INSTALLED := $(PREFIX)/lib/bdp/stacks
 
 ##@ Use
 
 .PHONY: help
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+		/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # With --target the flags reach the program alone: build scripts and procedural macros stay as they are, for
 # a procedural macro can't be linked statically. The program is linked elsewhere first and moved, so that a running one
@@ -56,6 +57,19 @@ kernel: ## Build the kernel of a guest, 5 minutes: LINUX=6.1 (also 6.12, 7.2, or
 kernels: ## Build the three kernels of guests
 	@for version in 6.1 6.12 7.2; do stacks/linux/build $$version $(KERNELS); done
 
+# TCP stacks that are no kernel, each a program: stacks/README.md.
+STACKS := $(TARGET_DIR)/stacks
+.PHONY: stack-gvisor
+stack-gvisor: ## Build the TCP stack of gVisor, half a minute; wants Go
+	@stacks/gvisor/build $(STACKS)
+
+.PHONY: stack-lwip
+stack-lwip: ## Build the TCP stack lwIP over Debian's library, seconds; wants liblwip-dev and libjson-c-dev
+	@stacks/lwip/build $(STACKS)
+
+.PHONY: stacks
+stacks: stack-gvisor stack-lwip ## Build both
+
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
 install: ## Install bdp, its manual pages, documents and completions below PREFIX (/usr/local); DESTDIR stages
@@ -72,13 +86,15 @@ install: ## Install bdp, its manual pages, documents and completions below PREFI
 	$(BDP) completions fish > "$(DESTDIR)$(FISH_SCRIPT)"
 	for kernel in $$(find $(KERNELS) -maxdepth 1 -type f -name 'linux-*[0-9]' 2>/dev/null); do \
 		install -D -m 755 "$$kernel" "$(DESTDIR)$(KERNELS_INSTALLED)/$${kernel##*/}"; done
+	for stack in $$(find $(STACKS) -maxdepth 1 -type f -name 'bdp-stack-*[a-z]' ! -name '*.new' 2>/dev/null); do \
+		install -D -m 755 "$$stack" "$(DESTDIR)$(STACKS_INSTALLED)/$${stack##*/}"; done
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1 "$(DESTDIR)$(MAN_TOPICS)"/bdp-*.7
 	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
-	rm -f "$(DESTDIR)$(KERNELS_INSTALLED)"/linux-*[0-9]
+	rm -f "$(DESTDIR)$(KERNELS_INSTALLED)"/linux-*[0-9] "$(DESTDIR)$(STACKS_INSTALLED)"/bdp-stack-*
 
 # The package is of the static binary, and needs nothing of the system that it is installed on.
 .PHONY: deb

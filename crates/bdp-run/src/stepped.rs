@@ -60,6 +60,7 @@ pub(crate) fn measure(
     }
     let idle: Vec<Probed> = idle.into_iter().map(|probe| simulation.probed(probe)).collect();
     let begun = simulation.now();
+    simulation.start_clock();
     let mut running = begin(case, means, &mut simulation)?;
     let last_end = case.flows.iter().map(|flow| flow.span().end).max().unwrap_or_default();
     let probing = probe(&mut simulation, &pairs, loaded_probe_interval(case), begun + last_end + PATIENCE)?;

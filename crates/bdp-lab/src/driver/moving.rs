@@ -71,7 +71,7 @@ impl<D> MovingLink<D> {
     }
 
     /// Time zero of what changes in time.
-    pub(super) fn start_clock(&mut self, at: u64) {
+    pub(crate) fn start_clock(&mut self, at: u64) {
         self.link.start_clock(Nanos(at));
         self.next = self.link.next_event().map(Nanos::as_ns);
     }

@@ -198,6 +198,11 @@ impl Simulation {
         self.segments
     }
 
+    /// Time zero of what changes in time is now.
+    pub fn start_clock(&mut self) {
+        self.links.iter_mut().for_each(|(_, link)| link.start_clock(self.now));
+    }
+
     /// Goes on until a moment, or until a socket changes.
     pub fn advance(&mut self, until: Nanos) -> Result<Reached> {
         loop {

@@ -12,5 +12,6 @@ fn smoltcp_meets_what_it_is_known_to_meet() {
     assert_eq!(outcomes.len(), POINTS.len());
     let missed: Vec<&str> =
         outcomes.iter().filter(|o| o.met != Some(true)).map(|o| o.point.as_str()).collect();
-    assert_eq!(missed, [] as [&str; 0]);
+    // smoltcp takes every reset that lies in the window (RFC 5961, section 3, asks for the expected number).
+    assert_eq!(missed, ["reset, received"]);
 }

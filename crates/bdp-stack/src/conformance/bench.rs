@@ -3,7 +3,7 @@
 use bdp_model::units::Nanos;
 
 use super::segment::{ACK, Options, RST, SYN, Segment};
-use super::{COUNTERPART, Miss, SUBJECT, Subject};
+use super::subject::{COUNTERPART, Miss, SUBJECT, Subject};
 use crate::pattern::byte_at;
 use crate::{Command, SocketOptions, SocketReport, SocketState, StackError};
 

@@ -4,8 +4,20 @@ use bdp_model::units::Nanos;
 
 use super::bench::Bench;
 use super::segment::{ACK, FIN, Options, RST, SYN, Segment};
-use super::{Miss, Point, Verdict};
+use super::subject::{Miss, Verdict};
 use crate::{SocketOptions, SocketState};
+
+/// A point of the suite.
+pub struct Point {
+    /// In a word or two.
+    pub name: &'static str,
+    /// What is held against it.
+    pub what: &'static str,
+    /// Where it is asked.
+    pub source: &'static str,
+    /// Tries it.
+    pub(super) check: fn(&mut Bench<'_>) -> Verdict,
+}
 
 /// Every point, in the order of a connection's life.
 pub const POINTS: &[Point] = &[

@@ -98,7 +98,7 @@ class Connection:
             self.tries = 0  # who answers with a closed window is there
             return
         if self.una > 0:
-            self.ssthresh, self.cwnd = max((self.top - self.una) / 2, 2 * self.mss), self.mss
+            self.ssthresh, self.cwnd = max((self.top - self.una) // 2, 2 * self.mss), self.mss
         self.nxt, self.recover, self.duplicates, self.recovering = self.una, self.top, 0, False
         self.transmit()
 
@@ -123,13 +123,13 @@ class Connection:
             elif self.recovering:
                 self.recovering, self.cwnd = False, self.ssthresh
             else:
-                self.cwnd += min(fresh, self.mss) if self.cwnd < self.ssthresh else self.mss * self.mss / self.cwnd
+                self.cwnd += min(fresh, self.mss) if self.cwnd < self.ssthresh else self.mss * self.mss // self.cwnd
         elif ack == self.una < self.top and pure and window == self.room:
             self.duplicates += 1
             if self.recovering:
                 self.cwnd += self.mss
             elif self.duplicates == 3 and ack >= self.recover:
-                self.ssthresh = max((self.top - self.una) / 2, 2 * self.mss)
+                self.ssthresh = max((self.top - self.una) // 2, 2 * self.mss)
                 self.cwnd, self.recovering, self.recover = self.ssthresh + 3 * self.mss, True, self.top
                 self.segment(ack, least_room=self.mss)
         self.room = window
@@ -191,7 +191,7 @@ class Connection:
             self.send(0, self.nxt)
         if self.fin_at is not None and self.expected > self.fin_at and self.finish and self.una == 2 + self.to_send:
             self.report["state"] = "closed"
-        self.report["cwnd_bytes"], self.report["srtt_ns"] = int(self.cwnd), self.srtt and int(self.srtt)
+        self.report["cwnd_bytes"], self.report["srtt_ns"] = int(self.cwnd), None if self.srtt is None else int(self.srtt)
 
 
 class Stack:

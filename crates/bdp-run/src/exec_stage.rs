@@ -113,7 +113,8 @@ impl Stage<'_> {
         let mut links = plan.case.links.clone();
         let mut captures = None;
         if let Some(order) = &plan.capture {
-            captures = order.open(&plan.case, 1, &mut links, CapturePace::Machine(self.driver.host_cpus()))?;
+            captures =
+                order.open(&plan.case, 1, &mut links, CapturePace::Machine(self.driver.host_cpus()))?;
         }
         let outcome = self.carry_out(plan, &links, captures.as_ref(), channel, watch);
         let captures = captures.map_or_else(Vec::new, Captures::finish);

@@ -26,6 +26,11 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     true
 }
 
+/// Whether it asks for low latency: ECT(1), or CE, which may have been ECT(1) (RFC 9331, section 5.1).
+pub(crate) fn is_low_latency(packet: &Packet) -> bool {
+    matches!(field(&packet.data), Some(ECT_1 | CE))
+}
+
 /// The same of a queue that marks instead of dropping: a packet that bears the mark already counts as marked.
 pub(crate) fn congest(packet: &mut Packet) -> bool {
     field(&packet.data) == Some(CE) || mark(packet)

@@ -74,6 +74,15 @@ impl Packet {
         }
     }
 
+    /// Its differentiated services codepoint (RFC 2474); zero of what is no IP packet.
+    pub(crate) fn dscp(&self) -> u8 {
+        match (self.data.first().map_or(0, |first| first >> 4), self.data.get(..2)) {
+            (4, Some(head)) => head[1] >> 2,
+            (6, Some(head)) => ((head[0] & 0x0f) << 2) | (head[1] >> 6),
+            _ => 0,
+        }
+    }
+
     /// What tells its flow from others: both addresses, the protocol, and the ports where it has some.
     pub(crate) fn flow(&self) -> (&[u8], u8, &[u8]) {
         let data = self.data.as_slice();

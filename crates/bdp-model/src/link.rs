@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::over_time::{DelayOverTime, Outage, RateOverTime, Timeline};
 use crate::queue::Queue;
+pub use crate::queue::QueueLimit;
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
 /// A link between two hosts: two one-way directions.
@@ -371,18 +372,6 @@ impl Loss {
             }
         }
     }
-}
-
-/// The queue's limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueLimit {
-    /// In packets.
-    Packets(u64),
-    /// In wire bytes (IP packet and overhead), so that the longest queueing time is limit x 8 / rate.
-    Bytes(ByteCount),
-    /// None.
-    Unlimited,
 }
 
 /// A middlebox that changes TCP headers.

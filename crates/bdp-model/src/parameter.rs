@@ -84,7 +84,7 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 46] = {
+    pub const ALL: [Self; 51] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
@@ -124,6 +124,11 @@ impl Parameter {
             new("corrupt", Fraction, Unit::Share, 0..=1),
             new("target", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
             new("ce_threshold", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("tupdate", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("step_thresh", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("min", Size, Bytes, 64..=1 << 20),
+            new("max", Size, Bytes, 64..=1 << 20),
+            new("avpkt", Size, Bytes, 64..=1 << 20),
             new("flows", Count, Number, 1..=65_536),
             new("quantum", Size, Bytes, 256..=1 << 20),
             new("kind", Word, Number, ANY),

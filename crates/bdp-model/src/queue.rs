@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Nanos;
+use crate::units::{ByteCount, Nanos, Probability};
 
 /// The queue of a direction that is not drop-tail.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,27 @@ pub enum Queue {
     Codel(Codel),
     /// A queue with CoDel for each flow (RFC 8290).
     FqCodel(FqCodel),
+    /// Proportional integral controller, enhanced (RFC 8033).
+    Pie(Pie),
+    /// Random early detection (Floyd and Jacobson, 1993; RFC 2309).
+    Red(Red),
+    /// Like CAKE: tins, hosts and flows, COBALT in each flow.
+    Cake(Cake),
+    /// A low-latency queue beside a classic one (RFC 9332).
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2),
+}
+
+/// The queue's limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueLimit {
+    /// In packets.
+    Packets(u64),
+    /// In wire bytes (IP packet and overhead), so that the longest queueing time is limit x 8 / rate.
+    Bytes(ByteCount),
+    /// None.
+    Unlimited,
 }
 
 /// CoDel: drops or marks at dequeue while the sojourn time stays above the target for an interval.
@@ -43,15 +64,139 @@ pub struct FqCodel {
     pub quantum_bytes: u32,
 }
 
+/// PIE: drops or marks on arrival, with a probability that follows the queueing delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pie {
+    /// The delay that is aimed at.
+    #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
+    pub target: Nanos,
+    /// From one update of the probability to the next.
+    #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
+    pub tupdate: Nanos,
+    /// Gain of the delay's distance from the target, sixteenths of 1/s.
+    pub alpha: u32,
+    /// Gain of the delay's change, sixteenths of 1/s.
+    pub beta: u32,
+    /// Whether an ECN-capable packet is marked instead of dropped, up to a probability of 10 %.
+    pub ecn: bool,
+}
+
+/// RED: drops or marks on arrival, by the average length of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Red {
+    /// Average length from which on packets are dropped, IP bytes.
+    pub min_bytes: u32,
+    /// From which on all are.
+    pub max_bytes: u32,
+    /// Length of an average packet.
+    pub avpkt_bytes: u32,
+    /// Packets that may come at once: the weight of the average follows from it.
+    pub burst: u32,
+    /// Share of packets dropped shortly below the upper threshold.
+    pub probability: Probability,
+    /// Whether an ECN-capable packet is marked instead of dropped.
+    pub ecn: bool,
+    /// Whether above the upper threshold it is dropped all the same.
+    pub harddrop: bool,
+}
+
+/// CAKE-like: the direction's rate is its shaper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cake {
+    /// Tins by DSCP.
+    pub diffserv: Tins,
+    /// What has an equal share.
+    pub isolation: Isolation,
+    /// The usual round trip: COBALT's interval; its target is a twentieth.
+    #[serde(rename = "rtt_ns", with = "crate::units::nanoseconds")]
+    pub rtt: Nanos,
+}
+
+/// Tins of CAKE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tins {
+    /// One.
+    Besteffort,
+    /// Bulk, best effort, voice.
+    Diffserv3,
+    /// Bulk, best effort, video, voice.
+    Diffserv4,
+}
+
+/// What has an equal share in a tin of CAKE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Flows.
+    Flows,
+    /// Hosts, those that send and those that receive, and then their flows.
+    TripleIsolate,
+}
+
+/// DualPI2: a classic queue and one for low latency, coupled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DualPi2 {
+    /// The delay of the classic queue that is aimed at.
+    #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
+    pub target: Nanos,
+    /// From one update of the probability to the next.
+    #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
+    pub tupdate: Nanos,
+    /// Gain of the delay's distance from the target, 256ths of 1/s.
+    pub alpha: u32,
+    /// Gain of the delay's change, 256ths of 1/s.
+    pub beta: u32,
+    /// The low-latency queue's probability is the base probability times this, the classic queue's its square.
+    pub coupling_factor: u32,
+    /// Packets of the low-latency queue that waited longer are marked.
+    #[serde(rename = "step_thresh_ns", with = "crate::units::nanoseconds")]
+    pub step_thresh: Nanos,
+    /// Whether the low-latency queue is dropped from on overload, too.
+    pub drop_on_overload: bool,
+    /// Share of the wire that the classic queue has for sure, percent.
+    pub c_protection_percent: u32,
+}
+
+impl Red {
+    /// log2 of the inverse of a new length's weight in the average, as `tc` derives it from the burst; `None` where the burst is too
+    /// small for the lower threshold.
+    pub fn weight_log(&self) -> Option<u8> {
+        let wanted =
+            f64::from(self.burst) + 1.0 - f64::from(self.min_bytes) / f64::from(self.avpkt_bytes.max(1));
+        if wanted < 1.0 {
+            return None;
+        }
+        let mut weight = 0.5;
+        for log in 1..32 {
+            let kept = (0..self.burst).fold(1.0, |kept, _| kept * (1.0 - weight));
+            if wanted <= (1.0 - kept) / weight {
+                return Some(log);
+            }
+            weight /= 2.0;
+        }
+        None
+    }
+
+    /// The weight.
+    pub fn weight(&self) -> f64 {
+        1.0 / f64::from(1u32 << self.weight_log().unwrap_or(9).min(31))
+    }
+}
+
 impl Queue {
     /// Kinds as scenarios name them.
-    pub const KINDS: [&str; 2] = ["codel", "fq_codel"];
+    pub const KINDS: [&str; 6] = ["codel", "fq_codel", "pie", "red", "cake", "dualpi2"];
 
     /// The queue of this kind with its defaults, which are those of Linux.
     pub fn of_kind(kind: &str) -> Option<Self> {
         match kind {
             "codel" => Some(Self::Codel(Codel::default())),
             "fq_codel" | "fq-codel" => Some(Self::FqCodel(FqCodel::default())),
+            "pie" => Some(Self::Pie(Pie::default())),
+            "red" => Some(Self::Red(Red::default())),
+            "cake" => Some(Self::Cake(Cake::default())),
+            "dualpi2" => Some(Self::DualPi2(DualPi2::default())),
             _ => None,
         }
     }
@@ -61,15 +206,27 @@ impl Queue {
         match self {
             Self::Codel(_) => "codel",
             Self::FqCodel(_) => "fq_codel",
+            Self::Pie(_) => "pie",
+            Self::Red(_) => "red",
+            Self::Cake(_) => "cake",
+            Self::DualPi2(_) => "dualpi2",
         }
     }
 
-    /// Packets that may wait where nothing else is said: Linux's defaults.
-    pub const fn default_limit(&self) -> u64 {
+    /// What may wait where nothing else is said: Linux's defaults. Bytes are IP bytes.
+    pub const fn default_limit(&self) -> QueueLimit {
         match self {
-            Self::Codel(_) => 1000,
-            Self::FqCodel(_) => 10_240,
+            Self::Codel(_) | Self::Pie(_) => QueueLimit::Packets(1000),
+            Self::FqCodel(_) => QueueLimit::Packets(10_240),
+            Self::DualPi2(_) => QueueLimit::Packets(10_000),
+            Self::Red(_) => QueueLimit::Bytes(ByteCount::bytes(400_000)),
+            Self::Cake(_) => QueueLimit::Bytes(ByteCount::bytes(4 << 20)),
         }
+    }
+
+    /// Whether its limit may be in bytes.
+    pub const fn takes_bytes(&self) -> bool {
+        matches!(self, Self::Red(_) | Self::Cake(_))
     }
 }
 
@@ -82,5 +239,47 @@ impl Default for Codel {
 impl Default for FqCodel {
     fn default() -> Self {
         Self { codel: Codel { ecn: true, ..Codel::default() }, flows: 1024, quantum_bytes: 1514 }
+    }
+}
+
+impl Default for Pie {
+    fn default() -> Self {
+        Self { target: Nanos::millis(15), tupdate: Nanos::millis(15), alpha: 2, beta: 20, ecn: false }
+    }
+}
+
+impl Default for Red {
+    /// The example of tc-red(8).
+    fn default() -> Self {
+        Self {
+            min_bytes: 30_000,
+            max_bytes: 90_000,
+            avpkt_bytes: 1000,
+            burst: 55,
+            probability: Probability::new(0.02).unwrap_or_default(),
+            ecn: false,
+            harddrop: false,
+        }
+    }
+}
+
+impl Default for Cake {
+    fn default() -> Self {
+        Self { diffserv: Tins::Diffserv3, isolation: Isolation::TripleIsolate, rtt: Nanos::millis(100) }
+    }
+}
+
+impl Default for DualPi2 {
+    fn default() -> Self {
+        Self {
+            target: Nanos::millis(15),
+            tupdate: Nanos::millis(16),
+            alpha: 41,
+            beta: 819,
+            coupling_factor: 2,
+            step_thresh: Nanos::millis(1),
+            drop_on_overload: true,
+            c_protection_percent: 10,
+        }
     }
 }

@@ -367,12 +367,23 @@ pub(crate) fn carry<const N: usize>(
     seed: u64,
     batches: [Vec<FrameTrain>; N],
 ) -> Result<(Kernel, [Vec<CarriedTrain>; N])> {
+    let kernel = kernel::default().map_err(|e| RunError::Lab(LabError::Guest(e.to_string())))?;
+    let carried = carry_by(&kernel, keeper, seed, batches)?;
+    Ok((kernel, carried))
+}
+
+/// The same by one kernel.
+pub(crate) fn carry_by<const N: usize>(
+    kernel: &Kernel,
+    keeper: &Program,
+    seed: u64,
+    batches: [Vec<FrameTrain>; N],
+) -> Result<[Vec<CarriedTrain>; N]> {
     let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
-    let kernel = kernel::default().map_err(|e| failed(e.to_string()))?;
     let booth = Booth::new(keeper)?;
     let one = |trains: Vec<FrameTrain>| {
         let asked = trains.len();
-        match booth.ask(&kernel, TRAIN_MEMORY_MIB, seed, &Order::Trains(trains)) {
+        match booth.ask(kernel, TRAIN_MEMORY_MIB, seed, &Order::Trains(trains)) {
             Ok((Answer::Trains(carried), _)) if carried.len() == asked => Ok(carried),
             Ok(_) => Err("the guest did not carry all frames".to_owned()),
             Err(cause) => Err(cause),
@@ -386,7 +397,7 @@ pub(crate) fn carry<const N: usize>(
     for (to, carried) in all.iter_mut().zip(carried) {
         *to = carried.map_err(failed)?;
     }
-    Ok((kernel, all))
+    Ok(all)
 }
 
 /// Memory of the guest for a case, in MiB; the same for every machine, since TCP's own limits follow from it.

@@ -38,6 +38,79 @@ pub mod fq_codel {
     pub const MEMORY_LIMIT: u16 = 9;
 }
 
+/// `TCA_PIE_*` of linux/pkt_sched.h.
+pub mod pie {
+    /// Microseconds.
+    pub const TARGET: u16 = 1;
+    /// Packets.
+    pub const LIMIT: u16 = 2;
+    /// Microseconds.
+    pub const TUPDATE: u16 = 3;
+    /// Sixteenths of 1/s.
+    pub const ALPHA: u16 = 4;
+    /// Sixteenths of 1/s.
+    pub const BETA: u16 = 5;
+    /// 0 or 1.
+    pub const ECN: u16 = 6;
+}
+
+/// `TCA_RED_*` of linux/pkt_sched.h.
+pub mod red {
+    /// `struct tc_red_qopt`: limit, lower and upper threshold in bytes, then of 8 bits: log2 of the weight's inverse, log2 of random
+    /// numbers, log2 of idle time's unit, and flags.
+    pub const PARAMETERS: u16 = 1;
+    /// What is left of an average after an idle time, as a table of 256 shifts.
+    pub const IDLE: u16 = 2;
+    /// Largest probability, parts of 2^32.
+    pub const MAX_P: u16 = 3;
+    /// Flag: mark.
+    pub const ECN: u8 = 1;
+    /// Flag: drop above the upper threshold.
+    pub const HARDDROP: u8 = 2;
+}
+
+/// `TCA_CAKE_*` of linux/pkt_sched.h.
+pub mod cake {
+    /// Bytes a second, 64 bits.
+    pub const BASE_RATE64: u16 = 2;
+    /// 0: three tins, 1: four, 3: one.
+    pub const DIFFSERV_MODE: u16 = 3;
+    /// 4: flows, 7: hosts and flows.
+    pub const FLOW_MODE: u16 = 5;
+    /// Bytes beside each packet.
+    pub const OVERHEAD: u16 = 6;
+    /// Microseconds.
+    pub const RTT: u16 = 7;
+    /// Microseconds.
+    pub const TARGET: u16 = 8;
+    /// Bytes of the kernel's memory.
+    pub const MEMORY: u16 = 10;
+}
+
+/// `TCA_DUALPI2_*` of linux/pkt_sched.h.
+pub mod dual_pi2 {
+    /// Packets.
+    pub const LIMIT: u16 = 1;
+    /// Bytes of the kernel's memory.
+    pub const MEMORY_LIMIT: u16 = 2;
+    /// Microseconds.
+    pub const TARGET: u16 = 3;
+    /// Microseconds.
+    pub const TUPDATE: u16 = 4;
+    /// 256ths of 1/s.
+    pub const ALPHA: u16 = 5;
+    /// 256ths of 1/s.
+    pub const BETA: u16 = 6;
+    /// Microseconds.
+    pub const STEP_THRESH: u16 = 8;
+    /// 8 bits.
+    pub const COUPLING: u16 = 10;
+    /// 8 bits: 0 or 1.
+    pub const DROP_OVERLOAD: u16 = 11;
+    /// 8 bits: percent.
+    pub const C_PROTECTION: u16 = 13;
+}
+
 /// `TCA_TBF_*` of linux/pkt_sched.h.
 mod tbf {
     pub(super) const PARAMETERS: u16 = 1;
@@ -45,6 +118,8 @@ mod tbf {
     pub(super) const BURST: u16 = 6;
 }
 
+/// `NLA_F_NESTED`, without which newer disciplines take no options.
+const NESTED: u16 = 0x8000;
 /// `TC_LINKLAYER_ETHERNET`: lengths as they are.
 const LINK_LAYER_ETHERNET: u8 = 1;
 /// The handle of the rate.
@@ -126,7 +201,7 @@ impl Netlink {
         body[8..12].copy_from_slice(&handle.to_ne_bytes());
         body[12..16].copy_from_slice(&parent.to_ne_bytes());
         push_attribute(&mut body, KIND, format!("{}\0", options.kind).as_bytes());
-        push_attribute(&mut body, OPTIONS, &options.bytes);
+        push_attribute(&mut body, OPTIONS | NESTED, &options.bytes);
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
         self.request(RTM_NEWQDISC, flags, &body)
             .map(drop)

@@ -3,11 +3,10 @@
 //! Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step a drop, as in
 //! the appendix of the paper and in Linux; so decisions fall on the same packets as there.
 
-use std::collections::VecDeque;
-
 use bdp_model::queue::Codel as CodelConfig;
 use bdp_model::units::Nanos;
 
+use super::fifo::Fifo;
 use super::managed::{Effects, OnWire};
 use super::waiting::Waiting;
 use crate::ecn;
@@ -27,13 +26,6 @@ pub(crate) struct Codel {
     limit: u64,
     control: Control,
     queue: Fifo,
-}
-
-/// Packets in the order of their arrival, and their IP bytes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Fifo {
-    packets: VecDeque<Waiting>,
-    bytes: u64,
 }
 
 /// The control law's state of one queue.
@@ -63,33 +55,12 @@ impl Codel {
     }
 
     pub(super) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
-        let mut left = self.queue.bytes;
+        let mut left = self.queue.bytes();
         self.control.take(&self.config, now, &mut left, &mut self.queue, effects)
     }
 
     pub(super) fn went_idle(&mut self) {
         self.control.went_idle();
-    }
-}
-
-impl Fifo {
-    pub(super) fn len(&self) -> u64 {
-        self.packets.len() as u64
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        self.bytes += waiting.packet.len_bytes();
-        self.packets.push_back(waiting);
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
-        let waiting = self.packets.pop_front()?;
-        self.bytes -= waiting.packet.len_bytes();
-        Some(waiting)
     }
 }
 

@@ -20,16 +20,28 @@ impl FlowHash {
         ((u128::from(hash) * buckets as u128) >> 64) as usize
     }
 
-    fn of(self, packet: &Packet) -> u64 {
+    /// Of its sender and of its receiver.
+    pub(super) fn hosts(self, packet: &Packet) -> [u64; 2] {
+        let (addresses, _, _) = packet.flow();
+        let (from, to) = addresses.split_at(addresses.len() / 2);
+        [from, to].map(|address| address.chunks(8).fold(mix(self.key), |hash, chunk| mix(hash ^ word(chunk))))
+    }
+
+    pub(super) fn of(self, packet: &Packet) -> u64 {
         let (addresses, protocol, ports) = packet.flow();
         let mut hash = mix(self.key ^ u64::from(protocol));
         for chunk in addresses.chunks(8).chain([ports]) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            hash = mix(hash ^ u64::from_le_bytes(word));
+            hash = mix(hash ^ word(chunk));
         }
         hash
     }
+}
+
+/// At most eight bytes as a number.
+fn word(chunk: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..chunk.len()].copy_from_slice(chunk);
+    u64::from_le_bytes(word)
 }
 
 /// The finalizer of SplitMix64.

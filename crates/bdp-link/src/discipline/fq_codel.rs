@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use bdp_model::queue::FqCodel as FqCodelConfig;
 use bdp_model::units::Nanos;
 
-use super::codel::{Control, Fifo};
+use super::codel::Control;
+use super::fifo::Fifo;
 use super::flow_hash::FlowHash;
 use super::managed::{Effects, OnWire};
 use super::waiting::Waiting;

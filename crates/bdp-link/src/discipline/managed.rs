@@ -2,7 +2,10 @@
 
 use bdp_model::units::Nanos;
 
-use super::waiting::Waiting;
+use super::waiting::{Ticket, Waiting};
+use crate::duplication::Copy;
+use crate::end::End;
+use crate::random::{Draws, unit_interval};
 use crate::verdict::DropCause;
 
 /// The segment on the wire, which counts for the queue's limit.
@@ -39,5 +42,66 @@ impl Effects {
         if let Some(waiting) = waiting {
             self.drop(waiting, at, cause);
         }
+    }
+}
+
+/// Draws of a queue, keyed by the packet.
+#[derive(Debug, Clone)]
+pub(crate) struct Rolls(Draws);
+
+impl Rolls {
+    /// Draws that a packet and its copy have each.
+    const EACH: u64 = 2;
+
+    pub(super) fn new(seed: u64, from: End) -> Self {
+        Self(Draws::new(seed, from, b"aqm ", Self::EACH * Copy::COUNT))
+    }
+
+    /// Draw `n` of a packet, below [`Self::EACH`]: from 0 to less than 1.
+    pub(super) fn roll(&mut self, ticket: &Ticket, n: u64) -> f64 {
+        unit_interval(self.0.draw(ticket.index, ticket.copy.number() * Self::EACH + n))
+    }
+}
+
+/// Something that is done at every whole number of a period, made up for when time is known to have passed.
+#[derive(Debug, Clone)]
+pub(crate) struct Ticker {
+    period: Nanos,
+    next: Nanos,
+}
+
+impl Ticker {
+    pub(super) fn new(period: Nanos) -> Self {
+        let period = period.max(Nanos(1));
+        Self { period, next: period }
+    }
+
+    /// Whether one was due by now that has not been done.
+    pub(super) fn next(&mut self, now: Nanos) -> bool {
+        self.next_at(now).is_some()
+    }
+
+    /// When it was due.
+    pub(super) fn next_at(&mut self, now: Nanos) -> Option<Nanos> {
+        let at = self.next;
+        (at <= now && at < Nanos(u64::MAX)).then(|| {
+            self.next = at + self.period;
+            at
+        })
+    }
+
+    /// When it was done last, or left out.
+    pub(super) fn last(&self) -> Nanos {
+        self.next.saturating_sub(self.period)
+    }
+
+    /// Leaves out all that were due by now; whether there were any.
+    pub(super) fn skip(&mut self, now: Nanos) -> bool {
+        if self.next > now {
+            return false;
+        }
+        let periods = now.as_ns() / self.period.as_ns();
+        self.next = Nanos(self.period.as_ns().saturating_mul(periods)) + self.period;
+        true
     }
 }

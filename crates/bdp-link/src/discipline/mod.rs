@@ -6,22 +6,33 @@
 //! Drop-tail decides on arrival alone. Those that manage themselves ([`Discipline::is_managed`]) are offered segments one
 //! by one, may drop and mark what waits, and may serve flows out of their order.
 
+mod cake;
+mod cobalt;
 mod codel;
 mod drop_tail;
+mod dual_pi2;
+mod fifo;
 mod flow_hash;
 mod fq_codel;
 mod managed;
+mod pie;
+mod red;
 mod waiting;
 
 use bdp_model::link::{DirectionConfig, QueueLimit};
 use bdp_model::queue::Queue;
 use bdp_model::units::Nanos;
 
+use self::cake::Cake;
 use self::codel::Codel;
 use self::drop_tail::DropTail;
+use self::dual_pi2::DualPi2;
 use self::flow_hash::FlowHash;
 use self::fq_codel::FqCodel;
+use self::managed::Rolls;
 pub(crate) use self::managed::{Effects, OnWire, Removed};
+use self::pie::Pie;
+use self::red::Red;
 pub(crate) use self::waiting::{Backlog, Ticket, Waiting};
 use crate::end::End;
 use crate::random;
@@ -33,6 +44,10 @@ pub(crate) enum Discipline {
     DropTail(DropTail),
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
+    Pie(Box<Pie>),
+    Red(Box<Red>),
+    Cake(Box<Cake>),
+    DualPi2(Box<DualPi2>),
 }
 
 impl Discipline {
@@ -40,14 +55,21 @@ impl Discipline {
         let Some(queue) = config.queue else {
             return Self::drop_tail(config);
         };
-        let limit = match config.limit {
-            QueueLimit::Packets(packets) => packets,
-            QueueLimit::Bytes(_) | QueueLimit::Unlimited => u64::MAX,
+        let (limit, limit_bytes) = match config.limit {
+            QueueLimit::Packets(packets) => (packets, u64::MAX),
+            QueueLimit::Bytes(bytes) => (u64::MAX, bytes.as_bytes()),
+            QueueLimit::Unlimited => (u64::MAX, u64::MAX),
         };
+        let limits = (limit, limit_bytes);
+        let rolls = || Rolls::new(seed, from);
         let hash = || FlowHash::new(random::key(seed, from, b"flow"));
         match queue {
             Queue::Codel(codel) => Self::Codel(Box::new(Codel::new(codel, limit))),
             Queue::FqCodel(fq) => Self::FqCodel(Box::new(FqCodel::new(fq, limit, hash()))),
+            Queue::Pie(pie) => Self::Pie(Box::new(Pie::new(pie, limit, rolls()))),
+            Queue::Red(red) => Self::Red(Box::new(Red::new(red, limits, config.rate, rolls()))),
+            Queue::Cake(cake) => Self::Cake(Box::new(Cake::new(cake, limits, config.rate, hash(), rolls()))),
+            Queue::DualPi2(dual) => Self::DualPi2(Box::new(DualPi2::new(dual, limit, rolls()))),
         }
     }
 
@@ -72,6 +94,10 @@ impl Discipline {
             Self::DropTail(queue) => queue.push(waiting),
             Self::Codel(queue) => return queue.offer(waiting, on_wire),
             Self::FqCodel(queue) => queue.offer(waiting, on_wire, effects),
+            Self::Pie(queue) => return queue.offer(waiting, on_wire),
+            Self::Red(queue) => return queue.offer(waiting, on_wire),
+            Self::Cake(queue) => queue.offer(waiting, on_wire, effects),
+            Self::DualPi2(queue) => return queue.offer(waiting, on_wire),
         }
         Ok(false)
     }
@@ -82,15 +108,21 @@ impl Discipline {
             Self::DropTail(queue) => queue.dequeue(),
             Self::Codel(queue) => queue.take(now, effects),
             Self::FqCodel(queue) => queue.take(now, effects),
+            Self::Pie(queue) => queue.take(now),
+            Self::Red(queue) => queue.take(),
+            Self::Cake(queue) => queue.take(now, effects),
+            Self::DualPi2(queue) => queue.take(now, effects),
         }
     }
 
     /// The wire was free from then on, and nothing waited.
     pub(crate) fn went_idle(&mut self, at: Nanos) {
-        let _ = at;
         match self {
-            Self::DropTail(_) | Self::FqCodel(_) => {}
+            Self::DropTail(_) | Self::FqCodel(_) | Self::Cake(_) => {}
             Self::Codel(queue) => queue.went_idle(),
+            Self::Pie(queue) => queue.went_idle(at),
+            Self::Red(queue) => queue.went_idle(at),
+            Self::DualPi2(queue) => queue.went_idle(at),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use bdp_link::{Counters, Departure, DropCause, End, Fate, Link, Packet};
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium, QueueLimit};
-use bdp_model::queue::{Codel, FqCodel, Queue};
-use bdp_model::units::Nanos;
+use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
+use bdp_model::units::{Nanos, Probability};
 use proptest::prelude::*;
 
 use crate::arbitrary::{self, Arrival};
@@ -34,7 +34,40 @@ fn queue() -> impl Strategy<Value = Queue> {
             ecn,
             ce_threshold: ce_threshold.map(Nanos),
         });
+    let time = || (1..20_000_000u64).prop_map(Nanos);
+    let period = || (500_000..20_000_000u64).prop_map(Nanos);
+    let pie = (time(), period(), 0..33u32, 0..33u32, any::<bool>())
+        .prop_map(|(target, tupdate, alpha, beta, ecn)| Pie { target, tupdate, alpha, beta, ecn });
+    let red = (100..10_000u32, 1..10_000u32, 0.0..1.0f64, any::<(bool, bool)>()).prop_map(
+        |(min_bytes, more, probability, (ecn, harddrop))| Red {
+            min_bytes,
+            max_bytes: min_bytes + more,
+            probability: Probability::new(probability).expect("a fraction"),
+            ecn,
+            harddrop,
+            ..Red::default()
+        },
+    );
+    let tins = prop::sample::select(vec![Tins::Besteffort, Tins::Diffserv3, Tins::Diffserv4]);
+    let isolation = prop::sample::select(vec![Isolation::Flows, Isolation::TripleIsolate]);
+    let cake =
+        (tins, isolation, time()).prop_map(|(diffserv, isolation, rtt)| Cake { diffserv, isolation, rtt });
+    let dual = (time(), period(), time(), 1..5u32, any::<bool>(), 0..101u32).prop_map(
+        |(target, tupdate, step_thresh, coupling_factor, drop_on_overload, c_protection_percent)| DualPi2 {
+            target,
+            tupdate,
+            step_thresh,
+            coupling_factor,
+            drop_on_overload,
+            c_protection_percent,
+            ..DualPi2::default()
+        },
+    );
     prop_oneof![
+        pie.prop_map(Queue::Pie),
+        red.prop_map(Queue::Red),
+        cake.prop_map(Queue::Cake),
+        dual.prop_map(Queue::DualPi2),
         codel.clone().prop_map(Queue::Codel),
         (codel, 1..50u32, 100..3_000u32).prop_map(|(codel, flows, quantum_bytes)| Queue::FqCodel(FqCodel {
             codel,
@@ -230,4 +263,96 @@ fn packets_that_are_no_ip_share_a_queue() {
     }
     let order: Vec<u64> = drain(&mut link).iter().map(|d| crate::number(&d.packet)).collect();
     assert_eq!(order, (0..10).collect::<Vec<_>>());
+}
+
+/// What a queue makes of a load that does not answer: the share lost, and the mean time inside, milliseconds.
+fn under_overload(queue: Queue, ecn: u8) -> (f64, f64, Counters) {
+    let (departed, counters) = overload(queue, 40_000, ecn);
+    // Packet n came at n / 2 ms.
+    let late = departed.iter().filter(|d| number(&d.packet) > 20_000);
+    let times: Vec<f64> = late.map(|d| (d.due.as_ns() - number(&d.packet) * 500_000) as f64 / 1e6).collect();
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    (counters.aqm_dropped as f64 / 40_000.0, mean, counters)
+}
+
+/// RFC 8033, section 4.2: the controller settles where as much is dropped as is too much, with the delay at the target.
+#[test]
+fn pie_and_dualpi2_settle_at_their_target() {
+    for queue in [Queue::Pie(Pie::default()), Queue::DualPi2(DualPi2::default())] {
+        let (share, delay, _) = under_overload(queue, 0);
+        assert!((0.47..0.5).contains(&share), "{queue:?}: {share}");
+        assert!((10.0..25.0).contains(&delay), "{queue:?}: {delay} ms");
+    }
+}
+
+/// RFC 8033, section 4.4: nothing is dropped in the first 150 ms.
+#[test]
+fn pie_lets_a_burst_pass() {
+    let (_, counters) = overload(Queue::Pie(Pie::default()), 300, 0);
+    assert_eq!(counters.aqm_dropped, 0);
+}
+
+/// RFC 8033, section 5.1: above a probability of a tenth it drops what it could mark.
+#[test]
+fn pie_marks_up_to_a_tenth() {
+    let (share, _, counters) = under_overload(Queue::Pie(Pie { ecn: true, ..Pie::default() }), 2);
+    assert!(counters.marked > 0 && share > 0.4, "{share} {counters:?}");
+}
+
+/// Floyd and Jacobson, section 4: the average stays below the upper threshold, since above it all are dropped.
+#[test]
+fn red_keeps_its_average_between_its_thresholds() {
+    let red = Red { min_bytes: 10_000, max_bytes: 30_000, burst: 17, ..Red::default() };
+    let (share, delay, _) = under_overload(Queue::Red(red), 0);
+    assert!((0.47..0.5).contains(&share), "{share}");
+    // 1,000 bytes take a millisecond.
+    assert!((10.0..33.0).contains(&delay), "{delay} ms");
+}
+
+/// RFC 9332, section 2.5.1.1: the low-latency queue passes the classic one, and is marked by its step.
+#[test]
+fn dualpi2_keeps_the_low_latency_queue_short() {
+    let direction = DirectionConfig {
+        queue: Some(Queue::DualPi2(DualPi2::default())),
+        limit: QueueLimit::Packets(10_000),
+        ..wire(8_000_000)
+    };
+    let mut link = Link::new(&symmetric(direction), 1);
+    for n in 0..4_000 {
+        let now = Nanos(n * 1_000_000);
+        link.enqueue(End::A, datagram(n, 1000, 1, 0), now);
+        if n % 4 == 0 {
+            link.enqueue(End::A, datagram(n + 100_000, 1000, 2, 1), now);
+        }
+    }
+    let departed = drain(&mut link);
+    let slowest = |low_latency: bool| {
+        let of = departed.iter().filter(|d| (number(&d.packet) >= 100_000) == low_latency);
+        of.map(|d| d.due.as_ns() / 1000 - number(&d.packet) % 100_000 * 1000).max().unwrap_or(0)
+    };
+    assert!(slowest(true) < 4_000, "{} us", slowest(true));
+    assert!(slowest(false) > 10_000, "{} us", slowest(false));
+    assert!(departed.iter().any(|d| number(&d.packet) >= 100_000 && d.packet.data[1] & 3 == 3));
+}
+
+/// A sparse flow passes the others, hosts have equal shares, and a tin above best effort goes first within its rate.
+#[test]
+fn cake_isolates_flows_hosts_and_tins() {
+    let order = |cake: Cake, packets: &[(u64, u16, u8, u8)]| -> Vec<u64> {
+        let direction = DirectionConfig { queue: Some(Queue::Cake(cake)), ..wire(8_000_000) };
+        let mut link = Link::new(&symmetric(direction), 1);
+        for &(n, flow, host, dscp) in packets {
+            let mut packet = datagram(n, 1000, flow, dscp << 2);
+            packet.data[15] = host;
+            link.enqueue(End::A, packet, Nanos::ZERO);
+        }
+        drain(&mut link).iter().map(|d| number(&d.packet)).collect()
+    };
+    let flows = Cake { diffserv: Tins::Besteffort, isolation: Isolation::Flows, ..Cake::default() };
+    let mut packets: Vec<_> = (0..20).map(|n| (n, 1, 1, 0)).collect();
+    packets.push((99, 2, 1, 46));
+    let place = |order: Vec<u64>| order.iter().position(|&n| n == 99);
+    assert!(place(order(flows, &packets)).is_some_and(|at| at <= 2));
+    let tins = Cake { diffserv: Tins::Diffserv4, ..flows };
+    assert_eq!(place(order(tins, &packets)), Some(1));
 }

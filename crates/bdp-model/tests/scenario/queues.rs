@@ -1,7 +1,7 @@
 //! Queues that manage themselves: what each key becomes, and what is said where it is wrong.
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::queue::{Codel, FqCodel, Queue};
+use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 
 use super::*;
 
@@ -47,6 +47,40 @@ fn a_table_sets_options() {
 }
 
 #[test]
+fn every_kind_has_its_options() {
+    let queue = |text: &str| direction(&format!("queue = {text}")).queue;
+    let pie = Pie { target: Nanos::millis(20), tupdate: Nanos::millis(30), alpha: 3, beta: 10, ecn: true };
+    let text = "{ kind = 'pie', target = '20ms', tupdate = '30ms', alpha = 3, beta = 10, ecn = true }";
+    assert_eq!(queue(text), Some(Queue::Pie(pie)));
+    let red = Red {
+        min_bytes: 5_000,
+        max_bytes: 15_000,
+        burst: 9,
+        probability: Probability::new(0.1).unwrap(),
+        ..Red::default()
+    };
+    let text = "{ kind = 'red', min = 5000, max = 15000, probability = '10%' }";
+    assert_eq!(queue(text), Some(Queue::Red(red)));
+    // tc(8): the weight's logarithm of the default thresholds.
+    assert_eq!((red.weight_log(), Red::default().weight_log()), (Some(3), Some(5)));
+    let cake = Cake { diffserv: Tins::Diffserv4, isolation: Isolation::Flows, rtt: Nanos::millis(20) };
+    let text = "{ kind = 'cake', diffserv = 'diffserv4', isolation = 'flows', rtt = '20ms' }";
+    assert_eq!(queue(text), Some(Queue::Cake(cake)));
+    let dual = DualPi2 {
+        step_thresh: Nanos::micros(500),
+        coupling_factor: 3,
+        drop_on_overload: false,
+        ..DualPi2::default()
+    };
+    let text = "{ kind = 'dualpi2', step_thresh = '500us', coupling_factor = 3, drop_on_overload = false }";
+    assert_eq!(queue(text), Some(Queue::DualPi2(dual)));
+    let limit = |text: &str| direction(text).limit;
+    assert_eq!(limit("queue = 'red'\nlimit = '64K'"), QueueLimit::Bytes(ByteCount::kib(64)));
+    assert_eq!(limit("queue = 'cake'"), QueueLimit::Bytes(ByteCount::bytes(4 << 20)));
+    assert_eq!(limit("queue = 'pie'\nlimit = 20"), QueueLimit::Packets(20));
+}
+
+#[test]
 fn queues_and_their_options_can_be_swept() {
     let swept = |lines: &str, sweep: &str| plan(&format!("{}[sweep]\n{sweep}\n", with(lines)));
     let cases = swept("", "link.queue = ['drop-tail', 'codel', 'fq_codel']");
@@ -83,12 +117,12 @@ fn what_does_not_go_together_is_refused_in_a_line() {
     for (lines, expected) in [
         (
             "queue = 'codle'",
-            "link.queue = \"codle\": expected \"drop-tail\", \"codel\", \"fq_codel\", or a table such as { kind = \"codel\", \
+            "link.queue = \"codle\": expected \"drop-tail\", \"codel\", \"fq_codel\", \"pie\", \"red\", \"cake\", \"dualpi2\", or a table such as { kind = \"codel\", \
              target = \"5ms\" }",
         ),
         (
             "queue = { target = '5ms' }",
-            "link.queue = a table: expected \"drop-tail\", \"codel\", \"fq_codel\", or a table such as { kind = \"codel\", \
+            "link.queue = a table: expected \"drop-tail\", \"codel\", \"fq_codel\", \"pie\", \"red\", \"cake\", \"dualpi2\", or a table such as { kind = \"codel\", \
              target = \"5ms\" }",
         ),
         (
@@ -98,6 +132,22 @@ fn what_does_not_go_together_is_refused_in_a_line() {
         (
             "queue = { kind = 'codel', target = 0 }",
             "link.queue.target = 0: expected a time from 1us to 1h such as \"5ms\"",
+        ),
+        (
+            "queue = { kind = 'red', min = 5000, max = 4000 }",
+            "link.queue.max = 4000: expected thresholds of which max is above min",
+        ),
+        (
+            "queue = { kind = 'red', burst = 5 }",
+            "link.queue.burst = 5: expected packets that may come at once, at least min / avpkt: 31",
+        ),
+        (
+            "queue = { kind = 'cake', isolation = 'hosts' }",
+            "link.queue.isolation = \"hosts\": expected \"flows\" or \"triple-isolate\"",
+        ),
+        (
+            "queue = { kind = 'pie', alpha = 33 }",
+            "link.queue.alpha = 33: expected a whole number from 0 to 32",
         ),
         (
             "queue = 'codel'\nlimit = '64K'",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bdp_lab::synthetic::{self, Offered};
+use bdp_model::queue::Queue;
 use bdp_model::record::{DirectionFidelity, Record};
 use bdp_model::scenario::{Clock, PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
@@ -114,13 +115,18 @@ pub struct SelftestArgs {
     #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "both")]
     netem: Option<BesideNetem>,
 
-    /// Compare queues that manage themselves with the kernel's in a guest: the same arrivals, frame by frame
-    #[arg(long, conflicts_with_all = ["trials", "netem"])]
-    queues: bool,
+    /// Compare queues that manage themselves with the kernel's in a guest: the same arrivals, frame by frame [default: all]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["trials", "netem"], num_args = 0..=1, default_missing_value = "all", value_parser = queue_kinds())]
+    queues: Option<String>,
 
     /// Print JSON: the checks, and every case ('bdp help record')
     #[arg(long)]
     json: bool,
+}
+
+/// Kinds of queues that manage themselves, and all of them.
+fn queue_kinds() -> Vec<&'static str> {
+    ["all"].into_iter().chain(Queue::KINDS).collect()
 }
 
 /// What is checked of the cases of a trial.
@@ -131,11 +137,14 @@ impl SelftestArgs {
     pub fn run(self) -> Outcome {
         let named = |name: &String| Clock::NAMES.iter().find(|(known, _)| known == name).map(|known| known.1);
         let clock = self.clock.as_ref().and_then(named);
-        if self.queues {
+        if let Some(kind) = &self.queues {
             if clock == Some(Clock::Real) {
                 return Err(crate::exit::usage("--queues needs the virtual clock; leave out --clock real"));
             }
-            return in_guests::beside_kernel_queues(self.json);
+            return in_guests::beside_kernel_queues(
+                Some(kind.as_str()).filter(|kind| *kind != "all"),
+                self.json,
+            );
         }
         if let Some(part) = self.netem {
             if clock == Some(Clock::Real) {

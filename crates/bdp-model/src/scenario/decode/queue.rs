@@ -1,13 +1,14 @@
 //! `queue`: drop-tail, or one that manages itself, with its options as `tc` names them.
 
-use super::super::error::Problem;
+use std::ops::RangeInclusive;
+
+use super::super::error::{Problem, ScenarioError};
 use super::super::read::check_keys;
-use super::super::tree::{Node, Table, Value};
+use super::super::tree::{Node, Origin, Table, Value};
 use super::impairment;
 use super::item::Result;
 use crate::link::{DirectionConfig, QueueLimit};
-use crate::parameter::Parameter;
-use crate::queue::{Codel, FqCodel, Queue};
+use crate::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 use crate::units::{ByteCount, Nanos};
 
 /// Reads it; what is absent stays as it is.
@@ -67,14 +68,20 @@ pub(super) fn complete<'a>(
         (Some(own), None) => (own, format!("{at}.queue.limit")),
         (None, Some(other)) => (other, format!("{at}.limit")),
         (None, None) => {
-            config.limit = QueueLimit::Packets(queue.default_limit());
+            config.limit = queue.default_limit();
             return Ok(());
         }
     };
-    const EXPECTED: &str = "packets that may wait, such as 1000 or \"1000p\"";
-    match impairment::queue_length(limit.0, &limit.1, EXPECTED)? {
+    let expected = match queue.takes_bytes() {
+        true => {
+            "what may wait: packets such as 1000 or \"1000p\", or IP bytes with their unit such as \"400K\""
+        }
+        false => "packets that may wait, such as 1000 or \"1000p\"",
+    };
+    match impairment::queue_length(limit.0, &limit.1, expected)? {
         Some(packets @ QueueLimit::Packets(_)) => config.limit = packets,
-        _ => return Err(limit.0.unexpected(&limit.1, EXPECTED)),
+        Some(bytes @ QueueLimit::Bytes(_)) if queue.takes_bytes() => config.limit = bytes,
+        _ => return Err(limit.0.unexpected(&limit.1, expected)),
     }
     Ok(())
 }
@@ -114,11 +121,96 @@ fn with(queue: Queue, options: &Table, at: &str) -> Result<Queue> {
             read.check(&[&CODEL[..], &["flows", "quantum"]].concat())?;
             Queue::FqCodel(FqCodel {
                 codel: codel(config.codel)?,
-                flows: read.count("flows", config.flows)?,
-                quantum_bytes: read.bytes("quantum", config.quantum_bytes)?,
+                flows: read.count("flows", config.flows, 1..=65_536)?,
+                quantum_bytes: read.bytes("quantum", config.quantum_bytes, 256..=1 << 20)?,
+            })
+        }
+        Queue::Pie(config) => {
+            read.check(&["target", "tupdate", "alpha", "beta", "ecn"])?;
+            Queue::Pie(Pie {
+                target: read.time("target", config.target)?,
+                tupdate: read.period("tupdate", config.tupdate)?,
+                alpha: read.count("alpha", config.alpha, 0..=32)?,
+                beta: read.count("beta", config.beta, 0..=32)?,
+                ecn: read.flag("ecn", config.ecn)?,
+            })
+        }
+        Queue::Red(config) => Queue::Red(red(&read, config)?),
+        Queue::Cake(config) => {
+            read.check(&["diffserv", "isolation", "rtt"])?;
+            let tins = [
+                ("besteffort", Tins::Besteffort),
+                ("diffserv3", Tins::Diffserv3),
+                ("diffserv4", Tins::Diffserv4),
+            ];
+            let isolations = [("flows", Isolation::Flows), ("triple-isolate", Isolation::TripleIsolate)];
+            Queue::Cake(Cake {
+                diffserv: read.choice("diffserv", config.diffserv, &tins)?,
+                isolation: read.choice("isolation", config.isolation, &isolations)?,
+                rtt: read.time("rtt", config.rtt)?,
+            })
+        }
+        Queue::DualPi2(config) => {
+            const KEYS: [&str; 8] = [
+                "target",
+                "tupdate",
+                "alpha",
+                "beta",
+                "coupling_factor",
+                "step_thresh",
+                "drop_on_overload",
+                "c_protection",
+            ];
+            read.check(&KEYS)?;
+            Queue::DualPi2(DualPi2 {
+                target: read.time("target", config.target)?,
+                tupdate: read.period("tupdate", config.tupdate)?,
+                alpha: read.count("alpha", config.alpha, 1..=65_535)?,
+                beta: read.count("beta", config.beta, 1..=65_535)?,
+                coupling_factor: read.count("coupling_factor", config.coupling_factor, 1..=255)?,
+                step_thresh: read.time("step_thresh", config.step_thresh)?,
+                drop_on_overload: read.flag("drop_on_overload", config.drop_on_overload)?,
+                c_protection_percent: read.count("c_protection", config.c_protection_percent, 0..=100)?,
             })
         }
     })
+}
+
+/// RED's thresholds must leave room between them, and its burst must suit the lower one.
+fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
+    read.check(&["min", "max", "avpkt", "burst", "probability", "ecn", "harddrop"])?;
+    let [min, max, avpkt] =
+        [("min", config.min_bytes), ("max", config.max_bytes), ("avpkt", config.avpkt_bytes)]
+            .map(|(key, default)| read.bytes(key, default, 64..=1 << 20));
+    let (min, max, avpkt) = (min?, max?, avpkt?);
+    if max <= min {
+        let at = if read.options.get("max").is_some() { "max" } else { "min" };
+        return Err(read.unexpected(at, "thresholds of which max is above min"));
+    }
+    // tc's default.
+    let burst = (2 * u64::from(min) + u64::from(max)).div_ceil(3 * u64::from(avpkt)) as u32;
+    let red = Red {
+        min_bytes: min,
+        max_bytes: max,
+        avpkt_bytes: avpkt,
+        burst: read.count(
+            "burst",
+            if read.options.entries.len() > 1 { burst } else { config.burst },
+            1..=10_000,
+        )?,
+        probability: match read.place("probability") {
+            Some((node, at)) => node.as_quantity(&at, "a fraction such as \"2%\" or 0.02")?,
+            None => config.probability,
+        },
+        ecn: read.flag("ecn", config.ecn)?,
+        harddrop: read.flag("harddrop", config.harddrop)?,
+    };
+    if red.weight_log().is_none() {
+        let least = min / avpkt + 1;
+        return Err(read
+            .unexpected("burst", &format!("packets that may come at once, at least min / avpkt: {least}")));
+    }
+    Ok(red)
 }
 
 struct Reader<'a> {
@@ -145,6 +237,13 @@ impl Reader<'_> {
         if range.contains(&time) { Ok(time) } else { Err(node.unexpected(&at, EXPECTED)) }
     }
 
+    fn period(&self, key: &str, default: Nanos) -> Result<Nanos> {
+        match self.time(key, default)? {
+            period if period >= Nanos::millis(1) => Ok(period),
+            _ => Err(self.unexpected(key, "a time from 1ms on such as \"15ms\"")),
+        }
+    }
+
     fn time_or_none(&self, key: &str, default: Option<Nanos>) -> Result<Option<Nanos>> {
         match self.place(key) {
             Some((node, _)) if node.is_word(&["none"]) => Ok(None),
@@ -157,17 +256,29 @@ impl Reader<'_> {
         self.place(key).map_or(Ok(default), |(node, at)| node.as_bool(&at))
     }
 
-    fn count(&self, key: &str, default: u32) -> Result<u32> {
+    fn unexpected(&self, key: &str, expected: &str) -> ScenarioError {
+        match self.place(key) {
+            Some((node, at)) => node.unexpected(&at, expected),
+            None => Origin::default().error(Problem::Missing {
+                what: format!("{}.{key}", self.at),
+                expected: expected.to_owned(),
+            }),
+        }
+    }
+
+    fn choice<T: Copy>(&self, key: &str, default: T, choices: &[(&str, T)]) -> Result<T> {
+        self.place(key).map_or(Ok(default), |(node, at)| node.as_choice(&at, choices))
+    }
+
+    fn count(&self, key: &str, default: u32, range: RangeInclusive<u64>) -> Result<u32> {
         let Some((node, at)) = self.place(key) else { return Ok(default) };
-        let range = Parameter::at(&at).range;
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
         Ok(node.as_count(&at, range, &expected)? as u32)
     }
 
-    fn bytes(&self, key: &str, default: u32) -> Result<u32> {
+    fn bytes(&self, key: &str, default: u32, range: RangeInclusive<u64>) -> Result<u32> {
         let Some((node, at)) = self.place(key) else { return Ok(default) };
         let bytes: ByteCount = node.as_quantity(&at, "IP bytes such as 1514")?;
-        let range = Parameter::at(&at).range;
         if range.contains(&bytes.as_bytes()) {
             return Ok(bytes.as_bytes() as u32);
         }

@@ -60,8 +60,9 @@ pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
 }
 
 /// Queues that manage themselves, beside the kernel's.
-pub(super) fn beside_kernel_queues(as_json: bool) -> Outcome {
-    let (kernel, rows) = selftest::beside_kernel_queues(&crate::guest::commands().keeper).map_err(refused)?;
+pub(super) fn beside_kernel_queues(kind: Option<&str>, as_json: bool) -> Outcome {
+    let (kernel, rows) =
+        selftest::beside_kernel_queues(&crate::guest::commands().keeper, kind).map_err(refused)?;
     if as_json {
         let mut document = document(&[], &[]);
         document["beside_kernel_queues"] = json!({ "kernel": kernel.version, "rows": rows });
@@ -78,25 +79,44 @@ pub(super) fn beside_kernel_queues(as_json: bool) -> Outcome {
 }
 
 fn queue_table(rows: &[QueueRow]) -> String {
-    let wide = rows.iter().map(|row| row.train.chars().count()).max().unwrap_or(0).max(5);
+    let wide = rows.iter().map(|row| row.train.chars().count()).max().unwrap_or(0).max(5) + 2;
     let mut text = format!(
-        "{:<10}{:<wide$}{:>9}{:>16}{:>16}{:>8}{:>10}  verdict\n",
-        "queue", "train", "frames", "dropped, kernel", "marked, kernel", "unlike", "apart"
+        "{:<10}{:<wide$}{:>8}{:>16}{:>14}{:>20}{:>8}{:>9}{:>7}  verdict\n",
+        "queue",
+        "train",
+        "frames",
+        "dropped, kernel",
+        "marked, kernel",
+        "delay, kernel",
+        "unlike",
+        "apart",
+        "sigma"
     );
     for row in rows {
+        if row.frames == 0 {
+            let _ = writeln!(text, "{:<10}{:<wide$}  {}", row.queue, row.train, row.kernel);
+            continue;
+        }
+        let pair = |a: &dyn std::fmt::Display, b: &dyn std::fmt::Display| format!("{a} {b}");
+        let exact = |value: String| if row.drawn { "-".to_owned() } else { value };
         let _ = writeln!(
             text,
-            "{:<10}{:<wide$}{:>9}{:>16}{:>16}{:>8}{:>10}  {}",
+            "{:<10}{:<wide$}{:>8}{:>16}{:>14}{:>20}{:>8}{:>9}{:>7}  {}",
             row.queue,
             row.train,
             row.frames,
-            format!("{} {}", row.dropped, row.kernel_dropped),
-            format!("{} {}", row.marked, row.kernel_marked),
-            row.unlike,
-            Nanos(row.apart_ns).to_string(),
+            pair(&row.dropped, &row.kernel_dropped),
+            pair(&row.marked, &row.kernel_marked),
+            pair(&Nanos(row.delay_ns / 10_000 * 10_000), &Nanos(row.kernel_delay_ns / 10_000 * 10_000)),
+            exact(row.unlike.to_string()),
+            exact(Nanos(row.apart_ns).to_string()),
+            if row.drawn { format!("{:.1}", row.sigma) } else { "-".to_owned() },
             if row.agrees { "agrees" } else { "DIFFERS" },
         );
     }
+    let compared = rows.iter().filter(|row| row.frames > 0).count();
+    let agreeing = rows.iter().filter(|row| row.frames > 0 && row.agrees).count();
+    let _ = writeln!(text, "{agreeing} of {compared} agree");
     text
 }
 

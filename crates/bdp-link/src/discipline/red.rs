@@ -1,0 +1,126 @@
+//! RED (Floyd and Jacobson, 1993; RFC 2309): drops or marks on arrival, by the average length of the queue.
+//!
+//! As in Linux it is not gentle: from the upper threshold on everything is dropped or marked.
+
+use bdp_model::queue::Red as RedConfig;
+use bdp_model::units::{Nanos, Rate};
+
+use super::fifo::Fifo;
+use super::managed::{OnWire, Rolls};
+use super::waiting::Waiting;
+use crate::ecn;
+use crate::verdict::DropCause;
+
+/// Packets of idle time after which nothing is left of an average.
+const FORGOTTEN: u64 = 10_000;
+
+/// One queue with RED.
+#[derive(Debug, Clone)]
+pub(crate) struct Red {
+    config: RedConfig,
+    limit_packets: u64,
+    limit_bytes: u64,
+    queue: Fifo,
+    rolls: Rolls,
+    /// Of each new length in the average.
+    weight: f64,
+    /// How long a packet of average length takes on the wire, nanoseconds.
+    packet_ns: u64,
+    /// IP bytes.
+    average: f64,
+    /// Packets since the last one that was dropped or marked; `None` below the lower threshold.
+    count: Option<u64>,
+    /// Drawn anew after each drop or mark.
+    drawn: f64,
+    idle_since: Option<Nanos>,
+}
+
+impl Red {
+    pub(super) fn new(config: RedConfig, limit: (u64, u64), rate: Option<Rate>, rolls: Rolls) -> Self {
+        let rate = rate.map_or(u64::MAX, |rate| rate.as_bps()).max(1);
+        let bits = u128::from(config.avpkt_bytes) * 8 * 1_000_000_000;
+        Self {
+            config,
+            limit_packets: limit.0,
+            limit_bytes: limit.1,
+            queue: Fifo::default(),
+            rolls,
+            weight: config.weight(),
+            packet_ns: ((bits / u128::from(rate)) as u64).max(1),
+            average: 0.0,
+            count: None,
+            drawn: 0.0,
+            idle_since: Some(Nanos::ZERO),
+        }
+    }
+
+    pub(super) fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire) -> Result<bool, DropCause> {
+        let backlog = self.queue.bytes() + on_wire.bytes;
+        self.average_in(backlog, waiting.ticket.arrived);
+        let mut marked = false;
+        if let Some(forced) = self.signals(&waiting) {
+            let drops = forced && self.config.harddrop;
+            marked = self.config.ecn && !drops && ecn::congest(&mut waiting.packet);
+            if !marked {
+                return Err(DropCause::Aqm);
+            }
+        }
+        let packets = self.queue.len() + on_wire.packets;
+        if packets >= self.limit_packets || backlog + waiting.packet.len_bytes() > self.limit_bytes {
+            return Err(DropCause::Queue);
+        }
+        self.queue.push(waiting);
+        Ok(marked)
+    }
+
+    pub(super) fn take(&mut self) -> Option<Waiting> {
+        self.queue.pop()
+    }
+
+    /// The wire has been free since then.
+    pub(super) fn went_idle(&mut self, at: Nanos) {
+        self.idle_since.get_or_insert(at);
+    }
+
+    /// The average with the length that an arrival finds; after an idle time as if that many small packets had come to an empty queue
+    /// (Floyd and Jacobson, section 11).
+    fn average_in(&mut self, backlog: u64, now: Nanos) {
+        if let Some(since) = self.idle_since.take() {
+            let packets = now.saturating_sub(since).as_ns() / self.packet_ns;
+            for _ in 0..packets.min(FORGOTTEN) {
+                self.average *= 1.0 - self.weight;
+            }
+            if packets >= FORGOTTEN {
+                self.average = 0.0;
+            }
+        } else {
+            self.average += (backlog as f64 - self.average) * self.weight;
+        }
+    }
+
+    /// Whether the packet is to be dropped or marked, and if so whether it must (Floyd and Jacobson, section 4, method 2).
+    fn signals(&mut self, waiting: &Waiting) -> Option<bool> {
+        let [low, high] = [self.config.min_bytes, self.config.max_bytes].map(f64::from);
+        if self.average < low {
+            self.count = None;
+            return None;
+        }
+        if self.average >= high {
+            self.count = None;
+            return Some(true);
+        }
+        let Some(count) = self.count.map(|count| count + 1) else {
+            self.count = Some(0);
+            self.drawn = self.rolls.roll(&waiting.ticket, 0);
+            return None;
+        };
+        let probability = self.config.probability.fraction() * (self.average - low) / (high - low);
+        if count as f64 * probability < self.drawn {
+            self.count = Some(count);
+            return None;
+        }
+        self.count = Some(0);
+        self.drawn = self.rolls.roll(&waiting.ticket, 0);
+        Some(false)
+    }
+}

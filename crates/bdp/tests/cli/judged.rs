@@ -49,6 +49,23 @@ fn frames_over_netem_and_the_emulator_fare_alike() {
 }
 
 #[test]
+fn codel_drops_and_marks_the_frames_that_the_kernel_drops_and_marks() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = bench.run("lab selftest --queues codel --json");
+    let document = ended.json();
+    let rows = document["beside_kernel_queues"]["rows"].as_array().expect("rows").clone();
+    assert!(rows.len() >= 8, "{}", rows.len());
+    for row in &rows {
+        assert_eq!(row["unlike"], 0, "{row:#}");
+        assert!(row["dropped"].as_u64() > Some(100) && row["agrees"] == true, "{row:#}");
+    }
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}
+
+#[test]
 fn a_selftest_by_another_clock_has_other_trials() {
     let bench = Bench::new();
     let ended = bench.run("lab selftest loss --clock virtual");

@@ -81,7 +81,7 @@ pub(super) fn beside_kernel_queues(kind: Option<&str>, as_json: bool) -> Outcome
 fn queue_table(rows: &[QueueRow]) -> String {
     let wide = rows.iter().map(|row| row.train.chars().count()).max().unwrap_or(0).max(5) + 2;
     let mut text = format!(
-        "{:<10}{:<wide$}{:>8}{:>16}{:>14}{:>20}{:>8}{:>9}{:>7}  verdict\n",
+        "{:<10}{:<wide$}{:>8}{:>17}{:>16}{:>20}{:>8}{:>9}{:>7}  verdict\n",
         "queue",
         "train",
         "frames",
@@ -101,7 +101,7 @@ fn queue_table(rows: &[QueueRow]) -> String {
         let exact = |value: String| if row.drawn { "-".to_owned() } else { value };
         let _ = writeln!(
             text,
-            "{:<10}{:<wide$}{:>8}{:>16}{:>14}{:>20}{:>8}{:>9}{:>7}  {}",
+            "{:<10}{:<wide$}{:>8}{:>17}{:>16}{:>20}{:>8}{:>9}{:>7}  {}",
             row.queue,
             row.train,
             row.frames,

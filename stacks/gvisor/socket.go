@@ -17,7 +17,7 @@ import (
 
 const (
 	largestBuffer = 1 << 30
-	pieceBytes    = 1 << 16
+	pieceBytes    = 1 << 17
 	period        = 251 // The byte at a position of a stream is the remainder by this.
 	endless       = math.MaxInt64
 )

@@ -93,7 +93,8 @@ func (h *host) open(listen bool, wanted *arguments) error {
 	if listen {
 		s.now.State = "listening"
 		if failure = endpoint.Bind(tcpip.FullAddress{NIC: nic, Port: wanted.Port}); failure == nil {
-			failure = endpoint.Listen(1)
+			// With room for one alone it answers by SYN cookies, which forget options.
+			failure = endpoint.Listen(8)
 		}
 	} else if failure = endpoint.Bind(full(wanted.From)); failure == nil {
 		failure = endpoint.Connect(full(wanted.To))

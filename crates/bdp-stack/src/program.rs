@@ -128,21 +128,9 @@ impl Program {
                 && let Some(length) = self.receive(Socket::Control)?
             {
                 let read = serde_json::from_slice(&self.room[..length]);
-                answer = Some(match read {
-                    Ok(Answer::Failed(cause)) => {
-                        return Err(self.fault(&format!("can't go on: {}", in_words(&cause))));
-                    }
-                    Ok(Answer::Unsupported(what)) => {
-                        return Err(StackError::Unsupported {
-                            stack: self.name.clone(),
-                            what: in_words(&what),
-                        });
-                    }
-                    Ok(answer) => answer,
-                    Err(e) => {
-                        return Err(self.fault(&format!("answered what the contract does not have: {e}")));
-                    }
-                });
+                let read = read
+                    .map_err(|e| self.fault(&format!("answered what the contract does not have: {e}")))?;
+                answer = Some(self.accepted(read)?);
                 continue;
             }
             let expected = match &answer {
@@ -172,6 +160,17 @@ impl Program {
         }
     }
 
+    /// An answer that lets the case go on.
+    fn accepted(&mut self, answer: Answer) -> Result<Answer, StackError> {
+        match answer {
+            Answer::Failed(cause) => Err(self.fault(&format!("can't go on: {}", in_words(&cause)))),
+            Answer::Unsupported(what) => {
+                Err(StackError::Unsupported { stack: self.name.clone(), what: in_words(&what) })
+            }
+            answer => Ok(answer),
+        }
+    }
+
     fn send(&mut self, socket: Socket, message: &[u8]) -> Result<bool, StackError> {
         let to = if socket == Socket::Control { &self.control } else { &self.packets };
         to.send(message).map_err(|_| self.ended())
@@ -189,6 +188,13 @@ impl Program {
 
     /// It closed a socket: most often because it ended.
     fn ended(&mut self) -> StackError {
+        // What it said before stands.
+        if let Ok(Came::Message(length)) = self.control.receive(&mut self.room)
+            && let Ok(answer) = serde_json::from_slice(&self.room[..length])
+            && let Err(error) = self.accepted(answer)
+        {
+            return error;
+        }
         let mut status = None;
         for _ in 0..20 {
             status = self.child.try_wait().ok().flatten();

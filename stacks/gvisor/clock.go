@@ -7,9 +7,11 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// clock stands still but when a step moves it. Nothing of it is locked: the processors of TCP and the main goroutine never run at once.
+// clock stands still but when a step moves it, and for a nanosecond at each reading: gVisor's RACK takes segments of one moment for a sign of
+// loss, which no two segments of a real clock in nanoseconds are of. Nothing of it is locked: the processors of TCP and the main goroutine never run at once.
 type clock struct {
 	nowNS  int64
+	readNS int64 // What was read last.
 	serial uint64
 	timers timers
 }
@@ -28,7 +30,8 @@ func (c *clock) Now() time.Time {
 }
 
 func (c *clock) NowMonotonic() tcpip.MonotonicTime {
-	return tcpip.MonotonicTime{}.Add(time.Duration(c.nowNS))
+	c.readNS = max(c.readNS+1, c.nowNS)
+	return tcpip.MonotonicTime{}.Add(time.Duration(c.readNS))
 }
 
 func (c *clock) AfterFunc(after time.Duration, call func()) tcpip.Timer {

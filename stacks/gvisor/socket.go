@@ -18,6 +18,7 @@ import (
 const (
 	largestBuffer = 1 << 30
 	pieceBytes    = 1 << 17
+	backlog       = 128 // With a short one gVisor answers by SYN cookies, which carry neither SACK nor window scaling.
 	period        = 251 // The byte at a position of a stream is the remainder by this.
 	endless       = math.MaxInt64
 )
@@ -35,6 +36,7 @@ type socket struct {
 	now       report
 	reported  report // What was said of it last.
 	listening bool
+	buffer    int64 // Size of the receive buffer that is wanted; 0: gVisor's own, which grows.
 	toSend    int64
 	toReceive int64
 	finish    bool
@@ -75,6 +77,7 @@ func (h *host) open(listen bool, wanted *arguments) error {
 	if wanted.MSSBytes != nil && endpoint.SetSockOptInt(tcpip.MaxSegOption, *wanted.MSSBytes) != nil {
 		return unsupported(fmt.Sprintf("segments of %d bytes", *wanted.MSSBytes))
 	}
+	var buffer int64
 	if wanted.WindowBytes != nil {
 		// Half of the buffer becomes window; the range of sizes is that of the whole stack.
 		size := min(max(2**wanted.WindowBytes, tcp.MinBufferSize), largestBuffer)
@@ -86,15 +89,15 @@ func (h *host) open(listen bool, wanted *arguments) error {
 		if err := h.set(&limits); err != nil {
 			return err
 		}
+		buffer = size
 		options.SetReceiveBufferSize(size, true)
 	}
-	s := &socket{endpoint: endpoint, now: report{Socket: wanted.Socket, State: "connecting"}, listening: listen, room: make([]byte, pieceBytes)}
+	s := &socket{endpoint: endpoint, buffer: buffer, now: report{Socket: wanted.Socket, State: "connecting"}, listening: listen, room: make([]byte, pieceBytes)}
 	h.sockets = append(h.sockets, s)
 	if listen {
 		s.now.State = "listening"
 		if failure = endpoint.Bind(tcpip.FullAddress{NIC: nic, Port: wanted.Port}); failure == nil {
-			// With room for one alone it answers by SYN cookies, which forget options.
-			failure = endpoint.Listen(8)
+			failure = endpoint.Listen(backlog)
 		}
 	} else if failure = endpoint.Bind(full(wanted.From)); failure == nil {
 		failure = endpoint.Connect(full(wanted.To))
@@ -151,6 +154,10 @@ func (s *socket) exchange() {
 		}
 		s.endpoint.Close()
 		s.endpoint, s.listening = accepted, false
+		if s.buffer > 0 {
+			// An accepted endpoint begins with the size of the listening one, but grows.
+			s.endpoint.SocketOptions().SetReceiveBufferSize(s.buffer, true)
+		}
 	}
 	if s.aborted {
 		return
@@ -196,6 +203,9 @@ func (s *socket) state() string {
 	case state == tcp.StateSynSent || state == tcp.StateSynRecv || state == tcp.StateConnecting:
 		return "connecting"
 	case state == tcp.StateTimeWait:
+		return "closed"
+	case state == tcp.StateFinWait2 && s.now.Ended:
+		// Both ended and acknowledged: where gVisor retransmits a FIN of LAST-ACK it goes on as if it had closed first, and stays here.
 		return "closed"
 	case state == tcp.StateClose && s.finished && (s.now.Ended || s.now.State == "closed"):
 		return "closed"

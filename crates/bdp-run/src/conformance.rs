@@ -1,7 +1,7 @@
 //! The suite of stacks, held against a stack by its name: a kernel in a guest, any other in this process.
 
 use bdp_lab::Program;
-use bdp_model::stack::Stack;
+use bdp_model::stack::{Stack, StepStack};
 pub use bdp_stack::conformance::{Outcome, POINTS, Point};
 use bdp_stack::conformance::{Stepped, run, settings};
 pub use bdp_stack::{Found, list};
@@ -17,6 +17,11 @@ pub struct Conformance {
     pub outcomes: Vec<Outcome>,
 }
 
+/// The name and version of a stack that is no kernel.
+pub fn version_of(stack: &StepStack) -> Result<String, bdp_stack::StackError> {
+    bdp_stack::open(stack, settings()).map(|stack| stack.version().to_owned())
+}
+
 /// Holds a stack against every point; an error where it is not here.
 pub fn of(keeper: &Program, stack: &Stack) -> crate::Result<Conformance> {
     match stack {
@@ -30,7 +35,7 @@ pub fn of(keeper: &Program, stack: &Stack) -> crate::Result<Conformance> {
         Stack::Steps(stack) => {
             let open = || bdp_stack::open(stack, settings());
             let refused = |error: bdp_stack::StackError| RunError::Request(error.to_string());
-            let version = open().map_err(refused)?.version().to_owned();
+            let version = version_of(stack).map_err(refused)?;
             let outcomes = run(|| Ok(Box::new(Stepped::new(open()?))));
             Ok(Conformance { version, outcomes })
         }

@@ -296,7 +296,7 @@ impl Running<'_> {
                 )));
             }
         }
-        if self.first_ns.is_none() && since > (self.flow.start + PATIENCE).as_ns() {
+        if self.first_ns.is_none() && since >= (self.flow.start + PATIENCE).as_ns() {
             return Err(RunError::Case(format!(
                 "no byte came from '{from}' to '{to}' in {} s",
                 PATIENCE.as_secs_f64()

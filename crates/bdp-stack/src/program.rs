@@ -18,10 +18,13 @@ use crate::{Done, Stack, StackError, Step};
 const PATIENCE_NS: u64 = 20_000_000_000;
 /// Names another patience, in seconds.
 const PATIENCE_VARIABLE: &str = "BDP_STACK_PATIENCE";
+/// How long announced packets are waited for, by the machine's clock: they are sent before the answer.
+const SHORT_WAIT_NS: u64 = 1_000_000_000;
 /// Packets that one step may send: more is a flood.
 const PACKETS_MOST: usize = 100_000;
-/// Steps in a row that may bring the clock no further than a microsecond: more is a loop without end.
+/// Steps that may fall into one millisecond of the clock: more is a loop without end.
 const STEPS_IN_PLACE: u32 = 100_000;
+const PLACE_NS: u64 = 1_000_000;
 /// How long it is waited for after its end was ordered.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
@@ -34,6 +37,7 @@ pub struct Program {
     packets: Messages,
     room: Vec<u8>,
     patience_ns: u64,
+    /// Where the millisecond began that steps are counted in.
     now: Nanos,
     in_place: u32,
     /// A step went wrong: nothing more is asked.
@@ -128,10 +132,18 @@ impl Program {
                 && let Some(length) = self.receive(Socket::Control)?
             {
                 let read = serde_json::from_slice(&self.room[..length]);
-                let read = read
-                    .map_err(|e| self.fault(&format!("answered what the contract does not have: {e}")))?;
+                let read =
+                    read.map_err(|e| self.fault(&format!("answered what the contract does not have: {e}")))?;
                 answer = Some(self.accepted(read)?);
                 continue;
+            }
+            if order.is_none()
+                && let Some(Answer::Done { packets, .. }) = &answer
+                && sent.len() < *packets
+                && !messages::wait(&[(&self.packets, false)], SHORT_WAIT_NS).unwrap_or(false)
+            {
+                let text = format!("announced {packets} packets and sent {}", sent.len());
+                return Err(self.fault(&text));
             }
             let expected = match &answer {
                 Some(Answer::Done { packets, .. }) => *packets,
@@ -235,12 +247,14 @@ impl Stack for Program {
             );
             return Err(self.fault(&text));
         }
-        if step.now.as_ns() > self.now.as_ns() + 1_000 {
+        if step.now.as_ns() >= self.now.as_ns() + PLACE_NS {
             (self.now, self.in_place) = (step.now, 0);
         } else {
             self.in_place += 1;
             if self.in_place > STEPS_IN_PLACE {
-                return Err(self.fault("asks to run again and again without letting time pass"));
+                return Err(
+                    self.fault("asks to run more than 100000 times within a millisecond of the clock")
+                );
             }
         }
         done.next = next_ns.map(Nanos);

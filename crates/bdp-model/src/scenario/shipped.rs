@@ -43,5 +43,7 @@ const SHIPPED: &[(&str, &str)] = files![
     "s3-noscale",
     "s3-oneway",
     "s4-loss",
+    "s4-loss-stacks",
     "s4-reverse",
+    "s4-reverse-stacks",
 ];

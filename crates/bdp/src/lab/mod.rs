@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bdp_model::record::Record;
-use bdp_model::scenario::PlanOptions;
+use bdp_model::scenario::{CaseSpec, PlanOptions};
+use bdp_model::stack::Stack;
 use bdp_report::About;
 
 use crate::exit::{self, Outcome};
@@ -332,18 +333,33 @@ impl CheckArgs {
             let cases = source::plan(&scenario, &self.plan.options())?;
             text.push_str(&list::checked(&scenario, &cases, self.cases));
             let by_virtual_clock = cases.iter().filter(|case| !case.clock.is_real());
-            stacks.extend(by_virtual_clock.map(|case| case.stack().map(ToString::to_string)));
+            stacks.extend(by_virtual_clock.flat_map(stacks_of));
         }
         if stacks.is_empty() {
             // They could run by it all the same.
             stacks.insert(None);
         }
         for stack in stacks {
-            let name = stack.as_deref().map_or_else(String::new, |stack| format!(" with {stack}"));
-            text.push_str(&format!("virtual clock{name}: {}\n", crate::guest::boots(stack.as_deref())));
+            let name = stack.as_ref().map_or_else(String::new, |stack| format!(" with {stack}"));
+            let runs = match stack.as_ref().and_then(Stack::in_steps) {
+                Some(in_steps) => match bdp_run::conformance::version_of(in_steps) {
+                    Ok(version) => format!("yes, {version}"),
+                    Err(error) => format!("no: {error}"),
+                },
+                None => crate::guest::boots(stack.map(|stack| stack.to_string()).as_deref()),
+            };
+            text.push_str(&format!("virtual clock{name}: {runs}\n"));
         }
         crate::output::print(&text)
     }
+}
+
+/// The stacks of a case: its kernel, or each that is none; `None` where it names none.
+fn stacks_of(case: &CaseSpec) -> Vec<Option<Stack>> {
+    if !case.runs_in_steps() {
+        return vec![case.stack().cloned()];
+    }
+    case.hosts.iter().filter_map(|host| host.stack.clone()).map(Some).collect()
 }
 
 impl CheckArgs {

@@ -40,7 +40,8 @@ static TOPICS: &[Topic] = &topics! {
     "profiles" "profiles.md" "links by name: DSL, LTE, satellites and others",
     "exec" "exec.md" "your own programs on an emulated path",
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
-    "stacks" "stacks.md" "the kernels that hosts run, and how they are built",
+    "stacks" "stacks.md" "the kernels and other stacks that hosts run, and one suite for all",
+    "stack-contract" "stack-contract.md" "how a TCP stack of your own is attached",
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
@@ -57,6 +58,7 @@ static TOPICS: &[Topic] = &topics! {
     "ping.schema" "ping.schema.json" "JSON Schema of 'bdp ping --json'",
     "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
     "stacks.schema" "stacks.schema.json" "JSON Schema of 'bdp lab stacks --json'",
+    "conformance.schema" "conformance.schema.json" "JSON Schema of 'bdp lab conformance --json'",
     "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };

@@ -38,6 +38,7 @@ mod runs;
 mod serve;
 mod ssh;
 mod stacks;
+mod stepped;
 mod strangers;
 mod stream;
 mod sweep;

@@ -368,6 +368,7 @@ fn kept(point: &Point<'_>) -> Cell {
     let (valid, invalid, failed) =
         (point.count(Ending::Valid), point.count(Ending::Invalid), point.count(Ending::Failed));
     match (valid, invalid, failed) {
+        (0, 0, 0) => Cell::tinted("SKIPPED", Tint::Doubtful),
         (0, 0, _) => Cell::tinted("FAILED", Tint::Bad),
         (0, _, _) => Cell::tinted("INVALID", Tint::Doubtful),
         (_, 0, 0) => Cell::tinted("OK", Tint::Good),

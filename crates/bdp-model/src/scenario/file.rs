@@ -6,6 +6,7 @@ use super::path::flatten;
 use super::read::check_keys;
 use super::rule::Rules;
 use super::sweep::Sweep;
+use super::switch;
 use super::tree::{self, Node, Origin, Table, Value};
 
 /// A scenario file that has been read and checked.
@@ -33,7 +34,7 @@ pub struct Scenario {
     pub(super) traces: Traces,
 }
 
-const ROOT_KEYS: [&str; 17] = [
+const ROOT_KEYS: [&str; 18] = [
     "title",
     "about",
     "source",
@@ -46,6 +47,7 @@ const ROOT_KEYS: [&str; 17] = [
     "probe",
     "hosts",
     "link",
+    "switch",
     "flow",
     "sweep",
     "point",
@@ -121,6 +123,7 @@ fn normalise(root: &mut Table) -> Result<()> {
             node.value = Value::Array(vec![only]);
         }
     }
+    switch::expand(root)?;
     let Some(Value::Table(hosts)) = root.get_mut("hosts").map(|n| &mut n.value) else { return Ok(()) };
     for host in &mut hosts.entries {
         let Value::Table(host) = &mut host.node.value else { continue };

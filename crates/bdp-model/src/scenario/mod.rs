@@ -6,6 +6,7 @@
 mod decode;
 mod error;
 mod file;
+pub mod foreign;
 mod measure;
 mod named;
 mod path;
@@ -18,6 +19,7 @@ pub mod route;
 mod rule;
 mod shipped;
 mod sweep;
+mod switch;
 mod tree;
 
 pub use crate::case::{

@@ -2,6 +2,7 @@
 
 mod damage;
 mod decoding;
+mod foreign;
 mod hosts;
 mod impairments;
 mod mistakes;
@@ -11,6 +12,7 @@ mod profiles;
 mod queues;
 mod routing;
 mod sweeps;
+mod switches;
 mod what_ships;
 
 use std::collections::BTreeSet;

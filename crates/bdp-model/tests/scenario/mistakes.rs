@@ -85,7 +85,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "title = \"t\"",
             "name = \"t\"",
-            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, flow, sweep, point, published, expect",
+            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, switch, flow, sweep, point, published, expect",
         ),
         ("title = \"t\"", "", "s.toml: title is missing: one line that says what the scenario is"),
         (

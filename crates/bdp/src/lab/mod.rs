@@ -2,8 +2,10 @@
 
 mod conformance;
 mod exec;
+mod import;
 mod list;
 mod parameter;
+mod plan;
 mod profiles;
 mod selftest;
 mod shell;
@@ -11,7 +13,8 @@ pub mod source;
 mod stacks;
 mod work;
 
-pub use parameter::{ClockArgs, clock, setting};
+pub use parameter::{clock, setting};
+use plan::PlanArgs;
 pub use work::Work;
 use work::print;
 
@@ -47,6 +50,10 @@ enum LabCommand {
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
+    /// Read a path of tc's netem, mahimahi or rattan as a scenario
+    Import(import::ImportArgs),
+    /// Print the netem commands that come nearest to a scenario's links
+    Export(import::ExportArgs),
     /// List the kernels and other stacks that hosts can have, and how to build those that are missing
     Stacks(StacksArgs),
     /// Hold stacks against one suite of what TCP asks of them
@@ -65,6 +72,8 @@ impl LabArgs {
             LabCommand::List(args) if args.profiles => profiles::run(args.name.as_deref(), args.json),
             LabCommand::List(args) => list::run(args.name.as_deref(), args.json),
             LabCommand::Check(args) => args.run(),
+            LabCommand::Import(args) => args.run(),
+            LabCommand::Export(args) => args.run(),
             LabCommand::Stacks(args) => stacks::run(args.json),
             LabCommand::Conformance(args) => args.run(),
             LabCommand::Selftest(args) => args.run(),
@@ -97,41 +106,6 @@ struct StacksArgs {
     /// Print JSON ('bdp help stacks.schema')
     #[arg(long)]
     json: bool,
-}
-
-/// What of a scenario is run.
-#[derive(clap::Args)]
-pub struct PlanArgs {
-    /// Only cases that match all words, each PARAM=VALUE, #REPETITION or a part of the case's key
-    #[arg(long, help_heading = help::TEST, value_name = "FILTER")]
-    filter: Option<String>,
-
-    /// Set a parameter by its path, as flow.duration=5s; repeatable
-    #[arg(long = "set", help_heading = help::TEST, value_name = "PATH=VALUE", value_parser = setting)]
-    settings: Vec<(String, String)>,
-
-    /// Seed of all random streams and of the order [default: the file's]
-    #[arg(long, help_heading = help::TEST, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Repetitions of each point [default: the file's]
-    #[arg(long, help_heading = help::TEST, value_name = "N")]
-    repetitions: Option<u32>,
-
-    #[command(flatten)]
-    clock: ClockArgs,
-}
-
-impl PlanArgs {
-    fn options(&self) -> PlanOptions {
-        PlanOptions {
-            seed: self.seed,
-            filter: self.filter.clone(),
-            overrides: self.settings.iter().cloned().chain(self.clock.setting()).collect(),
-            repetitions: self.repetitions,
-            ..PlanOptions::default()
-        }
-    }
 }
 
 #[derive(clap::Args)]

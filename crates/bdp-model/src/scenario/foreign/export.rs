@@ -1,0 +1,162 @@
+//! A scenario's links -> the commands of netem that come nearest, with what they can't as comments.
+
+use super::netem::{COUNTED_HEADER, packets_in_delay};
+use super::words::{of_share, of_time, rest};
+use crate::case::{CaseSpec, LinkSpec};
+use crate::link::{DirectionConfig, JitterDistribution, LinkConfig, Loss, Medium, QueueLimit, Reorder};
+use crate::over_time::RateOverTime;
+use crate::units::{Nanos, Probability};
+
+/// For each link and direction a command, for the device at which the direction begins, and a comment for each thing that it can't.
+pub fn netem_commands(case: &CaseSpec) -> String {
+    let mut text = format!(
+        "# {}: the netem commands that come nearest, each on the device of its first host\n",
+        case.scenario
+    );
+    for link in &case.links {
+        for (forward, config) in [(true, &link.config.forward), (false, &link.config.reverse)] {
+            let [from, to] = ends(link, forward);
+            let (command, cannot) = netem(config, &link.config);
+            text.push_str(&format!("\n# {from} -> {to}\ntc qdisc add dev eth0 root netem{command}\n"));
+            cannot.iter().for_each(|line| text.push_str(&format!("# not: {line}\n")));
+        }
+    }
+    text
+}
+
+fn ends(link: &LinkSpec, forward: bool) -> [&str; 2] {
+    let [a, b] = &link.between;
+    if forward { [a, b] } else { [b, a] }
+}
+
+fn netem(config: &DirectionConfig, link: &LinkConfig) -> (String, Vec<String>) {
+    let mut cannot = Vec::new();
+    let mut command = limit(config, link, &mut cannot);
+    command.push_str(&delay(config, &mut cannot));
+    command.push_str(&loss(&config.loss, &mut cannot));
+    for (option, share) in [("corrupt", config.corrupt), ("duplicate", config.duplicate)] {
+        if share.fraction() > 0.0 {
+            command.push_str(&format!(" {option} {}", of_share(share)));
+        }
+    }
+    if let Some(rate) = config.rate {
+        let overhead = i64::from(config.overhead_bytes) - COUNTED_HEADER;
+        command.push_str(&format!(" rate {}bit {overhead}", rate.as_bps()));
+    }
+    match &config.rate_over_time {
+        Some(RateOverTime::Trace(trace)) => cannot.push(format!("the trace ({trace}); the rate is its mean")),
+        Some(RateOverTime::Timeline(_)) => {
+            cannot.push("the rate's changes; 'tc qdisc change' at each does".to_owned())
+        }
+        None => {}
+    }
+    if !config.outages.is_empty() {
+        cannot.push(
+            "outages; 'tc qdisc change ... loss 100%' at each drops, and none holds packets back".to_owned(),
+        );
+    }
+    if let Some(queue) = &config.queue {
+        cannot.push(format!("its queue {}; a qdisc below netem has no rate to wait for", queue.name()));
+    }
+    let others = [
+        (config.ecn_threshold.is_some(), "ECN marks"),
+        (
+            config.policer.is_some(),
+            "the policer; 'tc filter ... action police' on the other end's ingress does",
+        ),
+        (config.drop_above.is_some(), "drops by size"),
+        (!config.rewrite.is_none(), "changed TCP headers"),
+        (link.medium != Medium::FullDuplex, "the half-duplex medium"),
+        (link.mtu != 1500, "the MTU; 'ip link set dev eth0 mtu' does"),
+    ];
+    cannot.extend(others.iter().filter(|(there, _)| *there).map(|(_, what)| (*what).to_owned()));
+    (command, cannot)
+}
+
+/// netem counts the packets in its delay too.
+fn limit(config: &DirectionConfig, link: &LinkConfig, cannot: &mut Vec<String>) -> String {
+    // Without a rate nothing waits, and nothing may be dropped.
+    const ENOUGH: u64 = 1_000_000;
+    let Some(rate) = config.fastest() else { return format!(" limit {ENOUGH}") };
+    let overhead = u64::from(config.overhead_bytes);
+    let waiting = match config.limit {
+        QueueLimit::Packets(packets) => packets,
+        QueueLimit::Bytes(bytes) => {
+            let packets = (bytes.as_bytes() / (u64::from(link.mtu) + overhead)).max(1);
+            cannot.push(format!("a limit of {bytes}; it is {packets} full packets"));
+            packets
+        }
+        QueueLimit::Unlimited => ENOUGH,
+    };
+    let slowest = config.rate_over_time.as_ref().and(config.rate).unwrap_or(rate);
+    let inside = waiting.saturating_add(packets_in_delay(slowest, overhead, longest_delay(config)));
+    format!(" limit {}", inside.min(u64::from(u32::MAX)))
+}
+
+fn longest_delay(config: &DirectionConfig) -> Nanos {
+    let changing = config.delay_over_time.as_ref().and_then(|delay| delay.timeline_ns.most()).map(Nanos);
+    held(config).map_or(changing.unwrap_or(config.delay), |reorder| reorder.by)
+}
+
+/// What is held back where nothing else delays: netem sends the others at once.
+fn held(config: &DirectionConfig) -> Option<Reorder> {
+    config.reorder.filter(|_| config.delay == Nanos::ZERO && config.jitter.is_none())
+}
+
+fn delay(config: &DirectionConfig, cannot: &mut Vec<String>) -> String {
+    if config.delay_over_time.is_some() {
+        cannot.push("the delay's changes; 'tc qdisc change' at each does".to_owned());
+    }
+    let mut text = String::new();
+    let held = held(config);
+    if config.reorder.is_some() && held.is_none() {
+        cannot.push("reordering beside a delay or jitter: what netem reorders it does not delay".to_owned());
+    }
+    let delay = held.map_or(config.delay, |reorder| reorder.by);
+    if delay > Nanos::ZERO || config.jitter.is_some() {
+        text = format!(" delay {}", of_time(delay));
+    }
+    if let Some(jitter) = &config.jitter {
+        let (width, distribution) = match &jitter.distribution {
+            JitterDistribution::Uniform { spread } => (Some(*spread), ""),
+            JitterDistribution::Normal { deviation } => (Some(*deviation), " distribution normal"),
+            JitterDistribution::Table(_) => (None, ""),
+        };
+        match width {
+            Some(width) => text.push_str(&format!(" {}{distribution}", of_time(width))),
+            None => cannot.push("jitter by a table; 'distribution' takes one from a file of tc's".to_owned()),
+        }
+        if !jitter.reorder {
+            cannot.push("packets that keep their order under jitter; netem lets them overtake".to_owned());
+        }
+        if jitter.correlation_time.is_some() {
+            cannot.push("jitter that is correlated in time; netem draws each packet".to_owned());
+        }
+    }
+    if let Some(reorder) = held {
+        let at_once = rest(reorder.probability);
+        text.push_str(&format!(" reorder {}", of_share(at_once)));
+    }
+    text
+}
+
+fn loss(loss: &Loss, cannot: &mut Vec<String>) -> String {
+    match loss {
+        Loss::None => String::new(),
+        Loss::Independent(p) => format!(" loss random {}", of_share(*p)),
+        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+            let [to_bad, to_good, loss_bad, loss_good] =
+                [to_bad, to_good, loss_bad, loss_good].map(|p| of_share(*p));
+            format!(" loss gemodel {to_bad} {to_good} {loss_bad} {loss_good}")
+        }
+        Loss::Periodic(_) | Loss::List(_) => {
+            cannot.push("loss of given packets".to_owned());
+            String::new()
+        }
+        Loss::OverTime(_) | Loss::States { .. } => {
+            let share = Probability::new(loss.probability()).unwrap_or_default();
+            cannot.push(format!("loss that changes in time; it is {} of each packet", of_share(share)));
+            if share.fraction() > 0.0 { format!(" loss random {}", of_share(share)) } else { String::new() }
+        }
+    }
+}

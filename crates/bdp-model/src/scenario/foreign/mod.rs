@@ -1,0 +1,39 @@
+//! Paths as other emulators state them: `tc netem`, mahimahi, rattan. What they say becomes a scenario, and what a scenario's links do
+//! becomes the commands of netem that come nearest; either way with a line for each thing that does not carry over.
+
+mod draft;
+mod export;
+mod mahimahi;
+mod netem;
+mod rattan;
+mod words;
+
+pub use draft::{ImportError, Imported};
+pub use export::netem_commands;
+pub use mahimahi::{commands as mahimahi_commands, trace as mahimahi_trace};
+pub use netem::import as netem;
+pub use rattan::import as rattan;
+
+/// Reads text of any of these kinds.
+pub fn import(text: &str) -> Result<Imported, ImportError> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let words = |word: &str| lines().any(|line| line.split_whitespace().any(|w| w == word));
+    if lines().next().is_none() {
+        return Err(ImportError::new("there is nothing in it"));
+    }
+    if words("netem") {
+        return netem(&lines().filter(|line| line.contains("netem")).collect::<Vec<_>>());
+    }
+    if lines().any(|line| line.split_whitespace().any(|word| word.starts_with("mm-"))) {
+        return mahimahi_commands(&lines().collect::<Vec<_>>().join(" "));
+    }
+    if lines()
+        .any(|line| line.starts_with("[links]") || line.starts_with("[cells") || line.starts_with("[devices"))
+    {
+        return rattan(text);
+    }
+    Err(ImportError::new(
+        "it is none of these: tc commands with netem, mm-link and mm-delay commands, a configuration of rattan; a trace of mahimahi is \
+         read with --mahimahi",
+    ))
+}

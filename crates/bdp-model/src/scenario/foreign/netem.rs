@@ -1,0 +1,252 @@
+//! `tc qdisc add dev eth0 root netem ...` -> a direction. The words are those of tc-netem(8).
+
+use std::iter::Peekable;
+use std::str::SplitWhitespace;
+
+use super::draft::{Draft, ImportError, Imported, Keys};
+use super::words::{count, of_rate, of_share, of_time, percentage, rate, rest, time};
+use crate::units::{Nanos, Probability, Rate};
+
+type Result<T> = std::result::Result<T, ImportError>;
+type Words<'a> = Peekable<SplitWhitespace<'a>>;
+
+/// Packets inside, where a command states none.
+const DEFAULT_LIMIT: u64 = 1000;
+/// What a packet of an Ethernet device has beside its IP packet, as netem counts it.
+pub(super) const COUNTED_HEADER: i64 = 14;
+
+/// The first command is the direction from the first host to the second, another one the way back.
+pub fn import(commands: &[&str]) -> Result<Imported> {
+    if commands.is_empty() || commands.len() > 2 {
+        return Err(ImportError::new(format!(
+            "{} netem commands; one or two are read, there and back",
+            commands.len()
+        )));
+    }
+    let mut draft = Draft::default();
+    for (index, command) in commands.iter().enumerate() {
+        let way = ["forward", "reverse"][index];
+        let mut left_out = Vec::new();
+        draft.directions[index] = Stated::read(command, &mut left_out)?.keys(&mut left_out);
+        draft.left_out.extend(left_out.into_iter().map(|line| format!("{way}: {line}")));
+    }
+    Ok(draft.finish("Imported from netem"))
+}
+
+/// What a command states.
+#[derive(Debug, Default)]
+struct Stated {
+    limit: Option<u64>,
+    delay: Nanos,
+    jitter: Nanos,
+    distribution: Option<String>,
+    loss: Option<String>,
+    corrupt: Option<Probability>,
+    duplicate: Option<Probability>,
+    at_once: Option<Probability>,
+    rate: Option<(Rate, i64)>,
+}
+
+impl Stated {
+    fn read(command: &str, left_out: &mut Vec<String>) -> Result<Self> {
+        // A comment ends it.
+        let command = command.split(" #").next().unwrap_or_default();
+        let options = match command.split_whitespace().position(|word| word == "netem") {
+            Some(at) => at + 1,
+            None => 0,
+        };
+        let mut words = command.split_whitespace().peekable();
+        for _ in 0..options {
+            words.next();
+        }
+        let mut stated = Self::default();
+        while let Some(word) = words.next() {
+            stated.option(word, &mut words, left_out)?;
+        }
+        Ok(stated)
+    }
+
+    fn option(&mut self, word: &str, words: &mut Words<'_>, left_out: &mut Vec<String>) -> Result<()> {
+        match word {
+            "limit" => self.limit = Some(count(value(words, word)?)?),
+            "delay" | "latency" => {
+                self.delay = time(value(words, word)?)?;
+                if let Some(jitter) = number(words) {
+                    self.jitter = time(jitter)?;
+                    correlation(words, "delay", left_out)?;
+                }
+            }
+            "distribution" => self.distribution = Some(value(words, word)?.to_owned()),
+            "loss" | "drop" => self.loss(words, left_out)?,
+            "corrupt" => {
+                self.corrupt = Some(percentage(value(words, word)?)?);
+                correlation(words, word, left_out)?;
+            }
+            "duplicate" => {
+                self.duplicate = Some(percentage(value(words, word)?)?);
+                correlation(words, word, left_out)?;
+            }
+            "reorder" => {
+                self.at_once = Some(percentage(value(words, word)?)?);
+                correlation(words, word, left_out)?;
+            }
+            "gap" => {
+                if count(value(words, word)?)? > 1 {
+                    left_out.push("gap: any packet may be sent at once, not each of so many".to_owned());
+                }
+            }
+            "rate" => {
+                let rate = rate(value(words, word)?)?;
+                let overhead = number(words).map(|text| signed(text)).transpose()?.unwrap_or(0);
+                self.rate = Some((rate, overhead));
+                if number(words).is_some() {
+                    number(words);
+                    left_out.push("rate: cells; a packet takes the time of its bytes".to_owned());
+                }
+            }
+            "ecn" => left_out.push("ecn: packets are lost, not marked".to_owned()),
+            "slot" | "seed" => {
+                while words.peek().is_some_and(|next| !OPTIONS.contains(next)) {
+                    words.next();
+                }
+                left_out.push(format!("{word}: there is none; a seed is the scenario's"));
+            }
+            other => {
+                let shown: String = other.chars().take(40).collect();
+                return Err(ImportError::new(format!(
+                    "'{}' is no option of netem; those are {}",
+                    shown.escape_debug(),
+                    OPTIONS.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn loss(&mut self, words: &mut Words<'_>, left_out: &mut Vec<String>) -> Result<()> {
+        let kind = words.next_if(|word| ["random", "state", "gemodel"].contains(word)).unwrap_or("random");
+        let first = percentage(value(words, "loss")?)?;
+        let mut more = Vec::new();
+        while more.len() < 4 && kind != "random" {
+            let Some(text) = number(words) else { break };
+            more.push(percentage(text)?);
+        }
+        let share = |p: Probability| format!("\"{}\"", of_share(p));
+        self.loss = match kind {
+            // From good to bad, back, and what the two states lose.
+            "gemodel" => {
+                let back = more.first().copied().unwrap_or_else(|| rest(first));
+                let mut table = format!("to_bad = {}, to_good = {}", share(first), share(back));
+                for (key, p) in ["loss_bad", "loss_good"].into_iter().zip(more.iter().skip(1)) {
+                    table.push_str(&format!(", {key} = {}", share(*p)));
+                }
+                Some(format!("{{ {table} }}"))
+            }
+            "state" => {
+                let back = more.first().copied().unwrap_or_else(|| rest(first));
+                if more.iter().skip(1).any(|p| p.fraction() > 0.0) {
+                    left_out.push(
+                        "loss state: two of the four states; p32, p23 and p14 are not there".to_owned(),
+                    );
+                }
+                Some(format!("{{ to_bad = {}, to_good = {} }}", share(first), share(back)))
+            }
+            _ => {
+                correlation(words, "loss", left_out)?;
+                Some(share(first))
+            }
+        };
+        Ok(())
+    }
+
+    fn keys(self, left_out: &mut Vec<String>) -> Keys {
+        let mut keys = Keys::default();
+        let share = |p: Probability| format!("\"{}\"", of_share(p));
+        if let Some((rate, overhead)) = self.rate {
+            let beside = (overhead + COUNTED_HEADER).clamp(0, 1000) as u64;
+            keys.set("rate", of_rate(rate));
+            keys.set("overhead", beside.to_string());
+            let waiting = self
+                .limit
+                .unwrap_or(DEFAULT_LIMIT)
+                .saturating_sub(packets_in_delay(rate, beside, self.delay));
+            keys.set("limit", waiting.max(1).to_string());
+        } else if self.limit.is_some() {
+            left_out.push(
+                "limit: without a rate nothing waits, and packets in the delay are not counted".to_owned(),
+            );
+        }
+        match self.at_once {
+            // netem sends those at once and delays the others, which is to hold the others back.
+            Some(at_once) if self.delay > Nanos::ZERO => {
+                let held = rest(at_once);
+                keys.set(
+                    "reorder",
+                    format!("{{ probability = {}, by = \"{}\" }}", share(held), of_time(self.delay)),
+                );
+            }
+            Some(_) => left_out.push("reorder: without a delay it does nothing".to_owned()),
+            None if self.delay > Nanos::ZERO => keys.set("delay", format!("\"{}\"", of_time(self.delay))),
+            None => {}
+        }
+        if self.jitter > Nanos::ZERO {
+            let kind = match self.distribution.as_deref() {
+                None | Some("uniform") => "uniform",
+                Some("normal") => "normal",
+                Some(other) => {
+                    left_out.push(format!("distribution {other}: a normal one in its place"));
+                    "normal"
+                }
+            };
+            keys.set("jitter", format!("{{ {kind} = \"{}\", reorder = true }}", of_time(self.jitter)));
+        }
+        let drawn = [("corrupt", self.corrupt), ("duplicate", self.duplicate)];
+        self.loss.into_iter().for_each(|loss| keys.set("loss", loss));
+        drawn.into_iter().filter_map(|(key, p)| Some((key, p?))).for_each(|(key, p)| keys.set(key, share(p)));
+        keys
+    }
+}
+
+const OPTIONS: [&str; 13] = [
+    "limit",
+    "delay",
+    "distribution",
+    "loss",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "gap",
+    "rate",
+    "ecn",
+    "slot",
+    "seed",
+    "latency",
+];
+
+/// Full packets that a delay holds at a rate, which netem counts in its limit.
+pub(super) fn packets_in_delay(rate: Rate, overhead: u64, delay: Nanos) -> u64 {
+    let bits = u128::from(rate.as_bps()) * u128::from(delay.as_ns()) / 1_000_000_000;
+    u64::try_from(bits.div_ceil(u128::from(8 * (1500 + overhead)))).unwrap_or(u64::MAX)
+}
+
+fn value<'a>(words: &mut Words<'a>, option: &str) -> Result<&'a str> {
+    words.next().ok_or_else(|| ImportError::new(format!("'{option}' has no value")))
+}
+
+/// The next word, where it begins as a number does.
+fn number<'a>(words: &mut Words<'a>) -> Option<&'a str> {
+    words.next_if(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.'))
+}
+
+fn signed(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| ImportError::new(format!("'{text}' is not a number of bytes")))
+}
+
+fn correlation(words: &mut Words<'_>, option: &str, left_out: &mut Vec<String>) -> Result<()> {
+    if let Some(text) = number(words)
+        && percentage(text)?.fraction() > 0.0
+    {
+        left_out.push(format!("{option}: its correlation; each packet is drawn by itself"));
+    }
+    Ok(())
+}

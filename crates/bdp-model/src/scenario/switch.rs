@@ -1,0 +1,83 @@
+//! `[[switch]]`: several hosts on one segment, each with a link to a switch in their middle, which is a host that forwards.
+
+use super::error::{Problem, Result};
+use super::read::check_keys;
+use super::tree::{Entry, Node, Table, Value};
+
+/// Hosts of a switch at the most.
+const HOSTS_MAX: usize = 250;
+const HOSTS: &str = "the names of 2 to 250 hosts, each once, such as [\"a\", \"b\", \"c\"]";
+
+/// Puts a forwarding host and its links in the place of each switch. What a switch says beside its name and its hosts is said of each link.
+pub(super) fn expand(root: &mut Table) -> Result<()> {
+    let Some(at) = root.entries.iter().position(|entry| entry.key == "switch") else { return Ok(()) };
+    let Entry { node, .. } = root.entries.remove(at);
+    let switches = match &node.value {
+        Value::Array(all) => all.clone(),
+        Value::Table(_) => vec![node.clone()],
+        _ => return Err(node.unexpected("switch", "a table, written [[switch]]")),
+    };
+    for (index, switch) in switches.iter().enumerate() {
+        let at = if switches.len() == 1 { "switch".to_owned() } else { format!("switch.{index}") };
+        one(root, switch, &at)?;
+    }
+    Ok(())
+}
+
+fn one(root: &mut Table, node: &Node, at: &str) -> Result<()> {
+    let table = node.as_table(at)?;
+    let missing = |key: &str, expected: &str| {
+        node.origin.error(Problem::Missing { what: format!("{at}.{key}"), expected: expected.to_owned() })
+    };
+    let name = table.get("name").ok_or_else(|| missing("name", "the switch's name, such as \"s1\""))?;
+    name.as_text(&format!("{at}.name"), "the switch's name, such as \"s1\"")?;
+    let list = table.get("hosts").ok_or_else(|| missing("hosts", HOSTS))?;
+    let place = format!("{at}.hosts");
+    let Value::Array(hosts) = &list.value else { return Err(list.unexpected(&place, HOSTS)) };
+    let mut names = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        let name = host.as_text(&place, HOSTS)?;
+        if names.contains(&name) {
+            return Err(host.unexpected(&place, HOSTS));
+        }
+        names.push(name);
+    }
+    if !(2..=HOSTS_MAX).contains(&names.len()) {
+        return Err(list.unexpected(&place, HOSTS));
+    }
+    forward(root, name, node)?;
+    let links = hosts.iter().map(|host| {
+        let between =
+            Node { origin: list.origin.clone(), value: Value::Array(vec![host.clone(), name.clone()]) };
+        let mut link = Table::default();
+        link.set("between", between);
+        let rest = table.entries.iter().filter(|entry| entry.key != "name" && entry.key != "hosts");
+        link.entries.extend(rest.cloned());
+        Node { origin: node.origin.clone(), value: Value::Table(link) }
+    });
+    let links: Vec<Node> = links.collect();
+    match root.get_mut("link").map(|node| &mut node.value) {
+        Some(Value::Array(all)) => all.extend(links),
+        Some(_) => {}
+        None => root.set("link", Node { origin: node.origin.clone(), value: Value::Array(links) }),
+    }
+    Ok(())
+}
+
+/// Declares the switch among the hosts, as one that forwards.
+fn forward(root: &mut Table, name: &Node, node: &Node) -> Result<()> {
+    let Value::Text(text) = &name.value else { return Ok(()) };
+    let of = |value| Node { origin: node.origin.clone(), value };
+    if root.get("hosts").is_none() {
+        root.set("hosts", of(Value::Table(Table::default())));
+    }
+    let Some(Value::Table(hosts)) = root.get_mut("hosts").map(|node| &mut node.value) else { return Ok(()) };
+    if hosts.get(text).is_none() {
+        hosts.set(text, of(Value::Table(Table::default())));
+    }
+    let Some(Value::Table(host)) = hosts.get_mut(text).map(|node| &mut node.value) else { return Ok(()) };
+    // A switch is nothing but that.
+    check_keys(host, &format!("[hosts.{text}], which is a switch"), &["sysctls", "stack"])?;
+    host.set("router", of(Value::Boolean(true)));
+    Ok(())
+}

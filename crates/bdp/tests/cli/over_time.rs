@@ -1,0 +1,104 @@
+//! Links that change in time, as a user meets them: what a flow gets over time, traces that are wrong, paths of other emulators.
+
+use std::fs;
+
+use crate::support::Bench;
+use crate::support::guests::guests_boot;
+use serde_json::Value;
+
+/// Goodput in each second of the first flow, Mbit/s.
+fn by_second(case: &Value) -> Vec<f64> {
+    let samples = case["flows"][0]["received"].as_array().unwrap();
+    let at = |second: u64| {
+        let sample = samples.iter().take_while(|s| s["at_ns"].as_u64().unwrap() <= second * 1_000_000_000 + 1_000_000);
+        sample.last().and_then(|s| s["bytes"].as_u64()).unwrap_or(0)
+    };
+    let seconds = samples.last().unwrap()["at_ns"].as_u64().unwrap() / 1_000_000_000;
+    (0..seconds).map(|second| (at(second + 1) - at(second)) as f64 * 8.0 / 1e6).collect()
+}
+
+fn run(bench: &Bench, link: &str) -> Value {
+    let text = format!(
+        "title = \"what changes\"\nclock = \"virtual\"\n[[link]]\nbetween = [\"near\", \"far\"]\n{link}\n\
+         delay = \"10ms\"\nlimit = 40\n[[flow]]\nfrom = \"near\"\nto = \"far\"\nduration = \"6s\"\ncongestion = \"reno\"\n"
+    );
+    fs::write(bench.folder().join("changes.toml"), text).unwrap();
+    let ended = bench.run(&format!("lab run {}/changes.toml --json", bench.folder().display()));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/lab-run.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&document), "{:?}", validator.iter_errors(&document).next());
+    let case = document["cases"][0].clone();
+    assert_eq!((&case["valid"], &case["expected_bps"]), (&Value::Bool(true), &Value::Null), "{}", case["fidelity"]);
+    case
+}
+
+#[test]
+fn a_flow_gets_what_the_link_gives_over_time() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    // What a full segment's 1448 bytes are of its 1538 on the wire.
+    let share = 1448.0 / 1538.0;
+    let steps = run(&bench, "rate = { steps = [[\"0s\", \"10M\"], [\"2s\", \"4M\"], [\"4s\", \"20M\"]] }");
+    let got = by_second(&steps);
+    for (second, rate) in [(1, 10.0), (3, 4.0), (5, 20.0)] {
+        let of = got[second] / (rate * share);
+        assert!((0.7..1.01).contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
+    }
+    let outage = run(&bench, "rate = \"10M\"\noutage = { at = \"2s\", for = \"1s\" }");
+    let got = by_second(&outage);
+    assert!(got[1] > 8.0 && got[2] < 0.2, "{got:?}");
+    assert_eq!(outage["fidelity"]["directions"][0]["dropped"]["outage"], 0);
+
+    // An opportunity in each ms for two seconds, then in every fourth: 12.032 and 3.008 Mbit/s of 1504 bytes each.
+    let lines: String =
+        (1..=4_000).filter(|ms| *ms <= 2_000 || ms % 4 == 0).map(|ms| format!("{ms}\n")).collect();
+    fs::write(bench.folder().join("up.trace"), lines).unwrap();
+    let traced = run(&bench, "forward.rate = { trace = \"up.trace\" }");
+    let got = by_second(&traced);
+    for (second, rate) in [(1, 12.032), (3, 3.008), (5, 12.032)] {
+        let of = got[second] / (rate * 1448.0 / 1504.0);
+        assert!((0.7..1.01).contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_wrong_is_refused_in_one_line() {
+    let bench = Bench::new();
+    let text = "title = \"t\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = { trace = \"x.trace\" }\n[[flow]]\n";
+    fs::write(bench.folder().join("t.toml"), text).unwrap();
+    for (trace, expected) in [
+        (None, "No such file"),
+        (Some(""), "it is empty"),
+        (Some("0\n0\n"), "it is endless"),
+        (Some("5\n4\n"), "line 2: 4 ms goes back in time, after 5 ms"),
+        (Some("1\nx\n"), "line 2: 'x' is not a time in whole ms"),
+    ] {
+        if let Some(trace) = trace {
+            fs::write(bench.folder().join("x.trace"), trace).unwrap();
+        }
+        let ended = bench.run(&format!("lab check {}/t.toml", bench.folder().display()));
+        assert_eq!((ended.code(), ended.err.lines().count()), (2, 1), "{}", ended.err);
+        assert!(ended.err.contains("cannot use the trace 'x.trace'") && ended.err.contains(expected), "{}", ended.err);
+    }
+}
+
+#[test]
+fn paths_of_other_emulators_come_and_go() {
+    let bench = Bench::new();
+    let at = |name: &str| format!("{}/{name}", bench.folder().display());
+    let command = "tc qdisc add dev eth0 root netem limit 100 delay 50ms 10ms 25% loss random 1% rate 10000000bit 0";
+    fs::write(at("netem.sh"), command).unwrap();
+    let imported = bench.run(&format!("lab import {}", at("netem.sh")));
+    assert_eq!(imported.code(), 0, "{}", imported.err);
+    assert_eq!(imported.err.trim(), "left out: forward: delay: its correlation; each packet is drawn by itself");
+    fs::write(at("path.toml"), &imported.out).unwrap();
+    let exported = bench.run(&format!("lab export {}", at("path.toml")));
+    assert_eq!(exported.code(), 0, "{}", exported.err);
+    assert!(exported.out.contains(&format!("\n{}\n", command.replace(" 25%", ""))), "{}", exported.out);
+    let refused = bench.run(&format!("lab import {}", at("nowhere")));
+    assert_eq!((refused.code(), refused.err.lines().count()), (2, 1), "{}", refused.err);
+}

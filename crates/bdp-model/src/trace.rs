@@ -10,7 +10,7 @@ use thiserror::Error;
 
 pub use crate::radio::OPPORTUNITY_BYTES;
 use crate::radio::Radio;
-use crate::units::Rate;
+use crate::units::{Nanos, Rate};
 
 /// What mahimahi counts beside each IP packet.
 pub const TRACE_OVERHEAD_BYTES: u32 = 4;
@@ -23,6 +23,8 @@ const OPPORTUNITIES_MAX: u64 = 10_000_000;
 const AT_ONCE_MAX: u64 = 100_000;
 /// Longest trace: a day.
 const LONGEST_MS: u64 = 24 * 3_600_000;
+/// Longest trace of a model of a radio.
+pub const RADIO_LONGEST: Nanos = Nanos::secs(600);
 /// Longest form in a record.
 const ENCODED_MAX_BYTES: usize = 2 << 20;
 
@@ -294,10 +296,8 @@ impl<'de> Deserialize<'de> for Trace {
             (Some(text), None) if text.len() <= ENCODED_MAX_BYTES => {
                 Self::new(&file, repeat, Self::decode(&text).ok_or(TraceError::Damaged)?)
             }
-            // A day of it takes no long time; what is longer is refused before it is made.
-            (None, Some(radio)) if radio.length.as_ns() / 1_000_000 <= LONGEST_MS => {
-                Self::of_radio(radio, repeat)
-            }
+            // What is longer is refused before it is made.
+            (None, Some(radio)) if radio.length <= RADIO_LONGEST => Self::of_radio(radio, repeat),
             _ => Err(TraceError::Damaged),
         };
         read().map_err(|error| D::Error::custom(format!("the trace '{file}': {error}")))

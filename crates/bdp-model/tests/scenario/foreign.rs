@@ -216,3 +216,24 @@ fn what_is_wrong_is_said_in_one_line() {
         );
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn text_of_any_kind_is_imported_or_refused(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "netem", "delay", "10ms", "loss", "1%", "gemodel", "rate", "10mbit", "-9223372036854775808", "9223372036854775807", "limit",
+                "18446744073709551615", "reorder", "gap", "distribution", "normal", "slot", "mm-delay", "20", "mm-link", "a.trace",
+                "--uplink-queue-args=\"bytes=1\"", "mm-loss", "uplink", "0.5", "\n", "[cells.a]", "[links]", "left = 'a'", "a = 'right'",
+                "right = 'left'", "type = 'Bw'", "bandwidth = '1Mbps'", "\u{e9}", "999999999999gbit", "3600s",
+            ]),
+            0..24,
+        ),
+    ) {
+        if let Ok(imported) = import(&words.join(" ")) {
+            let _ = Scenario::parse("s", &imported.text);
+        }
+        let _ = netem(&[&words.join(" ")]);
+        let _ = import(&words.join("\n"));
+    }
+}

@@ -26,6 +26,7 @@ mod machines;
 mod manual;
 mod measure;
 mod metrics;
+mod over_time;
 mod package;
 mod path_mtu;
 mod ping;

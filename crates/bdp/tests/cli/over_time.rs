@@ -10,7 +10,8 @@ use serde_json::Value;
 fn by_second(case: &Value) -> Vec<f64> {
     let samples = case["flows"][0]["received"].as_array().unwrap();
     let at = |second: u64| {
-        let sample = samples.iter().take_while(|s| s["at_ns"].as_u64().unwrap() <= second * 1_000_000_000 + 1_000_000);
+        let sample =
+            samples.iter().take_while(|s| s["at_ns"].as_u64().unwrap() <= second * 1_000_000_000 + 1_000_000);
         sample.last().and_then(|s| s["bytes"].as_u64()).unwrap_or(0)
     };
     let seconds = samples.last().unwrap()["at_ns"].as_u64().unwrap() / 1_000_000_000;
@@ -30,7 +31,12 @@ fn run(bench: &Bench, link: &str) -> Value {
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&document), "{:?}", validator.iter_errors(&document).next());
     let case = document["cases"][0].clone();
-    assert_eq!((&case["valid"], &case["expected_bps"]), (&Value::Bool(true), &Value::Null), "{}", case["fidelity"]);
+    assert_eq!(
+        (&case["valid"], &case["expected_bps"]),
+        (&Value::Bool(true), &Value::Null),
+        "{}",
+        case["fidelity"]
+    );
     case
 }
 
@@ -68,7 +74,8 @@ fn a_flow_gets_what_the_link_gives_over_time() {
 #[test]
 fn a_trace_that_is_wrong_is_refused_in_one_line() {
     let bench = Bench::new();
-    let text = "title = \"t\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = { trace = \"x.trace\" }\n[[flow]]\n";
+    let text =
+        "title = \"t\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = { trace = \"x.trace\" }\n[[flow]]\n";
     fs::write(bench.folder().join("t.toml"), text).unwrap();
     for (trace, expected) in [
         (None, "No such file"),
@@ -82,7 +89,11 @@ fn a_trace_that_is_wrong_is_refused_in_one_line() {
         }
         let ended = bench.run(&format!("lab check {}/t.toml", bench.folder().display()));
         assert_eq!((ended.code(), ended.err.lines().count()), (2, 1), "{}", ended.err);
-        assert!(ended.err.contains("cannot use the trace 'x.trace'") && ended.err.contains(expected), "{}", ended.err);
+        assert!(
+            ended.err.contains("cannot use the trace 'x.trace'") && ended.err.contains(expected),
+            "{}",
+            ended.err
+        );
     }
 }
 
@@ -90,11 +101,15 @@ fn a_trace_that_is_wrong_is_refused_in_one_line() {
 fn paths_of_other_emulators_come_and_go() {
     let bench = Bench::new();
     let at = |name: &str| format!("{}/{name}", bench.folder().display());
-    let command = "tc qdisc add dev eth0 root netem limit 100 delay 50ms 10ms 25% loss random 1% rate 10000000bit 0";
+    let command =
+        "tc qdisc add dev eth0 root netem limit 100 delay 50ms 10ms 25% loss random 1% rate 10000000bit 0";
     fs::write(at("netem.sh"), command).unwrap();
     let imported = bench.run(&format!("lab import {}", at("netem.sh")));
     assert_eq!(imported.code(), 0, "{}", imported.err);
-    assert_eq!(imported.err.trim(), "left out: forward: delay: its correlation; each packet is drawn by itself");
+    assert_eq!(
+        imported.err.trim(),
+        "left out: forward: delay: its correlation; each packet is drawn by itself"
+    );
     fs::write(at("path.toml"), &imported.out).unwrap();
     let exported = bench.run(&format!("lab export {}", at("path.toml")));
     assert_eq!(exported.code(), 0, "{}", exported.err);

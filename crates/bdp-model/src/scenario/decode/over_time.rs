@@ -9,7 +9,7 @@ use super::item::Result;
 use crate::link::{DirectionConfig, ETHERNET_OVERHEAD_BYTES};
 use crate::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
 use crate::radio::Radio;
-use crate::trace::{TRACE_OVERHEAD_BYTES, Trace};
+use crate::trace::{RADIO_LONGEST, TRACE_OVERHEAD_BYTES, Trace};
 use crate::units::{Nanos, Probability, Rate};
 
 /// Traces by the names that a scenario has for them.
@@ -140,7 +140,7 @@ fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
         length: time(
             "length",
             Nanos::secs(60),
-            Nanos::secs(600),
+            RADIO_LONGEST,
             "how long it is until it begins anew, 1ms to 10min",
         )?,
         seed: match table.get("seed") {

@@ -163,7 +163,7 @@ impl Stated {
         let mut keys = Keys::default();
         let share = |p: Probability| format!("\"{}\"", of_share(p));
         if let Some((rate, overhead)) = self.rate {
-            let beside = (overhead + COUNTED_HEADER).clamp(0, 1000) as u64;
+            let beside = overhead.saturating_add(COUNTED_HEADER).clamp(0, 1000) as u64;
             keys.set("rate", of_rate(rate));
             keys.set("overhead", beside.to_string());
             let waiting = self

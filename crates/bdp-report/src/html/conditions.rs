@@ -156,7 +156,7 @@ fn direction(config: &DirectionConfig) -> String {
     let mut parts = vec![match (&config.rate_over_time, config.rate) {
         (Some(RateOverTime::Trace(trace)), _) => format!("rate from the trace {trace}, {beside}"),
         (Some(RateOverTime::Timeline(timeline)), _) => {
-            format!("{} {beside}", course(timeline, Rate::to_string))
+            format!("rate {} {beside}", course(timeline, Rate::to_string))
         }
         (None, Some(rate)) => format!("{rate} {beside}"),
         (None, None) => "no rate".to_owned(),

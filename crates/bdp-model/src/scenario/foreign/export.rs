@@ -154,7 +154,7 @@ fn loss(loss: &Loss, cannot: &mut Vec<String>) -> String {
             String::new()
         }
         Loss::OverTime(_) | Loss::States { .. } => {
-            let share = Probability::new(loss.probability()).unwrap_or_default();
+            let share = Probability::new((loss.probability() * 1e6).round() / 1e6).unwrap_or_default();
             cannot.push(format!("loss that changes in time; it is {} of each packet", of_share(share)));
             if share.fraction() > 0.0 { format!(" loss random {}", of_share(share)) } else { String::new() }
         }

@@ -97,7 +97,7 @@ impl Stated {
             }
             "rate" => {
                 let rate = rate(value(words, word)?)?;
-                let overhead = number(words).map(|text| signed(text)).transpose()?.unwrap_or(0);
+                let overhead = number(words).map(signed).transpose()?.unwrap_or(0);
                 self.rate = Some((rate, overhead));
                 if number(words).is_some() {
                     number(words);

@@ -94,6 +94,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         flows,
         captures: Vec::new(),
         programs: Vec::new(),
+        traffic: Vec::new(),
         error: None,
         skipped: None,
         environment: Environment::default(),

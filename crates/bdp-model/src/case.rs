@@ -11,6 +11,7 @@ use crate::netem::Netem;
 use crate::payload::Zerocopy;
 use crate::stack::{Clock, Stack};
 use crate::tcp_settings::TcpSettings;
+use crate::traffic::Traffic;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Probability};
 use crate::window::WindowBytes;
@@ -42,6 +43,9 @@ pub struct CaseSpec {
     pub links: Vec<LinkSpec>,
     /// The workloads, each started at its time.
     pub flows: Vec<CaseFlow>,
+    /// Transfers that come and go beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<Traffic>,
     /// How long the idle round trip is measured before the flows start.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     pub idle: Nanos,
@@ -206,6 +210,9 @@ pub struct CaseFlow {
     /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
     #[serde(default)]
     pub background: bool,
+    /// Of a transfer, which entry of the traffic it is of; it is not recorded by itself.
+    #[serde(skip)]
+    pub transfer: Option<u32>,
     /// The workload.
     #[serde(flatten, with = "Recorded")]
     pub spec: FlowSpec,
@@ -221,6 +228,7 @@ impl CaseFlow {
             start: Nanos::ZERO,
             start_spread: Nanos::ZERO,
             background: false,
+            transfer: None,
             spec: FlowSpec {
                 omit: Nanos::secs(2),
                 congestion: Some(congestion.into()),

@@ -50,6 +50,8 @@ pub mod stats;
 pub mod tcp_settings;
 pub mod threshold;
 pub mod trace;
+pub mod traffic;
+mod transfers;
 pub mod udp;
 pub mod units;
 pub mod wall;

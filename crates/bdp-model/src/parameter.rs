@@ -84,7 +84,7 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 51] = {
+    pub const ALL: [Self; 52] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [
@@ -109,6 +109,7 @@ impl Parameter {
             new("by", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
             new("idle", Time, Unit::Nanoseconds, 0..=LONGEST_DELAY),
             new("start", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
+            new("gap", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
             new("duration", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
             new("omit", Time, Unit::Nanoseconds, 0..=LONGEST_TEST),
             new("interval", Time, Unit::Nanoseconds, 10_000_000..=LONGEST_DELAY),

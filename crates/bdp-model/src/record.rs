@@ -12,6 +12,7 @@ use crate::histogram::Histogram;
 use crate::method::{Privilege, WindowMechanism};
 use crate::stack::Clock;
 use crate::stats::nearest_rank;
+use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
 
 /// Version of the record's shape; a reader refuses a larger major number.
@@ -63,6 +64,9 @@ pub struct Record {
     /// The capture files that were written.
     #[serde(default)]
     pub captures: Vec<CaptureRecord>,
+    /// Transfers that came and went beside the flows, in sum, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficRecord>,
     /// Programs of one's own that ran on the hosts (`bdp lab exec`), in place of flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRecord>,

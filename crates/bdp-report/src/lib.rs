@@ -27,6 +27,7 @@ mod svg;
 mod sweep;
 mod sweep_report;
 mod table;
+mod traffic;
 mod varied;
 mod virtual_clock;
 
@@ -50,3 +51,4 @@ pub use spark::spark;
 pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
+pub use traffic::fairness;

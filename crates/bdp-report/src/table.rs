@@ -36,6 +36,7 @@ pub fn table(records: &[Record], style: &Style) -> String {
     for part in [
         repeated(&points, style),
         flows,
+        crate::traffic::traffic(&points, unit(&points), style),
         notes(&points, style),
         limits(&points, style),
         sweeps(&window_curves(&points), style),

@@ -146,6 +146,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         flows: Vec::new(),
         captures: Vec::new(),
         programs: Vec::new(),
+        traffic: Vec::new(),
         error: None,
         skipped: None,
         environment,

@@ -16,6 +16,7 @@ use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, Clock, HostSpec, LinkSpec};
 use bdp_model::segment;
 use bdp_model::stack::Stack;
+use bdp_model::traffic::{Traffic, TrafficRecord};
 
 use bdp_sys::clock;
 use bdp_sys::process::{self, HostCpu};
@@ -90,6 +91,15 @@ impl CaseRunner {
     /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
     /// that every other case would meet too.
     pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
+        if case.traffic.is_empty() {
+            return self.run_flows(case, attempt, driver);
+        }
+        let record = self.run_flows(&case.with_transfers(), attempt, driver)?;
+        Ok(Record { case: case.clone(), ..record })
+    }
+
+    /// Runs every flow of a case, transfers among them.
+    fn run_flows(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
         self.run_with(case, attempt, |captures| {
             let plan = Plan::make(case)?;
             let calibrations =
@@ -211,7 +221,7 @@ impl CaseRunner {
         let cpu_before = HostCpu::read();
         let echoes = session.start_echoes(&testbed)?;
         let idle = session.probe_idle(&echoes)?;
-        let begun_at_ns = clock::monotonic_ns();
+        let begun_at_ns = clock::monotonic_ns() + case.ready_after().as_ns();
         testbed.start_clock(begun_at_ns)?;
         // In a guest nobody has the processor but its hosts, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
@@ -272,7 +282,7 @@ impl CaseRunner {
             probed.map(|p| p.rtt_ns(case, counted)).unwrap_or_default()
         };
         let mut seen = observe::seen(case, &measured.probed, &measured.flows, &measured.outcomes);
-        let flows: Vec<FlowRecord> = case
+        let mut flows: Vec<FlowRecord> = case
             .flows
             .iter()
             .zip(&plan.means)
@@ -287,10 +297,15 @@ impl CaseRunner {
                 FlowRecord { start_ns, rtt_ns, ..record }
             })
             .collect();
-        let first = flows.first().map(|flow| flow.rtt_ns.clone()).unwrap_or_default();
+        let transfers = flows.split_off(case.flows.iter().filter(|flow| flow.transfer.is_none()).count());
+        let traffic = traffic_records(case, &transfers);
+        let whole = || case.flows.first().map(|flow| rtt_of(flow, &(0..u64::MAX)));
+        let first = flows.first().map(|flow| flow.rtt_ns.clone()).or_else(whole).unwrap_or_default();
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
-        let goodput = (!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum());
-        let expected = verdict::expected(case, &plan.means, &flows);
+        let goodput = traffic_goodput(case, &flows, &traffic)
+            .or((!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum()));
+        // What many short transfers leave to a flow no model knows.
+        let expected = if traffic.is_empty() { verdict::expected(case, &plan.means, &flows) } else { None };
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
         seen.cpus = environment.cpus;
@@ -317,11 +332,30 @@ impl CaseRunner {
             rtt_ns: first,
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
+            traffic,
             ..blank(case, attempt, environment)
         };
         verdict::explain_flows(&mut record);
         record
     }
+}
+
+/// What became of the transfers of each entry of traffic, which stand behind the flows.
+fn traffic_records(case: &CaseSpec, transfers: &[FlowRecord]) -> Vec<TrafficRecord> {
+    let asked = case.flows.iter().filter(|flow| flow.transfer.is_some());
+    let all: Vec<_> = asked.zip(transfers).collect();
+    let of = |(traffic, place): (&Traffic, u32)| {
+        TrafficRecord::of(traffic, all.iter().copied().filter(|(asked, _)| asked.transfer == Some(place)))
+    };
+    case.traffic.iter().zip(0..).map(of).collect()
+}
+
+/// Of a case that has nothing but traffic: what all transfers came to, in the time in which they began.
+fn traffic_goodput(case: &CaseSpec, flows: &[FlowRecord], traffic: &[TrafficRecord]) -> Option<f64> {
+    let from = case.traffic.iter().map(|traffic| traffic.start).min()?;
+    let to = case.traffic.iter().map(|traffic| traffic.start + traffic.duration).max()?;
+    let bytes: u64 = traffic.iter().map(|traffic| traffic.received_bytes).sum();
+    flows.is_empty().then(|| bytes as f64 * 8.0 / (to - from).as_secs_f64())
 }
 
 /// A case with the means of its windows and the hosts as they will be.

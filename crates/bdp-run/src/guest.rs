@@ -445,7 +445,10 @@ pub fn serve(agent: AgentCommand, warden: &Program) -> ! {
 }
 
 fn run_case(agent: AgentCommand, order: &CaseOrder) -> std::result::Result<Answer, String> {
-    let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string())?;
+    let driver = match order.case.traffic.is_empty() {
+        true => Driver::start(Pace::Virtual).map_err(|e| e.to_string())?,
+        false => guest_exec::preferred_driver()?,
+    };
     let capture = order.capture.map(|everywhere| CaptureOrder { folder: CAPTURES.into(), everywhere });
     let runner = CaseRunner::in_guest(agent).capturing(capture);
     let record = runner.run(&order.case, order.attempt, &driver).map_err(|e| e.to_string())?;

@@ -64,11 +64,7 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
         environment: Some(order.environment.clone()),
         ..Default::default()
     };
-    // A program that asks the kernel over and over is no reason to release a packet late. What is due goes first, and programs are not preferred.
-    process::prefer(0);
-    let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string());
-    process::prefer_no_more();
-    let driver = driver?;
+    let driver = preferred_driver()?;
     let calls_before = guest_calls::so_far();
     let stage = Stage { host: agent, warden, driver, options, stdio: &stdio };
     let mut record = stage.run(&plan, channel(), &mut |_| {}).map_err(|e| e.to_string())?;
@@ -87,4 +83,13 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
         }
     }
     Ok(record)
+}
+
+/// A driver that goes before whatever else wants the guest's processor: programs that ask the kernel over and over, and flows that begin by the
+/// hundred, are no reason to release a packet late.
+pub(crate) fn preferred_driver() -> Result<Driver, String> {
+    process::prefer(0);
+    let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string());
+    process::prefer_no_more();
+    driver
 }

@@ -28,10 +28,12 @@ pub(crate) fn seen(
     let crossed = Crossed::of(outcomes);
     let mut seen = Observation {
         loops: probed.iter().filter_map(|pair| of_loop(case, pair, flows, &crossed)).collect(),
+        // A transfer is too short to be judged by itself; the probes between its hosts are.
         flows: case
             .flows
             .iter()
             .zip(flows)
+            .filter(|(spec, _)| spec.transfer.is_none())
             .filter_map(|(spec, ends)| of_flow(case, spec, ends, probed, outcomes))
             .collect(),
         ..Default::default()

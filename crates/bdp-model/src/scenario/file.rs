@@ -34,7 +34,7 @@ pub struct Scenario {
     pub(super) traces: Traces,
 }
 
-const ROOT_KEYS: [&str; 18] = [
+const ROOT_KEYS: [&str; 19] = [
     "title",
     "about",
     "source",
@@ -49,6 +49,7 @@ const ROOT_KEYS: [&str; 18] = [
     "link",
     "switch",
     "flow",
+    "traffic",
     "sweep",
     "point",
     "published",
@@ -115,7 +116,7 @@ pub(super) fn repetitions(node: &Node) -> Result<u32> {
 
 /// Two spellings become one: `[link]` is `[[link]]` with one entry, `net.ipv4.x` in a sysctls table is one key.
 fn normalise(root: &mut Table) -> Result<()> {
-    for key in ["link", "flow"] {
+    for key in ["link", "flow", "traffic"] {
         if let Some(node) = root.get_mut(key)
             && matches!(node.value, Value::Table(_))
         {

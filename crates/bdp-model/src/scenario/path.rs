@@ -4,7 +4,7 @@ use super::error::{Problem, Result, hint};
 use super::tree::{Node, Origin, Table, Value};
 
 /// Roots that a sweep or an override can reach.
-const ROOTS: [&str; 8] = ["flow", "link", "hosts", "clock", "stack", "family", "idle", "probe"];
+const ROOTS: [&str; 9] = ["flow", "traffic", "link", "hosts", "clock", "stack", "family", "idle", "probe"];
 
 /// One spelling for each path: `flow[0].window` becomes `flow.0.window`.
 pub(super) fn normalise(path: &str) -> String {
@@ -23,7 +23,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
             root.set(parts[0], node);
             Ok(())
         }
-        kind @ ("flow" | "link") => {
+        kind @ ("flow" | "traffic" | "link") => {
             let (index, rest) = match parts.get(1).map(|p| p.parse::<usize>()) {
                 Some(Ok(index)) => (Some(index), &parts[2..]),
                 _ => (None, &parts[1..]),

@@ -106,6 +106,7 @@ impl Scenario {
                 hosts: decoded.hosts,
                 links: decoded.links,
                 flows: decoded.flows,
+                traffic: decoded.traffic,
                 idle: decoded.idle,
                 probe: decoded.probe,
                 expect,

@@ -19,6 +19,11 @@ macro_rules! files {
 }
 
 const SHIPPED: &[(&str, &str)] = files![
+    "eval-access",
+    "eval-fairness",
+    "eval-impact",
+    "eval-satellite",
+    "eval-transoceanic",
     "fast-delay",
     "fast-lossy",
     "path-profiles",

@@ -85,7 +85,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "title = \"t\"",
             "name = \"t\"",
-            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, switch, flow, sweep, point, published, expect",
+            "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, switch, flow, traffic, sweep, point, published, expect",
         ),
         ("title = \"t\"", "", "s.toml: title is missing: one line that says what the scenario is"),
         (
@@ -187,7 +187,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nfow.window = ['1K']\n",
-            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, link, hosts, clock, stack, family, idle, probe, did you mean 'flow'?",
+            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, traffic, link, hosts, clock, stack, family, idle, probe, did you mean 'flow'?",
         ),
         (
             "",
@@ -249,6 +249,26 @@ fn are_shown_with_line_found_and_expected() {
             "",
             "[sweep]\nflow.window = ['1K']\n[[expect]]\nwhen = { flow.window = '2K..' }\n",
             "s.toml:13: no case meets this 'when', so [[expect]] never applies",
+        ),
+        (
+            "",
+            "[[traffic]]\nsize = '1K'\n",
+            "s.toml:12: traffic.gap is missing: the time between two transfers, such as \"100ms\"",
+        ),
+        (
+            "",
+            "[[traffic]]\ngap = '1ms'\nsize = '1K'\n",
+            "s.toml:13: traffic has 10000 transfers: at most 2000; make the gap longer or the duration shorter",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'poison'\ngap = '1s'\nsize = '1K'\n",
+            "s.toml:13: traffic.pattern = \"poison\": expected one of \"poisson\", \"periodic\", \"on-off\", did you mean 'poisson'?",
+        ),
+        (
+            "",
+            "[[traffic]]\ngap = '1s'\nsize = { pareto = '1K', shape = 1 }\n",
+            "s.toml:14: traffic.size.shape = 1: expected a number above 1, up to 100, such as 1.2",
         ),
         (
             "",

@@ -39,6 +39,7 @@ fn case(rtt: Nanos, rate: Rate, window: Option<u64>) -> CaseSpec {
             profile: None,
             netem: [None; 2],
         }],
+        traffic: Vec::new(),
         flows: vec![flow],
         idle: Nanos::millis(100),
         probe: Default::default(),

@@ -77,6 +77,13 @@ impl PathArgs {
                 case.key().trim_end_matches(" #1")
             )));
         }
+        if let Some(stack) =
+            case.hosts.iter().filter_map(|host| host.stack.as_ref()).find(|s| s.in_steps().is_some())
+        {
+            return Err(exit::usage(format!(
+                "programs need a kernel, and stack \"{stack}\" is none; --set stack=linux-6.12 is one"
+            )));
+        }
         Ok(AskedPath { case, text: scenario.text().to_owned() })
     }
 

@@ -43,5 +43,6 @@ mod stepped;
 mod strangers;
 mod stream;
 mod sweep;
+mod traffic;
 mod unprivileged;
 mod virtual_clock;

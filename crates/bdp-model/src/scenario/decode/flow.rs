@@ -153,7 +153,7 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
 }
 
 /// The two ends, swapped where the direction is `reverse`.
-fn ends(
+pub(super) fn ends(
     node: &Node,
     table: &Table,
     at: &str,
@@ -185,7 +185,13 @@ fn ends(
 }
 
 /// The largest IP packet that crosses the way there and the way back; refused where there is no way.
-fn path_mtu(node: &Node, table: &Table, at: &str, network: &Network<'_>, ends: [&str; 2]) -> Result<u32> {
+pub(super) fn path_mtu(
+    node: &Node,
+    table: &Table,
+    at: &str,
+    network: &Network<'_>,
+    ends: [&str; 2],
+) -> Result<u32> {
     let [from, to] = ends;
     let at_node = table.get("to").or_else(|| table.get("from")).unwrap_or(node);
     let mut mtu = u32::MAX;

@@ -9,11 +9,13 @@ mod over_time;
 mod queue;
 mod stack;
 mod tcp;
+mod traffic;
 
 use super::path::host_names;
 use super::route::Network;
 use super::tree::Table;
 use super::{CaseFlow, Clock, Family, HostSpec, LinkSpec, ProbeKind};
+use crate::traffic::Traffic;
 use crate::units::Nanos;
 use item::{Result, time};
 
@@ -33,6 +35,7 @@ pub(super) struct Decoded {
     pub hosts: Vec<HostSpec>,
     pub links: Vec<LinkSpec>,
     pub flows: Vec<CaseFlow>,
+    pub traffic: Vec<Traffic>,
 }
 
 /// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere. Without flows only where none
@@ -62,9 +65,10 @@ pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result
     let network = Network::new(&hosts, &links);
     host::check_routes(root, &network, &hosts)?;
     let flows = match root.get("flow") {
-        None if !needs_flows => Vec::new(),
+        None if !needs_flows || root.get("traffic").is_some() => Vec::new(),
         _ => flow::flows(root, family, &network, &names, &hosts)?,
     };
     stack::check(root, clock, &hosts, &flows, probe)?;
-    Ok(Decoded { clock, family, idle, probe, hosts, links, flows })
+    let traffic = traffic::traffic(root, &network, &names, &hosts)?;
+    Ok(Decoded { clock, family, idle, probe, hosts, links, flows, traffic })
 }

@@ -1,0 +1,174 @@
+//! `[[traffic]]`: transfers that come and go.
+
+use super::super::HostSpec;
+use super::super::error::Problem;
+use super::super::read::check_keys;
+use super::super::route::Network;
+use super::super::tree::{Node, Table};
+use super::flow::{ends, path_mtu};
+use super::item::{Result, list, place};
+use super::tcp::congestion;
+use crate::traffic::{MOST_TRANSFERS, Pattern, Size, Traffic};
+use crate::units::{ByteCount, Nanos};
+
+const KEYS: [&str; 12] = [
+    "name",
+    "from",
+    "to",
+    "direction",
+    "congestion",
+    "start",
+    "duration",
+    "pattern",
+    "gap",
+    "on",
+    "off",
+    "size",
+];
+const SIZE_KEYS: [&str; 6] = ["exponential", "pareto", "lognormal", "shape", "sigma", "most"];
+/// No transfer is larger where nothing is said.
+const USUAL_MOST: u64 = 100 << 20;
+
+/// The traffic in the order of the file.
+pub(super) fn traffic(
+    root: &Table,
+    network: &Network<'_>,
+    names: &[String],
+    hosts: &[HostSpec],
+) -> Result<Vec<Traffic>> {
+    if root.get("traffic").is_none() {
+        return Ok(Vec::new());
+    }
+    let all = list(root, "traffic", "write [[traffic]] with from, to, gap and size")?;
+    if let (Some(host), Some(node)) =
+        (hosts.iter().find(|host| host.stack.as_ref().is_some_and(|s| s.in_steps().is_some())), all.first())
+    {
+        return Err(node.origin.error(Problem::Contradiction {
+            at: "traffic".to_owned(),
+            found: "[[traffic]]".to_owned(),
+            other: format!("stack of host '{}'", host.name),
+            rule: "transfers come and go between kernels; leave out the stack, or the traffic".to_owned(),
+        }));
+    }
+    let build = |(i, node): (usize, &Node)| {
+        let at = place("traffic", i, all.len());
+        let table = node.as_table(&at)?;
+        check_keys(table, "[[traffic]]", &KEYS)?;
+        let (from, to) = ends(node, table, &at, network.links(), names)?;
+        path_mtu(node, table, &at, network, [&from, &to])?;
+        let sender = hosts.iter().find(|host| host.name == from);
+        let words = match table.get("name") {
+            Some(n) => n.as_text(&format!("{at}.name"), "a word or two")?.trim().to_owned(),
+            None => format!("{from} -> {to}"),
+        };
+        let traffic = Traffic {
+            name: words,
+            congestion: match table.get("congestion") {
+                Some(n) => Some(congestion(n, &format!("{at}.congestion"))?),
+                None => sender.and_then(|host| host.tcp.congestion.clone()),
+            },
+            start: match table.get("start") {
+                Some(n) => time(n, &format!("{at}.start"), Nanos::ZERO)?,
+                None => Nanos::ZERO,
+            },
+            duration: match table.get("duration") {
+                Some(n) => time(n, &format!("{at}.duration"), Nanos(1))?,
+                None => Nanos::secs(10),
+            },
+            pattern: pattern(node, table, &at)?,
+            size: size(node, table, &at)?,
+            from,
+            to,
+        };
+        if traffic.expected() > MOST_TRANSFERS {
+            let n = table.get("gap").or_else(|| table.get("duration")).unwrap_or(node);
+            return Err(n.origin.error(Problem::TooLong {
+                what: at,
+                found: format!("{} transfers", traffic.expected()),
+                most: format!("{MOST_TRANSFERS}; make the gap longer or the duration shorter"),
+            }));
+        }
+        Ok(traffic)
+    };
+    all.iter().enumerate().map(build).collect()
+}
+
+fn time(node: &Node, at: &str, least: Nanos) -> Result<Nanos> {
+    let expected = "a time up to 24h, such as \"100ms\"";
+    let value: Nanos = node.as_quantity(at, expected)?;
+    let fits = value >= least && value <= Nanos::secs(86_400);
+    if fits { Ok(value) } else { Err(node.unexpected(at, expected)) }
+}
+
+fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Poisson,
+        Periodic,
+        OnOff,
+    }
+    let kind = match table.get("pattern") {
+        Some(n) => n.as_choice(
+            &format!("{at}.pattern"),
+            &[("poisson", Kind::Poisson), ("periodic", Kind::Periodic), ("on-off", Kind::OnOff)],
+        )?,
+        None => Kind::Poisson,
+    };
+    let needed = |key: &str, expected: &str| match table.get(key) {
+        Some(n) => time(n, &format!("{at}.{key}"), Nanos(1)),
+        None => {
+            let what = format!("{at}.{key}");
+            Err(node.origin.error(Problem::Missing { what, expected: expected.to_owned() }))
+        }
+    };
+    let gap = || needed("gap", "the time between two transfers, such as \"100ms\"");
+    Ok(match kind {
+        Kind::Poisson => Pattern::Poisson { gap: gap()? },
+        Kind::Periodic => Pattern::Periodic { gap: gap()? },
+        Kind::OnOff => Pattern::OnOff {
+            on: needed("on", "the mean time of sending, such as \"1s\"")?,
+            off: needed("off", "the mean time of silence, such as \"1s\"")?,
+        },
+    })
+}
+
+fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
+    let expected = "bytes of a transfer such as \"100K\", or { pareto = \"30K\", shape = 1.2, most = \"10M\" }, \
+                    { lognormal = \"30K\", sigma = 1.5 }, { exponential = \"30K\" }";
+    let Some(n) = table.get("size") else {
+        // Those of on-off end by time.
+        if table.get("on").is_some() {
+            return Ok(Size::Fixed { bytes: 0 });
+        }
+        let what = format!("{at}.size");
+        return Err(node.origin.error(Problem::Missing { what, expected: expected.to_owned() }));
+    };
+    let at = format!("{at}.size");
+    let bytes = |n: &Node, at: &str| -> Result<u64> {
+        let value: ByteCount = n.as_quantity(at, expected)?;
+        let fits = (1..=1 << 40).contains(&value.as_bytes());
+        if fits { Ok(value.as_bytes()) } else { Err(n.unexpected(at, expected)) }
+    };
+    let Ok(parts) = n.as_table(&at) else { return Ok(Size::Fixed { bytes: bytes(n, &at)? }) };
+    check_keys(parts, "size", &SIZE_KEYS)?;
+    let number = |key: &str, usual: f64, least: f64, most: f64| match parts.get(key) {
+        None => Ok(usual),
+        Some(n) => {
+            let value = n.plain().parse::<f64>().ok().filter(|value| *value > least && *value <= most);
+            let expected = format!("a number above {least}, up to {most}, such as {usual}");
+            value.ok_or_else(|| n.unexpected(&format!("{at}.{key}"), expected))
+        }
+    };
+    let most_bytes = parts.get("most").map_or(Ok(USUAL_MOST), |n| bytes(n, &format!("{at}.most")))?;
+    let mean = |key: &str| parts.get(key).map(|n| bytes(n, &format!("{at}.{key}"))).transpose();
+    match (mean("exponential")?, mean("pareto")?, mean("lognormal")?) {
+        (Some(mean_bytes), None, None) => Ok(Size::Exponential { mean_bytes }),
+        (None, Some(mean_bytes), None) => {
+            Ok(Size::Pareto { mean_bytes, shape: number("shape", 1.2, 1.0, 100.0)?, most_bytes })
+        }
+        (None, None, Some(mean_bytes)) => {
+            Ok(Size::Lognormal { mean_bytes, sigma: number("sigma", 1.0, 0.0, 10.0)?, most_bytes })
+        }
+        _ => Err(n.unexpected(&at, expected)),
+    }
+}

@@ -1,0 +1,64 @@
+//! Traffic: hundreds of transfers beside flows, by the virtual clock, in sum and the same for the same seed.
+
+use crate::support::Bench;
+use crate::support::guests::guests_boot;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../../docs/lab-run.schema.json");
+
+const SCENARIO: &str = r#"title = "traffic"
+clock = "virtual"
+[[link]]
+between = ["server", "client"]
+rate = "20M"
+delay = "20ms"
+limit = "68p"
+[[flow]]
+duration = "6s"
+omit = "1s"
+[[flow]]
+duration = "6s"
+omit = "1s"
+[[traffic]]
+name = "web"
+gap = "25ms"
+duration = "5s"
+size = { pareto = "20K", shape = 1.5, most = "200K" }
+[[traffic]]
+name = "video"
+pattern = "periodic"
+gap = "1s"
+duration = "5s"
+size = "100K"
+"#;
+
+#[test]
+fn transfers_come_and_go_and_are_recorded_in_sum() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("traffic.toml", SCENARIO);
+    let [one, other] = [(); 2].map(|()| bench.run("lab run traffic.toml --json"));
+    assert_eq!(one.code(), 0, "{}", one.err);
+    let document = one.json();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let complaints: Vec<String> =
+        jsonschema::validator_for(&schema).unwrap().iter_errors(&document).map(|e| e.to_string()).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    let record = &document["cases"][0];
+    assert_eq!(record["flows"].as_array().unwrap().len(), 2, "transfers are no flows of the record");
+    assert_eq!(record["case"]["flows"].as_array().unwrap().len(), 2);
+    assert_eq!(record["traffic"], other.json()["cases"][0]["traffic"], "the same seed draws the same");
+    let [web, video] = [&record["traffic"][0], &record["traffic"][1]];
+    // 200 on average.
+    assert!((150..250).contains(&web["transfers"].as_u64().unwrap()), "{web}");
+    assert_eq!((&video["transfers"], &web["unfinished"]), (&5.into(), &0.into()));
+    let at = |percent: usize| web["completion_ns"][percent].as_u64().unwrap();
+    // A handshake, and half a round trip for the first byte: 60 ms.
+    assert!(at(0) >= 60_000_000 && at(50) >= at(0) && at(100) > at(50), "{web}");
+    let shown = bench.run("show");
+    for part in ["Jain's", "queue", "web", "video", "p99 ms"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+}

@@ -127,9 +127,9 @@ impl Traffic {
             // The same draws for each transfer, whatever they are used for.
             let (gap_draw, size_draws) = (draws.open(), [draws.open(), draws.open()]);
             match self.pattern {
-                Pattern::Poisson { gap } => at = at + exponential(gap, gap_draw),
-                Pattern::Periodic { gap } if !first(&flows) => at = at + gap,
-                Pattern::OnOff { off, .. } => at = at + exponential(off, gap_draw),
+                Pattern::Poisson { gap } => at += exponential(gap, gap_draw),
+                Pattern::Periodic { gap } if !first(&flows) => at += gap,
+                Pattern::OnOff { off, .. } => at += exponential(off, gap_draw),
                 Pattern::Periodic { .. } => {}
             }
             if at >= end || flows.len() as u64 >= 2 * MOST_TRANSFERS {

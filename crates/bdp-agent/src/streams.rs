@@ -16,7 +16,7 @@ use bdp_wire::control::FlowOrder;
 
 use bdp_flow::datagram::{Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use bdp_flow::error::{FlowError, Result};
-use bdp_flow::pause::stop_check_ns;
+use bdp_flow::pause::idle_check_ns;
 use bdp_flow::streams::Streams;
 
 /// Tries to find as many free ports in a row as there are streams.
@@ -110,7 +110,7 @@ fn accept(listener: &TcpListener, count: u32, patience: Nanos, stop: &AtomicBool
                         "{came} of {count} connections came within {patience}"
                     )));
                 }
-                poll.wait(&mut ready, Some((deadline - now).min(stop_check_ns())))?;
+                poll.wait(&mut ready, Some((deadline - now).min(idle_check_ns())))?;
             }
             Err(e) => return Err(FlowError::io("accept")(e)),
         }

@@ -13,6 +13,7 @@ use bdp_model::record::{DirectionFidelity, Lateness};
 use bdp_model::scenario::route::{Hop, Network};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
+use bdp_sys::clock;
 use bdp_sys::tun::Tun;
 use bdp_wire::setup::{DeviceSetup, HostSetup, RouteSetup};
 
@@ -293,10 +294,11 @@ impl Testbed {
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
     pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>> {
         let wiring = self.wiring.clone();
+        let at_ns = clock::monotonic_ns();
         self.links
             .drain(..)
             .zip(wiring)
-            .map(|((spec, driven), ports)| Ok(outcome(&spec, driven.finish()?, &ports)))
+            .map(|((spec, driven), ports)| Ok(outcome(&spec, driven.finish_at(at_ns)?, &ports)))
             .collect()
     }
 

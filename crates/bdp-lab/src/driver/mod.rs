@@ -15,6 +15,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use bdp_model::link::LinkConfig;
+use bdp_sys::clock;
 use bdp_sys::poll::Waker;
 use bdp_sys::process;
 use bdp_sys::tun::Tun;
@@ -138,11 +139,16 @@ impl Drop for Driver {
 }
 
 impl DrivenLink {
-    /// Takes the link out; what is inside it stays there and counts as queued.
+    /// Takes the link out as of now; what is inside it stays there and counts as queued.
     pub(crate) fn finish(self) -> Result<Driven> {
+        self.finish_at(clock::monotonic_ns())
+    }
+
+    /// Takes the link out as of a moment of the monotonic clock.
+    pub(crate) fn finish_at(self, at_ns: u64) -> Result<Driven> {
         let (outcome, result) = channel();
         let lost = || LabError::Driver("it ended before the case did".to_owned());
-        self.orders.send(Order::Remove { key: self.key, outcome }).map_err(|_| lost())?;
+        self.orders.send(Order::Remove { key: self.key, at_ns, outcome }).map_err(|_| lost())?;
         self.waker.wake();
         result.recv().map_err(|_| lost())
     }

@@ -46,6 +46,8 @@ pub(super) enum Order {
     },
     Remove {
         key: u64,
+        /// When, by the clock of the driver: what was due later stays inside.
+        at_ns: u64,
         outcome: Sender<Driven>,
     },
     End,

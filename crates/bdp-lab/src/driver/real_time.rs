@@ -168,7 +168,7 @@ impl RealTime {
                         link.start_clock(at_ns);
                     }
                 }
-                Ok(Order::Remove { key, outcome }) => {
+                Ok(Order::Remove { key, outcome, .. }) => {
                     if let Some(i) = self.links.iter().position(|l| l.key == key) {
                         let link = self.links.swap_remove(i);
                         for device in &link.devices {

@@ -34,6 +34,8 @@ pub(super) struct VirtualTime {
     ways: Vec<Vec<Port>>,
     /// For so long nothing reaches a host that another one sends.
     ahead_ns: u64,
+    /// Since when links are being taken out: nothing leaves any of them that is due later, until all are.
+    closed: Option<u64>,
 }
 
 /// A link, and what is known of what is inside it.
@@ -75,6 +77,7 @@ impl VirtualTime {
             routers: Vec::new(),
             ways: Vec::new(),
             ahead_ns: 0,
+            closed: None,
         })
     }
 
@@ -91,14 +94,25 @@ impl VirtualTime {
                 Some(until) if reached => until,
                 _ => self.clock.now_ns(),
             };
-            let mut woken = false;
+            let woken = events.iter().any(|event| matches!(event, RingEvent::Woken));
+            // It may have been asked while it gathered.
+            let orders = if woken { self.asked() } else { Vec::new() };
+            for order in &orders {
+                if let Order::StartClock { key, at_ns } = order {
+                    self.start_clock(*key, *at_ns);
+                }
+            }
             for event in events.drain(..) {
-                woken |= matches!(event, RingEvent::Woken);
                 self.note(event, now);
             }
+            let removed = orders.iter().filter_map(|order| match order {
+                Order::Remove { at_ns, .. } => Some(*at_ns),
+                _ => None,
+            });
+            self.closed = self.closed.into_iter().chain(removed).min();
             self.release(now, now);
             if woken {
-                if !self.take_orders() {
+                if !self.carry_out(orders) {
                     return;
                 }
                 self.ahead_ns = self.ahead();
@@ -135,6 +149,7 @@ impl VirtualTime {
     /// Lets all leave that is due by `until`, which is not later than `now`, in the order of the moments at which it is; of one moment
     /// in the order of the links.
     fn release(&mut self, now: u64, until: u64) {
+        let until = self.closed.map_or(until, |closed| closed.min(until));
         let due = |held: &Held| held.link.next.filter(|&next| next <= until);
         while let Some((at, index)) =
             self.links.iter().enumerate().filter_map(|(i, held)| Some((due(held)?, i))).min()
@@ -184,6 +199,9 @@ impl VirtualTime {
 
     /// Before then nothing reaches a host, by what is inside the links.
     fn next_wake(&mut self) -> Option<u64> {
+        if self.closed.is_some() {
+            return None;
+        }
         for i in 0..self.links.len() {
             if std::mem::take(&mut self.links[i].changed) {
                 let wake = self.wake_of(i);
@@ -245,11 +263,35 @@ impl VirtualTime {
         crossing
     }
 
-    /// Carries out what was ordered; `false` when the thread shall end.
-    fn take_orders(&mut self) -> bool {
+    /// What it was asked and has not carried out; the end where nobody asks any more.
+    fn asked(&mut self) -> Vec<Order> {
+        let mut orders = Vec::new();
         loop {
             match self.inbox.try_recv() {
-                Ok(Order::Add { config, seed, devices, taps, key }) => {
+                Ok(order) => orders.push(order),
+                Err(TryRecvError::Empty) => return orders,
+                Err(TryRecvError::Disconnected) => {
+                    orders.push(Order::End);
+                    return orders;
+                }
+            }
+        }
+    }
+
+    fn start_clock(&mut self, key: u64, at_ns: u64) {
+        if let Some(held) = self.links.iter_mut().find(|held| held.link.key == key) {
+            held.link.start_clock(at_ns);
+            // What was foreseen of packets that go on through it does not hold any more.
+            self.links.iter_mut().for_each(|held| held.changed = true);
+        }
+    }
+
+    /// Carries out what was ordered; `false` when the thread shall end.
+    fn carry_out(&mut self, orders: Vec<Order>) -> bool {
+        for order in orders {
+            match order {
+                Order::Add { config, seed, devices, taps, key } => {
+                    self.closed = None;
                     let mut link = MovingLink::new(&config, seed, devices, taps, key, self.clock.now_ns());
                     let longest = usize::try_from(config.mtu).unwrap_or(usize::MAX);
                     for (end, device) in link.devices.iter().enumerate() {
@@ -259,7 +301,7 @@ impl VirtualTime {
                     }
                     self.links.push(Held::new(link));
                 }
-                Ok(Order::Route(router)) => {
+                Order::Route(router) => {
                     for port in &router.ports {
                         for held in self.links.iter_mut().filter(|held| held.link.key == port.link) {
                             held.routers[port.end] = Some(self.routers.len());
@@ -268,19 +310,14 @@ impl VirtualTime {
                     }
                     self.routers.push(router);
                 }
-                Ok(Order::Way(way)) => {
+                Order::Way(way) => {
                     if !self.ways.contains(&way) {
                         self.ways.push(way);
                     }
                 }
-                Ok(Order::StartClock { key, at_ns }) => {
-                    if let Some(held) = self.links.iter_mut().find(|held| held.link.key == key) {
-                        held.link.start_clock(at_ns);
-                        // What was foreseen of packets that go on through it does not hold any more.
-                        self.links.iter_mut().for_each(|held| held.changed = true);
-                    }
-                }
-                Ok(Order::Remove { key, outcome }) => {
+                // Before what came since.
+                Order::StartClock { .. } => {}
+                Order::Remove { key, outcome, .. } => {
                     if let Some(i) = self.links.iter().position(|held| held.link.key == key) {
                         let Held { link, .. } = self.links.swap_remove(i);
                         for (end, device) in link.devices.iter().enumerate() {
@@ -290,11 +327,14 @@ impl VirtualTime {
                         // What would have gone on through it does not any more.
                         self.links.iter_mut().for_each(|held| held.changed = true);
                     }
+                    if self.links.is_empty() {
+                        self.closed = None;
+                    }
                 }
-                Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
-                Err(TryRecvError::Empty) => return true,
+                Order::End => return false,
             }
         }
+        true
     }
 }
 

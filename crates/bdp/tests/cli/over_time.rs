@@ -46,13 +46,15 @@ fn a_flow_gets_what_the_link_gives_over_time() {
     if !guests_boot(&bench) {
         return;
     }
+    // What came before a hole is read when the hole is filled, so that a second may have some of the one before.
+    const WITHIN: std::ops::Range<f64> = 0.7..1.15;
     // What a full segment's 1448 bytes are of its 1538 on the wire.
     let share = 1448.0 / 1538.0;
     let steps = run(&bench, "rate = { steps = [[\"0s\", \"10M\"], [\"2s\", \"4M\"], [\"4s\", \"20M\"]] }");
     let got = by_second(&steps);
     for (second, rate) in [(1, 10.0), (3, 4.0), (5, 20.0)] {
         let of = got[second] / (rate * share);
-        assert!((0.7..1.01).contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
+        assert!(WITHIN.contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
     }
     let outage = run(&bench, "rate = \"10M\"\noutage = { at = \"2s\", for = \"1s\" }");
     let got = by_second(&outage);
@@ -67,7 +69,7 @@ fn a_flow_gets_what_the_link_gives_over_time() {
     let got = by_second(&traced);
     for (second, rate) in [(1, 12.032), (3, 3.008), (5, 12.032)] {
         let of = got[second] / (rate * 1448.0 / 1504.0);
-        assert!((0.7..1.01).contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
+        assert!(WITHIN.contains(&of), "second {second}: {of} of {rate} Mbit/s, {got:?}");
     }
 }
 

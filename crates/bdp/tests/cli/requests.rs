@@ -14,7 +14,7 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
     for (line, hints) in [
         ("--nope", ["'--nope'", "see 'bdp --help'"]),
         ("frobnicate", ["'frobnicate'", "see 'bdp --help'"]),
-        ("lab", ["needs one of: run, list, check", "see 'bdp lab --help'"]),
+        ("lab", ["needs one of: run, exec, shell, list, check", "see 'bdp lab --help'"]),
         ("lab rum", ["similar subcommand exists: 'run'", "see 'bdp lab --help'"]),
         ("lab run", ["<SCENARIO>", "see 'bdp lab run --help'"]),
         ("lab run s3-30k --jsn", ["'--json'", "see 'bdp lab run --help'"]),

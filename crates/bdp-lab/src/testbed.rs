@@ -285,9 +285,13 @@ impl Testbed {
         self.hosts.first().map_or(Privilege::Unknown, |(_, host)| host.privilege.clone())
     }
 
-    /// Says when time zero is of links that change in time: the moment from which flows may start, by the clock of the driver.
+    /// Says when time zero is of links that change in time, or of which readings are taken: the moment from which flows may start, by the clock of the driver.
     pub fn start_clock(&self, at_ns: u64) -> Result<()> {
-        let changing = |link: &LinkSpec| link.config.forward.changes() || link.config.reverse.changes();
+        let changing = |link: &LinkSpec| {
+            [&link.config.forward, &link.config.reverse]
+                .iter()
+                .any(|d| d.changes() || d.queue_samples.is_some())
+        };
         self.links.iter().filter(|(spec, _)| changing(spec)).try_for_each(|(_, link)| link.start_clock(at_ns))
     }
 
@@ -433,6 +437,7 @@ pub(crate) fn direction<D>(
         release_lateness_ns: Lateness::of(&meter.lateness),
         unread_ns: Lateness::of(&meter.unread),
         rate_achieved_bps: driven.meters[i].achieved_bps(),
+        queue_samples: driven.link.queue_samples(from),
     }
 }
 

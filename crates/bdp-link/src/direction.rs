@@ -204,7 +204,7 @@ impl Direction {
 
     /// When a segment is due whose turn has come.
     fn serve(&mut self, ticket: Ticket, wire_bits: u64, start: Nanos) -> Nanos {
-        let finish = self.transmitter.serve(wire_bits, start.max(ticket.arrived));
+        let finish = self.transmitter.serve(wire_bits, start, ticket.arrived);
         let queueing = finish.saturating_sub(ticket.arrived);
         self.counters.queueing_max = self.counters.queueing_max.max(queueing);
         self.propagation.due(ticket.index, ticket.copy, ticket.held_back, finish)

@@ -60,6 +60,7 @@ mod jitter;
 mod link;
 mod loss;
 mod normal;
+mod occupancy;
 mod packet;
 mod policer;
 mod propagation;

@@ -1,6 +1,7 @@
 //! A link: its two directions, and the medium where they share one.
 
 use bdp_model::link::{LinkConfig, Medium};
+use bdp_model::queue::QueueSamples;
 use bdp_model::units::Nanos;
 
 use crate::counters::Counters;
@@ -156,6 +157,13 @@ impl Link {
     pub fn take_removed(&mut self, from: End) -> impl Iterator<Item = (Nanos, DropCause, Packet)> {
         let removed = self.direction_mut(from).take_removed().into_iter();
         removed.map(|removed| (removed.at, removed.cause, removed.waiting.packet))
+    }
+
+    /// How full the queue of the direction that begins at `from` was, from time zero on up to its last change; `None` where the
+    /// configuration does not ask for it.
+    pub fn queue_samples(&self, from: End) -> Option<QueueSamples> {
+        let (interval, readings) = self.direction(from).transmitter.occupancy()?;
+        Some(QueueSamples::new(interval, readings))
     }
 
     /// What has passed the direction that begins at `from`.

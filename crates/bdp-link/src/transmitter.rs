@@ -4,12 +4,14 @@
 //! not on arrival.
 
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
+use bdp_model::queue::QueueReading;
 use bdp_model::units::Nanos;
 
 use crate::discipline::{Backlog, Discipline, Effects, OnWire, Waiting};
 use crate::end::End;
+use crate::occupancy::Occupancy;
 use crate::packet::Packet;
-use crate::service::{Finish, Service, work};
+use crate::service::{Finish, Service, work, work_of_bytes};
 use crate::verdict::DropCause;
 
 /// Queue and wire of one direction.
@@ -27,6 +29,10 @@ pub(crate) struct Transmitter {
     begun_bytes: u64,
     /// When a segment came last.
     last_arrival: Nanos,
+    /// When the segment that was begun last had arrived, and when it was begun.
+    began: (Nanos, Nanos),
+    /// How full the queue is over time, where that is asked for.
+    occupancy: Option<Box<Occupancy>>,
     /// Segments that wait, and their work; those of a train that has begun included.
     waiting: Backlog,
 }
@@ -56,6 +62,8 @@ impl Transmitter {
             begun: 0,
             begun_bytes: 0,
             last_arrival: Nanos::ZERO,
+            began: (Nanos::ZERO, Nanos::ZERO),
+            occupancy: direction.queue_samples.map(|interval| Box::new(Occupancy::new(interval))),
             waiting: Backlog { packets: 0, work: 0 },
         }
     }
@@ -67,6 +75,25 @@ impl Transmitter {
     /// Says when time zero is of a service that changes.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.service.start_clock(at);
+        if let Some(occupancy) = &mut self.occupancy {
+            occupancy.start_clock(at);
+        }
+    }
+
+    /// Notes how full the queue has been up to now, where that is asked for: to be called before it changes.
+    fn note_occupancy(&mut self, now: Nanos) {
+        let Some(occupancy) = &mut self.occupancy else { return };
+        let (free, waiting, (arrived, begun)) = (self.free.at, self.waiting, self.began);
+        occupancy.read(now, |at| QueueReading {
+            packets: waiting.packets,
+            bytes: u64::try_from(waiting.work / work_of_bytes(1)).unwrap_or(u64::MAX),
+            delay_ns: if at < free { begun.saturating_sub(arrived).as_ns() } else { 0 },
+        });
+    }
+
+    /// How full the queue was, from time zero on up to its last change.
+    pub(crate) fn occupancy(&self) -> Option<(Nanos, &[QueueReading])> {
+        self.occupancy.as_ref().map(|occupancy| occupancy.readings())
     }
 
     /// What a segment of so many bits takes on the wire at the least, whenever it comes.
@@ -158,7 +185,9 @@ impl Transmitter {
 
     /// The next segment of a queue that manages itself, when the wire is free for it.
     pub(crate) fn take(&mut self, effects: &mut Effects) -> Option<Waiting> {
-        let waiting = self.discipline.take(self.free.at.max(self.last_arrival), effects)?;
+        let turn = self.free.at.max(self.last_arrival);
+        self.note_occupancy(turn);
+        let waiting = self.discipline.take(turn, effects)?;
         self.begun_bytes = waiting.packet.len_bytes();
         Some(waiting)
     }
@@ -180,6 +209,7 @@ impl Transmitter {
 
     /// Counts what waits now, be it for no time.
     pub(crate) fn count(&mut self, waiting: &Waiting) {
+        self.note_occupancy(waiting.ticket.arrived);
         self.waiting.packets += u64::from(waiting.segments);
         self.waiting.work = self.waiting.work.saturating_add(work_of(waiting));
     }
@@ -209,10 +239,13 @@ impl Transmitter {
 
     /// Serves a segment that waited, from `start` on or when the wire is free; gives the end of its serialisation, at
     /// the end of the clock where it would be beyond.
-    pub(crate) fn serve(&mut self, wire_bits: u64, start: Nanos) -> Nanos {
+    pub(crate) fn serve(&mut self, wire_bits: u64, start: Nanos, arrived: Nanos) -> Nanos {
+        let start = start.max(arrived);
         let own = work(wire_bits);
         let carried = if start <= self.free.at { self.free.left } else { 0 };
         let start = start.max(self.free.at);
+        self.note_occupancy(start);
+        self.began = (arrived, start);
         let never = Finish { at: Nanos(u64::MAX), left: 0 };
         self.free = self.service.finish(start, own + u128::from(carried)).unwrap_or(never);
         self.begun = own;

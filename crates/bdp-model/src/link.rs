@@ -112,6 +112,14 @@ pub struct DirectionConfig {
     /// How the queue manages itself; `None` is drop-tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// How often the record notes how full the queue is, from time zero on; `None` never.
+    #[serde(
+        default,
+        rename = "queue_samples_ns",
+        with = "crate::units::nanoseconds::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub queue_samples: Option<Nanos>,
     /// What a middlebox does to TCP headers.
     pub rewrite: HeaderRewrite,
     /// IP packets longer than this vanish without a word, as in a hop that black-holes what exceeds its MTU.
@@ -208,6 +216,7 @@ impl Default for DirectionConfig {
             loss: Loss::None,
             limit: QueueLimit::Packets(1000),
             queue: None,
+            queue_samples: None,
             rewrite: HeaderRewrite::default(),
             drop_above: None,
             corrupt: Probability::default(),

@@ -125,6 +125,7 @@ impl Parameter {
             new("corrupt", Fraction, Unit::Share, 0..=1),
             new("target", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
             new("ce_threshold", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
+            new("queue_samples", Time, Unit::Nanoseconds, 100_000..=LONGEST_DELAY),
             new("tupdate", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
             new("step_thresh", Time, Unit::Nanoseconds, 1_000..=LONGEST_DELAY),
             new("min", Size, Bytes, 64..=1 << 20),

@@ -37,6 +37,42 @@ pub enum QueueLimit {
     Unlimited,
 }
 
+/// How full a queue is at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueueReading {
+    /// Packets that wait, without the one on the wire.
+    pub packets: u64,
+    /// Their wire bytes.
+    pub bytes: u64,
+    /// How long the packet on the wire had waited for it; zero where the wire is free.
+    pub delay_ns: u64,
+}
+
+/// How full a queue was over time, each member a list of readings at the interval, the first at time zero.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueueSamples {
+    /// From one reading to the next: what was asked for, doubled as often as it takes to stay below 8,192 readings.
+    pub interval_ns: u64,
+    /// Packets that wait, without the one on the wire.
+    pub packets: Vec<u64>,
+    /// Their wire bytes.
+    pub bytes: Vec<u64>,
+    /// How long the packet on the wire had waited for it; zero where the wire is free.
+    pub delay_ns: Vec<u64>,
+}
+
+impl QueueSamples {
+    /// Those of readings.
+    pub fn new(interval: Nanos, readings: &[QueueReading]) -> Self {
+        Self {
+            interval_ns: interval.as_ns(),
+            packets: readings.iter().map(|reading| reading.packets).collect(),
+            bytes: readings.iter().map(|reading| reading.bytes).collect(),
+            delay_ns: readings.iter().map(|reading| reading.delay_ns).collect(),
+        }
+    }
+}
+
 /// CoDel: drops or marks at dequeue while the sojourn time stays above the target for an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Codel {

@@ -618,6 +618,9 @@ pub struct DirectionFidelity {
     /// How long packets may have waited unread in the sending device while the driver was away.
     #[serde(default)]
     pub unread_ns: Lateness,
+    /// How full the queue was over time, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_samples: Option<crate::queue::QueueSamples>,
 }
 
 /// Where and when a case ran.

@@ -356,3 +356,23 @@ fn cake_isolates_flows_hosts_and_tins() {
     let tins = Cake { diffserv: Tins::Diffserv4, ..flows };
     assert_eq!(place(order(tins, &packets)), Some(1));
 }
+
+/// Readings of a queue that fills by one packet a millisecond and then empties.
+#[test]
+fn a_queue_is_read_at_its_interval() {
+    for queue in [None, Some(Queue::Codel(Codel::default()))] {
+        let direction = DirectionConfig { queue, queue_samples: Some(Nanos::millis(1)), ..wire(8_000_000) };
+        let mut link = Link::new(&symmetric(direction), 1);
+        link.start_clock(Nanos::micros(250));
+        for n in 0..10 {
+            link.enqueue(End::A, datagram(n, 1000, 1, 0), Nanos(n * 500_000));
+        }
+        drain(&mut link);
+        let samples = link.queue_samples(End::A).expect("samples");
+        assert_eq!(samples.interval_ns, 1_000_000);
+        // At n + 1/4 ms 2 n + 1 have come and n + 1 been begun, the last of which had waited n / 2 ms.
+        assert_eq!(samples.packets, [0, 1, 2, 3, 4, 4, 3, 2, 1]);
+        assert_eq!(samples.bytes, [0, 1000, 2000, 3000, 4000, 4000, 3000, 2000, 1000]);
+        assert_eq!(samples.delay_ns, [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * 500_000));
+    }
+}

@@ -9,12 +9,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "delay =",
             "dealy =",
-            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, profile, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
+            "s.toml:7: unknown key 'dealy' in [[link]], did you mean 'delay'?; keys here: between, rate, delay, loss, limit, queue, queue_samples, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, profile, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
         ),
         (
             "delay =",
             "rtt =",
-            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, queue, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, profile, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
+            "s.toml:7: unknown key 'rtt' in [[link]], did you mean 'delay' (one-way: half the RTT)?; keys here: between, rate, delay, loss, limit, queue, queue_samples, overhead, jitter, reorder, outage, duplicate, corrupt, drop_above, policer, ecn_threshold, window_field_max, window_scale, profile, mtu, half_duplex, delivery, forward, reverse, capture, capture_snap",
         ),
         (
             "\"20ms\"",

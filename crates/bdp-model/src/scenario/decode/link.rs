@@ -13,12 +13,13 @@ use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Tur
 use crate::parameter::Parameter;
 use crate::units::Nanos;
 
-const DIRECTION_KEYS: [&str; 16] = [
+const DIRECTION_KEYS: [&str; 17] = [
     "rate",
     "delay",
     "loss",
     "limit",
     "queue",
+    "queue_samples",
     "overhead",
     "jitter",
     "reorder",

@@ -6,13 +6,22 @@ use super::super::error::{Problem, ScenarioError};
 use super::super::read::check_keys;
 use super::super::tree::{Node, Origin, Table, Value};
 use super::impairment;
-use super::item::Result;
+use super::item::{Result, time};
 use crate::link::{DirectionConfig, QueueLimit};
 use crate::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 use crate::units::{ByteCount, Nanos};
 
 /// Reads it; what is absent stays as it is.
 pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
+    if let Some(node) = table.get("queue_samples") {
+        const EXPECTED: &str =
+            "the time between two readings, from 100us to 1h such as \"10ms\", or \"none\"";
+        let at = format!("{at}.queue_samples");
+        config.queue_samples = match node.is_word(&["none"]) {
+            true => None,
+            false => Some(time(node, &at, EXPECTED)?),
+        };
+    }
     let Some(node) = table.get("queue") else { return Ok(()) };
     let at = format!("{at}.queue");
     config.queue = match &node.value {
@@ -42,7 +51,7 @@ pub(super) fn complete<'a>(
         let (at, other, rule) = (format!("{at}.{key}"), other.to_owned(), rule.to_owned());
         Err(node.origin.error(Problem::Contradiction { at, found, other, rule }))
     };
-    if config.rate.is_none() {
+    if config.rate.is_none() && config.rate_over_time.is_none() {
         let rule = "nothing ever waits there, so give it a rate such as rate = \"10M\"";
         return contradiction(node, "queue", format!("\"{name}\""), "a link without a rate", rule);
     }

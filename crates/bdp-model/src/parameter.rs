@@ -84,7 +84,7 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 impl Parameter {
     /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
     /// make curves.
-    pub const ALL: [Self; 52] = {
+    pub const ALL: [Self; 53] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
         [

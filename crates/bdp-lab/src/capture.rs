@@ -399,11 +399,11 @@ mod tests {
             capture.add(Nanos(10 + i as u64), &kept(i as u8, 60), event);
         }
         let record = capture.finish(Nanos(99));
-        assert_eq!((record.packets, record.not_captured, &record.error), (5, 3, &None));
+        assert_eq!((record.packets, record.not_captured, &record.error), (6, 3, &None));
 
         let bytes = fs::read(&record.path).unwrap();
         let found: Vec<_> = blocks(&bytes).collect::<Result<_, _>>().unwrap();
-        assert_eq!(found.len(), 8);
+        assert_eq!(found.len(), 9);
         for (i, ((_, way, text), block)) in events.iter().zip(&found[2..]).enumerate() {
             let expected = Block::Packet {
                 interface: 0,
@@ -415,8 +415,8 @@ mod tests {
             };
             assert_eq!(*block, expected);
         }
-        let all = Statistics { interface: 0, started: Nanos(1), ended: Nanos(99), received: 8, dropped: 3 };
-        assert_eq!(found[7], Block::Statistics(all));
+        let all = Statistics { interface: 0, started: Nanos(1), ended: Nanos(99), received: 9, dropped: 3 };
+        assert_eq!(found[8], Block::Statistics(all));
     }
 
     #[test]

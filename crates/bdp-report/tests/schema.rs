@@ -252,6 +252,7 @@ fn the_summary_counts_valid_records_alone() {
             "n_valid": 3,
             "n_invalid": 1,
             "n_failed": 1,
+            "n_skipped": 0,
             "n_missed": 1,
             "goodput_median_bps": 2.6e6,
             "goodput_min_bps": 2.0e6,

@@ -56,17 +56,18 @@ fn stacks_that_the_clock_has_not_are_refused() {
     assert_eq!(
         error(&format!("{VIRTUAL}{}", far("linux"))),
         "s.toml:5: hosts.far.stack = \"linux\" does not go with clock = \"virtual\": this machine's kernel runs by the real clock; \
-         name a guest kernel, \"linux-6.1\", \"linux-6.12\", \"linux-7.2\" or \"kernel:PATH\", or none for the default one"
+         name a guest kernel or another stack, \"linux-6.1\", \"linux-6.12\", \"linux-7.2\", \"gvisor\", \"lwip\", \"smoltcp\", \"kernel:PATH\" or \
+         \"exec:PROGRAM\", or none for the default kernel"
     );
     assert_eq!(
         error(&format!("{VIRTUAL}stack = 'linux-7.2'\n{}", far("linux-6.1"))),
         "s.toml:6: hosts.far.stack = \"linux-6.1\" does not go with \"linux-7.2\" of host 'near': the hosts of one case run one \
-         kernel; sweep 'stack' to compare kernels"
+         kernel, or none of them runs a kernel; sweep 'stack' to compare"
     );
     assert_eq!(
         error(&far("linux-5.4")),
         "s.toml:4: hosts.far.stack = \"linux-5.4\": expected \"linux\" (this machine's kernel), \"linux-6.1\", \"linux-6.12\", \
-         \"linux-7.2\" or \"kernel:PATH\""
+         \"linux-7.2\", \"gvisor\", \"lwip\", \"smoltcp\", \"kernel:PATH\" or \"exec:PROGRAM\""
     );
 }
 

@@ -253,7 +253,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\nsize = '1K'\n",
-            "s.toml:12: traffic.gap is missing: the time between two transfers, such as \"100ms\"",
+            "s.toml:11: traffic.gap is missing: the time between two transfers, such as \"100ms\"",
         ),
         (
             "",

@@ -18,7 +18,7 @@ fn run(near: &str, far: &str) -> Value {
     let bench = Bench::new();
     let text = PATH.replace("NEAR", near).replace("FAR", far);
     std::fs::write(bench.path("path.toml"), text).unwrap();
-    let command = format!("lab run {} --json --no-store", bench.path("path.toml").display());
+    let command = format!("lab run {} --json", bench.path("path.toml").display());
     bench.run(&command).json()
 }
 
@@ -57,7 +57,7 @@ fn what_a_stack_lacks_is_skipped_by_name() {
         .replace("FAR", "smoltcp")
         .replace("omit = 0", "omit = 0\ncongestion = 'bbr'");
     std::fs::write(bench.path("path.toml"), text).unwrap();
-    let ended = bench.run(&format!("lab run {} --no-store", bench.path("path.toml").display()));
+    let ended = bench.run(&format!("lab run {}", bench.path("path.toml").display()));
     assert_eq!(ended.code(), 3, "{}", ended.out);
     let text = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -93,7 +93,7 @@ fn a_program_that_ends_is_one_line_and_the_next_case_runs() {
     let text = PATH.replace("NEAR", "exec:false").replace("FAR", "smoltcp")
         + "[sweep]\nhosts.near.stack = ['exec:false', 'smoltcp']\n";
     std::fs::write(bench.path("path.toml"), text).unwrap();
-    let ended = bench.run(&format!("lab run {} --json --no-store", bench.path("path.toml").display()));
+    let ended = bench.run(&format!("lab run {} --json", bench.path("path.toml").display()));
     assert_eq!(ended.code(), 3, "{}", ended.err);
     let document = ended.json();
     let records = document["records"].as_array().unwrap();
@@ -106,7 +106,8 @@ fn a_program_that_ends_is_one_line_and_the_next_case_runs() {
 
 /// The points that a stack misses, by its name.
 fn missed(name: &str) -> Option<Vec<String>> {
-    let mut command = Bench::new().bdp("lab conformance --json");
+    let bench = Bench::new();
+    let mut command = bench.bdp("lab conformance --json");
     command.arg(name);
     let ended = start(command).wait();
     let document = ended.json();

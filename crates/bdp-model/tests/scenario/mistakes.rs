@@ -258,7 +258,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\ngap = '1ms'\nsize = '1K'\n",
-            "s.toml:13: traffic has 10000 transfers: at most 2000; make the gap longer or the duration shorter",
+            "s.toml:12: traffic has 10000 transfers: at most 2000; make the gap longer or the duration shorter",
         ),
         (
             "",

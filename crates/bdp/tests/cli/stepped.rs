@@ -24,7 +24,7 @@ fn run(near: &str, far: &str) -> Value {
 
 /// The record without what the machine's time is in.
 fn without_wall(document: &Value) -> Value {
-    let mut record = document["records"][0].clone();
+    let mut record = document["cases"][0].clone();
     let environment = record["environment"].as_object_mut().unwrap();
     environment.remove("started_unix_ms");
     environment.remove("took_ms");
@@ -35,7 +35,7 @@ fn without_wall(document: &Value) -> Value {
 #[test]
 fn a_case_in_steps_gives_the_same_record_twice() {
     let (one, other) = (run("smoltcp", "smoltcp"), run("smoltcp", "smoltcp"));
-    let record = &one["records"][0];
+    let record = &one["cases"][0];
     assert_eq!(record["valid"], true, "{record:#}");
     assert_eq!(without_wall(&one), without_wall(&other));
     assert_eq!(record["environment"]["stacks"]["near"], "smoltcp 0.14.0");
@@ -81,7 +81,7 @@ fn a_program_of_ones_own_talks_to_another_stack() {
         return untested::skip("a stack in Python: there is no python3 here");
     }
     let document = run(PROGRAM, "smoltcp");
-    let record = &document["records"][0];
+    let record = &document["cases"][0];
     assert_eq!(record["valid"], true, "{record:#}");
     assert_eq!(record["environment"]["stacks"]["near"], "example 1", "{record:#}");
     assert!(record["goodput_bps"].as_f64().unwrap() > 1e6, "{record:#}");
@@ -96,7 +96,7 @@ fn a_program_that_ends_is_one_line_and_the_next_case_runs() {
     let ended = bench.run(&format!("lab run {} --json", bench.path("path.toml").display()));
     assert_eq!(ended.code(), 3, "{}", ended.err);
     let document = ended.json();
-    let records = document["records"].as_array().unwrap();
+    let records = document["cases"].as_array().unwrap();
     assert_eq!(records.len(), 2);
     let failed = records.iter().find(|record| record["params"]["hosts.near.stack"] == "exec:false").unwrap();
     let error = failed["error"].as_str().unwrap();

@@ -39,8 +39,8 @@ pub struct Bounds {
 }
 
 /// By a clock that stands still a packet leaves when it is due, to the grain of the guest's timers: they are at least a microsecond apart, so
-/// that a second one may come a microsecond late, and one behind it two.
-const GRAIN_NS: u64 = 2_000;
+/// that a second one may come a microsecond late, and one behind it two; ends that read at one moment make up to four of them.
+const GRAIN_NS: u64 = 5_000;
 
 impl Default for Bounds {
     fn default() -> Self {

@@ -187,6 +187,14 @@ fuzz: ## Try each parser under libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS ch
 bench: build ## Run the benchmarks: results below benches/
 	BDP=$(abspath $(BDP)) benches/run
 
+.PHONY: bench-lab
+bench-lab: build ## Time the virtual clock: segments a second of each stack, 1,000 flows, memory of a host
+	BDP=$(abspath $(BDP)) benches/lab
+
+.PHONY: bench-beside
+bench-beside: build ## Hold the emulator against rattan and against netem in a guest; as root
+	BDP=$(abspath $(BDP)) benches/beside
+
 .PHONY: ci
 ci: ## Run what CI runs, from format to a run of the static binary
 	.ci/run

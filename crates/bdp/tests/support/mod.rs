@@ -30,7 +30,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Nothing that a test starts takes longer: what does is killed, and the test fails.
-const WATCHDOG: Duration = Duration::from_secs(90);
+const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// The binary under test.
 pub const BDP: &str = env!("CARGO_BIN_EXE_bdp");

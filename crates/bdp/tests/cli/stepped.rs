@@ -14,15 +14,20 @@ const PATH: &str = "title = 'Steps'\nclock = 'virtual'\nidle = '100ms'\n\
 
 const PROGRAM: &str = concat!("exec:python3 ", env!("CARGO_MANIFEST_DIR"), "/../../stacks/example/stack.py");
 
+const SMALLEST: &str =
+    concat!("exec:python3 ", env!("CARGO_MANIFEST_DIR"), "/../../stacks/example/smallest.py");
+
 fn run(near: &str, far: &str) -> Value {
     run_on(&Bench::new(), near, far)
 }
 
 fn run_on(bench: &Bench, near: &str, far: &str) -> Value {
-    let text = PATH.replace("NEAR", near).replace("FAR", far);
+    run_text(bench, &PATH.replace("NEAR", near).replace("FAR", far))
+}
+
+fn run_text(bench: &Bench, text: &str) -> Value {
     std::fs::write(bench.path("path.toml"), text).unwrap();
-    let command = format!("lab run {} --json", bench.path("path.toml").display());
-    bench.run(&command).json()
+    bench.run(&format!("lab run {} --json", bench.path("path.toml").display())).json()
 }
 
 /// The record without what the machine's time is in.
@@ -90,6 +95,15 @@ fn a_program_of_ones_own_talks_to_another_stack() {
     assert_eq!(record["valid"], true, "{record:#}");
     assert_eq!(record["environment"]["stacks"]["near"], "example 1", "{record:#}");
     assert!(record["goodput_bps"].as_f64().unwrap() > 1e6, "{record:#}");
+    // Without losses: it sends anew all that was in flight.
+    for (near, far) in [(SMALLEST, "smoltcp"), ("smoltcp", SMALLEST)] {
+        let bench = Bench::new();
+        let text = PATH.replace("[link.forward]\nloss = { every = 211 }\n", "");
+        let document = run_text(&bench, &text.replace("NEAR", near).replace("FAR", far));
+        let record = &document["cases"][0];
+        assert_eq!(record["valid"], true, "{record:#}");
+        assert!(record["goodput_bps"].as_f64().unwrap() > 7e6, "{near}: {record:#}");
+    }
 }
 
 #[test]

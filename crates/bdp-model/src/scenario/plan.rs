@@ -54,7 +54,13 @@ impl Scenario {
     /// flows, where `options` say so.
     pub fn parse_with(name: &str, text: &str, traces: Traces, options: &PlanOptions) -> Result<Self> {
         let scenario = Self { traces, ..Self::read(name, text).map_err(|e| e.in_file(name))? };
-        scenario.plan(&PlanOptions { links_alone: options.links_alone, ..PlanOptions::default() })?;
+        // The file's own stacks may need the clock that is asked for.
+        let clock = options.overrides.iter().filter(|(path, _)| path == "clock").cloned().collect();
+        scenario.plan(&PlanOptions {
+            links_alone: options.links_alone,
+            overrides: clock,
+            ..PlanOptions::default()
+        })?;
         scenario.check_rules_apply().map_err(|e| e.in_file(name))?;
         Ok(scenario)
     }

@@ -85,6 +85,9 @@ fn build(setup: &HostSetup, parent: Option<u32>) -> Result<(namespace::Privilege
     for (name, value) in &setup.sysctls {
         sysctl::write(name, value)?;
     }
+    if setup.routes_change {
+        devices.push(netlink.into_descriptor());
+    }
     Ok((privilege, devices))
 }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bdp_model::method::Privilege;
+use bdp_sys::netlink::Netlink;
 use bdp_sys::passing;
 use bdp_sys::tun::Tun;
 use bdp_wire::frame::{self, FrameError};
@@ -62,6 +63,8 @@ pub(crate) struct Host {
     /// What is known of it in `/proc`.
     seen_at: PathBuf,
     pub(crate) privilege: Privilege,
+    /// By which its routes are changed, where they do.
+    pub(crate) netlink: Option<Netlink>,
 }
 
 impl Host {
@@ -97,7 +100,7 @@ impl Host {
                 (None, PathBuf::from(format!("/proc/{}/task/{number}", std::process::id())))
             }
         };
-        let mut host = Self { child, seen_at, privilege: Privilege::Unknown };
+        let mut host = Self { child, seen_at, privilege: Privilege::Unknown, netlink: None };
         let io = |e: io::Error| failed(format!("control socket: {e}"));
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
         let lost = |e: FrameError| match e {
@@ -117,7 +120,11 @@ impl Host {
         let devices: Vec<Tun> = if setup.devices.is_empty() {
             Vec::new()
         } else {
-            passing::receive_descriptors(&ours)?
+            let mut descriptors = passing::receive_descriptors(&ours)?;
+            if setup.routes_change {
+                host.netlink = descriptors.pop().map(Netlink::from_descriptor);
+            }
+            descriptors
                 .into_iter()
                 .zip(&setup.devices)
                 .map(|(descriptor, device)| Tun::from_descriptor(descriptor, offload::framing(device)))

@@ -21,6 +21,7 @@ pub mod machine;
 mod meter;
 mod offload;
 pub mod program;
+mod reroute;
 pub mod simulation;
 pub mod synthetic;
 pub mod testbed;

@@ -30,6 +30,7 @@ pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
         devices: vec![device],
         forwarding: false,
         routes: Vec::new(),
+        routes_change: false,
     };
     Host::start(command, &setup).err()
 }

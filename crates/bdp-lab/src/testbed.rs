@@ -10,7 +10,7 @@ use bdp_model::histogram::Histogram;
 use bdp_model::link::{DirectionConfig, Loss};
 use bdp_model::method::Privilege;
 use bdp_model::record::{DirectionFidelity, Lateness};
-use bdp_model::scenario::route::{Hop, Network};
+use bdp_model::scenario::route::{Hop, Network, changes};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
@@ -25,6 +25,7 @@ use crate::fidelity;
 use crate::host::{AgentCommand, Host};
 use crate::meter::Meter;
 use crate::program::ProgramPlace;
+use crate::reroute::{Change, HostChange, Rerouting};
 use crate::{LabError, Result};
 
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
@@ -37,6 +38,7 @@ pub struct Testbed {
     /// Device of each link at each end: host index and device name.
     wiring: Vec<[Wired; 2]>,
     links: Vec<(LinkSpec, DrivenLink)>,
+    rerouting: Option<Rerouting>,
     /// What it was built from.
     specs: Vec<HostSpec>,
     linked: Vec<LinkSpec>,
@@ -102,15 +104,18 @@ impl Testbed {
             hosts: Vec::new(),
             wiring,
             links: Vec::new(),
+            rerouting: None,
             specs: hosts.to_vec(),
             linked: links.to_vec(),
         };
         let mut streams = Vec::new();
         let mut devices = BTreeMap::new();
-        let routes = testbed.routes(hosts, links);
-        for (host, routes) in hosts.iter().zip(routes) {
-            let setup = testbed.setup(host, links, routes);
-            let (running, stream, tuns) = Host::start(command, &setup)?;
+        let routes = testbed.routes(Nanos::ZERO);
+        let mut sockets = Vec::new();
+        for (host, routes) in hosts.iter().zip(&routes) {
+            let setup = testbed.setup(host, links, routes.clone());
+            let (mut running, stream, tuns) = Host::start(command, &setup)?;
+            sockets.extend(running.netlink.take().map(|netlink| (host.name.clone(), netlink)));
             if let Some(process) = running.process_id() {
                 if let Some(cpus) = driver.host_cpus() {
                     bdp_sys::process::pin(process, cpus)?;
@@ -124,7 +129,6 @@ impl Testbed {
             testbed.hosts.push((host.name.clone(), running));
             streams.push(stream);
         }
-        let mut keys = Vec::new();
         for (i, (link, ports)) in links.iter().zip(&testbed.wiring).enumerate() {
             let mut take = |port: &Wired| {
                 devices.remove(&(port.host.clone(), port.device.clone())).ok_or_else(|| {
@@ -136,17 +140,33 @@ impl Testbed {
             let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
             let seed = link_seed(seed, i);
             testbed.links.push((link.clone(), driver.add(key, &link.config, seed, ends, taps)?));
-            keys.push(key);
         }
-        for router in testbed.routers(&keys) {
-            driver.route(router)?;
+        let forwarding = driver.forwarding();
+        for router in testbed.routers(Nanos::ZERO) {
+            forwarding.route(router)?;
+        }
+        if !sockets.is_empty() {
+            testbed.rerouting = Some(Rerouting::new(testbed.changes(routes), sockets, forwarding));
         }
         Ok((testbed, streams))
     }
 
-    /// The hosts that do nothing out of the ordinary with what they forward, their links being known by these keys.
-    fn routers(&self, keys: &[u64]) -> Vec<Router> {
-        let network = Network::new(&self.specs, &self.linked);
+    /// How routes change, which were these at first.
+    fn changes(&self, mut routes: Vec<Vec<RouteSetup>>) -> Vec<Change> {
+        let change = |at: Nanos| {
+            let before = std::mem::replace(&mut routes, self.routes(at));
+            let of_hosts = self.specs.iter().zip(before.iter().zip(&routes));
+            let hosts =
+                of_hosts.map(|(host, (before, after))| HostChange::between(&host.name, before, after));
+            Change { at_ns: at.as_ns(), hosts: hosts.collect(), routers: self.routers(at) }
+        };
+        changes(&self.specs).into_iter().map(change).collect()
+    }
+
+    /// The hosts that do nothing out of the ordinary with what they forward, with their routes of a moment.
+    fn routers(&self, at: Nanos) -> Vec<Router> {
+        let network = Network::new(&self.specs, &self.linked).as_of(at);
+        let key = |link: usize| self.links[link].1.port(0).link;
         let ports = |host: &str| {
             let ends =
                 self.wiring.iter().enumerate().flat_map(|(i, ports)| [(i, 0, &ports[0]), (i, 1, &ports[1])]);
@@ -163,7 +183,7 @@ impl Testbed {
             .filter(plain)
             .map(|host| {
                 let ports =
-                    ports(&host.name).iter().map(|&(link, end, _)| Port { link: keys[link], end }).collect();
+                    ports(&host.name).iter().map(|&(link, end, _)| Port { link: key(link), end }).collect();
                 (host, Router { ports, ways: BTreeMap::new() })
             })
             .collect();
@@ -172,7 +192,7 @@ impl Testbed {
             let addresses = ports(&target.name);
             for (host, next) in self.specs.iter().zip(next_hops) {
                 let Some(hop) = next else { continue };
-                let way = Port { link: keys[hop.link], end: usize::from(!hop.forward) };
+                let way = Port { link: key(hop.link), end: usize::from(!hop.forward) };
                 for (_, router) in routers.iter_mut().filter(|(of, _)| of.name == host.name) {
                     router.ways.extend(addresses.iter().map(|(.., port)| (port.address, way)));
                 }
@@ -190,13 +210,15 @@ impl Testbed {
     /// Says that two hosts will send to each other, before they do. What a host sends without that is taken late by a driver of the virtual
     /// clock, which notes it.
     pub fn expect_traffic(&self, from: &str, to: &str) -> Result<()> {
-        let network = Network::new(&self.specs, &self.linked);
-        for (from, to) in [(from, to), (to, from)] {
-            let Ok(path) = network.path(from, to) else { continue };
-            let way: Vec<_> =
-                path.iter().map(|hop| self.links[hop.link].1.port(usize::from(!hop.forward))).collect();
-            if let Some(first) = path.first() {
-                self.links[first.link].1.note_way(way)?;
+        for at in [Nanos::ZERO].into_iter().chain(changes(&self.specs)) {
+            let network = Network::new(&self.specs, &self.linked).as_of(at);
+            for (from, to) in [(from, to), (to, from)] {
+                let Ok(path) = network.path(from, to) else { continue };
+                let way: Vec<_> =
+                    path.iter().map(|hop| self.links[hop.link].1.port(usize::from(!hop.forward))).collect();
+                if let Some(first) = path.first() {
+                    self.links[first.link].1.note_way(way)?;
+                }
             }
         }
         Ok(())
@@ -208,13 +230,14 @@ impl Testbed {
     }
 
     /// What each host needs beside the prefixes of its own devices: towards every address of every other host, the next
-    /// hop on the way to that host. Without routers there is nothing but neighbours.
-    fn routes(&self, hosts: &[HostSpec], links: &[LinkSpec]) -> Vec<Vec<RouteSetup>> {
+    /// hop on the way to that host at a moment. Without routers there is nothing but neighbours.
+    fn routes(&self, at: Nanos) -> Vec<Vec<RouteSetup>> {
+        let (hosts, links) = (&self.specs, &self.linked);
         let mut routes: Vec<_> = hosts.iter().map(|host| self.to_neighbours(host)).collect();
         if !hosts.iter().any(|h| h.router) {
             return routes;
         }
-        let network = Network::new(hosts, links);
+        let network = Network::new(hosts, links).as_of(at);
         for target in hosts {
             let next_hops = network.towards(&target.name);
             let addresses: Vec<IpAddr> = self
@@ -285,18 +308,20 @@ impl Testbed {
         self.hosts.first().map_or(Privilege::Unknown, |(_, host)| host.privilege.clone())
     }
 
-    /// Says when time zero is of links that change in time, or of which readings are taken: the moment from which flows may start, by the clock of the driver.
+    /// Says when time zero is of routes and links that change in time, or of which readings are taken: the moment from which flows may start, by the clock of the driver.
     pub fn start_clock(&self, at_ns: u64) -> Result<()> {
         let changing = |link: &LinkSpec| {
             [&link.config.forward, &link.config.reverse]
                 .iter()
                 .any(|d| d.changes() || d.queue_samples.is_some())
         };
+        self.rerouting.iter().try_for_each(|rerouting| rerouting.start(at_ns))?;
         self.links.iter().filter(|(spec, _)| changing(spec)).try_for_each(|(_, link)| link.start_clock(at_ns))
     }
 
     /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
     pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>> {
+        self.rerouting.iter().try_for_each(Rerouting::finish)?;
         let wiring = self.wiring.clone();
         let at_ns = clock::monotonic_ns();
         self.links
@@ -331,6 +356,7 @@ impl Testbed {
             devices,
             forwarding: host.router,
             routes,
+            routes_change: host.routes.iter().any(|route| route.at > Nanos::ZERO),
         }
     }
 }

@@ -142,6 +142,9 @@ pub struct Route {
     pub to: String,
     /// The neighbour that it leads through.
     pub via: String,
+    /// From when on, since flows could start; zero from the beginning. It replaces an earlier one to the same host.
+    #[serde(rename = "at_ns", default, skip_serializing_if = "is_zero")]
+    pub at: Nanos,
 }
 
 /// What a case's probe flow is made of.

@@ -4,7 +4,7 @@ use crate::case::{CaseFlow, CaseSpec, LinkSpec};
 use crate::link::{DirectionConfig, LinkConfig, Medium};
 use crate::path::loss::SegmentLoss;
 use crate::path::{turns, udp};
-use crate::scenario::route::{Hop, Network};
+use crate::scenario::route::{Hop, Network, changes};
 use crate::units::{Nanos, Rate};
 
 /// Two paths between the same hosts.
@@ -15,6 +15,8 @@ pub struct Route<'a> {
     pub there: Vec<Hop>,
     /// Hops of the acknowledgements.
     pub back: Vec<Hop>,
+    /// Hops of the data from each moment on at which routes of the case change.
+    later: Vec<Vec<Hop>>,
 }
 
 impl<'a> Route<'a> {
@@ -26,16 +28,21 @@ impl<'a> Route<'a> {
     /// From one host to another and back.
     pub fn between(case: &'a CaseSpec, from: &str, to: &str) -> Option<Self> {
         let network = Network::new(&case.hosts, &case.links);
-        Some(Self {
-            links: &case.links,
-            there: network.path(from, to).ok()?,
-            back: network.path(to, from).ok()?,
-        })
+        let (there, back) = (network.path(from, to).ok()?, network.path(to, from).ok()?);
+        let at = |moment| Network::new(&case.hosts, &case.links).as_of(moment).path(from, to).ok();
+        let later = changes(&case.hosts).into_iter().map(at).collect::<Option<_>>()?;
+        Some(Self { links: &case.links, there, back, later })
     }
 
     /// Largest IP packet that every device on the way there takes.
     pub fn mtu(&self) -> u32 {
-        self.there.iter().map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
+        let hops = self.ways().flatten();
+        hops.map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
+    }
+
+    /// The ways of the data, one after another.
+    fn ways(&self) -> impl Iterator<Item = &Vec<Hop>> {
+        std::iter::once(&self.there).chain(&self.later)
     }
 
     /// The link that delivers data to the receiver, and what it does in that direction.
@@ -54,19 +61,21 @@ impl<'a> Route<'a> {
         self.hops().any(|hop| hop.direction(self.links).jitter.is_some())
     }
 
-    /// Whether what any of its links does changes in time, so that no model of constants holds.
+    /// Whether routes, or what any of its links does, change in time, so that no model of constants holds.
     pub fn changes(&self) -> bool {
-        self.hops().any(|hop| hop.direction(self.links).changes())
+        !self.later.is_empty() || self.hops().any(|hop| hop.direction(self.links).changes())
     }
 
     /// The largest rate that its slowest link ever has; `None` where no link has one.
     pub fn fastest(&self) -> Option<Rate> {
-        self.there.iter().filter_map(|hop| hop.direction(self.links).fastest()).min()
+        let slowest = |way: &Vec<Hop>| way.iter().filter_map(|hop| hop.direction(self.links).fastest()).min();
+        let rates: Option<Vec<_>> = self.ways().map(slowest).collect();
+        rates?.into_iter().max()
     }
 
-    /// Links that a packet crosses on the longer of the two paths.
+    /// Links that a packet crosses on the longest of its paths.
     pub fn length(&self) -> usize {
-        self.there.len().max(self.back.len())
+        self.ways().map(Vec::len).max().unwrap_or(0).max(self.back.len())
     }
 
     /// What the links do to data, in order.

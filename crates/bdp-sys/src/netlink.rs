@@ -91,6 +91,16 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
+    /// Lets another process go on with it, for the namespace in which it was opened.
+    pub fn into_descriptor(self) -> OwnedFd {
+        self.socket
+    }
+
+    /// Goes on with one that another process opened.
+    pub fn from_descriptor(socket: OwnedFd) -> Self {
+        Self { socket, sequence: 0 }
+    }
+
     /// Sets MTU, queue and segment limit of a device, and brings it up.
     pub fn bring_up(&mut self, device: &str, settings: &DeviceSettings) -> Result<()> {
         let mut body = interface_message(self.index(device)?, libc::IFF_UP as u32);
@@ -127,6 +137,27 @@ impl Netlink {
 
     /// Sends what is for an address where the route leads.
     pub fn add_route(&mut self, route: &HostRoute<'_>) -> Result<()> {
+        self.new_route(route, libc::NLM_F_EXCL)
+    }
+
+    /// The same in place of a route to that address, where there is one.
+    pub fn replace_route(&mut self, route: &HostRoute<'_>) -> Result<()> {
+        self.new_route(route, libc::NLM_F_REPLACE)
+    }
+
+    /// Takes back a route to an address.
+    pub fn remove_route(&mut self, to: IpAddr) -> Result<()> {
+        let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
+        // As above; scope and protocol of nothing in particular match any.
+        let mut body =
+            vec![family as u8, bits, 0, 0, libc::RT_TABLE_MAIN, 0, libc::RT_SCOPE_NOWHERE, libc::RTN_UNICAST];
+        body.extend_from_slice(&0u32.to_ne_bytes());
+        push_attribute(&mut body, attribute::DESTINATION, &octets(to));
+        let removed = self.request(libc::RTM_DELROUTE, 0, &body).map(drop);
+        removed.map_err(|e| SysError::new("remove route", format!("to {to}"), e))
+    }
+
+    fn new_route(&mut self, route: &HostRoute<'_>, how: i32) -> Result<()> {
         let HostRoute { to, via, device, initial_window } = *route;
         let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
         // rtmsg: family, lengths of destination and source prefix, tos, table, protocol, scope, type, flags.
@@ -151,7 +182,7 @@ impl Netlink {
             push_attribute(&mut body, attribute::METRICS, &metrics);
         }
         push_attribute(&mut body, attribute::OUT_DEVICE, &self.index(device)?.to_ne_bytes());
-        let flags = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+        let flags = (libc::NLM_F_CREATE | how) as u16;
         self.request(libc::RTM_NEWROUTE, flags, &body).map(drop).map_err(|e| {
             let via = via.map_or_else(String::new, |via| format!(" via {via}"));
             SysError::new("add route", format!("to {to}{via} on {device}"), e)

@@ -20,6 +20,9 @@ pub struct HostSetup {
     pub forwarding: bool,
     /// Where it sends what none of its devices leads to by its prefix.
     pub routes: Vec<RouteSetup>,
+    /// Whether they change: behind its devices' descriptors follows that of a netlink socket, by which they are changed.
+    #[serde(default)]
+    pub routes_change: bool,
 }
 
 /// One route to one address.

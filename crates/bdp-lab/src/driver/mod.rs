@@ -39,6 +39,13 @@ pub struct Driver {
     host_cpus: Option<Vec<usize>>,
 }
 
+/// By which a driver gets to know what routers do.
+#[derive(Debug, Clone)]
+pub(crate) struct Forwarding {
+    orders: Sender<Order>,
+    waker: Arc<Waker>,
+}
+
 /// A link that a driver moves packets for.
 #[derive(Debug)]
 pub(crate) struct DrivenLink {
@@ -91,7 +98,14 @@ impl Driver {
         Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
     }
 
-    /// Says what a host forwards, whose links have been added. By the virtual clock its kernel is not asked from now on where the driver
+    /// By which it gets to know what routers do.
+    pub(crate) fn forwarding(&self) -> Forwarding {
+        Forwarding { orders: self.orders.clone(), waker: Arc::clone(&self.waker) }
+    }
+}
+
+impl Forwarding {
+    /// Says what a host forwards from now on, whose links have been added. By the virtual clock its kernel is not asked where the driver
     /// knows what it would do.
     pub(crate) fn route(&self, router: Router) -> Result<()> {
         self.orders

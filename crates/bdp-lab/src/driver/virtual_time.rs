@@ -301,6 +301,12 @@ impl VirtualTime {
                     }
                     self.links.push(Held::new(link));
                 }
+                Order::Route(router) if self.routers.iter().any(|known| known.ports == router.ports) => {
+                    let known = self.routers.iter_mut().find(|known| known.ports == router.ports);
+                    known.into_iter().for_each(|known| known.ways.clone_from(&router.ways));
+                    // What was foreseen of packets that go on through it does not hold any more.
+                    self.links.iter_mut().for_each(|held| held.changed = true);
+                }
                 Order::Route(router) => {
                     for port in &router.ports {
                         for held in self.links.iter_mut().filter(|held| held.link.key == port.link) {

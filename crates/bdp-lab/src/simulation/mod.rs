@@ -4,11 +4,11 @@
 mod probing;
 mod seen;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use bdp_link::Packet;
-use bdp_model::scenario::route::Network;
+use bdp_model::scenario::route::{Network, changes};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
 use bdp_stack::{Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step};
@@ -28,6 +28,9 @@ const DESTINATIONS: [usize; 2] = [16, 24];
 /// Steps at one moment: more is a stack that does not let time pass.
 const STEPS_IN_PLACE: u32 = 1_000_000;
 
+/// By which port a host reaches each address of another host.
+type Ways = BTreeMap<IpAddr, Port>;
+
 /// What is at the ends of links that no device is at.
 pub(crate) struct NoDevice;
 
@@ -46,6 +49,10 @@ pub struct Simulation {
     ends: Vec<[usize; 2]>,
     hosts: Vec<Host>,
     network: (Vec<HostSpec>, Vec<LinkSpec>),
+    /// When routes change, in the order of time, and the ways of every host from then on. Since time zero, and then by the clock.
+    reroutes: VecDeque<(u64, Vec<Ways>)>,
+    /// Whether time zero is known.
+    timed: bool,
     probing: Probing,
     /// Wire segments that reached a host.
     segments: u64,
@@ -88,7 +95,6 @@ impl Simulation {
         mut open: impl FnMut(&HostSpec, Settings) -> Option<Result<Box<dyn Stack>, StackError>>,
     ) -> Result<Self> {
         let wiring = wire(family, hosts, links)?;
-        let network = Network::new(hosts, links);
         let index = |name: &str| hosts.iter().position(|host| host.name == name).unwrap_or_default();
         let ends = wiring.iter().map(|ports| [0, 1].map(|end| index(&ports[end].host))).collect();
         let own = |host: &HostSpec| {
@@ -96,14 +102,12 @@ impl Simulation {
             ports.map(|port| port.address).collect::<Vec<_>>()
         };
         let addresses: Vec<Vec<IpAddr>> = hosts.iter().map(own).collect();
-        let mut ways: Vec<BTreeMap<IpAddr, Port>> = vec![BTreeMap::new(); hosts.len()];
-        for (target, addresses) in hosts.iter().zip(&addresses) {
-            for (ways, hop) in ways.iter_mut().zip(network.towards(&target.name)) {
-                let Some(hop) = hop else { continue };
-                let port = Port { link: hop.link as u64, end: usize::from(!hop.forward) };
-                ways.extend(addresses.iter().map(|&address| (address, port)));
-            }
-        }
+        let ways = ways(&Network::new(hosts, links), hosts, &addresses);
+        let reroutes = changes(hosts).into_iter().map(|at| {
+            let network = Network::new(hosts, links).as_of(at);
+            (at.as_ns(), self::ways(&network, hosts, &addresses))
+        });
+        let reroutes = reroutes.collect();
         let moving = links.iter().enumerate().map(|(i, link)| {
             let taps = captures.map_or([None, None], |captures| captures.taps(i));
             let seed = crate::testbed::link_seed(seed, i);
@@ -115,6 +119,8 @@ impl Simulation {
             ends,
             hosts: Vec::new(),
             network: (hosts.to_vec(), links.to_vec()),
+            reroutes,
+            timed: false,
             probing: Probing::default(),
             segments: 0,
             in_place: 0,
@@ -201,6 +207,21 @@ impl Simulation {
     /// Time zero of what changes in time is now.
     pub fn start_clock(&mut self) {
         self.links.iter_mut().for_each(|(_, link)| link.start_clock(self.now));
+        if !std::mem::replace(&mut self.timed, true) {
+            self.reroutes.iter_mut().for_each(|(at, _)| *at = at.saturating_add(self.now));
+        }
+    }
+
+    /// When routes change next.
+    fn next_reroute(&self) -> Option<u64> {
+        self.reroutes.front().map(|&(at, _)| at).filter(|_| self.timed)
+    }
+
+    fn reroute(&mut self) {
+        while self.next_reroute().is_some_and(|at| at <= self.now) {
+            let ways = self.reroutes.pop_front().into_iter().flat_map(|(_, ways)| ways);
+            self.hosts.iter_mut().zip(ways).for_each(|(host, ways)| host.router.ways = ways);
+        }
     }
 
     /// Goes on until a moment, or until a socket changes.
@@ -219,7 +240,7 @@ impl Simulation {
             }
             let links = self.links.iter().filter_map(|(_, link)| link.next);
             let hosts = self.hosts.iter().filter_map(|host| host.next);
-            let next = links.chain(hosts).chain(self.probing.next()).min();
+            let next = links.chain(hosts).chain(self.probing.next()).chain(self.next_reroute()).min();
             let Some(next) = next.filter(|&next| next <= until.as_ns()) else {
                 self.now = self.now.max(until.as_ns());
                 return Ok(Reached::Moment);
@@ -235,6 +256,7 @@ impl Simulation {
                     )));
                 }
             }
+            self.reroute();
             self.send_probes();
             self.release();
         }
@@ -356,6 +378,19 @@ impl Simulation {
         let links = self.links.into_iter().zip(self.wiring);
         links.map(|((spec, link), ports)| outcome(&spec, link.end(false), &ports)).collect()
     }
+}
+
+/// The ways of every host, whose addresses are these.
+fn ways(network: &Network<'_>, hosts: &[HostSpec], addresses: &[Vec<IpAddr>]) -> Vec<Ways> {
+    let mut all = vec![Ways::new(); hosts.len()];
+    for (target, addresses) in hosts.iter().zip(addresses) {
+        for (ways, hop) in all.iter_mut().zip(network.towards(&target.name)) {
+            let Some(hop) = hop else { continue };
+            let port = Port { link: hop.link as u64, end: usize::from(!hop.forward) };
+            ways.extend(addresses.iter().map(|&address| (address, port)));
+        }
+    }
+    all
 }
 
 /// Whether this is of interest to whoever leads the sockets.

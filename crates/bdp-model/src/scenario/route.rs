@@ -4,8 +4,11 @@
 //! the one whose first link stands first in the file. Only routers forward what is not theirs. Each hop decides for
 //! itself, as in a real network, so the way back may differ from the way there, and static routes may contradict.
 
+use std::collections::BTreeSet;
+
 use super::{HostSpec, LinkSpec};
 use crate::link::DirectionConfig;
+use crate::units::Nanos;
 
 /// Links that a packet may cross: one less than the time to live that hosts give it (RFC 1700: 64).
 pub const HOPS_MAX: usize = 63;
@@ -75,9 +78,16 @@ pub enum RouteError {
     },
 }
 
-/// Hosts and the links between them.
+/// When routes of these hosts change, each moment once.
+pub fn changes(hosts: &[HostSpec]) -> BTreeSet<Nanos> {
+    let moments = hosts.iter().flat_map(|host| &host.routes).map(|route| route.at);
+    moments.filter(|&at| at > Nanos::ZERO).collect()
+}
+
+/// Hosts and the links between them, with the routes of a moment.
 #[derive(Debug)]
 pub struct Network<'a> {
+    moment: Nanos,
     hosts: &'a [HostSpec],
     links: &'a [LinkSpec],
     /// Of each host the hops that leave it, in the order of the links, with the index of the host that they reach.
@@ -85,7 +95,7 @@ pub struct Network<'a> {
 }
 
 impl<'a> Network<'a> {
-    /// Of these hosts and links. A link that names no host of them leads nowhere.
+    /// Of these hosts and links, with the routes of the beginning. A link that names no host of them leads nowhere.
     pub fn new(hosts: &'a [HostSpec], links: &'a [LinkSpec]) -> Self {
         let index: std::collections::HashMap<&str, usize> =
             hosts.iter().enumerate().map(|(i, h)| (h.name.as_str(), i)).collect();
@@ -97,7 +107,12 @@ impl<'a> Network<'a> {
             leaving[a].push((Hop { link, forward: true }, b));
             leaving[b].push((Hop { link, forward: false }, a));
         }
-        Self { hosts, links, leaving }
+        Self { moment: Nanos::ZERO, hosts, links, leaving }
+    }
+
+    /// The same with the routes of another moment.
+    pub fn as_of(self, moment: Nanos) -> Self {
+        Self { moment, ..self }
     }
 
     /// The hops from one host to another, one at least.
@@ -125,7 +140,8 @@ impl<'a> Network<'a> {
     /// The hop that leaves `at` for `end`, and the host that it reaches, by the distances to `end`.
     fn next_hop(&self, at: usize, end: usize, distance: &[Option<usize>]) -> Option<(Hop, usize)> {
         let target = &self.hosts[end].name;
-        let via = self.hosts[at].routes.iter().find(|r| &r.to == target).map(|r| &r.via);
+        let routes = self.hosts[at].routes.iter().filter(|r| &r.to == target && r.at <= self.moment);
+        let via = routes.max_by_key(|r| r.at).map(|r| &r.via);
         self.leaving[at].iter().copied().find(|&(_, next)| match via {
             Some(via) => &self.hosts[next].name == via,
             None => {
@@ -225,7 +241,11 @@ mod tests {
                 routes: routes
                     .iter()
                     .filter(|(at, ..)| *at == name)
-                    .map(|(_, to, via)| Route { to: (*to).to_owned(), via: (*via).to_owned() })
+                    .map(|(_, to, via)| Route {
+                        to: (*to).to_owned(),
+                        via: (*via).to_owned(),
+                        at: Nanos::ZERO,
+                    })
                     .collect(),
                 ..Default::default()
             })

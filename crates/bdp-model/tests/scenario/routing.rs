@@ -1,5 +1,8 @@
 //! More than two hosts: routers, static routes, and flows between hosts that share no link.
 
+use bdp_model::route::Route;
+use bdp_model::scenario::route::{Network, changes};
+
 use super::*;
 
 /// H1 and H3 behind R1, H2 and H4 behind R2.
@@ -46,6 +49,38 @@ fn routers_routes_and_start_times_are_read() {
     assert_eq!(late[0].flows[0].start, Nanos::millis(250));
     let sweep = format!("{DUMBBELL}[sweep]\nprobe = ['udp', 'tcp-connect']\nflow.1.start = ['1s', '2s']\n");
     assert_eq!(plan(&sweep).len(), 4);
+}
+
+#[test]
+fn a_route_holds_from_its_moment_on() {
+    const TEXT: &str = "title = 't'\n[hosts.near]\nroutes = [{ to = 'far', via = 'r', at = '1s' }, { to = 'far', via = 'far', at = '2s' }]\n\
+        [hosts.r]\nrouter = true\n[[link]]\nbetween = ['near', 'far']\nrate = '2M'\n\
+        [[link]]\nbetween = ['near', 'r']\nrate = '8M'\nmtu = 1280\n[[link]]\nbetween = ['r', 'far']\n[[flow]]\nfrom = 'near'\nto = 'far'\n";
+    let case = &plan(TEXT)[0];
+    let links = |moment| {
+        let network = Network::new(&case.hosts, &case.links).as_of(Nanos::millis(moment));
+        network.path("near", "far").unwrap().iter().map(|hop| hop.link).collect::<Vec<_>>()
+    };
+    for (moment, expected) in
+        [(0, vec![0]), (999, vec![0]), (1000, vec![1, 2]), (1999, vec![1, 2]), (2000, vec![0])]
+    {
+        assert_eq!(links(moment), expected, "{moment} ms");
+    }
+    assert_eq!(changes(&case.hosts).into_iter().collect::<Vec<_>>(), [Nanos::secs(1), Nanos::secs(2)]);
+    // The longest, the narrowest and the fastest of its ways.
+    let route = Route::between(case, "near", "far").unwrap();
+    assert_eq!((route.length(), route.mtu(), route.changes()), (2, 1280, true));
+    assert_eq!(route.fastest().map(|rate| rate.as_bps()), Some(8_000_000));
+    assert!(
+        !Route::between(
+            &plan(&TEXT.replace(", at = '1s'", "").replace(", { to = 'far', via = 'far', at = '2s' }", ""))
+                [0],
+            "near",
+            "far"
+        )
+        .unwrap()
+        .changes()
+    );
 }
 
 /// Each: what to replace, by what, and the whole message.
@@ -100,12 +135,32 @@ fn what_can_not_be_reached_is_refused() {
         (
             "to = \"h2\", via",
             "to = \"h2\", gateway",
-            "s.toml:4: unknown key 'gateway' in hosts.h1.routes, did you mean 'via'?; keys here: to, via",
+            "s.toml:4: unknown key 'gateway' in hosts.h1.routes, did you mean 'via'?; keys here: to, via, at",
         ),
         (
             "[{ to = \"h2\", via = \"r1\" }]",
             "[{ to = \"h2\", via = \"r1\" }, { to = \"h2\", via = \"r1\" }]",
             "s.toml:4: hosts.h1.routes: the route to h2 is set twice, here and above it",
+        ),
+        (
+            "[{ to = \"h2\", via = \"r1\" }]",
+            "[{ to = \"h2\", via = \"r1\", at = \"5s\" }, { to = \"h2\", via = \"r1\", at = \"5000ms\" }]",
+            "s.toml:4: hosts.h1.routes: the route to h2 is set twice, here and above it",
+        ),
+        (
+            "via = \"r1\" }]",
+            "via = \"r1\", at = \"25h\" }]",
+            "s.toml:4: hosts.h1.routes.at = \"25h\": expected a time up to 24h, such as \"5s\" or 0",
+        ),
+        (
+            "[hosts.r1]\n",
+            "[hosts.r1]\nroutes = [{ to = \"h2\", via = \"r2\" }, { to = \"h2\", via = \"h1\", at = \"5s\" }]\n",
+            "s.toml:6: hosts.r1.routes.via = \"h1\" does not go with 'h1', which is no router: only a router forwards; write router = true in its table",
+        ),
+        (
+            "[hosts.r1]\nrouter = true\n[hosts.r2]\n",
+            "[hosts.r1]\nrouter = true\n[hosts.r2]\nroutes = [{ to = \"h2\", via = \"h2\" }, { to = \"h2\", via = \"r1\", at = \"5s\" }]\n",
+            "s.toml:4: hosts.h1.routes: a route loop from 'h1' to 'h2': h1 - r1 - r2 - r1; correct the 'via' of one of these hosts, or leave it out for the shortest way",
         ),
         (
             "[{ to = \"h2\", via = \"r1\" }]",

@@ -120,3 +120,53 @@ fn paths_of_other_emulators_come_and_go() {
     let refused = bench.run(&format!("lab import {}", at("nowhere")));
     assert_eq!((refused.code(), refused.err.lines().count()), (2, 1), "{}", refused.err);
 }
+
+/// A path of 10 ms, and from its first second on one of 40 ms.
+const MOVES: &str = "title = 'A path moves'\nidle = '200ms'\n\
+    [hosts.near]\nSTACKroutes = [{ to = 'far', via = 'r1' }, { to = 'far', via = 'r2', at = '1s' }]\n\
+    [hosts.far]\nSTACKroutes = [{ to = 'near', via = 'r1' }, { to = 'near', via = 'r2', at = '1s' }]\n\
+    [hosts.r1]\nrouter = true\n[hosts.r2]\nrouter = true\n\
+    [[link]]\nbetween = ['near', 'r1']\nrate = '20M'\ndelay = '5ms'\n[[link]]\nbetween = ['r1', 'far']\n\
+    [[link]]\nbetween = ['near', 'r2']\nrate = '20M'\ndelay = '20ms'\n[[link]]\nbetween = ['r2', 'far']\n\
+    [[flow]]\nfrom = 'near'\nto = 'far'\nFLOWduration = '3s'\nomit = 0\n";
+
+/// Packets by the first path and by the second, and the least and the largest of the loaded round trips in ms.
+fn moved(stack: &str, flow: &str, clock: &str) -> Option<[f64; 4]> {
+    let bench = Bench::new();
+    fs::write(bench.folder().join("moves.toml"), MOVES.replace("STACK", stack).replace("FLOW", flow))
+        .unwrap();
+    let ended = bench.run(&format!("lab run {}/moves.toml --clock {clock} --json", bench.folder().display()));
+    let document = ended.json();
+    let case = &document["cases"][0];
+    if clock == "real" && case["valid"] != true {
+        // This machine was too busy to say.
+        return None;
+    }
+    assert_eq!(case["valid"], true, "{}", ended.err);
+    let directions = case["fidelity"]["directions"].as_array().unwrap();
+    let packets = |name: &str| directions.iter().find(|d| d["name"] == name).unwrap()["packets_in"].as_f64();
+    let loaded = |name: &str| Some(case["rtt_ns"]["loaded"][name].as_f64().unwrap() / 1e6);
+    Some([packets("near->r1"), packets("near->r2"), loaded("min"), loaded("max")].map(Option::unwrap))
+}
+
+#[test]
+fn packets_take_the_route_of_their_moment() {
+    const DATAGRAMS: &str = "protocol = 'udp'\nrate = '4M'\ndatagram = 1000\n";
+    let mut ways = vec![
+        ("stack = 'smoltcp'\n", "window = '64K'\ncongestion = 'reno'\n", "virtual"),
+        ("", DATAGRAMS, "real"),
+    ];
+    if guests_boot(&Bench::new()) {
+        ways.extend([("", "window = '64K'\n", "virtual"), ("", DATAGRAMS, "virtual")]);
+    }
+    for (stack, flow, clock) in ways {
+        let Some([first, second, least, most]) = moved(stack, flow, clock) else { continue };
+        // A third of the time by the one, two thirds by the other, at 20 Mbit/s or 4.
+        let share = first / (first + second);
+        assert!((0.25..0.5).contains(&share), "{stack}{flow}{clock}: {first} and {second}");
+        assert!(
+            (10.0..20.0).contains(&least) && (40.0..45.0).contains(&most),
+            "{stack}{flow}{clock}: {least} {most}"
+        );
+    }
+}

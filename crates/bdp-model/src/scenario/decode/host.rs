@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::super::error::{Problem, hint};
 use super::super::path::get;
 use super::super::read::check_keys;
-use super::super::route::Network;
+use super::super::route::{Network, changes};
 use super::super::tree::{Node, Origin, Table, Value};
-use super::super::{HostSpec, Route};
+use super::super::{HostSpec, LinkSpec, Route};
 use super::item::{PARTS_MAX, Result, refused};
 use super::{stack, tcp};
+use crate::units::Nanos;
 
 const HOST_KEYS: [&str; 12] = [
     "sysctls",
@@ -105,7 +106,7 @@ fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
     let mut out: Vec<Route> = Vec::with_capacity(all.len());
     for node in all {
         let Value::Table(table) = &node.value else { return Err(node.unexpected(&at, ROUTES)) };
-        check_keys(table, &at, &["to", "via"])?;
+        check_keys(table, &at, &["to", "via", "at"])?;
         let end = |key: &str| -> Result<String> {
             let at = format!("{at}.{key}");
             let Some(n) = table.get(key) else {
@@ -117,8 +118,12 @@ fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
             }
             Ok(host)
         };
-        let route = Route { to: end("to")?, via: end("via")? };
-        if out.iter().any(|r| r.to == route.to) {
+        let from = match table.get("at") {
+            Some(n) => start(n, &format!("{at}.at"))?,
+            None => Nanos::ZERO,
+        };
+        let route = Route { to: end("to")?, via: end("via")?, at: from };
+        if out.iter().any(|r| r.to == route.to && r.at == route.at) {
             let what = format!("{at}: the route to {}", route.to);
             return Err(node.origin.error(Problem::SetTwice { what, other: "above it".into() }));
         }
@@ -127,22 +132,32 @@ fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
     Ok(out)
 }
 
+/// From when on a route holds.
+fn start(node: &Node, at: &str) -> Result<Nanos> {
+    const EXPECTED: &str = "a time up to 24h, such as \"5s\" or 0";
+    let value: Nanos = node.as_quantity(at, EXPECTED)?;
+    if value > Nanos::secs(24 * 3600) { Err(node.unexpected(at, EXPECTED)) } else { Ok(value) }
+}
+
 /// Holds static routes against the links: the next hop is a neighbour that forwards, and the way arrives.
-pub(super) fn check_routes(root: &Table, network: &Network<'_>, hosts: &[HostSpec]) -> Result<()> {
+pub(super) fn check_routes(root: &Table, links: &[LinkSpec], hosts: &[HostSpec]) -> Result<()> {
     let routes = || hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
     for (host, route) in routes() {
-        check_via(root, network, hosts, host, route)?;
+        check_via(root, links, hosts, host, route)?;
     }
-    for (host, route) in routes() {
-        let (at, origin) = (format!("hosts.{}.routes", host.name), origin(root, host, route));
-        network.path(&host.name, &route.to).map_err(|e| refused(e, &origin, &at, network.links()))?;
+    for moment in [Nanos::ZERO].into_iter().chain(changes(hosts)) {
+        let network = Network::new(hosts, links).as_of(moment);
+        for (host, route) in routes().filter(|(_, route)| route.at <= moment) {
+            let (at, origin) = (format!("hosts.{}.routes", host.name), origin(root, host, route));
+            network.path(&host.name, &route.to).map_err(|e| refused(e, &origin, &at, links))?;
+        }
     }
     Ok(())
 }
 
 fn check_via(
     root: &Table,
-    network: &Network<'_>,
+    links: &[LinkSpec],
     hosts: &[HostSpec],
     host: &HostSpec,
     route: &Route,
@@ -155,8 +170,7 @@ fn check_via(
             rule: rule.to_owned(),
         }))
     };
-    let neighbours: Vec<&str> = network
-        .links()
+    let neighbours: Vec<&str> = links
         .iter()
         .filter(|l| l.between.contains(&host.name))
         .flat_map(|l| &l.between)

@@ -63,7 +63,7 @@ pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result
     let hosts = host::hosts(root, &names)?;
     let links = link::links(root, family, traces)?;
     let network = Network::new(&hosts, &links);
-    host::check_routes(root, &network, &hosts)?;
+    host::check_routes(root, &links, &hosts)?;
     let flows = match root.get("flow") {
         None if !needs_flows || root.get("traffic").is_some() => Vec::new(),
         _ => flow::flows(root, family, &network, &names, &hosts)?,

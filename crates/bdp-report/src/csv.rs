@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bdp_model::case::Published;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{Record, RttSummary};
+use bdp_model::traffic::TrafficRecord;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
@@ -112,6 +113,34 @@ const DATAGRAMS: [&str; 18] = [
     "search",
 ];
 
+/// What became of the transfers of an entry of traffic; empty fields of a flow.
+const TRAFFIC: [&str; 9] = [
+    "traffic",
+    "transfers",
+    "unfinished",
+    "late",
+    "completion_mean_ns",
+    "completion_p50_ns",
+    "completion_p95_ns",
+    "completion_p99_ns",
+    "completion_max_ns",
+];
+
+fn traffic(entry: Option<&TrafficRecord>) -> [String; TRAFFIC.len()] {
+    let at = |percent: usize| count(entry.and_then(|t| t.completion_ns.get(percent).copied()));
+    [
+        word(entry.map(|t| t.name.as_str()).unwrap_or_default()),
+        count(entry.map(|t| t.transfers)),
+        count(entry.map(|t| t.unfinished)),
+        count(entry.and_then(|t| t.late)),
+        count(entry.and_then(|t| t.completion_mean_ns)),
+        at(50),
+        at(95),
+        at(99),
+        at(100),
+    ]
+}
+
 fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
     let variation = udp.and_then(|u| u.delay_variation_ns);
     let one_way = udp.and_then(|u| u.one_way_delay_ns);
@@ -214,18 +243,41 @@ fn assignments(params: &BTreeMap<String, Value>) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// Header and rows, each with its line end; an empty field is a value that is not known. An attempt that ended before
-/// any flow did has a row of its own.
+/// Header and rows, each with its line end; an empty field is a value that is not known. Behind the flows of an attempt stand its entries of
+/// traffic. An attempt that ended before any flow did has a row of its own.
 pub fn csv(records: &[Record]) -> String {
-    let mut text = row(HEADER.into_iter().chain(DATAGRAMS).map(str::to_owned));
+    let mut text = row(HEADER.into_iter().chain(DATAGRAMS).chain(TRAFFIC).map(str::to_owned));
     for record in in_order(records) {
-        let flows = record.flows.len().max(1);
+        let flows = if record.traffic.is_empty() { record.flows.len().max(1) } else { record.flows.len() };
         for index in 0..flows {
             let udp = record.flows.get(index).and_then(|flow| flow.udp.as_ref());
-            text.push_str(&row(fields(record, index).into_iter().chain(datagrams(udp))));
+            text.push_str(&row(fields(record, index).into_iter().chain(datagrams(udp)).chain(traffic(None))));
+        }
+        for (index, entry) in record.traffic.iter().enumerate() {
+            let known = of_traffic(record, index, entry);
+            text.push_str(&row(known.into_iter().chain(datagrams(None)).chain(traffic(Some(entry)))));
         }
     }
     text
+}
+
+/// The fields of the attempt, and of the entry those that a flow has, too.
+fn of_traffic(record: &Record, index: usize, entry: &TrafficRecord) -> [String; HEADER.len()] {
+    let asked = record.case.traffic.get(index);
+    let mut fields = fields(record, usize::MAX);
+    for (name, field) in HEADER.into_iter().zip(&mut fields) {
+        match name {
+            "from" => *field = word(asked.map(|t| t.from.as_str()).unwrap_or_default()),
+            "to" => *field = word(asked.map(|t| t.to.as_str()).unwrap_or_default()),
+            "received_bytes" => *field = entry.received_bytes.to_string(),
+            "retransmits" => *field = count(entry.retransmits),
+            "congestion_control" => {
+                *field = word(asked.and_then(|t| t.congestion.as_deref()).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    fields
 }
 
 fn fields(record: &Record, index: usize) -> [String; HEADER.len()] {

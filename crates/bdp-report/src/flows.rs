@@ -13,8 +13,13 @@ const MOST_ROWS: usize = 16;
 /// To how many characters the names are cut where columns are short.
 const CUT: usize = 12;
 
-/// Medians over the valid repetitions; empty where every case has one flow, whose row is that of its case.
-pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
+/// Columns, and the rows before which there is a gap: medians over the valid repetitions; `None` where every case has one flow, whose row is
+/// that of its case.
+pub(crate) fn columns(
+    points: &[Point<'_>],
+    unit: RateUnit,
+    style: &Style,
+) -> Option<(Vec<Column>, Vec<usize>)> {
     let mut rows: Vec<[Cell; 6]> = Vec::new();
     let mut breaks = Vec::new();
     for point in points.iter().filter(|point| point.valid().any(|record| record.flows.len() > 1)) {
@@ -30,7 +35,7 @@ pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> Stri
         }
     }
     if rows.is_empty() {
-        return String::new();
+        return None;
     }
     let heads = [
         ["", "flows of"],
@@ -44,7 +49,12 @@ pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> Stri
         let align = if index < 2 { Align::Left } else { Align::Point };
         Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
     };
-    let mut columns: Vec<Column> = (0..heads.len()).map(column).filter(|column| !column.is_blank()).collect();
+    Some(((0..heads.len()).map(column).filter(|column| !column.is_blank()).collect(), breaks))
+}
+
+/// As text; empty where there are no columns.
+pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
+    let Some((mut columns, breaks)) = self::columns(points, unit, style) else { return String::new() };
     let mut hidden = Vec::new();
     for head in ["loaded", "retrans"] {
         if total_width(&columns) > style.columns() && columns.iter().any(|column| column.head[1] == head) {

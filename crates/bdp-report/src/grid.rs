@@ -79,6 +79,19 @@ impl Column {
         self.width = self.cells.iter().map(|c| width(&c.text)).max().unwrap_or(0).max(heading);
     }
 
+    /// Both lines of the heading as one; a word that the first one breaks is whole again.
+    pub fn heading(&self) -> String {
+        match self.head {
+            [first, second] if first.ends_with('-') => first.trim_end_matches('-').to_owned() + second,
+            [first, second] => format!("{first} {second}").trim().to_owned(),
+        }
+    }
+
+    /// The cells without what aligns them.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().map(|cell| cell.text.trim())
+    }
+
     /// Characters of the widest cell or heading.
     pub fn width(&self) -> usize {
         self.width

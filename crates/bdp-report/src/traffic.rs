@@ -1,25 +1,55 @@
 //! Cases with traffic: how long transfers took, and what the flows beside them made of the path.
 
 use bdp_model::record::Record;
+use bdp_model::repeated::Repeated;
 use bdp_model::traffic::TrafficRecord;
 
-use crate::grid::{Align, Cell, Column, render, tame};
+use crate::grid::{Align, Cell, Column, render, tame, wrap};
 use crate::number::{RateUnit, loss, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Point, Spread};
 use crate::varied::varied;
 
-/// Two tables of medians over the valid repetitions; empty where no case has traffic.
+/// Two tables of medians over the valid repetitions, and the seeds of those that are repeated often enough for an interval; empty where no
+/// case has traffic.
 pub(crate) fn traffic(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
-    let with: Vec<&Point<'_>> =
-        points.iter().filter(|point| point.valid().any(|record| !record.traffic.is_empty())).collect();
-    if with.is_empty() {
-        return String::new();
-    }
-    let mut text = render(&of_paths(&with, unit, style), &[], style);
+    let Some([paths, transfers]) = tables(points, unit, style) else { return String::new() };
+    let mut text = render(&paths, &[], style);
     text.push('\n');
-    text.push_str(&render(&of_transfers(&with, style), &[], style));
+    text.push_str(&render(&transfers, &[], style));
+    let seeds = seeds(points, style);
+    if !seeds.is_empty() {
+        text.push('\n');
+    }
+    for line in seeds {
+        text.push_str(&wrap("seeds  ", Tint::Strong, &line, style));
+    }
     text
+}
+
+/// The tables of paths and of transfers; `None` where no case has traffic.
+pub(crate) fn tables(points: &[Point<'_>], unit: RateUnit, style: &Style) -> Option<[Vec<Column>; 2]> {
+    let with = with_traffic(points);
+    (!with.is_empty()).then(|| [of_paths(&with, unit, style), of_transfers(&with, style)])
+}
+
+fn with_traffic<'p, 'a>(points: &'p [Point<'a>]) -> Vec<&'p Point<'a>> {
+    points.iter().filter(|point| point.valid().any(|record| !record.traffic.is_empty())).collect()
+}
+
+/// The seeds of the valid repetitions, in their order, of each point that has an interval.
+pub(crate) fn seeds(points: &[Point<'_>], style: &Style) -> Vec<String> {
+    let with = with_traffic(points).into_iter().filter(|point| interval(point).is_some());
+    let line = |point: &Point<'_>| {
+        let seeds: Vec<String> = point.valid().map(|record| record.seed.to_string()).collect();
+        format!("{}: {}", name(point, style).text, seeds.join(" "))
+    };
+    with.map(line).collect()
+}
+
+/// Of the mean goodput, with 95 % confidence.
+fn interval(point: &Point<'_>) -> Option<[f64; 2]> {
+    Repeated::of(point)?.mean_interval
 }
 
 /// Jain, Chiu and Hawe, "A quantitative measure of fairness" (DEC-TR-301, 1984): 1 where all have the same, 1/n where one has all.
@@ -35,11 +65,11 @@ fn fairness_of(record: &Record) -> Option<f64> {
     fairness(&counted.map(|(_, flow)| flow.goodput_bps).collect::<Vec<_>>())
 }
 
-/// The largest share of packets that the queue of a direction dropped.
+/// The largest share of packets that the queue of a direction dropped, for want of room or by its own decision.
 fn dropped(record: &Record) -> Option<f64> {
     let share = |d: &bdp_model::record::DirectionFidelity| {
-        let queue = *d.dropped.get("queue").unwrap_or(&0);
-        (d.packets_in > 0).then(|| queue as f64 / d.packets_in as f64)
+        let by = |cause: &str| d.dropped.get(cause).copied().unwrap_or(0);
+        (d.packets_in > 0).then(|| (by("queue") + by("aqm")) as f64 / d.packets_in as f64)
     };
     record.fidelity.directions.iter().filter_map(share).reduce(f64::max)
 }
@@ -67,10 +97,19 @@ fn of_paths(points: &[&Point<'_>], unit: RateUnit, style: &Style) -> Vec<Column>
         let idle = record.rtt_ns.idle.map(|idle| idle.min)?;
         Some(at?.saturating_sub(idle) as f64)
     };
-    let mut columns = vec![
+    let columns = vec![
         column(["", "traffic on"], Align::Left, &|p| name(p, style)),
         column(["goodput", unit.name], Align::Point, &|p| {
             cell(middle(p, |r| r.goodput_bps), |bps| unit.format(bps))
+        }),
+        column(["", "mean"], Align::Point, &|p| {
+            let mean = interval(p).and_then(|_| Repeated::of(p)).map(|repeated| repeated.moments.mean);
+            cell(mean, |bps| unit.format(bps))
+        }),
+        column(["95 %:", "mean lies in"], Align::Point, &|p| {
+            Cell::plain(
+                interval(p).map_or_else(|| "-".to_owned(), |ends| crate::repeated::interval(ends, unit)),
+            )
         }),
         column(["Jain's", "index"], Align::Point, &|p| {
             cell(middle(p, fairness_of), |index| format!("{index:.3}"))
@@ -87,10 +126,7 @@ fn of_paths(points: &[&Point<'_>], unit: RateUnit, style: &Style) -> Vec<Column>
         column(["queue", "drops"], Align::Point, &|p| cell(middle(p, dropped), loss)),
         column(["", "n"], Align::Point, &|p| Cell::plain(p.valid().count().to_string())),
     ];
-    if points.iter().all(|p| middle(p, fairness_of).is_none()) {
-        columns.remove(2);
-    }
-    columns
+    columns.into_iter().filter(|column| !column.is_blank()).collect()
 }
 
 fn of_transfers(points: &[&Point<'_>], style: &Style) -> Vec<Column> {

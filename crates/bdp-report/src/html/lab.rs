@@ -13,7 +13,7 @@ use super::plain_language::{self, Described};
 use super::sentence::lower_first;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
-use super::{distribution, flight, repetitions, streams, time_share, timeline};
+use super::{distribution, flight, queue, repetitions, shared_path, streams, time_share, timeline};
 use crate::markup::Markup;
 use crate::number::percent;
 use crate::programs::programs;
@@ -130,6 +130,7 @@ fn one(m: &mut Markup, point: &Point<'_>) {
             if point.records.len() > 1 {
                 overview::table(m, std::slice::from_ref(point), "");
             }
+            shared_path::tables(m, std::slice::from_ref(point));
             case(m, record, "");
         }
         None => {
@@ -244,6 +245,7 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
             &format!("{more} more curves are in the table and in the CSV alone."),
         );
     }
+    shared_path::tables(m, points);
     repetitions::table(m, points);
     if let Some(figure) = repetitions::figure(points, points[0].scenario) {
         figure.write(m);
@@ -361,6 +363,9 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         _ => None,
     };
     if let Some(figure) = of_all.and_then(|rtt| distribution::figure(rtt, title)) {
+        figure.write(m);
+    }
+    for figure in queue::figures(record, title) {
         figure.write(m);
     }
     if transfers.len() > MOST_FLOWS {

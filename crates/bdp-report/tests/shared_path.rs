@@ -1,6 +1,5 @@
 //! Flows and transfers that share a path: their tables on the page and in the CSV, and the queue over time.
 
-#[allow(dead_code)]
 mod fixture;
 
 use bdp_model::queue::QueueSamples;

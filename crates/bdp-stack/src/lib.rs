@@ -5,6 +5,7 @@
 //! never waits and never looks at a clock, so a case of a minute takes as long as its segments need.
 #![forbid(unsafe_code)]
 
+mod agenda;
 pub mod conformance;
 mod contract;
 mod find;
@@ -13,6 +14,7 @@ mod program;
 mod smoltcp;
 mod socket;
 
+pub use crate::agenda::Agenda;
 pub use crate::contract::{CONTRACT, Settings};
 pub use crate::find::{Found, list, open};
 pub use crate::pattern::{byte_at, crc, crc_of};

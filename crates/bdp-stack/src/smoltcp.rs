@@ -1,8 +1,8 @@
 //! smoltcp in this process: the stack of small devices, with Reno and CUBIC as it has them.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::units::Nanos;
 use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
@@ -11,6 +11,7 @@ use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
+use crate::agenda::Agenda;
 use crate::pattern::{PIECE, bytes_from};
 use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState};
 use crate::{Done, Settings, Stack, StackError, Step};
@@ -27,18 +28,40 @@ const BUFFER_MAX: u64 = 1 << 30;
 /// Rounds between sockets and interface at one moment: more is a loop without end.
 const ROUNDS: u32 = 1_000_000;
 
+/// Of IP's protocol field.
+const TCP: u8 = 6;
+
 thread_local! {
     /// The moment in milliseconds, for timestamps: smoltcp asks a function without arguments.
     static NOW_MS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// smoltcp on one host.
+/// smoltcp on one host. Each socket has an interface of its own: smoltcp looks at every socket of an interface for each packet, which would make
+/// a thousand of them a thousand times as slow.
 pub struct Smoltcp {
+    settings: Settings,
+    lanes: Vec<Lane>,
+    by_id: HashMap<SocketId, usize>,
+    /// Lanes by their own port and the other end, and those that listen by their own port alone.
+    connected: HashMap<(u16, SocketAddr), usize>,
+    listening: HashMap<u16, usize>,
+    /// When each lane has to run.
+    timers: Agenda,
+    /// Lanes that have something to do in this step.
+    touched: Vec<usize>,
+    /// For packets that no socket awaits: they are answered with a reset.
+    rest: (Interface, SocketSet<'static>, Wire),
+}
+
+/// A socket and the interface that it is alone at.
+struct Lane {
     interface: Interface,
     sockets: SocketSet<'static>,
     wire: Wire,
-    held: Vec<Held>,
-    settings: Settings,
+    held: Held,
+    /// Where it listens, or did.
+    port: Option<u16>,
+    touched: bool,
 }
 
 /// A socket, and what is wanted of it.
@@ -71,26 +94,18 @@ impl Smoltcp {
         if tcp.ecn.is_some_and(|ecn| ecn != bdp_model::tcp_settings::Ecn::Off) {
             return Err(refused("ECN"));
         }
-        let mut wire = Wire { mtu: settings.mtu as usize, ..Wire::default() };
-        let mut config = Config::new(HardwareAddress::Ip);
-        config.random_seed = settings.seed;
-        let mut interface = Interface::new(config, &mut wire, Instant::ZERO);
-        let mut full = false;
-        interface.update_ip_addrs(|addresses| {
-            for (address, prefix) in &settings.addresses {
-                full |= addresses.push(IpCidr::new((*address).into(), *prefix)).is_err();
-            }
-        });
-        if full {
-            return Err(refused(&format!("{} addresses", settings.addresses.len())));
-        }
-        // On a medium without neighbours a gateway only says that there is a way.
-        let routed = settings.addresses.iter().try_for_each(|(address, _)| match address {
-            IpAddr::V4(own) => interface.routes_mut().add_default_ipv4_route(*own).map(drop),
-            IpAddr::V6(own) => interface.routes_mut().add_default_ipv6_route(*own).map(drop),
-        });
-        routed.map_err(|e| StackError::Failed(format!("smoltcp takes no route: {e}")))?;
-        Ok(Self { interface, sockets: SocketSet::new(Vec::new()), wire, held: Vec::new(), settings })
+        let (interface, wire) = interface(&settings, 0)?;
+        let rest = (interface, SocketSet::new(Vec::new()), wire);
+        Ok(Self {
+            settings,
+            lanes: Vec::new(),
+            by_id: HashMap::new(),
+            connected: HashMap::new(),
+            listening: HashMap::new(),
+            timers: Agenda::default(),
+            touched: Vec::new(),
+            rest,
+        })
     }
 
     fn add(&mut self, id: SocketId, options: &SocketOptions) -> Result<usize, StackError> {
@@ -121,17 +136,47 @@ impl Smoltcp {
         if tcp.timestamps == Some(true) {
             socket.set_tsval_generator(Some(|| NOW_MS.get()));
         }
-        let handle = self.sockets.add(socket);
-        self.held.push(Held {
-            handle,
+        let lane = self.lanes.len();
+        let (interface, wire) = interface(&self.settings, lane as u64 + 1)?;
+        let mut sockets = SocketSet::new(Vec::new());
+        let held = Held {
+            handle: sockets.add(socket),
             report: SocketReport { socket: id, ..SocketReport::default() },
             to_send: Some(0),
             to_receive: Some(0),
             finish: false,
             finished: false,
             crc: crc32fast::Hasher::new(),
+        };
+        self.lanes.push(Lane { interface, sockets, wire, held, port: None, touched: false });
+        self.by_id.insert(id, lane);
+        Ok(lane)
+    }
+
+    fn touch(&mut self, lane: usize) {
+        if !std::mem::replace(&mut self.lanes[lane].touched, true) {
+            self.touched.push(lane);
+        }
+    }
+
+    /// Gives a packet to the socket that it is for.
+    fn arrived(&mut self, packet: Vec<u8>) {
+        let lane = ends(&packet).and_then(|(port, peer, opens)| {
+            let connected = self.connected.get(&(port, peer)).copied();
+            let over = |&lane: &usize| {
+                matches!(self.lanes[lane].held.report.state, SocketState::Closed | SocketState::Lost)
+            };
+            if !opens || connected.is_some_and(|lane| !over(&lane)) {
+                return connected;
+            }
+            // A socket that listens becomes the first connection.
+            let Some(lane) = self.listening.remove(&port) else { return connected };
+            self.connected.insert((port, peer), lane);
+            Some(lane)
         });
-        Ok(self.held.len() - 1)
+        let Some(lane) = lane else { return self.rest.2.arrived.push_back(packet) };
+        self.lanes[lane].wire.arrived.push_back(packet);
+        self.touch(lane);
     }
 
     fn command(&mut self, command: Command) -> Result<(), StackError> {
@@ -143,24 +188,31 @@ impl Smoltcp {
         match command {
             Command::Listen { socket, port, options } => {
                 let index = self.add(socket, &options)?;
-                let socket = self.sockets.get_mut::<Socket<'_>>(self.held[index].handle);
-                socket.listen(port).map_err(|e| failed("listen", &e))
+                self.listening.insert(port, index);
+                self.lanes[index].port = Some(port);
+                self.touch(index);
+                self.lanes[index].socket().listen(port).map_err(|e| failed("listen", &e))
             }
             Command::Connect { socket, from, to, options } => {
                 let index = self.add(socket, &options)?;
-                self.held[index].report.state = SocketState::Connecting;
-                let socket = self.sockets.get_mut::<Socket<'_>>(self.held[index].handle);
-                socket.connect(self.interface.context(), to, from).map_err(|e| failed("connect", &e))
+                self.connected.insert((from.port(), to), index);
+                self.touch(index);
+                let lane = &mut self.lanes[index];
+                lane.held.report.state = SocketState::Connecting;
+                let socket = lane.sockets.get_mut::<Socket<'_>>(lane.held.handle);
+                socket.connect(lane.interface.context(), to, from).map_err(|e| failed("connect", &e))
             }
             other => {
                 let id = other.socket();
-                let held = self.held.iter_mut().find(|held| held.report.socket == id);
-                let held = held.ok_or_else(|| StackError::Failed(format!("there is no socket {id}")))?;
+                let index = self.by_id.get(&id).copied();
+                let index = index.ok_or_else(|| StackError::Failed(format!("there is no socket {id}")))?;
+                self.touch(index);
+                let lane = &mut self.lanes[index];
                 match other {
-                    Command::Send { bytes, .. } => more(&mut held.to_send, bytes),
-                    Command::Receive { bytes, .. } => more(&mut held.to_receive, bytes),
-                    Command::Finish { .. } => held.finish = true,
-                    _ => self.sockets.get_mut::<Socket<'_>>(held.handle).abort(),
+                    Command::Send { bytes, .. } => more(&mut lane.held.to_send, bytes),
+                    Command::Receive { bytes, .. } => more(&mut lane.held.to_receive, bytes),
+                    Command::Finish { .. } => lane.held.finish = true,
+                    _ => lane.socket().abort(),
                 }
                 Ok(())
             }
@@ -179,14 +231,88 @@ impl Stack for Smoltcp {
         for command in step.commands {
             self.command(command)?;
         }
-        let before: Vec<SocketReport> = self.held.iter().map(|held| held.report.clone()).collect();
-        self.wire.arrived.extend(step.packets);
+        step.packets.into_iter().for_each(|packet| self.arrived(packet));
+        let mut due = 0;
+        while let Some(lane) = self.timers.due(step.now.as_ns(), due) {
+            self.touch(lane);
+            due = lane + 1;
+        }
+        let (interface, sockets, wire) = &mut self.rest;
+        if !wire.arrived.is_empty() {
+            interface.poll(now, wire, sockets);
+            done.packets.append(&mut wire.sent);
+        }
+        for index in std::mem::take(&mut self.touched) {
+            let lane = &mut self.lanes[index];
+            lane.touched = false;
+            let next = lane.run(now, done)?;
+            // It did, or does again after a handshake that came to nothing.
+            if let Some(port) = lane.port.filter(|_| lane.held.report.state == SocketState::Listening) {
+                self.listening.insert(port, index);
+            }
+            // Its clock has microseconds: what is due within this one is done in the next.
+            let next = next.map(|at| (at * 1_000).max((step.now.as_ns() / 1_000 + 1) * 1_000));
+            self.timers.set(index, next);
+        }
+        done.next = self.timers.earliest().map(Nanos);
+        Ok(())
+    }
+}
+
+/// The interface of a host, with random numbers of its own.
+fn interface(settings: &Settings, number: u64) -> Result<(Interface, Wire), StackError> {
+    let mut wire = Wire { mtu: settings.mtu as usize, ..Wire::default() };
+    let mut config = Config::new(HardwareAddress::Ip);
+    config.random_seed = settings.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut interface = Interface::new(config, &mut wire, Instant::ZERO);
+    let mut full = false;
+    interface.update_ip_addrs(|addresses| {
+        for (address, prefix) in &settings.addresses {
+            full |= addresses.push(IpCidr::new((*address).into(), *prefix)).is_err();
+        }
+    });
+    if full {
+        let what = format!("{} addresses", settings.addresses.len());
+        return Err(StackError::Unsupported { stack: NAME.to_owned(), what });
+    }
+    // On a medium without neighbours a gateway only says that there is a way.
+    let routed = settings.addresses.iter().try_for_each(|(address, _)| match address {
+        IpAddr::V4(own) => interface.routes_mut().add_default_ipv4_route(*own).map(drop),
+        IpAddr::V6(own) => interface.routes_mut().add_default_ipv6_route(*own).map(drop),
+    });
+    routed.map_err(|e| StackError::Failed(format!("smoltcp takes no route: {e}")))?;
+    Ok((interface, wire))
+}
+
+/// The own port of a segment that arrived, its other end, and whether it opens a connection.
+fn ends(packet: &[u8]) -> Option<(u16, SocketAddr, bool)> {
+    const SYN: u8 = 0x02;
+    const ACK: u8 = 0x10;
+    let (protocol, from, tcp): (u8, IpAddr, _) = match packet.first()? >> 4 {
+        4 => (
+            *packet.get(9)?,
+            (*packet.get(12..)?.first_chunk::<4>()?).into(),
+            usize::from(packet[0] & 15) * 4,
+        ),
+        _ => (*packet.get(6)?, (*packet.get(8..)?.first_chunk::<16>()?).into(), 40),
+    };
+    let port = |at: usize| Some(u16::from_be_bytes(*packet.get(tcp + at..)?.first_chunk::<2>()?));
+    let flags = *packet.get(tcp + 13)?;
+    let opens = flags & (SYN | ACK) == SYN;
+    (protocol == TCP).then_some((port(2)?, SocketAddr::new(from, port(0)?), opens))
+}
+
+impl Lane {
+    fn socket(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.held.handle)
+    }
+
+    /// Lets the socket do all that it can at this moment; when it has to run again, in us.
+    fn run(&mut self, now: Instant, done: &mut Done) -> Result<Option<u64>, StackError> {
+        let before = self.held.report.clone();
         let mut rounds = 0;
         loop {
-            let mut moved = false;
-            for held in &mut self.held {
-                moved |= held.exchange(self.sockets.get_mut(held.handle));
-            }
+            let moved = self.held.exchange(self.sockets.get_mut(self.held.handle));
             let polled = self.interface.poll(now, &mut self.wire, &mut self.sockets);
             if !moved && polled == PollResult::None {
                 break;
@@ -197,18 +323,12 @@ impl Stack for Smoltcp {
             }
         }
         done.packets.append(&mut self.wire.sent);
-        // Its clock has microseconds: what is due within this one is done in the next.
-        let at = self
-            .interface
-            .poll_at(now, &self.sockets)
-            .map(|at| Nanos(at.total_micros().max(0) as u64 * 1_000));
-        done.next = at.map(|at| at.max(Nanos((step.now.as_ns() / 1_000 + 1) * 1_000)));
-        let changed = self.held.iter_mut().zip(before).filter_map(|(held, before)| {
-            held.look(self.sockets.get(held.handle));
-            (held.report != before).then(|| held.report.clone())
-        });
-        done.sockets.extend(changed);
-        Ok(())
+        self.held.look(self.sockets.get(self.held.handle));
+        if self.held.report != before {
+            done.sockets.push(self.held.report.clone());
+        }
+        let next = self.interface.poll_at(now, &self.sockets);
+        Ok(next.map(|at| at.total_micros().max(0) as u64))
     }
 }
 

@@ -11,7 +11,9 @@ use bdp_link::Packet;
 use bdp_model::scenario::route::{Network, changes};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
-use bdp_stack::{Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step};
+use bdp_stack::{
+    Agenda, Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step,
+};
 use bdp_sys::tun::Tun;
 use bdp_wire::control::Probed;
 
@@ -54,9 +56,17 @@ pub struct Simulation {
     /// Whether time zero is known.
     timed: bool,
     probing: Probing,
+    /// When something leaves each link, and when each host has to run.
+    due: Due,
     /// Wire segments that reached a host.
     segments: u64,
     in_place: u32,
+}
+
+/// When something happens next.
+struct Due {
+    links: Agenda,
+    hosts: Agenda,
 }
 
 /// A host.
@@ -69,8 +79,6 @@ struct Host {
     stack: Option<Box<dyn Stack>>,
     commands: Vec<Command>,
     arrived: Vec<Vec<u8>>,
-    /// When its stack has to run though nothing comes.
-    next: Option<u64>,
     sockets: HashMap<SocketId, SocketReport>,
     seen: Seen,
 }
@@ -122,6 +130,7 @@ impl Simulation {
             reroutes,
             timed: false,
             probing: Probing::default(),
+            due: Due { links: Agenda::new(links.len()), hosts: Agenda::new(hosts.len()) },
             segments: 0,
             in_place: 0,
             wiring,
@@ -146,7 +155,6 @@ impl Simulation {
                 stack,
                 commands: Vec::new(),
                 arrived: Vec::new(),
-                next: None,
                 sockets: HashMap::new(),
                 seen: Seen::default(),
             });
@@ -182,6 +190,7 @@ impl Simulation {
     /// Gives a command to a host's stack, which carries it out at once.
     pub fn command(&mut self, host: usize, command: Command) {
         self.hosts[host].commands.push(command);
+        self.due.hosts.set(host, Some(self.now));
     }
 
     /// What a host's stack said last of a socket.
@@ -228,19 +237,21 @@ impl Simulation {
     pub fn advance(&mut self, until: Nanos) -> Result<Reached> {
         loop {
             let mut changed = false;
-            for host in 0..self.hosts.len() {
-                let waits = &self.hosts[host];
-                let due = waits.next.is_some_and(|next| next <= self.now);
-                if due || !waits.arrived.is_empty() || !waits.commands.is_empty() {
-                    changed |= self.step(host)?;
-                }
+            let mut first = 0;
+            while let Some(host) = self.due.hosts.due(self.now, first) {
+                changed |= self.step(host)?;
+                first = host + 1;
             }
             if changed {
                 return Ok(Reached::Change);
             }
-            let links = self.links.iter().filter_map(|(_, link)| link.next);
-            let hosts = self.hosts.iter().filter_map(|host| host.next);
-            let next = links.chain(hosts).chain(self.probing.next()).chain(self.next_reroute()).min();
+            let due = [
+                self.due.links.earliest(),
+                self.due.hosts.earliest(),
+                self.probing.next(),
+                self.next_reroute(),
+            ];
+            let next = due.into_iter().flatten().min();
             let Some(next) = next.filter(|&next| next <= until.as_ns()) else {
                 self.now = self.now.max(until.as_ns());
                 return Ok(Reached::Moment);
@@ -264,10 +275,13 @@ impl Simulation {
 
     /// Lets all leave the links that is due.
     fn release(&mut self) {
-        for index in 0..self.links.len() {
+        let mut first = 0;
+        while let Some(index) = self.due.links.due(self.now, first) {
             while let Some(leaving) = self.links[index].1.leave(self.now) {
                 self.arrive(index, leaving);
             }
+            self.due.links.set(index, self.links[index].1.next);
+            first = index + 1;
         }
     }
 
@@ -286,6 +300,7 @@ impl Simulation {
             next.meters[way.end].passed_through();
             // A link without delay lets it out again at this moment: the loop comes to that.
             next.take_in(way.end, packet, self.now);
+            self.due.links.set(way.link as usize, next.next);
             return;
         }
         self.links[index].1.handed_over(&leaving, self.now, true);
@@ -303,6 +318,7 @@ impl Simulation {
         }
         host.seen.arrived(&packet);
         host.arrived.push(packet);
+        self.due.hosts.set(self.ends[index][leaving.device], Some(self.now));
     }
 
     /// A host sends a packet.
@@ -313,6 +329,7 @@ impl Simulation {
         if packet.len() as u64 <= u64::from(link.mtu) {
             link.meters[way.end].found_at_once();
             link.take_in(way.end, Packet::from(packet), self.now);
+            self.due.links.set(way.link as usize, link.next);
         }
     }
 
@@ -325,12 +342,12 @@ impl Simulation {
             packets: std::mem::take(&mut host.arrived),
         };
         let Some(stack) = &mut host.stack else {
-            host.next = None;
+            self.due.hosts.set(index, None);
             return Ok(false);
         };
         let mut done = Done::default();
         stack.step(step, &mut done).map_err(|error| LabError::Stack { host: host.name.clone(), error })?;
-        host.next = done.next.map(Nanos::as_ns);
+        self.due.hosts.set(index, done.next.map(Nanos::as_ns));
         let mut changed = false;
         for report in done.sockets {
             let last = host.sockets.insert(report.socket, report.clone());

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bdp_link::checksum;
+use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::probe::{PROBE_BYTES, Probe};
 
@@ -17,6 +18,7 @@ const UDP_HEADER_BYTES: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Probing {
     flows: Vec<ProbeFlow>,
+    due: Agenda,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,13 @@ struct ProbeFlow {
     interval_ns: u64,
     until_ns: u64,
     probes: Vec<ProbeSample>,
+}
+
+impl ProbeFlow {
+    /// When the next one is sent.
+    fn next(&self) -> Option<u64> {
+        Some(self.next_ns).filter(|&next| next < self.until_ns)
+    }
 }
 
 impl Probing {
@@ -48,28 +57,35 @@ impl Probing {
             until_ns,
             probes: Vec::new(),
         });
-        self.flows.len() - 1
+        let flow = self.flows.len() - 1;
+        self.due.set(flow, self.flows[flow].next());
+        flow
     }
 
     pub(super) fn stop(&mut self, probe: usize) {
         self.flows[probe].until_ns = 0;
+        self.due.set(probe, None);
     }
 
     /// When the next one is sent.
     pub(super) fn next(&self) -> Option<u64> {
-        self.flows.iter().filter(|flow| flow.next_ns < flow.until_ns).map(|flow| flow.next_ns).min()
+        self.due.earliest()
     }
 
     /// Those that are sent now, each with its host.
     pub(super) fn due(&mut self, now: u64) -> Vec<(usize, Vec<u8>)> {
         let mut packets = Vec::new();
-        for (i, flow) in self.flows.iter_mut().enumerate() {
+        let mut first = 0;
+        while let Some(i) = self.due.due(now, first) {
+            let flow = &mut self.flows[i];
             while flow.next_ns <= now && flow.next_ns < flow.until_ns {
                 let probe = Probe { number: flow.probes.len() as u64, sent_at_ns: now };
                 packets.push((flow.host, datagram(flow.route, (FIRST_PORT + i as u16, ECHO_PORT), probe)));
                 flow.probes.push(ProbeSample { sent_at_ns: now, rtt_ns: None, failed: false });
                 flow.next_ns += flow.interval_ns;
             }
+            self.due.set(i, flow.next());
+            first = i + 1;
         }
         packets
     }

@@ -10,22 +10,22 @@ pub fn updated(sum: u16, old: u16, new: u16) -> u16 {
     !fold(u64::from(!sum) + u64::from(!old) + u64::from(new))
 }
 
-/// The sum of 16-bit big-endian words, an odd byte at the end padded with zero; not folded.
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
+/// The sum of 16-bit big-endian words, an odd byte at the end padded with zero. Sums may be added before they are folded.
+pub fn sum(bytes: &[u8]) -> u64 {
+    // Two words at once: the carry of the lower into the upper is one that folding would have brought round. In this machine's own order of
+    // bytes, which a folded sum can be brought into afterwards (RFC 1071, section 2 B): so the compiler adds many at once.
     let mut words = bytes.chunks_exact(4);
-    let mut sum = 0u64;
-    for word in &mut words {
-        // Two words at once: the carry of the lower into the upper is one that folding would have brought round.
-        sum += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
-    }
+    let mut sum: u64 =
+        words.by_ref().map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))).sum();
     let rest = words.remainder();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
-    sum + u64::from(u32::from_be_bytes(last))
+    sum += u64::from(u32::from_ne_bytes(last));
+    u64::from(u16::from_be(fold(sum)))
 }
 
 /// A sum in one's complement, 16 bits.
-pub(crate) fn fold(mut sum: u64) -> u16 {
+pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

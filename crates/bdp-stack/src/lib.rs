@@ -11,6 +11,7 @@ mod contract;
 mod find;
 mod pattern;
 mod program;
+mod segment;
 mod smoltcp;
 mod socket;
 

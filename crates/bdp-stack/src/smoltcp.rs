@@ -6,13 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::units::Nanos;
 use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
-use smoltcp::phy::{Device, DeviceCapabilities, Medium};
+use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
 use crate::agenda::Agenda;
 use crate::pattern::{PIECE, bytes_from};
+use crate::segment::{ends, intact, seal};
 use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState};
 use crate::{Done, Settings, Stack, StackError, Step};
 
@@ -27,9 +28,6 @@ const SEND_BYTES: u64 = 4 << 20;
 const BUFFER_MAX: u64 = 1 << 30;
 /// Rounds between sockets and interface at one moment: more is a loop without end.
 const ROUNDS: u32 = 1_000_000;
-
-/// Of IP's protocol field.
-const TCP: u8 = 6;
 
 thread_local! {
     /// The moment in milliseconds, for timestamps: smoltcp asks a function without arguments.
@@ -161,6 +159,9 @@ impl Smoltcp {
 
     /// Gives a packet to the socket that it is for.
     fn arrived(&mut self, packet: Vec<u8>) {
+        if !intact(&packet) {
+            return;
+        }
         let lane = ends(&packet).and_then(|(port, peer, opens)| {
             let connected = self.connected.get(&(port, peer)).copied();
             let over = |&lane: &usize| {
@@ -284,24 +285,6 @@ fn interface(settings: &Settings, number: u64) -> Result<(Interface, Wire), Stac
     Ok((interface, wire))
 }
 
-/// The own port of a segment that arrived, its other end, and whether it opens a connection.
-fn ends(packet: &[u8]) -> Option<(u16, SocketAddr, bool)> {
-    const SYN: u8 = 0x02;
-    const ACK: u8 = 0x10;
-    let (protocol, from, tcp): (u8, IpAddr, _) = match packet.first()? >> 4 {
-        4 => (
-            *packet.get(9)?,
-            (*packet.get(12..)?.first_chunk::<4>()?).into(),
-            usize::from(packet[0] & 15) * 4,
-        ),
-        _ => (*packet.get(6)?, (*packet.get(8..)?.first_chunk::<16>()?).into(), 40),
-    };
-    let port = |at: usize| Some(u16::from_be_bytes(*packet.get(tcp + at..)?.first_chunk::<2>()?));
-    let flags = *packet.get(tcp + 13)?;
-    let opens = flags & (SYN | ACK) == SYN;
-    (protocol == TCP).then_some((port(2)?, SocketAddr::new(from, port(0)?), opens))
-}
-
 impl Lane {
     fn socket(&mut self) -> &mut Socket<'static> {
         self.sockets.get_mut(self.held.handle)
@@ -416,6 +399,8 @@ impl Device for Wire {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = self.mtu;
+        // Checked and written here, of segments.
+        (capabilities.checksum.ipv4, capabilities.checksum.tcp) = (Checksum::None, Checksum::None);
         capabilities
     }
 }
@@ -430,6 +415,7 @@ impl smoltcp::phy::TxToken for Leaving<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, fill: F) -> R {
         let mut packet = vec![0; length];
         let result = fill(&mut packet);
+        seal(&mut packet);
         self.0.push(packet);
         result
     }

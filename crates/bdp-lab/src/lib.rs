@@ -17,6 +17,7 @@ pub mod guest;
 mod host;
 pub mod kernel;
 mod kernel_queue;
+mod kernel_stack;
 pub mod machine;
 mod meter;
 mod offload;
@@ -31,6 +32,7 @@ pub use capture::{CaptureFiles, CapturePace, Captures};
 pub use crossing::Crossing;
 pub use driver::{Driver, Pace};
 pub use host::{AgentCommand, LabCommands, Program};
+pub use kernel_stack::KernelStack;
 pub use program::ProgramPlace;
 pub use testbed::{LinkOutcome, Testbed};
 

@@ -80,12 +80,18 @@ impl CaseSpec {
     /// The kernel that its hosts run, where one is named, or the first of their stacks. One case runs one kernel or none: the scenario's
     /// reader sees to that.
     pub fn stack(&self) -> Option<&Stack> {
-        self.hosts.iter().find_map(|host| host.stack.as_ref())
+        let stacks = || self.hosts.iter().filter_map(|host| host.stack.as_ref());
+        stacks().find(|stack| stack.in_steps().is_none()).or_else(|| stacks().next())
     }
 
-    /// Whether its hosts run stacks that are no kernels.
+    /// Whether one of its hosts runs a stack that is no kernel: its flows are led in steps then.
     pub fn runs_in_steps(&self) -> bool {
-        self.stack().is_some_and(|stack| stack.in_steps().is_some())
+        self.hosts.iter().any(|host| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_some()))
+    }
+
+    /// Whether it needs a guest: by the virtual clock, of which one kernel at least goes by.
+    pub fn needs_guest(&self) -> bool {
+        !self.clock.is_real() && self.stack().is_none_or(|stack| stack.in_steps().is_none())
     }
 }
 

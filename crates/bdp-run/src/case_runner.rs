@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bdp_agent::remote::Agents;
@@ -27,6 +28,7 @@ use crate::case_record::{blank, failed, flow_record};
 use crate::case_session::Session;
 use crate::pair::Ends;
 use crate::probing::PairProbed;
+use crate::stepped::Grounds;
 use crate::window::{self, Means};
 use crate::{Result, RunError, guest_calls, observe, stepped, verdict};
 
@@ -114,8 +116,8 @@ impl CaseRunner {
         })
     }
 
-    /// Runs a case on stacks that run in steps.
-    pub fn run_in_steps(&self, case: &CaseSpec, attempt: u32) -> Result<Record> {
+    /// Runs a case on stacks that run in steps. In a guest, where one of them is its kernel, the programs of others find the machine's root at `root`.
+    pub fn run_in_steps(&self, case: &CaseSpec, attempt: u32, root: Option<&Path>) -> Result<Record> {
         self.run_with(case, attempt, |captures| {
             let plan = Plan::make(case)?;
             let mut links = window::clamp_links(case, &plan.means);
@@ -123,7 +125,9 @@ impl CaseRunner {
                 *captures = order.open(case, attempt, &mut links, CapturePace::Number)?;
             }
             let seed = draws_of(case, attempt);
-            let stepped = stepped::measure(case, &plan.means, &links, seed, captures.as_ref())?;
+            let grounds =
+                Grounds { hosts: &plan.hosts, links: &links, seed, captures: captures.as_ref(), root };
+            let stepped = stepped::measure(case, &plan.means, &grounds)?;
             let calibrations = vec![None; case.flows.len()];
             let guest = GuestReport {
                 emulated_ns: stepped.emulated_ns,

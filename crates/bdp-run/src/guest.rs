@@ -14,13 +14,13 @@ use bdp_model::record::{CaptureRecord, Environment, GuestWall, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
 use bdp_stack::conformance::Outcome;
-use bdp_sys::{clock, init, process, sysctl};
+use bdp_sys::{clock, init, isolate, process, sysctl};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::CaptureOrder;
 use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
-use crate::guest_exec::{self, CAPTURES, ExecOrder};
+use crate::guest_exec::{self, CAPTURES, ExecOrder, MACHINE};
 use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
 use crate::{Result, RunError};
 
@@ -100,7 +100,7 @@ impl Guests {
         capture: Option<CaptureOrder>,
     ) -> Result<Option<Self>> {
         let mut kernels = HashMap::new();
-        for case in cases.iter().filter(|case| !case.clock.is_real() && !case.runs_in_steps()) {
+        for case in cases.iter().filter(|case| case.needs_guest()) {
             let stack = case.stack();
             if kernels.contains_key(&stack.cloned()) {
                 continue;
@@ -125,7 +125,8 @@ impl Guests {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
         let kernel = self.kernels.get(&case.stack().cloned());
         let outcome = kernel
-            .map_or_else(|| Err("there is no kernel".to_owned()), |kernel| self.ask(kernel, case, attempt));
+            .ok_or_else(|| RunError::Case("there is no kernel".to_owned()))
+            .and_then(|kernel| self.ask(kernel, case, attempt));
         let total_ns = clock::monotonic_ns() - started_ns;
         let mut record = outcome.unwrap_or_else(|cause| {
             let environment = Environment {
@@ -135,7 +136,7 @@ impl Guests {
                 clock: case.clock,
                 ..Default::default()
             };
-            failed(case, attempt, &RunError::Case(cause), environment)
+            failed(case, attempt, &cause, environment)
         });
         record.environment.started_unix_ms = started_unix_ms;
         record.environment.took_ms = total_ns / 1_000_000;
@@ -146,15 +147,19 @@ impl Guests {
         record
     }
 
-    fn ask(&self, kernel: &Kernel, case: &CaseSpec, attempt: u32) -> std::result::Result<Record, String> {
+    fn ask(&self, kernel: &Kernel, case: &CaseSpec, attempt: u32) -> Result<Record> {
         let order = Order::Case(Box::new(CaseOrder {
-            case: case.clone(),
+            case: with_programs_placed(case)?,
             attempt,
             capture: self.capture.as_ref().map(|order| order.everywhere),
         }));
         let seed = case.seed.wrapping_add(u64::from(attempt - 1));
-        let (answer, root) = self.booth.ask(kernel, memory_mib(case), seed, &order)?;
-        let Answer::Record(mut record) = answer else { return Err("the guest ran no case".to_owned()) };
+        let answered = self.booth.ask(kernel, memory_mib(case), seed, &order);
+        let (answer, root) = answered.map_err(RunError::Case)?;
+        let Answer::Record(mut record) = answer else {
+            return Err(RunError::Case("the guest ran no case".to_owned()));
+        };
+        record.case = case.clone();
         if let Some(guest) = &mut record.environment.guest {
             guest.wall.boot_ns = boot_ns(&root);
         }
@@ -163,6 +168,19 @@ impl Guests {
         }
         Ok(*record)
     }
+}
+
+/// A case for a guest, which has no other way to find the programs of stacks than their paths.
+fn with_programs_placed(case: &CaseSpec) -> Result<CaseSpec> {
+    let mut case = case.clone();
+    for host in &mut case.hosts {
+        if let Some(stack) = host.stack.as_ref().and_then(Stack::in_steps) {
+            let placed = bdp_stack::placed(stack);
+            let placed = placed.map_err(|error| LabError::Stack { host: host.name.clone(), error })?;
+            host.stack = Some(Stack::Steps(placed));
+        }
+    }
+    Ok(case)
 }
 
 /// From when a guest was given its order until it was ready for work, by this machine's clock as its files have it.
@@ -451,7 +469,15 @@ fn run_case(agent: AgentCommand, order: &CaseOrder) -> std::result::Result<Answe
     };
     let capture = order.capture.map(|everywhere| CaptureOrder { folder: CAPTURES.into(), everywhere });
     let runner = CaseRunner::in_guest(agent).capturing(capture);
-    let record = runner.run(&order.case, order.attempt, &driver).map_err(|e| e.to_string())?;
+    let record = match order.case.runs_in_steps() {
+        true => {
+            isolate::mount_machine(MACHINE).map_err(|e| e.to_string())?;
+            process::sharpen_timers();
+            runner.run_in_steps(&order.case, order.attempt, Some(Path::new(MACHINE)))
+        }
+        false => runner.run(&order.case, order.attempt, &driver),
+    };
+    let record = record.map_err(|e| e.to_string())?;
     Ok(Answer::Record(Box::new(record)))
 }
 

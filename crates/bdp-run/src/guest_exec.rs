@@ -16,7 +16,7 @@ use crate::exec_stage::{ExecPlan, Stage};
 use crate::{Result, RunError, guest_calls};
 
 /// Where the machine's files are.
-const MACHINE: &str = "/machine";
+pub(crate) const MACHINE: &str = "/machine";
 /// The folder of captures.
 pub(crate) const CAPTURES: &str = "/captures";
 /// The folder of what programs write.

@@ -65,7 +65,9 @@ impl Stage for LabStage {
         let guests = self.guests.clone();
         let work = move || {
             let work = std::panic::AssertUnwindSafe(|| match &guests {
-                _ if turn.case.runs_in_steps() => runner.run_in_steps(&turn.case, turn.attempt),
+                _ if turn.case.runs_in_steps() && !turn.case.needs_guest() => {
+                    runner.run_in_steps(&turn.case, turn.attempt, None)
+                }
                 Some(guests) if turn.demand == Demand::Processor => Ok(guests.run(&turn.case, turn.attempt)),
                 _ => run_case(&runner, &turn, &shared),
             });

@@ -1,10 +1,11 @@
 //! A case on stacks that run in steps: its probes, its flows and their samples, by a virtual clock that is a number.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bdp_flow::counting::{Cadence, Counting};
-use bdp_lab::simulation::{Reached, Simulation};
-use bdp_lab::{Captures, LinkOutcome};
+use bdp_lab::simulation::{Reached, Simulation, Time};
+use bdp_lab::{Captures, KernelStack, LinkOutcome};
 use bdp_model::method::EndReason;
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::scenario::{CaseFlow, CaseSpec, HostSpec, LinkSpec};
@@ -36,21 +37,34 @@ pub(crate) struct Stepped {
     pub(crate) versions: BTreeMap<String, String>,
 }
 
-/// Runs it.
-pub(crate) fn measure(
-    case: &CaseSpec,
-    means: &[Means],
-    links: &[LinkSpec],
-    seed: u64,
-    captures: Option<&Captures>,
-) -> Result<Stepped> {
+/// On what it runs.
+pub(crate) struct Grounds<'a> {
+    /// The case's hosts, with the sysctls of those that are kernels.
+    pub(crate) hosts: &'a [HostSpec],
+    pub(crate) links: &'a [LinkSpec],
+    pub(crate) seed: u64,
+    pub(crate) captures: Option<&'a Captures>,
+    /// Where the programs of stacks find the machine's root, in a guest.
+    pub(crate) root: Option<&'a Path>,
+}
+
+/// Runs it. In a guest, hosts may run its kernel.
+pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -> Result<Stepped> {
     // What only passes packets on needs no stack.
     let is_end =
         |host: &HostSpec| case.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
+    let time = match case.needs_guest() {
+        true => Time::of_guest()?,
+        false => Time::Number,
+    };
+    let Grounds { hosts, links, seed, captures, root } = *grounds;
     let mut simulation =
-        Simulation::build(case.family, &case.hosts, links, seed, captures, |host, settings| {
-            let stack = host.stack.as_ref().filter(|_| is_end(host))?.in_steps()?;
-            Some(bdp_stack::open(stack, settings))
+        Simulation::build(case.family, hosts, links, seed, captures, time, |host, settings| {
+            let stack = host.stack.as_ref().filter(|_| is_end(host))?;
+            Some(match stack.in_steps() {
+                Some(stack) => bdp_stack::open_in(stack, settings, root),
+                None => KernelStack::new(&settings, &host.sysctls).map(|kernel| Box::new(kernel) as _),
+            })
         })?;
     let pairs = Pair::all(case);
     let idle_end = simulation.now() + case.idle;

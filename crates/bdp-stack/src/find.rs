@@ -1,6 +1,6 @@
 //! A stack by its name in a scenario.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bdp_model::stack::StepStack;
 use bdp_sys::places;
@@ -12,20 +12,49 @@ const FOLDER_VARIABLE: &str = "BDP_STACKS";
 
 /// Makes the stack of a host.
 pub fn open(stack: &StepStack, settings: Settings) -> Result<Box<dyn Stack>, StackError> {
+    open_in(stack, settings, None)
+}
+
+/// The same, where programs have another root: [`placed`] says by which path they are found there.
+pub fn open_in(
+    stack: &StepStack,
+    settings: Settings,
+    root: Option<&Path>,
+) -> Result<Box<dyn Stack>, StackError> {
     match stack {
         StepStack::Smoltcp => Ok(Box::new(Smoltcp::new(settings)?)),
         StepStack::Built(name) => {
             let path = built(name)?;
-            Ok(Box::new(Program::start(name, &path, &[], &settings)?))
+            Ok(Box::new(Program::start(name, &path, &[], &settings, root)?))
         }
         StepStack::Program(line) => {
             let mut words = line.split_whitespace();
             let program = words.next().unwrap_or_default();
-            let path = named(program)?;
+            let path = if root.is_some() { PathBuf::from(program) } else { named(program)? };
             let arguments: Vec<&str> = words.collect();
-            Ok(Box::new(Program::start(program, &path, &arguments, &settings)?))
+            Ok(Box::new(Program::start(program, &path, &arguments, &settings, root)?))
         }
     }
+}
+
+/// The same stack, by the path of its program where it has one.
+pub fn placed(stack: &StepStack) -> Result<StepStack, StackError> {
+    let (path, arguments) = match stack {
+        StepStack::Smoltcp => return Ok(StepStack::Smoltcp),
+        StepStack::Built(name) => (built(name)?, ""),
+        StepStack::Program(line) => {
+            let (program, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            (named(program)?, arguments)
+        }
+    };
+    let path = std::path::absolute(&path).unwrap_or(path).display().to_string();
+    if path.contains(char::is_whitespace) {
+        return Err(StackError::Unsupported {
+            stack: "a guest".to_owned(),
+            what: format!("a program with a space in its path, '{path}'"),
+        });
+    }
+    Ok(StepStack::Program(format!("{path} {arguments}").trim_end().to_owned()))
 }
 
 /// A stack that bdp knows by its name.

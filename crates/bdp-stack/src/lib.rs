@@ -17,11 +17,13 @@ mod socket;
 
 pub use crate::agenda::Agenda;
 pub use crate::contract::{CONTRACT, Settings};
-pub use crate::find::{Found, list, open};
-pub use crate::pattern::{byte_at, crc, crc_of};
+pub use crate::find::{Found, list, open, open_in, placed};
+pub use crate::pattern::{Crc, PIECE, byte_at, bytes_from, crc, crc_of};
 pub use crate::program::Program;
 pub use crate::smoltcp::Smoltcp;
 pub use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState};
+
+use std::os::fd::BorrowedFd;
 
 use bdp_model::units::Nanos;
 
@@ -32,6 +34,12 @@ pub trait Stack: Send {
 
     /// Carries out the commands, takes the packets and runs the timers that are due, all at one moment; `done` comes empty.
     fn step(&mut self, step: Step, done: &mut Done) -> Result<(), StackError>;
+
+    /// Of a stack that goes by the clock of the machine that it is on: readable when it has something to send, though nothing came and nothing is
+    /// due. Others have none.
+    fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// What a stack is given.

@@ -2,7 +2,7 @@
 //! less than 251 bytes apart differ, and segments begin at any value.
 
 /// Largest piece that [`bytes_from`] gives.
-pub(crate) const PIECE: usize = 1 << 16;
+pub const PIECE: usize = 1 << 16;
 const PERIOD: usize = 251;
 
 /// The byte at a position.
@@ -11,7 +11,7 @@ pub fn byte_at(position: u64) -> u8 {
 }
 
 /// The bytes from a position on, at most [`PIECE`].
-pub(crate) fn bytes_from(position: u64, length: usize) -> &'static [u8] {
+pub fn bytes_from(position: u64, length: usize) -> &'static [u8] {
     static TABLE: [u8; PIECE + PERIOD] = {
         let mut table = [0; PIECE + PERIOD];
         let mut i = 0;
@@ -23,6 +23,22 @@ pub(crate) fn bytes_from(position: u64, length: usize) -> &'static [u8] {
     };
     let begin = (position % PERIOD as u64) as usize;
     &TABLE[begin..begin + length.min(PIECE)]
+}
+
+/// CRC-32 of bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Crc(crc32fast::Hasher);
+
+impl Crc {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all so far.
+    pub fn value(&self) -> u32 {
+        self.0.clone().finalize()
+    }
 }
 
 /// CRC-32 of bytes.

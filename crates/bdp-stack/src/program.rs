@@ -9,7 +9,7 @@ use std::time::Duration;
 use bdp_model::plain::in_words;
 use bdp_model::units::Nanos;
 use bdp_sys::messages::{self, Came, Messages};
-use bdp_sys::{clock, process};
+use bdp_sys::{clock, isolate, process};
 
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
 use crate::{Done, Stack, StackError, Step};
@@ -51,6 +51,7 @@ impl Program {
         path: &Path,
         arguments: &[&str],
         settings: &Settings,
+        root: Option<&Path>,
     ) -> Result<Self, StackError> {
         let failed = |what: &str, e: io::Error| {
             let text = in_words(&e.to_string());
@@ -62,6 +63,9 @@ impl Program {
         command.args(arguments).stdin(Stdio::from(its_control)).stdout(Stdio::from(its_packets));
         process::lead_group(&mut command);
         process::end_with_parent(&mut command);
+        if let Some(root) = root {
+            isolate::start_in(&mut command, root);
+        }
         let child = command.spawn().map_err(|e| failed("start", e))?;
         drop(command);
         let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse::<f64>().ok());

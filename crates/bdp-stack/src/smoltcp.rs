@@ -12,7 +12,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
 use crate::agenda::Agenda;
-use crate::pattern::{PIECE, bytes_from};
+use crate::pattern::{Crc, PIECE, bytes_from};
 use crate::segment::{ends, intact, seal};
 use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState};
 use crate::{Done, Settings, Stack, StackError, Step};
@@ -72,7 +72,7 @@ struct Held {
     to_receive: Option<u64>,
     finish: bool,
     finished: bool,
-    crc: crc32fast::Hasher,
+    crc: Crc,
 }
 
 impl Smoltcp {
@@ -144,7 +144,7 @@ impl Smoltcp {
             to_receive: Some(0),
             finish: false,
             finished: false,
-            crc: crc32fast::Hasher::new(),
+            crc: Crc::default(),
         };
         self.lanes.push(Lane { interface, sockets, wire, held, port: None, touched: false });
         self.by_id.insert(id, lane);
@@ -357,7 +357,7 @@ impl Held {
         if received_end && socket.recv_queue() == 0 && was != SocketState::Listening {
             self.report.ended = true;
         }
-        self.report.received_crc = self.crc.clone().finalize();
+        self.report.received_crc = self.crc.value();
         self.report.state = match state {
             State::Listen => SocketState::Listening,
             State::SynSent | State::SynReceived => SocketState::Connecting,

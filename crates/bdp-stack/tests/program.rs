@@ -30,15 +30,17 @@ fn fate_of(lines: &str) -> Option<String> {
     let text = format!("{HEAD}{lines}");
     let begun = Instant::now();
     let outcome: Result<(), StackError> =
-        Program::start("stack", Path::new(&python), &["-c", &text], &settings()).and_then(|mut program| {
-            let mut next = Nanos::millis(1);
-            for _ in 0..1_000_000 {
-                let mut done = Done::default();
-                program.step(Step { now: next, ..Step::default() }, &mut done)?;
-                next = done.next.unwrap_or(next + Nanos::millis(1));
-            }
-            Err(StackError::Failed("went on".to_owned()))
-        });
+        Program::start("stack", Path::new(&python), &["-c", &text], &settings(), None).and_then(
+            |mut program| {
+                let mut next = Nanos::millis(1);
+                for _ in 0..1_000_000 {
+                    let mut done = Done::default();
+                    program.step(Step { now: next, ..Step::default() }, &mut done)?;
+                    next = done.next.unwrap_or(next + Nanos::millis(1));
+                }
+                Err(StackError::Failed("went on".to_owned()))
+            },
+        );
     assert!(begun.elapsed().as_secs() < 60);
     Some(outcome.err().map(|error| error.to_string()).unwrap_or_default())
 }

@@ -3,7 +3,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -31,6 +33,37 @@ pub fn join(user: Option<&Path>, network: &Path) -> Result<()> {
     }
     move_into_link_name_space(network_file.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(|e| SysError::new("join", format!("namespace {}", network.display()), e.into()))
+}
+
+/// A network namespace that a thread was in.
+#[derive(Debug)]
+pub struct Network(File);
+
+impl Network {
+    /// That of the calling thread.
+    pub fn of_this_thread() -> Result<Self> {
+        const PATH: &str = "/proc/thread-self/ns/net";
+        File::open(PATH).map(Self).map_err(|e| SysError::new("open", PATH, e))
+    }
+
+    /// Moves the calling thread into it.
+    pub fn enter(&self) -> Result<()> {
+        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|e| SysError::new("join", "a network namespace", e.into()))
+    }
+}
+
+/// Has the process that `command` starts see a folder as its root, and begin there. Its program's path is one below that root.
+pub fn start_in(command: &mut Command, root: &Path) {
+    let root = root.to_owned();
+    // SAFETY: what runs between fork and exec are two calls of the system on a path that is there already; neither allocates for a short
+    // path nor takes a lock.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::chroot(root.as_path())?;
+            Ok(rustix::process::chdir("/")?)
+        });
+    }
 }
 
 /// Gives the calling process, which must have a single thread, mounts and a host name of its own, and the next process that it starts

@@ -5,6 +5,9 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 
 use crate::clock::timespec;
 use crate::{Result, SysError};
@@ -86,6 +89,36 @@ impl Poll {
         }
         ready.extend(events[..count as usize].iter().map(|e| e.u64));
         Ok(())
+    }
+}
+
+/// A moment at which a [`Poll`] wakes, to the nanosecond: the kernel lets its own time limits grow by a thousandth.
+#[derive(Debug)]
+pub struct Alarm {
+    timer: OwnedFd,
+}
+
+impl Alarm {
+    /// One that is not set.
+    pub fn new() -> Result<Self> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK);
+        Ok(Self { timer: timer.map_err(|e| SysError::new("create", "timerfd", e.into()))? })
+    }
+
+    /// Sets it to a moment of the monotonic clock, in place of another; one that is past is now.
+    pub fn set(&self, moment_ns: u64) -> Result<()> {
+        let moment = moment_ns.clamp(1, i64::MAX as u64);
+        let at = Timespec { tv_sec: (moment / 1_000_000_000) as _, tv_nsec: (moment % 1_000_000_000) as _ };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: at };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
+            .map(drop)
+            .map_err(|e| SysError::new("set", "timerfd", e.into()))
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
     }
 }
 

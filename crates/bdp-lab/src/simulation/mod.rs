@@ -14,6 +14,8 @@ use bdp_model::units::Nanos;
 use bdp_stack::{
     Agenda, Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step,
 };
+use bdp_sys::poll::{Alarm, Interest, Poll};
+use bdp_sys::still_clock::StillClock;
 use bdp_sys::tun::Tun;
 use bdp_wire::control::Probed;
 
@@ -61,6 +63,7 @@ pub struct Simulation {
     /// Wire segments that reached a host.
     segments: u64,
     in_place: u32,
+    time: Time,
 }
 
 /// When something happens next.
@@ -83,6 +86,36 @@ struct Host {
     seen: Seen,
 }
 
+/// By what the time of a simulation goes on.
+#[derive(Debug)]
+pub enum Time {
+    /// It is a number, which leaps to whatever is next.
+    Number,
+    /// By the clock of this guest, which stands still while anything runs: for stacks that go by it, as its own kernel.
+    Guest(Waiting),
+}
+
+/// How a clock of a guest is waited for.
+#[derive(Debug)]
+pub struct Waiting {
+    clock: StillClock,
+    poll: Poll,
+    alarm: Alarm,
+    ready: Vec<u64>,
+}
+
+/// By what the alarm is known, beside the numbers of hosts.
+const ALARM: u64 = u64::MAX;
+
+impl Time {
+    /// The clock of this guest.
+    pub fn of_guest() -> Result<Self> {
+        let (poll, alarm) = (Poll::new()?, Alarm::new()?);
+        poll.add(&alarm, ALARM, Interest::Read)?;
+        Ok(Self::Guest(Waiting { clock: StillClock::find(), poll, alarm, ready: Vec::new() }))
+    }
+}
+
 /// Why [`Simulation::advance`] came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
@@ -100,8 +133,10 @@ impl Simulation {
         links: &[LinkSpec],
         seed: u64,
         captures: Option<&Captures>,
+        time: Time,
         mut open: impl FnMut(&HostSpec, Settings) -> Option<Result<Box<dyn Stack>, StackError>>,
     ) -> Result<Self> {
+        let now = if let Time::Guest(waiting) = &time { waiting.clock.now_ns() } else { 0 };
         let wiring = wire(family, hosts, links)?;
         let index = |name: &str| hosts.iter().position(|host| host.name == name).unwrap_or_default();
         let ends = wiring.iter().map(|ports| [0, 1].map(|end| index(&ports[end].host))).collect();
@@ -119,10 +154,10 @@ impl Simulation {
         let moving = links.iter().enumerate().map(|(i, link)| {
             let taps = captures.map_or([None, None], |captures| captures.taps(i));
             let seed = crate::testbed::link_seed(seed, i);
-            (link.clone(), MovingLink::new(&link.config, seed, [NoDevice, NoDevice], taps, i as u64, 0))
+            (link.clone(), MovingLink::new(&link.config, seed, [NoDevice, NoDevice], taps, i as u64, now))
         });
         let mut simulation = Self {
-            now: 0,
+            now,
             links: moving.collect(),
             ends,
             hosts: Vec::new(),
@@ -133,6 +168,7 @@ impl Simulation {
             due: Due { links: Agenda::new(links.len()), hosts: Agenda::new(hosts.len()) },
             segments: 0,
             in_place: 0,
+            time,
             wiring,
         };
         for (i, ((spec, addresses), ways)) in hosts.iter().zip(addresses).zip(ways).enumerate() {
@@ -147,6 +183,11 @@ impl Simulation {
             };
             let opened = open(spec, settings).transpose();
             let stack = opened.map_err(|error| LabError::Stack { host: spec.name.clone(), error })?;
+            if let (Time::Guest(waiting), Some(wakes)) =
+                (&simulation.time, stack.as_ref().and_then(|stack| stack.wakes()))
+            {
+                waiting.poll.add(wakes, i as u64, Interest::Read)?;
+            }
             simulation.hosts.push(Host {
                 name: spec.name.clone(),
                 addresses,
@@ -252,6 +293,14 @@ impl Simulation {
                 self.next_reroute(),
             ];
             let next = due.into_iter().flatten().min();
+            if let Time::Guest(_) = self.time {
+                let idle = self.wait(next.unwrap_or(u64::MAX).min(until.as_ns()))?;
+                self.happen();
+                if idle && self.now >= until.as_ns() && self.due.hosts.due(self.now, 0).is_none() {
+                    return Ok(Reached::Moment);
+                }
+                continue;
+            }
             let Some(next) = next.filter(|&next| next <= until.as_ns()) else {
                 self.now = self.now.max(until.as_ns());
                 return Ok(Reached::Moment);
@@ -267,10 +316,28 @@ impl Simulation {
                     )));
                 }
             }
-            self.reroute();
-            self.send_probes();
-            self.release();
+            self.happen();
         }
+    }
+
+    /// Lets happen what is due.
+    fn happen(&mut self) {
+        self.reroute();
+        self.send_probes();
+        self.release();
+    }
+
+    /// Waits for a moment of the guest's clock, or for a stack that has something to send before; whether there was none.
+    fn wait(&mut self, moment: u64) -> Result<bool> {
+        let Time::Guest(Waiting { clock, poll, alarm, ready }) = &mut self.time else { return Ok(true) };
+        alarm.set(moment)?;
+        poll.wait(ready, None)?;
+        self.now = self.now.max(clock.now_ns());
+        ready.retain(|&token| token != ALARM);
+        for &host in ready.iter() {
+            self.due.hosts.set(host as usize, Some(self.now));
+        }
+        Ok(ready.is_empty())
     }
 
     /// Lets all leave the links that is due.

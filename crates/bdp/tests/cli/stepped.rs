@@ -168,3 +168,42 @@ fn a_kernel_misses_nothing() {
     }
     assert_eq!(missed("linux-6.1").unwrap_or_default(), [] as [String; 0]);
 }
+
+#[test]
+fn a_kernel_is_one_end_and_another_stack_the_other() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let mut others = vec!["smoltcp", "gvisor", "lwip"];
+    if std::process::Command::new("python3").arg("--version").output().is_ok() {
+        others.push(PROGRAM);
+    }
+    for other in others {
+        for (near, far) in [("linux-6.1", other), (other, "linux-6.1")] {
+            let document = run_on(&bench, near, far);
+            let record = &document["cases"][0];
+            if let Some(skipped) = record["skipped"].as_str() {
+                untested::skip(&format!("{near} to {far}: {skipped}"));
+                continue;
+            }
+            // Not one packet left a moment late.
+            assert_eq!(record["valid"], true, "{near} to {far}: {record:#}");
+            let goodput = record["goodput_bps"].as_f64().unwrap();
+            assert!((1e6..9.6e6).contains(&goodput), "{near} to {far}: {goodput}");
+            assert!(record["flows"][0]["retransmits"].as_u64() > Some(3), "{near} to {far}");
+            let idle = record["rtt_idle_ns"].as_u64().unwrap();
+            assert!((40_100_000..40_200_000).contains(&idle), "{near} to {far}: {idle}");
+            let kernel = if near == "linux-6.1" { "near" } else { "far" };
+            let version = record["environment"]["stacks"][kernel].as_str().unwrap_or_default();
+            assert!(version.starts_with("Linux 6.1."), "{near} to {far}: {version}");
+            // The record has the stacks as the scenario names them, not where their programs lie.
+            assert_eq!(record["case"]["hosts"][0]["stack"], near);
+        }
+    }
+    let [one, other] = [0, 1].map(|_| run_on(&bench, "linux-6.1", "smoltcp"));
+    assert_eq!(without_wall(&one), without_wall(&other));
+    let missing = run_on(&bench, "linux-6.1", "exec:/nonesuch");
+    let skipped = missing["cases"][0]["skipped"].as_str().unwrap();
+    assert!(skipped.contains("host 'far': the program '/nonesuch' is not here"), "{skipped}");
+}

@@ -13,8 +13,8 @@ pub(super) fn stack(node: &Node, at: &str) -> Result<Stack> {
     text.parse().map_err(|_| node.unexpected(at, expected()))
 }
 
-/// Holds the hosts' stacks against the clock, against each other and against what their flows are: one case runs one kernel, or stacks that
-/// run in steps.
+/// Holds the hosts' stacks against the clock, against each other and against what their flows are: one case runs one kernel, stacks that run in
+/// steps, or both.
 pub(super) fn check(
     root: &Table,
     clock: Clock,
@@ -45,18 +45,17 @@ pub(super) fn check(
             _ => {}
         }
     }
-    let Some((first, one)) = named().next() else { return Ok(()) };
-    let fits = |stack: &Stack| stack == one || (stack.in_steps().is_some() && one.in_steps().is_some());
-    if let Some((host, stack)) = named().find(|(_, stack)| !fits(stack)) {
+    let kernels = || named().filter(|(_, stack)| stack.in_steps().is_none());
+    if let Some((first, one)) = kernels().next()
+        && let Some((host, stack)) = kernels().find(|(_, stack)| *stack != one)
+    {
         let other = format!("\"{one}\" of host '{}'", first.name);
         let rule =
-            "the hosts of one case run one kernel, or none of them runs a kernel; sweep 'stack' to compare"
+            "the hosts of one case run one kernel, beside stacks that are none; sweep 'stack' to compare"
                 .to_owned();
         return refuse(host, stack, other, rule);
     }
-    if one.in_steps().is_none() {
-        return Ok(());
-    }
+    let Some((first, one)) = named().find(|(_, stack)| stack.in_steps().is_some()) else { return Ok(()) };
     for flow in flows {
         if flow.spec.udp.is_some() {
             let rule = "such a stack carries TCP; give the flow protocol = \"tcp\", or the hosts a kernel"
@@ -69,7 +68,8 @@ pub(super) fn check(
             return refuse(first, one, other, "give it one too, or set 'stack' for all hosts".to_owned());
         }
     }
-    if let Some(host) = hosts.iter().find(|host| !host.sysctls.is_empty()) {
+    let kernel = |host: &HostSpec| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_none());
+    if let Some(host) = hosts.iter().find(|host| !host.sysctls.is_empty() && !kernel(host)) {
         let other = format!("sysctls of host '{}'", host.name);
         return refuse(
             first,

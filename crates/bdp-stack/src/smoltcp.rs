@@ -1,11 +1,11 @@
 //! smoltcp in this process: the stack of small devices, with Reno and CUBIC as it has them.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::units::Nanos;
-use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
@@ -39,10 +39,10 @@ thread_local! {
 pub struct Smoltcp {
     settings: Settings,
     lanes: Vec<Lane>,
-    by_id: HashMap<SocketId, usize>,
+    by_id: BTreeMap<SocketId, usize>,
     /// Lanes by their own port and the other end, and those that listen by their own port alone.
-    connected: HashMap<(u16, SocketAddr), usize>,
-    listening: HashMap<u16, usize>,
+    connected: BTreeMap<(u16, SocketAddr), usize>,
+    listening: BTreeMap<u16, usize>,
     /// When each lane has to run.
     timers: Agenda,
     /// Lanes that have something to do in this step.
@@ -97,9 +97,9 @@ impl Smoltcp {
         Ok(Self {
             settings,
             lanes: Vec::new(),
-            by_id: HashMap::new(),
-            connected: HashMap::new(),
-            listening: HashMap::new(),
+            by_id: BTreeMap::new(),
+            connected: BTreeMap::new(),
+            listening: BTreeMap::new(),
             timers: Agenda::default(),
             touched: Vec::new(),
             rest,
@@ -295,9 +295,9 @@ impl Lane {
         let before = self.held.report.clone();
         let mut rounds = 0;
         loop {
-            let moved = self.held.exchange(self.sockets.get_mut(self.held.handle));
-            let polled = self.interface.poll(now, &mut self.wire, &mut self.sockets);
-            if !moved && polled == PollResult::None {
+            // It takes and sends all that it can, and again where that made room, or data to be read.
+            self.interface.poll(now, &mut self.wire, &mut self.sockets);
+            if !self.held.exchange(self.sockets.get_mut(self.held.handle)) {
                 break;
             }
             rounds += 1;

@@ -4,7 +4,7 @@
 mod probing;
 mod seen;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use bdp_link::Packet;
@@ -82,7 +82,7 @@ struct Host {
     stack: Option<Box<dyn Stack>>,
     commands: Vec<Command>,
     arrived: Vec<Vec<u8>>,
-    sockets: HashMap<SocketId, SocketReport>,
+    sockets: BTreeMap<SocketId, SocketReport>,
     seen: Seen,
 }
 
@@ -196,7 +196,7 @@ impl Simulation {
                 stack,
                 commands: Vec::new(),
                 arrived: Vec::new(),
-                sockets: HashMap::new(),
+                sockets: BTreeMap::new(),
                 seen: Seen::default(),
             });
         }

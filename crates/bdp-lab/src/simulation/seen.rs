@@ -1,6 +1,6 @@
 //! What a host's wire shows of its connections, whatever stack it has: what `TCP_INFO` shows of a kernel's, as far as packets show it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -10,7 +10,7 @@ const ACK: u8 = 16;
 /// Connections by the host's own ports.
 #[derive(Debug, Default)]
 pub struct Seen {
-    by_port: HashMap<u16, Connection>,
+    by_port: BTreeMap<u16, Connection>,
 }
 
 /// One connection, as its host sends it.

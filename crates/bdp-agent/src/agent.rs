@@ -17,6 +17,7 @@ use crate::answers::Answers;
 use crate::remote::ControlStream;
 use crate::server::flow::{Flow, Terms};
 use bdp_flow::error::{FlowError, Result};
+use bdp_flow::exchange;
 use bdp_flow::host::Baseline;
 use bdp_flow::lock::lock;
 use bdp_flow::probe;
@@ -72,6 +73,8 @@ impl Agent {
                 request,
                 Request::Echo { .. }
                     | Request::Probe(_)
+                    | Request::Respond { .. }
+                    | Request::Exchange(_)
                     | Request::ReadSysctls { .. }
                     | Request::ReadCounters { .. }
             )
@@ -89,6 +92,16 @@ impl Agent {
             Request::Stop { flow } => self.stop(id, flow),
             Request::Echo { address, kind } => self.answers.give(id, start_echo(address, kind)),
             Request::Probe(order) => self.probe(id, order),
+            Request::Respond { address, congestion } => {
+                self.answers.give(id, start_responding(address, congestion));
+            }
+            Request::Exchange(order) => {
+                let answers = Arc::clone(&self.answers);
+                let started = start(move || answers.give(id, exchange::run(&order).map(Answer::Exchanged)));
+                if let Err(error) = started {
+                    self.answers.give(id, Err(error));
+                }
+            }
             Request::ReadSysctls { names } => {
                 let values: BTreeMap<_, _> = names
                     .into_iter()
@@ -186,6 +199,13 @@ fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer> {
             port
         }
     };
+    Ok(Answer::Listening { port })
+}
+
+fn start_responding(address: SocketAddr, congestion: Option<String>) -> Result<Answer> {
+    let listener = exchange::listen(address, congestion)?;
+    let port = listener.local_addr().map_err(FlowError::io("listen for requests"))?.port();
+    start(move || exchange::respond(&listener))?;
     Ok(Answer::Listening { port })
 }
 

@@ -12,6 +12,7 @@ pub mod datagram;
 pub mod disturbance;
 pub mod effort;
 pub mod error;
+pub mod exchange;
 pub mod handshakes;
 pub mod host;
 pub mod instrument;

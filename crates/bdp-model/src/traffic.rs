@@ -7,8 +7,10 @@ use crate::units::Nanos;
 
 /// Most transfers of one entry on average.
 pub const MOST_TRANSFERS: u64 = 2_000;
+/// Most requests of one entry on average.
+pub const MOST_REQUESTS: u64 = 100_000;
 /// How long a transfer may take beyond the time in which transfers begin.
-const PATIENCE: Nanos = Nanos::secs(30);
+pub const PATIENCE: Nanos = Nanos::secs(30);
 
 /// Transfers from one host to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +61,18 @@ pub enum Pattern {
         /// The gap.
         #[serde(rename = "gap_ns", with = "crate::units::nanoseconds")]
         gap: Nanos,
+    },
+    /// Clients that ask, take the answer, think and ask again: so many at a time, however long answers take.
+    RequestResponse {
+        /// Mean time between an answer and the next request of the same client; exponential.
+        #[serde(rename = "think_ns", with = "crate::units::nanoseconds")]
+        think: Nanos,
+        /// How many.
+        clients: u32,
+        /// Of each request, bytes.
+        request_bytes: u64,
+        /// Whether a client keeps its connection, or opens one for each request.
+        kept: bool,
     },
     /// A connection that sends as fast as it can for a time, and none for another; both exponential.
     OnOff {
@@ -111,14 +125,29 @@ impl Traffic {
         let between = match self.pattern {
             Pattern::Poisson { gap } | Pattern::Periodic { gap } => gap,
             Pattern::OnOff { on, off } => on + off,
+            Pattern::RequestResponse { think, clients, .. } => {
+                return (self.duration.as_ns() / think.as_ns().max(1)).saturating_mul(u64::from(clients));
+            }
         };
         self.duration.as_ns() / between.as_ns().max(1)
     }
 
+    /// What one client of a pattern of requests draws: how long it thinks before each, and the bytes of the answer.
+    pub fn exchanges(&self, seed: u64, place: u32, client: u32) -> impl Iterator<Item = (Nanos, u64)> {
+        let think =
+            if let Pattern::RequestResponse { think, .. } = self.pattern { think } else { Nanos::ZERO };
+        let of_client = u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut draws = Draws::of(seed.wrapping_add(of_client), place);
+        let size = self.size;
+        std::iter::repeat_with(move || {
+            let think = exponential(think, draws.open());
+            (think, size.draw([draws.open(), draws.open()]))
+        })
+    }
+
     /// Its transfers; the same for the same seed and place in the scenario.
     pub fn transfers(&self, seed: u64, place: u32) -> Vec<Transfer> {
-        let mut draws =
-            Draws(SplitMix64(seed ^ u64::from(place + 1).rotate_left(32) ^ 0x7472_6166_6669_6373));
+        let mut draws = Draws::of(seed, place);
         let mut flows: Vec<Transfer> = Vec::new();
         let end = self.start + self.duration;
         let mut at = self.start;
@@ -131,6 +160,8 @@ impl Traffic {
                 Pattern::Periodic { gap } if !first(&flows) => at += gap,
                 Pattern::OnOff { off, .. } => at += exponential(off, gap_draw),
                 Pattern::Periodic { .. } => {}
+                // What they do follows from the answers.
+                Pattern::RequestResponse { .. } => return flows,
             }
             if at >= end || flows.len() as u64 >= 2 * MOST_TRANSFERS {
                 return flows;
@@ -174,6 +205,10 @@ impl Size {
 struct Draws(SplitMix64);
 
 impl Draws {
+    fn of(seed: u64, place: u32) -> Self {
+        Self(SplitMix64(seed ^ u64::from(place + 1).rotate_left(32) ^ 0x7472_6166_6669_6373))
+    }
+
     /// An even number between 0 and 1, neither of them.
     fn open(&mut self) -> f64 {
         ((self.0.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64

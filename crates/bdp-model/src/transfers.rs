@@ -45,6 +45,35 @@ fn flow_of(traffic: &Traffic, place: u32, transfer: Transfer) -> CaseFlow {
 }
 
 impl TrafficRecord {
+    /// Of requests and responses.
+    pub fn of_exchanges(
+        traffic: &Traffic,
+        mut took_ns: Vec<u64>,
+        unfinished: u64,
+        received_bytes: u64,
+    ) -> Self {
+        let mut sum = Self {
+            name: traffic.name.clone(),
+            transfers: took_ns.len() as u64 + unfinished,
+            unfinished,
+            received_bytes,
+            ..Self::default()
+        };
+        sum.complete(&mut took_ns);
+        sum
+    }
+
+    /// Notes how long the transfers took that ended.
+    fn complete(&mut self, times: &mut [u64]) {
+        times.sort_unstable();
+        let rank = |p: u32| times[(nearest_rank(times.len() as u64, f64::from(p)).max(1) - 1) as usize];
+        if !times.is_empty() {
+            self.completion_ns = (0..=100).map(rank).collect();
+            let all: u128 = times.iter().map(|&t| u128::from(t)).sum();
+            self.completion_mean_ns = Some((all / times.len() as u128) as u64);
+        }
+    }
+
     /// Of the transfers of one entry, each with what became of it.
     pub fn of<'a>(
         traffic: &Traffic,
@@ -63,13 +92,7 @@ impl TrafficRecord {
                 times.push((came.start_ns + came.duration_ns).saturating_sub(asked.start.as_ns()));
             }
         }
-        times.sort_unstable();
-        let rank = |p: u32| times[(nearest_rank(times.len() as u64, f64::from(p)).max(1) - 1) as usize];
-        if !times.is_empty() {
-            sum.completion_ns = (0..=100).map(rank).collect();
-            let all: u128 = times.iter().map(|&t| u128::from(t)).sum();
-            sum.completion_mean_ns = Some((all / times.len() as u128) as u64);
-        }
+        sum.complete(&mut times);
         if let Pattern::Periodic { gap } = traffic.pattern {
             sum.late = Some(times.iter().filter(|&&t| t > gap.as_ns()).count() as u64 + sum.unfinished);
         }

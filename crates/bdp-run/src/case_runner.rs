@@ -21,11 +21,12 @@ use bdp_model::traffic::{Traffic, TrafficRecord};
 
 use bdp_sys::clock;
 use bdp_sys::process::{self, HostCpu};
+use bdp_wire::control::Exchanged;
 
 use crate::calibrate::{Calibration, Calibrator, Conditions, Delivered};
 use crate::capture::CaptureOrder;
 use crate::case_record::{blank, failed, flow_record};
-use crate::case_session::Session;
+use crate::case_session::{Outcomes, Session};
 use crate::pair::Ends;
 use crate::probing::PairProbed;
 use crate::stepped::Grounds;
@@ -61,6 +62,8 @@ struct Measured {
     guest: Option<GuestReport>,
     /// Versions of stacks that are no kernels, by host.
     stacks: BTreeMap<String, String>,
+    /// Requests and responses, by the place of their entry of the traffic.
+    exchanged: BTreeMap<u32, Exchanged>,
 }
 
 /// The seed of an attempt. Another one is another sample: the same draws would meet the same fate.
@@ -145,6 +148,7 @@ impl CaseRunner {
                 privilege: Privilege::Unknown,
                 guest: Some(guest),
                 stacks: stepped.versions,
+                exchanged: BTreeMap::new(),
             };
             Ok((plan, calibrations, measured))
         })
@@ -230,7 +234,7 @@ impl CaseRunner {
         // In a guest nobody has the processor but its hosts, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
         let calls_before = guest_calls::so_far();
-        let (flows, loaded) = session.run_flows(&testbed, calibrations, &echoes)?;
+        let Outcomes { flows, loaded, exchanged } = session.run_flows(&testbed, calibrations, &echoes)?;
         let calls = guest_calls::so_far().zip(calls_before).map(|(after, before)| after - before);
         let watched = watch.map(Watch::finish).unwrap_or_default();
         let probed = echoes
@@ -268,6 +272,7 @@ impl CaseRunner {
             privilege,
             guest,
             stacks,
+            exchanged,
         })
     }
 
@@ -302,8 +307,8 @@ impl CaseRunner {
             })
             .collect();
         let transfers = flows.split_off(case.flows.iter().filter(|flow| flow.transfer.is_none()).count());
-        let traffic = traffic_records(case, &transfers);
-        let whole = || case.flows.first().map(|flow| rtt_of(flow, &(0..u64::MAX)));
+        let traffic = traffic_records(case, &transfers, measured.exchanged);
+        let whole = || measured.probed.first().map(|probed| probed.rtt_ns(case, &(0..u64::MAX)));
         let first = flows.first().map(|flow| flow.rtt_ns.clone()).or_else(whole).unwrap_or_default();
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = traffic_goodput(case, &flows, &traffic)
@@ -345,10 +350,17 @@ impl CaseRunner {
 }
 
 /// What became of the transfers of each entry of traffic, which stand behind the flows.
-fn traffic_records(case: &CaseSpec, transfers: &[FlowRecord]) -> Vec<TrafficRecord> {
+fn traffic_records(
+    case: &CaseSpec,
+    transfers: &[FlowRecord],
+    mut exchanged: BTreeMap<u32, Exchanged>,
+) -> Vec<TrafficRecord> {
     let asked = case.flows.iter().filter(|flow| flow.transfer.is_some());
     let all: Vec<_> = asked.zip(transfers).collect();
     let of = |(traffic, place): (&Traffic, u32)| {
+        if let Some(Exchanged { took_ns, unfinished, received_bytes }) = exchanged.remove(&place) {
+            return TrafficRecord::of_exchanges(traffic, took_ns, unfinished, received_bytes);
+        }
         TrafficRecord::of(traffic, all.iter().copied().filter(|(asked, _)| asked.transfer == Some(place)))
     };
     case.traffic.iter().zip(0..).map(of).collect()

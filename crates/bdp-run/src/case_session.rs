@@ -7,9 +7,12 @@ use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::Testbed;
 use bdp_lab::testbed::DeviceReading;
 use bdp_model::scenario::{CaseFlow, CaseSpec};
+use bdp_model::traffic::{self, Pattern};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::sysctl;
-use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, StreamSource};
+use bdp_wire::control::{
+    Answer, ExchangeOrder, Exchanged, FlowOrder, ProbeOrder, Probed, Received, Request, Role, StreamSource,
+};
 
 use crate::calibrate::Calibration;
 use crate::pair::{Ends, Pair};
@@ -32,8 +35,15 @@ const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_adv_win_scale",
 ];
 
-/// Both ends of each flow, and each probe flow under load.
-pub(crate) type Outcomes = (Vec<Ends>, Vec<Probed>);
+/// What came of the flows of a case.
+pub(crate) struct Outcomes {
+    /// Both ends of each.
+    pub(crate) flows: Vec<Ends>,
+    /// Each probe flow under load.
+    pub(crate) loaded: Vec<Probed>,
+    /// Requests and responses, by the place of their entry of the traffic.
+    pub(crate) exchanged: BTreeMap<u32, Exchanged>,
+}
 
 /// The agents of a case and what they are asked in turn.
 pub(crate) struct Session<'a> {
@@ -117,7 +127,8 @@ impl Session<'_> {
         echoes: &[Echo],
     ) -> Result<Outcomes> {
         let flows = &self.case.flows;
-        let last_end = flows.iter().map(|f| f.span().end).max().unwrap_or_default();
+        let of_traffic = self.case.traffic.iter().map(|t| t.start + t.duration);
+        let last_end = flows.iter().map(|f| f.span().end).chain(of_traffic).max().unwrap_or_default();
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
         let ready = self.case.ready_after();
         let deadline = (ready + last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
@@ -133,6 +144,7 @@ impl Session<'_> {
             let answer = self.agents.call(&flow.to, order, deadline)?;
             listening.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
         }
+        let exchanging = self.start_exchanges(testbed, ready, deadline)?;
         let mut collecting: Vec<Pending> = Vec::new();
         let mut sending: Vec<Pending> = Vec::new();
         for ((flow, &to), number) in flows.iter().zip(&listening).zip(0..) {
@@ -157,6 +169,11 @@ impl Session<'_> {
             let answer = self.agents.fetch(pending, deadline)?;
             received.push(expect_answer!(answer, Answer::Received(r) => r)?);
         }
+        let mut exchanged = BTreeMap::new();
+        for (place, pending) in exchanging {
+            let answer = self.agents.fetch(pending, deadline)?;
+            exchanged.insert(place, expect_answer!(answer, Answer::Exchanged(e) => e)?);
+        }
         let mut stopping = Vec::new();
         for (flow, number) in flows.iter().zip(0..) {
             stopping.push(self.agents.ask(&flow.from, Request::Stop { flow: number })?);
@@ -174,7 +191,38 @@ impl Session<'_> {
             let answer = self.agents.fetch(pending, deadline)?;
             outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
         }
-        Ok((outcome, self.fetch_probes(probing, deadline)?))
+        Ok(Outcomes { flows: outcome, loaded: self.fetch_probes(probing, deadline)?, exchanged })
+    }
+
+    /// Has the clients of all traffic that asks and is answered begin, when its time comes.
+    fn start_exchanges(
+        &mut self,
+        testbed: &Testbed,
+        ready: Nanos,
+        deadline: std::time::Duration,
+    ) -> Result<Vec<(u32, Pending)>> {
+        let mut exchanging = Vec::new();
+        for (traffic, place) in self.case.traffic.iter().zip(0..) {
+            if !matches!(traffic.pattern, Pattern::RequestResponse { .. }) {
+                continue;
+            }
+            let address = route(testbed, &traffic.to, &traffic.from)?.1;
+            let request =
+                Request::Respond { address: (address, 0).into(), congestion: traffic.congestion.clone() };
+            let answer = self.agents.call(&traffic.from, request, deadline)?;
+            let port = expect_answer!(answer, Answer::Listening { port } => port)?;
+            let order = ExchangeOrder {
+                traffic: traffic.clone(),
+                seed: self.case.seed,
+                place,
+                to: (address, port).into(),
+                start: ready + traffic.start,
+                patience: traffic::PATIENCE,
+            };
+            let pending = self.agents.ask(&traffic.to, Request::Exchange(Box::new(order)))?;
+            exchanging.push((place, pending));
+        }
+        Ok(exchanging)
     }
 
     pub(crate) fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>> {

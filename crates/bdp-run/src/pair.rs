@@ -15,7 +15,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Every pair of a case once, in the order of its flows.
+    /// Every pair of a case once, in the order of its flows; behind them those of traffic.
     pub(crate) fn all(case: &CaseSpec) -> Vec<Self> {
         let mut pairs: Vec<Self> = Vec::new();
         for flow in &case.flows {
@@ -23,12 +23,21 @@ impl Pair {
                 pairs.push(Self { from: flow.from.clone(), to: flow.to.clone() });
             }
         }
+        for traffic in &case.traffic {
+            if !pairs.iter().any(|pair| pair.is_of(&traffic.from, &traffic.to)) {
+                pairs.push(Self { from: traffic.from.clone(), to: traffic.to.clone() });
+            }
+        }
         pairs
     }
 
     /// Whether a flow runs between the two. A round trip is the same from either end: it takes both paths.
     pub(crate) fn joins(&self, flow: &CaseFlow) -> bool {
-        (&self.from, &self.to) == (&flow.from, &flow.to) || (&self.from, &self.to) == (&flow.to, &flow.from)
+        self.is_of(&flow.from, &flow.to)
+    }
+
+    fn is_of(&self, from: &String, to: &String) -> bool {
+        (&self.from, &self.to) == (from, to) || (&self.from, &self.to) == (to, from)
     }
 }
 

@@ -12,6 +12,7 @@ use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
+use bdp_model::traffic::Traffic;
 use bdp_model::udp::{Distribution, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
@@ -62,6 +63,15 @@ pub enum Request {
     },
     /// Owner: send probes to an echo and time them. -> [`Answer::Probed`]
     Probe(ProbeOrder),
+    /// Owner: answer requests on this address until the agent ends. -> [`Answer::Listening`]
+    Respond {
+        /// Where; port 0 lets the kernel choose.
+        address: SocketAddr,
+        /// Congestion control of the answers.
+        congestion: Option<String>,
+    },
+    /// Owner: have clients send requests, and time the answers. -> [`Answer::Exchanged`]
+    Exchange(Box<ExchangeOrder>),
     /// Owner: read sysctls. -> [`Answer::Sysctls`]
     ReadSysctls {
         /// Dotted names.
@@ -72,6 +82,34 @@ pub enum Request {
         /// Its name.
         device: String,
     },
+}
+
+/// Requests and responses of one entry of a case's traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeOrder {
+    /// The entry.
+    pub traffic: Traffic,
+    /// The seed and the entry's place in the scenario, by which all is drawn.
+    pub seed: u64,
+    /// See `seed`.
+    pub place: u32,
+    /// Who answers.
+    pub to: SocketAddr,
+    /// When clients begin, since the order came.
+    pub start: Nanos,
+    /// How long answers are awaited when no more is asked.
+    pub patience: Nanos,
+}
+
+/// What came of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanged {
+    /// Of each that ended, from when it was to begin until its last byte was read.
+    pub took_ns: Vec<u64>,
+    /// Such as did not end.
+    pub unfinished: u64,
+    /// Bytes of the answers.
+    pub received_bytes: u64,
 }
 
 /// Probes at a steady rate, each answered.
@@ -219,6 +257,8 @@ pub enum Answer {
     },
     /// The probes' outcome.
     Probed(Probed),
+    /// What came of requests.
+    Exchanged(Exchanged),
     /// What was received.
     Received(Received),
     /// What was sent.

@@ -263,7 +263,37 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\npattern = 'poison'\ngap = '1s'\nsize = '1K'\n",
-            "s.toml:12: traffic.pattern = \"poison\": expected \"poisson\" or \"periodic\" or \"on-off\"",
+            "s.toml:12: traffic.pattern = \"poison\": expected \"poisson\" or \"periodic\" or \"on-off\" or \"request-response\"",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nsize = '1K'\n",
+            "s.toml:11: traffic.think is missing: the mean time between an answer and the next request, such as \"500ms\"",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1s'\ngap = '1s'\nsize = '1K'\n",
+            "s.toml:14: traffic.gap = \"1s\" does not go with pattern = \"request-response\": that pattern has think, clients, request, connections",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1ms'\nclients = 200\nsize = '1K'\n",
+            "s.toml:13: traffic has 2000000 transfers: at most 100000; take fewer clients, or let them think longer or for a shorter duration",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1s'\nclients = 201\nsize = '1K'\n",
+            "s.toml:14: traffic.clients = 201: expected a whole number, 1 to 200",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1s'\nrequest = '15'\nsize = '1K'\n",
+            "s.toml:14: traffic.request = \"15\": expected 16 bytes to 16M of a request, such as \"300\"",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1s'\nconnections = 'old'\nsize = '1K'\n",
+            "s.toml:14: traffic.connections = \"old\": expected \"kept\" or \"new\"",
         ),
         (
             "",

@@ -62,3 +62,56 @@ fn transfers_come_and_go_and_are_recorded_in_sum() {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
 }
+
+const QUESTIONS: &str = r#"title = "questions"
+clock = "virtual"
+[[link]]
+between = ["server", "client"]
+rate = "8M"
+delay = "20ms"
+[[traffic]]
+pattern = "request-response"
+think = "100ms"
+clients = 3
+duration = "5s"
+request = "1000"
+size = "1000"
+[[traffic]]
+name = "new"
+pattern = "request-response"
+think = "100ms"
+connections = "new"
+duration = "5s"
+request = "1000"
+size = "1000"
+"#;
+
+#[test]
+fn a_request_takes_a_round_trip_and_its_bytes() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("questions.toml", QUESTIONS);
+    let [one, other] = [(); 2].map(|()| bench.run("lab run questions.toml --json"));
+    assert_eq!(one.code(), 0, "{}", one.err);
+    let record = &one.json()["cases"][0];
+    assert_eq!(record["traffic"], other.json()["cases"][0]["traffic"], "the same seed draws the same");
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&one.json()));
+    // One packet of 1052 bytes there and one back at 8 Mbit/s, and 20 ms each way; of a new connection a round trip of small packets before.
+    let crossing = 1_052 * 1_000;
+    let alone = 2 * (20_000_000 + crossing);
+    for (traffic, least) in [(&record["traffic"][0], alone), (&record["traffic"][1], alone + 40_000_000)] {
+        let took = |percent: usize| traffic["completion_ns"][percent].as_u64().unwrap();
+        // Now and then one waits for others'.
+        assert!((least..least + 500_000).contains(&took(0)), "{traffic}");
+        assert!(took(50) < least + 3 * crossing, "{traffic}");
+        assert_eq!(traffic["unfinished"], 0);
+    }
+    // Each of three asks once in 142 ms on average for 5 s; the one that connects first, in 182 ms.
+    let asked = |entry: usize| record["traffic"][entry]["transfers"].as_u64().unwrap();
+    assert!((75..140).contains(&asked(0)) && (14..45).contains(&asked(1)), "{} {}", asked(0), asked(1));
+    let idle = record["rtt_idle_ns"].as_u64().unwrap();
+    assert!((40_100_000..40_200_000).contains(&idle), "{idle}");
+}

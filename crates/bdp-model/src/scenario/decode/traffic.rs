@@ -8,10 +8,10 @@ use super::super::tree::{Node, Table};
 use super::flow::{ends, path_mtu};
 use super::item::{Result, list, place};
 use super::tcp::congestion;
-use crate::traffic::{MOST_TRANSFERS, Pattern, Size, Traffic};
+use crate::traffic::{MOST_REQUESTS, MOST_TRANSFERS, Pattern, Size, Traffic};
 use crate::units::{ByteCount, Nanos};
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 16] = [
     "name",
     "from",
     "to",
@@ -23,11 +23,20 @@ const KEYS: [&str; 12] = [
     "gap",
     "on",
     "off",
+    "think",
+    "clients",
+    "request",
+    "connections",
     "size",
 ];
+/// Keys that one pattern or another has alone.
+const OF_PATTERNS: [&str; 7] = ["gap", "on", "off", "think", "clients", "request", "connections"];
 const SIZE_KEYS: [&str; 6] = ["exponential", "pareto", "lognormal", "shape", "sigma", "most"];
 /// No transfer is larger where nothing is said.
 const USUAL_MOST: u64 = 100 << 20;
+/// Of a request where nothing is said: a short one of HTTP.
+const USUAL_REQUEST: u64 = 300;
+const CLIENTS_MAX: u64 = 200;
 
 /// The traffic in the order of the file.
 pub(super) fn traffic(
@@ -80,12 +89,23 @@ pub(super) fn traffic(
             from,
             to,
         };
-        if traffic.expected() > MOST_TRANSFERS {
-            let n = table.get("gap").or_else(|| table.get("duration")).unwrap_or(node);
+        let most = match traffic.pattern {
+            Pattern::RequestResponse { .. } => MOST_REQUESTS,
+            _ => MOST_TRANSFERS,
+        };
+        if traffic.expected() > most {
+            let n = ["gap", "think", "duration"].iter().find_map(|key| table.get(key)).unwrap_or(node);
             return Err(n.origin.error(Problem::TooLong {
                 what: at,
                 found: format!("{} transfers", traffic.expected()),
-                most: format!("{MOST_TRANSFERS}; make the gap longer or the duration shorter"),
+                most: match traffic.pattern {
+                    Pattern::RequestResponse { .. } => {
+                        format!(
+                            "{most}; take fewer clients, or let them think longer or for a shorter duration"
+                        )
+                    }
+                    _ => format!("{most}; make the gap longer or the duration shorter"),
+                },
             }));
         }
         Ok(traffic)
@@ -106,14 +126,36 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
         Poisson,
         Periodic,
         OnOff,
+        RequestResponse,
     }
     let kind = match table.get("pattern") {
         Some(n) => n.as_choice(
             &format!("{at}.pattern"),
-            &[("poisson", Kind::Poisson), ("periodic", Kind::Periodic), ("on-off", Kind::OnOff)],
+            &[
+                ("poisson", Kind::Poisson),
+                ("periodic", Kind::Periodic),
+                ("on-off", Kind::OnOff),
+                ("request-response", Kind::RequestResponse),
+            ],
         )?,
         None => Kind::Poisson,
     };
+    let own: &[&str] = match kind {
+        Kind::Poisson | Kind::Periodic => &["gap"],
+        Kind::OnOff => &["on", "off"],
+        Kind::RequestResponse => &["think", "clients", "request", "connections"],
+    };
+    if let Some((key, n)) =
+        OF_PATTERNS.iter().filter(|key| !own.contains(key)).find_map(|key| table.get(key).map(|n| (key, n)))
+    {
+        let name = table.get("pattern").map_or_else(|| "\"poisson\"".to_owned(), Node::describe);
+        return Err(n.origin.error(Problem::Contradiction {
+            at: format!("{at}.{key}"),
+            found: n.describe(),
+            other: format!("pattern = {name}"),
+            rule: format!("that pattern has {}", own.join(", ")),
+        }));
+    }
     let needed = |key: &str, expected: &str| match table.get(key) {
         Some(n) => time(n, &format!("{at}.{key}"), Nanos(1)),
         None => {
@@ -129,7 +171,34 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
             on: needed("on", "the mean time of sending, such as \"1s\"")?,
             off: needed("off", "the mean time of silence, such as \"1s\"")?,
         },
+        Kind::RequestResponse => Pattern::RequestResponse {
+            think: needed(
+                "think",
+                "the mean time between an answer and the next request, such as \"500ms\"",
+            )?,
+            clients: match table.get("clients") {
+                Some(n) => {
+                    n.as_count(&format!("{at}.clients"), 1..=CLIENTS_MAX, "a whole number, 1 to 200")? as u32
+                }
+                None => 1,
+            },
+            request_bytes: match table.get("request") {
+                Some(n) => request(n, &format!("{at}.request"))?,
+                None => USUAL_REQUEST,
+            },
+            kept: match table.get("connections") {
+                Some(n) => n.as_choice(&format!("{at}.connections"), &[("kept", true), ("new", false)])?,
+                None => true,
+            },
+        },
     })
+}
+
+fn request(node: &Node, at: &str) -> Result<u64> {
+    let expected = "16 bytes to 16M of a request, such as \"300\"";
+    let value: ByteCount = node.as_quantity(at, expected)?;
+    let fits = (16..=16 << 20).contains(&value.as_bytes());
+    if fits { Ok(value.as_bytes()) } else { Err(node.unexpected(at, expected)) }
 }
 
 fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {

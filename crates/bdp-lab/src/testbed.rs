@@ -174,7 +174,7 @@ impl Testbed {
         };
         let plain = |host: &&HostSpec| {
             host.router
-                && host.sysctls.keys().all(|name| name.starts_with("net.ipv4.tcp_"))
+                && (host.switch || host.sysctls.keys().all(|name| name.starts_with("net.ipv4.tcp_")))
                 && ports(&host.name).iter().all(|&(link, end, _)| self.linked[link].netem[end].is_none())
         };
         let mut routers: Vec<_> = self
@@ -184,7 +184,7 @@ impl Testbed {
             .map(|host| {
                 let ports =
                     ports(&host.name).iter().map(|&(link, end, _)| Port { link: key(link), end }).collect();
-                (host, Router { ports, ways: BTreeMap::new() })
+                (host, Router { ports, switch: host.switch, ways: BTreeMap::new() })
             })
             .collect();
         for target in &self.specs {

@@ -116,6 +116,9 @@ pub struct HostSpec {
     /// Whether it forwards packets of others.
     #[serde(default)]
     pub router: bool,
+    /// Whether it is a switch: it forwards, and counts no hop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub switch: bool,
     /// Static routes, before those that follow from the shortest way.
     #[serde(default)]
     pub routes: Vec<Route>,

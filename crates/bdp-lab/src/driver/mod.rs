@@ -7,7 +7,7 @@
 pub(crate) mod moving;
 mod order;
 mod real_time;
-pub(crate) mod router;
+mod router;
 mod virtual_time;
 
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Driver {
 
 impl Forwarding {
     /// Says what a host forwards from now on, whose links have been added. By the virtual clock its kernel is not asked where the driver
-    /// knows what it would do.
+    /// knows what it would do; that of a switch by neither.
     pub(crate) fn route(&self, router: Router) -> Result<()> {
         self.orders
             .send(Order::Route(router))

@@ -162,11 +162,10 @@ impl<D> MovingLink<D> {
         self.note_end(leaving, now, taken);
     }
 
-    /// A packet went on into the next link when it was due, past the kernel of the host that has its device.
-    pub(crate) fn passed_on(&mut self, leaving: &Leaving) {
-        let due = leaving.due.as_ns();
-        self.released(leaving, due);
-        self.note_end(leaving, due, true);
+    /// A packet went on into the next link at `now`, past the kernel of the host that has its device.
+    pub(crate) fn passed_on(&mut self, leaving: &Leaving, now: u64) {
+        self.released(leaving, now);
+        self.note_end(leaving, now, true);
     }
 
     fn released(&mut self, leaving: &Leaving, now: u64) -> &mut Meter {

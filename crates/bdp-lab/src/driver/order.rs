@@ -34,7 +34,7 @@ pub(super) enum Order {
         taps: [Option<Tap>; 2],
         key: u64,
     },
-    /// To pass on what a router would, where the clock is virtual.
+    /// To pass on what a router would, where the clock is virtual or it is a switch.
     Route(Router),
     /// That two hosts send to each other along this way, which enters links at these ports, and no packet goes another way but along one
     /// of which this was said.

@@ -1,4 +1,5 @@
-//! The loop of a driver by the machine's clock: it sleeps late and wakes late, and takes care that neither adds up.
+//! The loop of a driver by the machine's clock: it sleeps late and wakes late, and takes care that neither adds up. What switches pass on
+//! goes from link to link ([`super::router`]); routers have their kernels for it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -8,8 +9,9 @@ use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::schedule::OwnWait;
 use bdp_sys::{clock, process};
 
-use super::moving::MovingLink;
+use super::moving::{Leaving, MovingLink};
 use super::order::{Order, Pace, WAKE};
+use super::router::{self, Port, Router};
 use crate::buffer_pool::BufferPool;
 use crate::{Result, offload};
 
@@ -72,6 +74,7 @@ pub(super) struct RealTime {
     waker: Arc<Waker>,
     inbox: Receiver<Order>,
     links: Vec<MovingLink>,
+    switches: Vec<Router>,
     rooms: BufferPool,
     rivals: Rivals,
 }
@@ -86,7 +89,8 @@ impl RealTime {
         let poll = Poll::new()?;
         poll.add(&*waker, WAKE, Interest::Read)?;
         let (links, rooms) = (Vec::new(), BufferPool::new());
-        Ok(Self { pace, own_cpu, poll, waker, inbox, links, rooms, rivals: Rivals::none() })
+        let switches = Vec::new();
+        Ok(Self { pace, own_cpu, poll, waker, inbox, links, switches, rooms, rivals: Rivals::none() })
     }
 
     pub(super) fn run(&mut self) {
@@ -116,7 +120,7 @@ impl RealTime {
                     for i in 0..self.links.len() {
                         self.read(i, 0, 1);
                         self.read(i, 1, 1);
-                        release(&mut self.links[i], &mut self.rooms);
+                        self.release(i);
                     }
                 }
                 continue;
@@ -176,7 +180,14 @@ impl RealTime {
                             let _ = self.poll.remove(device);
                         }
                         let _ = outcome.send(link.end(self.rivals.present));
+                        let links = &self.links;
+                        let is_driven = |port: &Port| links.iter().any(|link| link.key == port.link);
+                        self.switches.retain(|switch| switch.ports.iter().any(is_driven));
                     }
+                }
+                Ok(Order::Route(router)) if router.switch => {
+                    self.switches.retain(|known| known.ports != router.ports);
+                    self.switches.push(router);
                 }
                 Ok(Order::Route(_) | Order::Way(_)) => {}
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
@@ -186,9 +197,52 @@ impl RealTime {
     }
 
     fn release_due(&mut self) {
-        for active in &mut self.links {
-            release(active, &mut self.rooms);
+        for i in 0..self.links.len() {
+            self.release(i);
         }
+    }
+
+    /// Hands over what is due at a link.
+    fn release(&mut self, index: usize) {
+        while self.links[index].next.is_some() {
+            let now = clock::monotonic_ns();
+            let Some(leaving) = self.links[index].leave(now) else { return };
+            let switch = self.switch_at(index, &leaving);
+            if let Some((next, end)) = switch.and_then(|switch| self.onward(index, &leaving, switch)) {
+                self.links[index].passed_on(&leaving, now);
+                let next = &mut self.links[next];
+                next.meters[end].passed_through();
+                next.take_in(end, leaving.packet, now);
+                continue;
+            }
+            let lifted = switch.and_then(|switch| switch.for_kernel(&leaving.packet.data));
+            let link = &mut self.links[index];
+            let data = lifted.as_deref().unwrap_or(&leaving.packet.data);
+            let taken = match link.devices[leaving.device].send(data, offload::encode(&leaving.packet)) {
+                Ok(taken) => taken,
+                Err(e) => {
+                    link.fault = Some(format!("write to a TUN device: {e}"));
+                    false
+                }
+            };
+            link.handed_over(&leaving, now, taken);
+            self.rooms.give_back(leaving.packet.data);
+        }
+    }
+
+    /// The switch at which a packet leaves a link.
+    fn switch_at(&self, index: usize, leaving: &Leaving) -> Option<&Router> {
+        let port = Port { link: self.links[index].key, end: leaving.device };
+        self.switches.iter().find(|switch| switch.ports.contains(&port))
+    }
+
+    /// The link that a packet enters next at a switch, and by which device; `None` where it is left to the switch's kernel.
+    fn onward(&self, index: usize, leaving: &Leaving, switch: &Router) -> Option<(usize, usize)> {
+        let came_by = Port { link: self.links[index].key, end: leaving.device };
+        let way = switch.way(&leaving.packet, came_by, 0)?;
+        let next = self.links.iter().position(|link| link.key == way.link)?;
+        let to = &self.links[next];
+        router::fits(&leaving.packet, to.mtu, to.devices[way.end].framing()).then_some((next, way.end))
     }
 
     /// Reads up to `most` packets that host `end` of a link sent.
@@ -214,23 +268,5 @@ impl RealTime {
                 }
             }
         }
-    }
-}
-
-/// Hands over what is due.
-fn release(link: &mut MovingLink, rooms: &mut BufferPool) {
-    while link.next.is_some() {
-        let now = clock::monotonic_ns();
-        let Some(leaving) = link.leave(now) else { return };
-        let packet = &leaving.packet;
-        let taken = match link.devices[leaving.device].send(&packet.data, offload::encode(packet)) {
-            Ok(taken) => taken,
-            Err(e) => {
-                link.fault = Some(format!("write to a TUN device: {e}"));
-                false
-            }
-        };
-        link.handed_over(&leaving, now, taken);
-        rooms.give_back(leaving.packet.data);
     }
 }

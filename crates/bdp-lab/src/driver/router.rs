@@ -1,6 +1,7 @@
 //! What a router's kernel does with packets that it merely passes on, done without it: by the virtual clock such a packet enters its next
 //! link at the nanosecond at which it left the last one. Whatever else may come of a packet (an answer by ICMP, fragments, options,
-//! a packet for the router itself, a damaged header) is the kernel's.
+//! a packet for the router itself, a damaged header) is the kernel's. A switch has its packets passed on so by either clock, since a kernel would
+//! count a hop.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,6 +21,8 @@ pub(crate) struct Port {
 pub(crate) struct Router {
     /// The devices that it has.
     pub(crate) ports: Vec<Port>,
+    /// Whether it is a switch, which counts no hop.
+    pub(crate) switch: bool,
     /// By which of them it reaches each address of another host.
     pub(crate) ways: BTreeMap<IpAddr, Port>,
 }
@@ -30,8 +33,30 @@ impl Router {
     pub(crate) fn way(&self, packet: &Packet, came_by: Port, hops: u8) -> Option<Port> {
         let header = Header::of(&packet.data)?;
         let way = *self.ways.get(&header.to)?;
-        let passes = header.hops_left.checked_sub(hops)? > 1 && self.ways.contains_key(&header.from);
+        let passes =
+            header.hops_left.checked_sub(hops)? > self.hops() && self.ways.contains_key(&header.from);
         (passes && way != came_by).then_some(way)
+    }
+
+    /// How many hops it counts.
+    pub(super) fn hops(&self) -> u8 {
+        u8::from(!self.switch)
+    }
+
+    /// Does to a packet that has a way what passing it on does.
+    pub(crate) fn pass(&self, packet: &mut [u8]) {
+        if !self.switch {
+            turn_hops(packet, |hops| hops.wrapping_sub(1));
+        }
+    }
+
+    /// A packet that is left to its kernel, with the hop that the kernel will count where none shall be. 255 are the most: of them one is lost.
+    pub(super) fn for_kernel(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        self.switch.then(|| {
+            let mut packet = packet.to_vec();
+            turn_hops(&mut packet, |hops| hops.saturating_add(1));
+            packet
+        })
     }
 }
 
@@ -42,17 +67,17 @@ pub(super) fn fits(packet: &Packet, mtu: u32, framing: Framing) -> bool {
     (whole || framing == Framing::SuperPackets) && longest <= u64::from(mtu)
 }
 
-/// Counts a hop, as a router does. To be asked of what has a way.
-pub(crate) fn count_hop(packet: &mut [u8]) {
+/// Changes how many hops a packet has left, and its checksum with them.
+fn turn_hops(packet: &mut [u8], turn: impl Fn(u8) -> u8) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {
             let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
             let (sum, before) = (word(packet, 10), word(packet, 8));
-            packet[8] = packet[8].wrapping_sub(1);
+            packet[8] = turn(packet[8]);
             let sum = checksum::updated(sum, before, word(packet, 8));
             packet[10..12].copy_from_slice(&sum.to_be_bytes());
         }
-        Some(6) if packet.len() >= 40 => packet[7] = packet[7].wrapping_sub(1),
+        Some(6) if packet.len() >= 40 => packet[7] = turn(packet[7]),
         _ => {}
     }
 }
@@ -105,7 +130,7 @@ mod tests {
 
     fn router(left: &str, right: &str) -> Router {
         let ways = [(left, LEFT), (right, RIGHT)].map(|(to, port)| (to.parse().unwrap(), port));
-        Router { ports: vec![LEFT, RIGHT], ways: ways.into() }
+        Router { ports: vec![LEFT, RIGHT], switch: false, ways: ways.into() }
     }
 
     /// From RFC 1071's arithmetic: the complement of the sum of all words.
@@ -141,13 +166,34 @@ mod tests {
         for identification in 0..=u16::MAX {
             let mut packet = ipv4(64, identification);
             assert_eq!(router.way(&packet, LEFT, 0), Some(RIGHT));
-            count_hop(&mut packet.data);
+            router.pass(&mut packet.data);
             assert_eq!(sum_of(&packet.data[..20]), 0, "{identification}");
             assert_eq!(packet.data[8], 63);
         }
         let mut packet = ipv6(64);
-        count_hop(&mut packet.data);
+        router.pass(&mut packet.data);
         assert_eq!(packet, ipv6(63));
+    }
+
+    #[test]
+    fn a_switch_counts_no_hop() {
+        let switches = [router("198.18.0.1", "198.18.1.2"), router("2001:2:0:0::1", "2001:2:0:1::2")];
+        for (router, make) in switches.iter().zip([(|hops| ipv4(hops, 5)) as fn(u8) -> Packet, ipv6]) {
+            let switch = Router { switch: true, ..router.clone() };
+            for hops in [1, 2, 64, 255] {
+                let mut packet = make(hops);
+                assert_eq!(switch.way(&packet, LEFT, 0), Some(RIGHT));
+                switch.pass(&mut packet.data);
+                assert_eq!(packet, make(hops));
+            }
+            assert_eq!(switch.way(&make(0), LEFT, 0), None);
+            assert_eq!((switch.way(&make(1), LEFT, 1), switch.way(&make(2), LEFT, 1)), (None, Some(RIGHT)));
+            // What goes through its kernel after all comes out as it came.
+            let mut lifted = switch.for_kernel(&make(64).data).unwrap();
+            router.pass(&mut lifted);
+            assert_eq!(lifted, make(64).data);
+            assert_eq!(router.for_kernel(&make(64).data), None);
+        }
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl VirtualTime {
             held.changed = true;
             let Some(leaving) = held.link.leave(at) else { continue };
             match self.onward((index, leaving.device), &leaving.packet, 0) {
-                Some(next) => self.pass_on(index, leaving, next),
+                Some((router, next)) => self.pass_on(index, leaving, router, next),
                 None => self.hand_over(index, leaving, now),
             }
         }
@@ -170,31 +170,41 @@ impl VirtualTime {
         link.handed_over(&leaving, self.clock.seen_ns().map_or(now, |seen| seen.max(now)), true);
         let header = offload::encode(&leaving.packet);
         let token = link.key << 1 | leaving.device as u64;
-        if let Err(e) = self.ring.send(&link.devices[leaving.device], token, leaving.packet.data, header) {
+        let router = self.links[index].routers[leaving.device].map(|router| &self.routers[router]);
+        let lifted = router.and_then(|router| router.for_kernel(&leaving.packet.data));
+        let link = &mut self.links[index].link;
+        let data = lifted.unwrap_or(leaving.packet.data);
+        if let Err(e) = self.ring.send(&link.devices[leaving.device], token, data, header) {
             link.fault = Some(format!("write to a TUN device: {e}"));
         }
     }
 
-    fn pass_on(&mut self, index: usize, leaving: Leaving, (next, device): (usize, usize)) {
-        self.links[index].link.passed_on(&leaving);
+    fn pass_on(&mut self, index: usize, leaving: Leaving, router: usize, (next, device): (usize, usize)) {
         let due = leaving.due();
+        self.links[index].link.passed_on(&leaving, due);
         let mut packet = leaving.packet;
-        router::count_hop(&mut packet.data);
+        self.routers[router].pass(&mut packet.data);
         let held = &mut self.links[next];
         held.link.meters[device].passed_through();
         held.link.take_in(device, packet, due);
         held.changed = true;
     }
 
-    /// The link that a packet enters next, and by which device, which leaves one by the given device after so many hops more than it says
-    /// itself; `None` where the host there takes it.
-    fn onward(&self, (index, device): (usize, usize), packet: &Packet, hops: u8) -> Option<(usize, usize)> {
+    /// The router that passes a packet on, the link that it enters next, and by which device, which leaves one by the given device after so
+    /// many hops more than it says itself; `None` where the host there takes it.
+    fn onward(
+        &self,
+        (index, device): (usize, usize),
+        packet: &Packet,
+        hops: u8,
+    ) -> Option<(usize, (usize, usize))> {
         let Held { link, routers, .. } = &self.links[index];
         let came_by = Port { link: link.key, end: device };
-        let way = self.routers[routers[device]?].way(packet, came_by, hops)?;
+        let router = routers[device]?;
+        let way = self.routers[router].way(packet, came_by, hops)?;
         let next = self.links.iter().position(|held| held.link.key == way.link)?;
         let to = &self.links[next].link;
-        router::fits(packet, to.mtu, to.devices[way.end].framing()).then_some((next, way.end))
+        router::fits(packet, to.mtu, to.devices[way.end].framing()).then_some((router, (next, way.end)))
     }
 
     /// Before then nothing reaches a host, by what is inside the links.
@@ -234,8 +244,11 @@ impl VirtualTime {
 
     /// Before when a packet reaches no host which leaves a link by the given device at `at` or later.
     fn reaches_host(&self, mut index: usize, mut device: usize, packet: &Packet, mut at: u64) -> u64 {
-        for hops in 0..u8::MAX {
-            let Some((next, enters)) = self.onward((index, device), packet, hops) else { break };
+        let mut hops = 0;
+        // Ways past switches alone end, too.
+        for _ in 0..u8::MAX {
+            let Some((router, (next, enters))) = self.onward((index, device), packet, hops) else { break };
+            hops += self.routers[router].hops();
             at = self.links[next].link.soonest(enters, packet, at);
             (index, device) = (next, 1 - enters);
         }

@@ -23,7 +23,7 @@ use self::probing::Probing;
 pub use self::seen::Seen;
 use crate::capture::Captures;
 use crate::driver::moving::{Leaving, MovingLink};
-use crate::driver::{Port, Router, router};
+use crate::driver::{Port, Router};
 use crate::testbed::{LinkOutcome, Wired, outcome, wire};
 use crate::{LabError, Result};
 
@@ -191,7 +191,7 @@ impl Simulation {
             simulation.hosts.push(Host {
                 name: spec.name.clone(),
                 addresses,
-                router: Router { ports: Vec::new(), ways },
+                router: Router { ports: Vec::new(), switch: spec.switch, ways },
                 forwards: spec.router,
                 stack,
                 commands: Vec::new(),
@@ -360,9 +360,9 @@ impl Simulation {
         let onward =
             if for_it || !host.forwards { None } else { host.router.way(&leaving.packet, came_by, 0) };
         if let Some(way) = onward {
-            self.links[index].1.passed_on(&leaving);
+            self.links[index].1.passed_on(&leaving, leaving.due());
             let mut packet = leaving.packet;
-            router::count_hop(&mut packet.data);
+            host.router.pass(&mut packet.data);
             let next = &mut self.links[way.link as usize].1;
             next.meters[way.end].passed_through();
             // A link without delay lets it out again at this moment: the loop comes to that.

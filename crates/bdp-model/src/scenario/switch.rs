@@ -9,9 +9,11 @@ const HOSTS_MAX: usize = 250;
 const HOSTS: &str = "the names of 2 to 250 hosts, each once, such as [\"a\", \"b\", \"c\"]";
 
 /// Puts a forwarding host and its links in the place of each switch. What a switch says beside its name and its hosts is said of each link.
+/// What is left of `switch` are the names ([`is_one`]).
 pub(super) fn expand(root: &mut Table) -> Result<()> {
     let Some(at) = root.entries.iter().position(|entry| entry.key == "switch") else { return Ok(()) };
     let Entry { node, .. } = root.entries.remove(at);
+    let mut names = Vec::new();
     let switches = match &node.value {
         Value::Array(all) => all.clone(),
         Value::Table(_) => vec![node.clone()],
@@ -19,12 +21,20 @@ pub(super) fn expand(root: &mut Table) -> Result<()> {
     };
     for (index, switch) in switches.iter().enumerate() {
         let at = if switches.len() == 1 { "switch".to_owned() } else { format!("switch.{index}") };
-        one(root, switch, &at)?;
+        names.push(one(root, switch, &at)?);
     }
+    root.set("switch", Node { origin: node.origin, value: Value::Array(names) });
     Ok(())
 }
 
-fn one(root: &mut Table, node: &Node, at: &str) -> Result<()> {
+/// Whether a host is a switch, where [`expand`] has been.
+pub(super) fn is_one(root: &Table, host: &str) -> bool {
+    let Some(Value::Array(names)) = root.get("switch").map(|node| &node.value) else { return false };
+    names.iter().any(|name| matches!(&name.value, Value::Text(name) if name == host))
+}
+
+/// Expands one, whose name comes back.
+fn one(root: &mut Table, node: &Node, at: &str) -> Result<Node> {
     let table = node.as_table(at)?;
     let missing = |key: &str, expected: &str| {
         node.origin.error(Problem::Missing { what: format!("{at}.{key}"), expected: expected.to_owned() })
@@ -61,7 +71,7 @@ fn one(root: &mut Table, node: &Node, at: &str) -> Result<()> {
         Some(_) => {}
         None => root.set("link", Node { origin: node.origin.clone(), value: Value::Array(links) }),
     }
-    Ok(())
+    Ok(name.clone())
 }
 
 /// Declares the switch among the hosts, as one that forwards.

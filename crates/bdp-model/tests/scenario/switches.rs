@@ -14,6 +14,17 @@ fn a_switch_is_a_host_that_forwards_with_a_link_for_each_host() {
     let routers: Vec<&str> =
         case.hosts.iter().filter(|host| host.router).map(|host| host.name.as_str()).collect();
     assert_eq!(routers, ["s1"]);
+    let switches: Vec<bool> = case.hosts.iter().map(|host| host.switch).collect();
+    assert_eq!(switches, case.hosts.iter().map(|host| host.router).collect::<Vec<_>>());
+    let routed = plan(
+        &THREE
+            .replace(
+                "[[switch]]\nname = 's1'\nhosts = ['a', 'b', 'c']",
+                "[hosts.s1]\nrouter = true\n[[link]]\nbetween = ['a', 's1']",
+            )
+            .replace("from = 'a'\nto = 'c'\n[[flow]]\nfrom = 'b'\nto = 'c'", "from = 'a'\nto = 's1'"),
+    );
+    assert!(routed[0].hosts.iter().any(|host| host.router && !host.switch));
     let route = bdp_model::route::Route::of(&case, &case.flows[0]).unwrap();
     assert_eq!((route.length(), route.delay()), (2, Nanos::micros(200)));
 }

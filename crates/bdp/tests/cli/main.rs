@@ -43,6 +43,7 @@ mod stepped;
 mod strangers;
 mod stream;
 mod sweep;
+mod switches;
 mod traffic;
 mod unprivileged;
 mod virtual_clock;

@@ -6,6 +6,7 @@ use super::super::error::{Problem, hint};
 use super::super::path::get;
 use super::super::read::check_keys;
 use super::super::route::{Network, changes};
+use super::super::switch;
 use super::super::tree::{Node, Origin, Table, Value};
 use super::super::{HostSpec, LinkSpec, Route};
 use super::item::{PARTS_MAX, Result, refused};
@@ -74,7 +75,8 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
             };
             let sysctls = sysctls(table, &at)?;
             let tcp = tcp::settings(table, &at, &sysctls)?;
-            Ok(HostSpec { name: name.clone(), sysctls, router, routes, stack, tcp })
+            let switch = switch::is_one(root, name);
+            Ok(HostSpec { name: name.clone(), sysctls, router, switch, routes, stack, tcp })
         })
         .collect()
 }

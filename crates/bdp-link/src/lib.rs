@@ -46,7 +46,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod checksum;
 mod corruption;
 mod counters;
 mod direction;

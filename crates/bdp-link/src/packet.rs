@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::checksum;
 use crate::tcp::TcpHeader;
+use bdp_model::checksum;
 
 /// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
 ///

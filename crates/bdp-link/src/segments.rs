@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::checksum;
 use crate::packet::{Packet, Segmentation, Transport};
+use bdp_model::checksum;
 
 /// How a packet falls into wire segments. All but the last are of one length.
 ///

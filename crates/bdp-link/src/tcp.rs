@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::checksum;
+use bdp_model::checksum;
 
 /// A TCP header with its options (RFC 9293, section 3.1), its length checked.
 #[derive(Debug)]

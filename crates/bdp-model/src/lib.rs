@@ -7,6 +7,7 @@ pub mod arrivals;
 pub mod breach;
 pub mod case;
 pub mod caveat;
+pub mod checksum;
 pub mod comparison;
 pub mod curve;
 pub mod ends;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bdp_link::checksum;
+use bdp_model::checksum;
 
 /// Of IP's protocol field.
 const TCP: u8 = 6;

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bdp_link::{Packet, Segments, checksum};
+use bdp_link::{Packet, Segments};
+use bdp_model::checksum;
 use bdp_sys::tun::Framing;
 
 /// One end of a link: the link's key, and which of its two devices.

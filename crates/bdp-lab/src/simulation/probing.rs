@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_link::checksum;
+use bdp_model::checksum;
 use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::probe::{PROBE_BYTES, Probe};

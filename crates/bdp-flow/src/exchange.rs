@@ -103,14 +103,15 @@ pub fn run(order: &ExchangeOrder) -> Result<Exchanged> {
 fn ask(order: &ExchangeOrder, client: u32, begun: u64) -> Exchanged {
     process::sharpen_timers();
     let mut outcome = Exchanged::default();
-    let Pattern::RequestResponse { request_bytes, kept, .. } = order.traffic.pattern else { return outcome };
+    let Pattern::RequestResponse { kept, .. } = order.traffic.pattern else { return outcome };
     let end = begun + order.traffic.duration.as_ns();
     let last = end + order.patience.as_ns();
     let mut room = vec![0; PIECE];
     let mut connection = None;
     let mut at = begun;
-    for (think, bytes) in order.traffic.exchanges(order.seed, order.place, client) {
-        at = at.max(clock::monotonic_ns()) + think.as_ns();
+    for asked in order.traffic.exchanges(order.seed, order.place, client) {
+        let bytes = asked.answer_bytes;
+        at = at.max(clock::monotonic_ns()) + asked.think.as_ns();
         if at >= end {
             break;
         }
@@ -121,11 +122,11 @@ fn ask(order: &ExchangeOrder, client: u32, begun: u64) -> Exchanged {
             connection.take().map_or_else(|| connect(order.to, last), Ok).and_then(|mut stream| {
                 let left = last.saturating_sub(clock::monotonic_ns()).max(1);
                 stream.set_read_timeout(Some(Duration::from_nanos(left)))?;
-                let length = request_bytes.max(HEADER_BYTES as u64);
-                let mut request = vec![0; length as usize];
-                request[..8].copy_from_slice(&length.to_be_bytes());
-                request[8..HEADER_BYTES].copy_from_slice(&bytes.to_be_bytes());
-                stream.write_all(&request)?;
+                let length = asked.request_bytes.max(HEADER_BYTES as u64);
+                room[..8].copy_from_slice(&length.to_be_bytes());
+                room[8..HEADER_BYTES].copy_from_slice(&bytes.to_be_bytes());
+                // What comes behind the header may be anything.
+                give(&mut stream, length, &room)?;
                 take(&mut stream, bytes, &mut room)?;
                 Ok(stream)
             });
@@ -164,7 +165,8 @@ mod tests {
             let pattern = Pattern::RequestResponse {
                 think: Nanos::millis(5),
                 clients: 3,
-                request_bytes: 100_000,
+                think_fixed: true,
+                request: Size::Fixed { bytes: 100_000 },
                 kept,
             };
             let traffic = Traffic {
@@ -197,8 +199,13 @@ mod tests {
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into(), None).unwrap();
         let to = listener.local_addr().unwrap();
         drop(listener);
-        let pattern =
-            Pattern::RequestResponse { think: Nanos::millis(5), clients: 1, request_bytes: 1, kept: true };
+        let pattern = Pattern::RequestResponse {
+            think: Nanos::millis(5),
+            think_fixed: false,
+            clients: 1,
+            request: Size::Fixed { bytes: 1 },
+            kept: true,
+        };
         let traffic = Traffic {
             name: "t".to_owned(),
             from: "a".to_owned(),

@@ -46,6 +46,17 @@ pub struct Transfer {
     pub bytes: Option<u64>,
 }
 
+/// One question of a client and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// How long the client thinks before.
+    pub think: Nanos,
+    /// Bytes of the request.
+    pub request_bytes: u64,
+    /// Bytes of the answer.
+    pub answer_bytes: u64,
+}
+
 /// When transfers begin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -64,13 +75,16 @@ pub enum Pattern {
     },
     /// Clients that ask, take the answer, think and ask again: so many at a time, however long answers take.
     RequestResponse {
-        /// Mean time between an answer and the next request of the same client; exponential.
+        /// Mean time between an answer and the next request of the same client.
         #[serde(rename = "think_ns", with = "crate::units::nanoseconds")]
         think: Nanos,
+        /// Whether it is that each time; exponential where not.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        think_fixed: bool,
         /// How many.
         clients: u32,
-        /// Of each request, bytes.
-        request_bytes: u64,
+        /// How large each request is.
+        request: Size,
         /// Whether a client keeps its connection, or opens one for each request.
         kept: bool,
     },
@@ -132,16 +146,28 @@ impl Traffic {
         self.duration.as_ns() / between.as_ns().max(1)
     }
 
-    /// What one client of a pattern of requests draws: how long it thinks before each, and the bytes of the answer.
-    pub fn exchanges(&self, seed: u64, place: u32, client: u32) -> impl Iterator<Item = (Nanos, u64)> {
-        let think =
-            if let Pattern::RequestResponse { think, .. } = self.pattern { think } else { Nanos::ZERO };
+    /// What one client of a pattern of requests draws.
+    pub fn exchanges(&self, seed: u64, place: u32, client: u32) -> impl Iterator<Item = Exchange> {
+        let (think, fixed, request) = match self.pattern {
+            Pattern::RequestResponse { think, think_fixed, request, .. } => (think, think_fixed, request),
+            _ => (Nanos::ZERO, true, Size::Fixed { bytes: 1 }),
+        };
         let of_client = u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut draws = Draws::of(seed.wrapping_add(of_client), place);
-        let size = self.size;
+        let mut of_requests = Draws::of(!seed.wrapping_add(of_client), place);
+        let answer = self.size;
+        let mut first = true;
         std::iter::repeat_with(move || {
-            let think = exponential(think, draws.open());
-            (think, size.draw([draws.open(), draws.open()]))
+            let draw = draws.open();
+            let think = match (fixed, std::mem::take(&mut first)) {
+                (false, _) => exponential(think, draw),
+                (true, false) => think,
+                // Or all clients would ask at once for ever.
+                (true, true) => Nanos((think.as_ns() as f64 * draw) as u64),
+            };
+            let answer_bytes = answer.draw([draws.open(), draws.open()]);
+            let request_bytes = request.draw([of_requests.open(), of_requests.open()]);
+            Exchange { think, request_bytes, answer_bytes }
         })
     }
 
@@ -293,6 +319,36 @@ mod tests {
         }
         let cut = Size::Pareto { mean_bytes: 30_000, shape: 1.2, most_bytes: 1_000_000 };
         assert!((0..100_000).all(|_| (5_000..=1_000_000).contains(&cut.draw([draws.open(), draws.open()]))));
+    }
+
+    #[test]
+    fn clients_think_and_ask_as_they_were_asked_to() {
+        let thinking = |think_fixed, request| {
+            let pattern = Pattern::RequestResponse {
+                think: Nanos::millis(100),
+                think_fixed,
+                clients: 2,
+                request,
+                kept: true,
+            };
+            let of_client = |client| {
+                let traffic = traffic(pattern, Size::Exponential { mean_bytes: 5_000 });
+                traffic.exchanges(7, 0, client).take(10_000).collect::<Vec<_>>()
+            };
+            [0, 1].map(of_client)
+        };
+        let mean = |of: &[Exchange], what: fn(&Exchange) -> u64| of.iter().map(what).sum::<u64>() / 10_000;
+        let [drawn, other] = thinking(false, Size::Fixed { bytes: 300 });
+        assert_ne!(drawn, other);
+        assert!((96_000_000..104_000_000).contains(&mean(&drawn, |one| one.think.as_ns())));
+        assert!(drawn.iter().all(|one| one.request_bytes == 300));
+        let [fixed, other] = thinking(true, Size::Exponential { mean_bytes: 2_000 });
+        assert!(fixed[0].think < Nanos::millis(100) && fixed[0].think != other[0].think);
+        assert!(fixed[1..].iter().all(|one| one.think == Nanos::millis(100)));
+        assert!((1_900..2_100).contains(&mean(&fixed, |one| one.request_bytes)));
+        // What answers are follows from their own draws.
+        assert!(drawn.iter().zip(&fixed).all(|(a, b)| a.answer_bytes == b.answer_bytes));
+        assert!((4_800..5_200).contains(&mean(&fixed, |one| one.answer_bytes)));
     }
 
     #[test]

@@ -288,7 +288,27 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\npattern = 'request-response'\nthink = '1s'\nrequest = '15'\nsize = '1K'\n",
-            "s.toml:14: traffic.request = \"15\": expected 16 bytes to 16M of a request, such as \"300\"",
+            "s.toml:14: traffic.request = \"15\": expected 16 bytes to 16M of a request, such as \"300\" or { exponential = \"2K\" }",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = '1s'\nrequest = { pareto = '8' }\nsize = '1K'\n",
+            "s.toml:14: traffic.request.pareto = \"8\": expected 16 bytes to 16M of a request, such as \"300\" or { exponential = \"2K\" }",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = { fixed = '1s', exponential = '1s' }\nsize = '1K'\n",
+            "s.toml:13: traffic.think = a table: expected a mean time such as \"500ms\", or { fixed = \"500ms\" }",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'request-response'\nthink = { fixed = '0s' }\nsize = '1K'\n",
+            "s.toml:13: traffic.think.fixed = \"0s\": expected a time up to 24h, such as \"100ms\"",
+        ),
+        (
+            "",
+            "[[traffic]]\npattern = 'on-off'\non = '1s'\noff = '1s'\nsize = '1K'\n",
+            "s.toml:15: traffic.size = \"1K\" does not go with pattern = \"on-off\": those transfers end by time; leave out the size",
         ),
         (
             "",

@@ -86,6 +86,43 @@ request = "1000"
 size = "1000"
 "#;
 
+const ONE_CLIENT: &str = r#"title = "one client"
+clock = "virtual"
+[[link]]
+between = ["server", "client"]
+rate = "8M"
+delay = "20ms"
+[[traffic]]
+pattern = "request-response"
+think = { fixed = "100ms" }
+duration = "5s"
+request = "1000"
+size = "14480"
+"#;
+
+#[test]
+fn a_client_asks_again_when_it_has_had_its_answer_and_thought() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write("one.toml", ONE_CLIENT);
+    let ended = bench.run("lab run one.toml --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let traffic = &ended.json()["cases"][0]["traffic"][0];
+    // 20 ms each way, a packet of 1052 bytes there, and ten full packets back, which the first window has room for, at 8 Mbit/s; each has 38
+    // bytes beside it on the wire.
+    let takes = 2 * 20_000_000 + (1_052 + 38) * 1_000 + 10 * (1_500 + 38) * 1_000;
+    let took = |percent: usize| traffic["completion_ns"][percent].as_u64().unwrap();
+    // The first has a handshake before it; now and then a probe is on the wire.
+    assert!((takes..takes + 1_000).contains(&took(0)) && took(90) < takes + 1_000, "{traffic}");
+    assert!((takes + 40_000_000..takes + 41_000_000).contains(&took(100)), "{traffic}");
+    let asked = traffic["transfers"].as_u64().unwrap();
+    let most = 5_000_000_000 / (takes + 100_000_000) + 1;
+    assert!((most - 1..=most).contains(&asked), "{asked} of {most}");
+    assert_eq!(traffic["received_bytes"], asked * 14_480);
+}
+
 #[test]
 fn a_request_takes_a_round_trip_and_its_bytes() {
     let bench = Bench::new();

@@ -1,5 +1,7 @@
 //! `[[traffic]]`: transfers that come and go.
 
+use std::ops::RangeInclusive;
+
 use super::super::HostSpec;
 use super::super::error::Problem;
 use super::super::read::check_keys;
@@ -36,6 +38,9 @@ const SIZE_KEYS: [&str; 6] = ["exponential", "pareto", "lognormal", "shape", "si
 const USUAL_MOST: u64 = 100 << 20;
 /// Of a request where nothing is said: a short one of HTTP.
 const USUAL_REQUEST: u64 = 300;
+/// What a request may have.
+const REQUEST_BYTES: RangeInclusive<u64> = 16..=16 << 20;
+const TRANSFER_BYTES: RangeInclusive<u64> = 1..=1 << 40;
 const CLIENTS_MAX: u64 = 200;
 
 /// The traffic in the order of the file.
@@ -163,6 +168,7 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
             Err(node.origin.error(Problem::Missing { what, expected: expected.to_owned() }))
         }
     };
+    let thinking = table.get("think").map(|n| thinking(n, &format!("{at}.think"))).transpose()?.flatten();
     let gap = || needed("gap", "the time between two transfers, such as \"100ms\"");
     Ok(match kind {
         Kind::Poisson => Pattern::Poisson { gap: gap()? },
@@ -172,19 +178,23 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
             off: needed("off", "the mean time of silence, such as \"1s\"")?,
         },
         Kind::RequestResponse => Pattern::RequestResponse {
-            think: needed(
-                "think",
-                "the mean time between an answer and the next request, such as \"500ms\"",
-            )?,
+            think: match thinking {
+                Some((think, _)) => think,
+                None => needed(
+                    "think",
+                    "the mean time between an answer and the next request, such as \"500ms\"",
+                )?,
+            },
+            think_fixed: thinking.is_some_and(|(_, fixed)| fixed),
             clients: match table.get("clients") {
                 Some(n) => {
                     n.as_count(&format!("{at}.clients"), 1..=CLIENTS_MAX, "a whole number, 1 to 200")? as u32
                 }
                 None => 1,
             },
-            request_bytes: match table.get("request") {
-                Some(n) => request(n, &format!("{at}.request"))?,
-                None => USUAL_REQUEST,
+            request: match table.get("request") {
+                Some(n) => bytes(n, &format!("{at}.request"), REQUEST, REQUEST_BYTES)?,
+                None => Size::Fixed { bytes: USUAL_REQUEST },
             },
             kept: match table.get("connections") {
                 Some(n) => n.as_choice(&format!("{at}.connections"), &[("kept", true), ("new", false)])?,
@@ -194,32 +204,47 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
     })
 }
 
-fn request(node: &Node, at: &str) -> Result<u64> {
-    let expected = "16 bytes to 16M of a request, such as \"300\"";
-    let value: ByteCount = node.as_quantity(at, expected)?;
-    let fits = (16..=16 << 20).contains(&value.as_bytes());
-    if fits { Ok(value.as_bytes()) } else { Err(node.unexpected(at, expected)) }
+/// Of a table, the time and whether it is fixed; `None` of a plain time, which is a mean.
+fn thinking(node: &Node, at: &str) -> Result<Option<(Nanos, bool)>> {
+    let Ok(parts) = node.as_table(at) else { return Ok(None) };
+    check_keys(parts, "think", &["exponential", "fixed"])?;
+    let of = |key: &str| parts.get(key).map(|n| time(n, &format!("{at}.{key}"), Nanos(1))).transpose();
+    match (of("exponential")?, of("fixed")?) {
+        (Some(mean), None) => Ok(Some((mean, false))),
+        (None, Some(think)) => Ok(Some((think, true))),
+        _ => Err(node.unexpected(at, "a mean time such as \"500ms\", or { fixed = \"500ms\" }")),
+    }
 }
 
-fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
-    let expected = "bytes of a transfer such as \"100K\", or { pareto = \"30K\", shape = 1.2, most = \"10M\" }, \
+const SIZE: &str = "bytes of a transfer such as \"100K\", or { pareto = \"30K\", shape = 1.2, most = \"10M\" }, \
                     { lognormal = \"30K\", sigma = 1.5 }, { exponential = \"30K\" }";
-    let Some(n) = table.get("size") else {
-        // Those of on-off end by time.
-        if table.get("on").is_some() {
-            return Ok(Size::Fixed { bytes: 0 });
-        }
-        let what = format!("{at}.size");
-        return Err(node.origin.error(Problem::Missing { what, expected: expected.to_owned() }));
-    };
+const REQUEST: &str = "16 bytes to 16M of a request, such as \"300\" or { exponential = \"2K\" }";
+
+fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
     let at = format!("{at}.size");
-    let bytes = |n: &Node, at: &str| -> Result<u64> {
+    // Those of on-off end by time.
+    let by_time = table.get("pattern").filter(|pattern| pattern.plain() == "on-off");
+    match (table.get("size"), by_time) {
+        (Some(n), None) => bytes(n, &at, SIZE, TRANSFER_BYTES),
+        (None, Some(_)) => Ok(Size::Fixed { bytes: 0 }),
+        (Some(n), Some(pattern)) => Err(n.origin.error(Problem::Contradiction {
+            at,
+            found: n.describe(),
+            other: format!("pattern = {}", pattern.describe()),
+            rule: "those transfers end by time; leave out the size".to_owned(),
+        })),
+        (None, None) => Err(node.origin.error(Problem::Missing { what: at, expected: SIZE.to_owned() })),
+    }
+}
+
+/// Bytes, or how they are drawn.
+fn bytes(n: &Node, at: &str, expected: &str, range: RangeInclusive<u64>) -> Result<Size> {
+    let one = |n: &Node, at: &str| -> Result<u64> {
         let value: ByteCount = n.as_quantity(at, expected)?;
-        let fits = (1..=1 << 40).contains(&value.as_bytes());
-        if fits { Ok(value.as_bytes()) } else { Err(n.unexpected(at, expected)) }
+        if range.contains(&value.as_bytes()) { Ok(value.as_bytes()) } else { Err(n.unexpected(at, expected)) }
     };
-    let Ok(parts) = n.as_table(&at) else { return Ok(Size::Fixed { bytes: bytes(n, &at)? }) };
-    check_keys(parts, "size", &SIZE_KEYS)?;
+    let Ok(parts) = n.as_table(at) else { return Ok(Size::Fixed { bytes: one(n, at)? }) };
+    check_keys(parts, at.rsplit('.').next().unwrap_or(at), &SIZE_KEYS)?;
     let number = |key: &str, usual: f64, least: f64, most: f64| match parts.get(key) {
         None => Ok(usual),
         Some(n) => {
@@ -228,8 +253,9 @@ fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
             value.ok_or_else(|| n.unexpected(&format!("{at}.{key}"), expected))
         }
     };
-    let most_bytes = parts.get("most").map_or(Ok(USUAL_MOST), |n| bytes(n, &format!("{at}.most")))?;
-    let mean = |key: &str| parts.get(key).map(|n| bytes(n, &format!("{at}.{key}"))).transpose();
+    let usual_most = USUAL_MOST.min(*range.end());
+    let most_bytes = parts.get("most").map_or(Ok(usual_most), |n| one(n, &format!("{at}.most")))?;
+    let mean = |key: &str| parts.get(key).map(|n| one(n, &format!("{at}.{key}"))).transpose();
     match (mean("exponential")?, mean("pareto")?, mean("lognormal")?) {
         (Some(mean_bytes), None, None) => Ok(Size::Exponential { mean_bytes }),
         (None, Some(mean_bytes), None) => {
@@ -238,6 +264,6 @@ fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
         (None, None, Some(mean_bytes)) => {
             Ok(Size::Lognormal { mean_bytes, sigma: number("sigma", 1.0, 0.0, 10.0)?, most_bytes })
         }
-        _ => Err(n.unexpected(&at, expected)),
+        _ => Err(n.unexpected(at, expected)),
     }
 }

@@ -195,6 +195,10 @@ bench-lab: build ## Time the virtual clock: segments a second of each stack, 1,0
 bench-beside: build ## Hold the emulator against rattan and against netem in a guest; as root
 	BDP=$(abspath $(BDP)) benches/beside
 
+.PHONY: bench-explain
+bench-explain: build ## Put faults into paths and print what bdp says of each: right, unknown or wrong
+	BDP=$(abspath $(BDP)) benches/explain
+
 .PHONY: ci
 ci: ## Run what CI runs, from format to a run of the static binary
 	.ci/run

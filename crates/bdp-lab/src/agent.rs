@@ -99,6 +99,9 @@ pub(crate) fn settings_of(netem: &Netem) -> NetemSettings {
         delay_ns: netem.delay.as_ns(),
         jitter_ns: netem.jitter.as_ns(),
         loss: parts(netem.loss),
+        loss_in_states: netem
+            .loss_in_states
+            .map(|states| [states.to_bad, states.to_good, states.loss_bad, states.loss_good].map(parts)),
         duplicate: parts(netem.duplicate),
         at_once: parts(netem.at_once),
         rate_bytes_per_second: netem.rate.map(|rate| rate.as_bps() / 8),

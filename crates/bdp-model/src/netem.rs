@@ -15,6 +15,9 @@ pub struct Netem {
     pub jitter: Nanos,
     /// Packets lost, each alone.
     pub loss: Probability,
+    /// Loss in two states, in place of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_in_states: Option<TwoStates>,
     /// Packets sent twice.
     pub duplicate: Probability,
     /// Packets sent at once, without the delay.
@@ -27,6 +30,19 @@ pub struct Netem {
     pub limit_packets: u32,
 }
 
+/// Loss in a good and a bad state (Gilbert-Elliott).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TwoStates {
+    /// From good to bad.
+    pub to_bad: Probability,
+    /// From bad to good.
+    pub to_good: Probability,
+    /// Loss in the bad state.
+    pub loss_bad: Probability,
+    /// Loss in the good state.
+    pub loss_good: Probability,
+}
+
 impl Default for Netem {
     /// Nothing happens to a packet.
     fn default() -> Self {
@@ -34,6 +50,7 @@ impl Default for Netem {
             delay: Nanos::ZERO,
             jitter: Nanos::ZERO,
             loss: Probability::default(),
+            loss_in_states: None,
             duplicate: Probability::default(),
             at_once: Probability::default(),
             rate: None,

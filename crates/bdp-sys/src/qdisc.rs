@@ -11,11 +11,15 @@ pub(crate) const OPTIONS: u16 = 2;
 /// `TCA_NETEM_*` of linux/pkt_sched.h.
 mod attribute {
     pub(super) const REORDER: u16 = 3;
+    pub(super) const LOSS: u16 = 5;
     pub(super) const RATE: u16 = 6;
     pub(super) const RATE64: u16 = 8;
     pub(super) const LATENCY64: u16 = 10;
     pub(super) const JITTER64: u16 = 11;
 }
+
+/// `NETEM_LOSS_GE`, inside of `TCA_NETEM_LOSS`.
+const GILBERT_ELLIOTT: u16 = 2;
 
 /// What netem is to do to the packets that a device sends. Probabilities are parts of 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +30,8 @@ pub struct NetemSettings {
     pub jitter_ns: u64,
     /// Packets lost.
     pub loss: u32,
+    /// In place of it, loss in a good and a bad state: from good to bad, back, lost in the bad one, lost in the good one.
+    pub loss_in_states: Option<[u32; 4]>,
     /// Packets sent twice.
     pub duplicate: u32,
     /// Packets sent without the delay.
@@ -72,6 +78,13 @@ impl NetemSettings {
             let both = [self.at_once.to_ne_bytes(), [0; 4]];
             push_attribute(&mut bytes, attribute::REORDER, &both.concat());
         }
+        if let Some([to_bad, to_good, loss_bad, loss_good]) = self.loss_in_states {
+            // struct tc_netem_gemodel, which states what the bad one lets through.
+            let words = [to_bad, to_good, u32::MAX - loss_bad, loss_good].map(u32::to_ne_bytes);
+            let mut model = Vec::new();
+            push_attribute(&mut model, GILBERT_ELLIOTT, &words.concat());
+            push_attribute(&mut bytes, attribute::LOSS, &model);
+        }
         if let Some(rate) = self.rate_bytes_per_second {
             // struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell.
             let small = u32::try_from(rate).unwrap_or(u32::MAX);
@@ -104,6 +117,11 @@ mod tests {
         assert_eq!(bytes.len(), 24 + 12 + 12 + 20 + 12);
         assert_eq!((word(24) >> 16, word(28)), (u32::from(attribute::LATENCY64), 0x0102));
         assert_eq!((word(48) >> 16, word(52), word(56)), (u32::from(attribute::RATE), 125_000, 38));
+        let states = NetemSettings { loss_in_states: Some([1, 2, u32::MAX - 3, 4]), ..Default::default() };
+        let bytes = states.encode();
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((word(48) >> 16, word(52) >> 16), (u32::from(attribute::LOSS), 2));
+        assert_eq!([56, 60, 64, 68].map(word), [1, 2, 3, 4]);
         let reordering = NetemSettings { at_once: 5, ..Default::default() }.encode();
         assert_eq!(u32::from_ne_bytes(reordering[12..16].try_into().unwrap()), 1);
     }

@@ -1,7 +1,7 @@
 //! Paths as other emulators state them, there and back.
 
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Reorder};
-use bdp_model::scenario::foreign::{self, Imported, import, netem, netem_commands, rattan};
+use bdp_model::scenario::foreign::{self, Imported, import, netem, netem_commands, netem_of, rattan};
 
 use super::*;
 
@@ -85,6 +85,28 @@ fn what_is_exported_is_imported_as_it_was() {
             }
         }
         assert_eq!(back, config, "{commands}");
+    }
+}
+
+#[test]
+fn an_exported_command_is_what_the_kernel_is_asked_for() {
+    let lines = "rate = '10M'\ndelay = '20ms'\nlimit = 60\nloss = { to_bad = '1%', to_good = '20%', loss_good = 0.01 }\nduplicate = '3%'";
+    let text = BASE.replacen("rate = \"100M\"", lines, 1).replacen("delay = \"20ms\"\n", "", 1);
+    let printed = netem_commands(&plan(&text).remove(0));
+    let command = printed.lines().find(|line| line.starts_with("tc ")).unwrap();
+    let netem = netem_of(command).unwrap();
+    // 10 Mbit/s for 20 ms are 16.25 full packets of 1538 bytes.
+    assert_eq!((netem.limit_packets, netem.overhead_bytes), (77, 38));
+    assert_eq!((netem.rate, netem.delay), (Some(Rate::mbps(10)), Nanos::millis(20)));
+    let states = netem.loss_in_states.unwrap();
+    let shares = [states.to_bad, states.to_good, states.loss_bad, states.loss_good].map(|p| p.fraction());
+    assert_eq!((shares, netem.loss.fraction()), ([0.01, 0.2, 1.0, 0.01], 0.0));
+    assert_eq!(netem.duplicate.fraction(), 0.03);
+    assert_eq!(netem_of("loss 2%").unwrap().loss.fraction(), 0.02);
+    assert_eq!(netem_of("loss gemodel 1% 20%").unwrap().loss_in_states.unwrap().loss_bad.fraction(), 1.0);
+    for wordless in ["corrupt 1%", "delay 1ms 1ms distribution normal", "loss 1% 25%", "ecn", "slot 1ms"] {
+        let error = netem_of(wordless).unwrap_err().to_string();
+        assert!(error.contains("no words for it") && !error.contains('\n'), "{error}");
     }
 }
 

@@ -10,7 +10,7 @@ use bdp_model::units::{Nanos, Probability, Rate};
 use super::check::{CLOCK_STEPS_NS, Check};
 use super::frames::{ANY, bunches, first, gap_ns, missing, runs, scattered, transits};
 use super::oracle::compare;
-use super::statistics::{Z, apart, z_of_two};
+use super::statistics::{Z, apart, z_of_runs, z_of_two};
 use crate::{Result, guest};
 
 /// Frames that are drawn for.
@@ -20,11 +20,15 @@ const OVERHEAD: u32 = 38;
 
 /// How two carriers are compared.
 #[derive(Clone, Copy)]
-enum Comparison {
+pub(super) enum Comparison {
     /// Frame by frame: each comes in both or in neither, within so many nanoseconds of one another.
     Each(u64),
     /// Shares of frames that never came, and the runs of them.
     Lost,
+    /// The same of loss that comes in runs of so many on average, whose number spreads so many times as wide as that of losses alone.
+    LostInRuns { mean: f64, wider: f64 },
+    /// What comes through, when, and how long it took, on average.
+    Sums,
     /// Copies.
     Copies,
     /// Distributions of how long frames took.
@@ -32,17 +36,21 @@ enum Comparison {
 }
 
 /// Conditions that both can be asked for.
-struct Pair {
-    name: String,
-    ours: DirectionConfig,
-    netem: Vec<Netem>,
-    frames: Vec<Frame>,
-    comparison: Comparison,
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) ours: DirectionConfig,
+    pub(super) netem: Vec<Netem>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) comparison: Comparison,
 }
 
 /// Carries each train by both, in two guests side by side, and compares what came out.
 pub fn beside_netem(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
-    let pairs = pairs();
+    carry_both(keeper, &pairs())
+}
+
+/// Carries the trains of these by both.
+pub(super) fn carry_both(keeper: &Program, pairs: &[Pair]) -> Result<(Kernel, Vec<Check>)> {
     let of = |pair: &Pair, by: Carrier| FrameTrain { by, seed: SEED, frames: pair.frames.clone() };
     let link = |pair: &Pair| LinkConfig { forward: pair.ours.clone(), ..Default::default() };
     let ours = pairs.iter().map(|pair| of(pair, Carrier::Link(Box::new(link(pair))))).collect();
@@ -79,6 +87,38 @@ impl Pair {
                 });
                 Check::new(what, format!("{a}; {b}"), format!("{Z} sigma"), z.abs() <= Z)
             }
+            Comparison::LostInRuns { mean, wider } => {
+                let lost = [missing(ours), missing(netem)];
+                let n = self.frames.len() as u64;
+                let z = z_of_two(lost.each_ref().map(|lost| lost.len() as u64), [n, n]) / wider;
+                let of_runs = lost.each_ref().map(|lost| z_of_runs(&runs(lost), mean));
+                let [a, b] = lost.each_ref().map(|lost| {
+                    let runs = runs(lost);
+                    format!("{}, runs of {:.2}", lost.len(), lost.len() as f64 / runs.len().max(1) as f64)
+                });
+                let held = z.abs() <= Z && of_runs.iter().all(|z| z.abs() <= Z);
+                Check::new(what, format!("{a}; {b}"), format!("{Z} sigma"), held)
+            }
+            Comparison::Sums => {
+                let lost = [ours, netem].map(|c| missing(c).len() as f64 / self.frames.len() as f64 * 100.0);
+                let took = [ours, netem].map(|carried| {
+                    let transits = transits(carried);
+                    transits.iter().sum::<u64>() as f64 / transits.len().max(1) as f64 / 1e6
+                });
+                let pps = [ours, netem].map(|carried| match carried.came[..] {
+                    [(_, first), .., (_, last)] => {
+                        (carried.came.len() - 1) as f64 * 1e9 / (last - first) as f64
+                    }
+                    _ => 0.0,
+                });
+                let off = |[a, b]: [f64; 2]| (a / b - 1.0).abs();
+                let held = (lost[0] - lost[1]).abs() <= 0.5 && off(took) <= 0.02 && off(pps) <= 0.005;
+                let measured = format!(
+                    "{:.1} %, {:.1} ms, {:.1} a second; {:.1} %, {:.1} ms, {:.1} a second",
+                    lost[0], took[0], pps[0], lost[1], took[1], pps[1]
+                );
+                Check::new(what, measured, "0.5 points, 2 %, 0.5 %", held)
+            }
             Comparison::Copies => {
                 let copies = [ours, netem].map(|c| c.came.len().saturating_sub(c.sent_ns.len()) as u64);
                 let n = self.frames.len() as u64;
@@ -101,7 +141,8 @@ impl Comparison {
     fn name(self) -> &'static str {
         match self {
             Self::Each(_) => "each frame",
-            Self::Lost => "lost",
+            Self::Lost | Self::LostInRuns { .. } => "lost",
+            Self::Sums => "lost, mean delay, rate",
             Self::Copies => "copies",
             Self::Transits => "distribution",
         }

@@ -1,9 +1,10 @@
 //! The emulator judged from outside, in guests: against arithmetic of its own ([`exact()`]), and beside the kernel's netem
-//! (`beside` frame by frame, `flows` by TCP over both).
+//! (`beside` frame by frame, `exported` by the commands that are printed for links, `flows` by TCP over both).
 
 mod beside;
 mod check;
 mod exact;
+mod exported;
 mod flows;
 mod frames;
 mod oracle;
@@ -13,5 +14,6 @@ mod statistics;
 pub use beside::beside_netem;
 pub use check::Check;
 pub use exact::exact;
+pub use exported::exported_beside_netem;
 pub use flows::{Cell, Side, flows_beside_netem};
 pub use queues::{QueueRow, beside_kernel_queues};

@@ -111,8 +111,8 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "CLOCK", value_parser = Clock::NAMES.map(|(name, _)| name), conflicts_with = "trials")]
     clock: Option<String>,
 
-    /// Compare the emulator with the kernel's netem in a guest: frames in seconds, TCP flows in minutes [default: both]
-    #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "both")]
+    /// Compare the emulator with the kernel's netem in a guest: frames and exports in seconds, TCP flows in minutes [default: all]
+    #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
     netem: Option<BesideNetem>,
 
     /// Compare queues that manage themselves with the kernel's in a guest: the same arrivals, frame by frame [default: all]

@@ -49,6 +49,19 @@ fn frames_over_netem_and_the_emulator_fare_alike() {
 }
 
 #[test]
+fn commands_that_are_exported_do_what_the_link_does() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = bench.run("lab selftest --netem export --json");
+    let checks = checks(&ended);
+    assert_eq!(checks.len(), 12, "{checks:#?}");
+    assert!(missed(&checks).is_empty(), "{:#?}", missed(&checks));
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+}
+
+#[test]
 fn codel_drops_and_marks_the_frames_that_the_kernel_drops_and_marks() {
     let bench = Bench::new();
     if !guests_boot(&bench) {

@@ -32,6 +32,7 @@ const LOOPBACK: NetemSettings = NetemSettings {
     limit_packets: 100_000,
     jitter_ns: 0,
     loss: 0,
+    loss_in_states: None,
     duplicate: 0,
     at_once: 0,
     overhead_bytes: 0,

@@ -11,7 +11,7 @@ mod words;
 pub use draft::{ImportError, Imported};
 pub use export::netem_commands;
 pub use mahimahi::{commands as mahimahi_commands, trace as mahimahi_trace};
-pub use netem::import as netem;
+pub use netem::{import as netem, netem_of};
 pub use rattan::import as rattan;
 
 /// Reads text of any of these kinds.

@@ -5,6 +5,7 @@ use std::str::SplitWhitespace;
 
 use super::draft::{Draft, ImportError, Imported, Keys};
 use super::words::{count, of_rate, of_share, of_time, percentage, rate, rest, time};
+use crate::netem::{Netem, TwoStates};
 use crate::units::{Nanos, Probability, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -33,6 +34,72 @@ pub fn import(commands: &[&str]) -> Result<Imported> {
     Ok(draft.finish("Imported from netem"))
 }
 
+/// What a command has the kernel do to the packets of a device without headers of Ethernet; of what [`Netem`] has no words for, an error.
+pub fn netem_of(command: &str) -> Result<Netem> {
+    let mut left_out = Vec::new();
+    let stated = Stated::read(command, &mut left_out)?;
+    let others = [
+        (stated.corrupt.is_some(), "corrupt"),
+        (stated.distribution.as_deref().is_some_and(|kind| kind != "uniform"), "distribution"),
+    ];
+    left_out.extend(others.iter().filter(|(there, _)| *there).map(|(_, option)| (*option).to_owned()));
+    if let Some(first) = left_out.first() {
+        return Err(ImportError::new(format!("no words for it: {first}")));
+    }
+    let (loss, loss_in_states) = match stated.loss {
+        None => (Probability::default(), None),
+        Some(StatedLoss::Alone(share)) => (share, None),
+        Some(StatedLoss::States { to_bad, to_good, loss_bad, loss_good }) => {
+            let loss_bad = loss_bad.unwrap_or_else(|| rest(Probability::default()));
+            let loss_good = loss_good.unwrap_or_default();
+            (Probability::default(), Some(TwoStates { to_bad, to_good, loss_bad, loss_good }))
+        }
+    };
+    Ok(Netem {
+        delay: stated.delay,
+        jitter: stated.jitter,
+        loss,
+        loss_in_states,
+        duplicate: stated.duplicate.unwrap_or_default(),
+        at_once: stated.at_once.unwrap_or_default(),
+        rate: stated.rate.map(|(rate, _)| rate),
+        overhead_bytes: stated
+            .rate
+            .map_or(0, |(_, overhead)| overhead.saturating_add(COUNTED_HEADER).clamp(0, 1000) as u32),
+        limit_packets: u32::try_from(stated.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX),
+    })
+}
+
+/// How a command states loss.
+#[derive(Debug, Clone, Copy)]
+enum StatedLoss {
+    Alone(Probability),
+    /// Gilbert-Elliott.
+    States {
+        to_bad: Probability,
+        to_good: Probability,
+        loss_bad: Option<Probability>,
+        loss_good: Option<Probability>,
+    },
+}
+
+impl StatedLoss {
+    /// As a scenario writes it.
+    fn text(self) -> String {
+        let share = |p: Probability| format!("\"{}\"", of_share(p));
+        match self {
+            Self::Alone(p) => share(p),
+            Self::States { to_bad, to_good, loss_bad, loss_good } => {
+                let mut table = format!("to_bad = {}, to_good = {}", share(to_bad), share(to_good));
+                for (key, p) in [("loss_bad", loss_bad), ("loss_good", loss_good)] {
+                    table.extend(p.map(|p| format!(", {key} = {}", share(p))));
+                }
+                format!("{{ {table} }}")
+            }
+        }
+    }
+}
+
 /// What a command states.
 #[derive(Debug, Default)]
 struct Stated {
@@ -40,7 +107,7 @@ struct Stated {
     delay: Nanos,
     jitter: Nanos,
     distribution: Option<String>,
-    loss: Option<String>,
+    loss: Option<StatedLoss>,
     corrupt: Option<Probability>,
     duplicate: Option<Probability>,
     at_once: Option<Probability>,
@@ -131,31 +198,28 @@ impl Stated {
             let Some(text) = number(words) else { break };
             more.push(percentage(text)?);
         }
-        let share = |p: Probability| format!("\"{}\"", of_share(p));
-        self.loss = match kind {
+        let to_good = more.first().copied().unwrap_or_else(|| rest(first));
+        self.loss = Some(match kind {
             // From good to bad, back, and what the two states lose.
-            "gemodel" => {
-                let back = more.first().copied().unwrap_or_else(|| rest(first));
-                let mut table = format!("to_bad = {}, to_good = {}", share(first), share(back));
-                for (key, p) in ["loss_bad", "loss_good"].into_iter().zip(more.iter().skip(1)) {
-                    table.push_str(&format!(", {key} = {}", share(*p)));
-                }
-                Some(format!("{{ {table} }}"))
-            }
+            "gemodel" => StatedLoss::States {
+                to_bad: first,
+                to_good,
+                loss_bad: more.get(1).copied(),
+                loss_good: more.get(2).copied(),
+            },
             "state" => {
-                let back = more.first().copied().unwrap_or_else(|| rest(first));
                 if more.iter().skip(1).any(|p| p.fraction() > 0.0) {
                     left_out.push(
                         "loss state: two of the four states; p32, p23 and p14 are not there".to_owned(),
                     );
                 }
-                Some(format!("{{ to_bad = {}, to_good = {} }}", share(first), share(back)))
+                StatedLoss::States { to_bad: first, to_good, loss_bad: None, loss_good: None }
             }
             _ => {
                 correlation(words, "loss", left_out)?;
-                Some(share(first))
+                StatedLoss::Alone(first)
             }
-        };
+        });
         Ok(())
     }
 
@@ -201,7 +265,7 @@ impl Stated {
             keys.set("jitter", format!("{{ {kind} = \"{}\", reorder = true }}", of_time(self.jitter)));
         }
         let drawn = [("corrupt", self.corrupt), ("duplicate", self.duplicate)];
-        self.loss.into_iter().for_each(|loss| keys.set("loss", loss));
+        self.loss.into_iter().for_each(|loss| keys.set("loss", loss.text()));
         drawn.into_iter().filter_map(|(key, p)| Some((key, p?))).for_each(|(key, p)| keys.set(key, share(p)));
         keys
     }

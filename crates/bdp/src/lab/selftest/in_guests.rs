@@ -16,10 +16,13 @@ use crate::output;
 pub(super) enum BesideNetem {
     /// The same arrivals, frame by frame
     Frames,
+    /// What 'bdp lab export' prints for some links, frame by frame
+    Export,
     /// TCP flows
     Flows,
-    /// Frames and flows
-    Both,
+    /// Frames, exports and flows
+    #[value(alias = "both")]
+    All,
 }
 
 /// Frames by the virtual clock, each compared with arithmetic.
@@ -34,17 +37,20 @@ pub(super) fn exact(as_json: bool) -> Outcome {
 /// Frames and TCP flows over the emulator and over the kernel's netem.
 pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
     let commands = crate::guest::commands();
-    let checks = match part {
-        BesideNetem::Flows => Vec::new(),
-        _ => selftest::beside_netem(&commands.keeper).map_err(refused)?.1,
-    };
+    let mut checks = Vec::new();
+    if matches!(part, BesideNetem::Frames | BesideNetem::All) {
+        checks.extend(selftest::beside_netem(&commands.keeper).map_err(refused)?.1);
+    }
+    if matches!(part, BesideNetem::Export | BesideNetem::All) {
+        checks.extend(selftest::exported_beside_netem(&commands.keeper).map_err(refused)?.1);
+    }
     let mut tell = |over: usize, planned: usize| {
         if over.is_multiple_of(20) {
             output::note(&format!("{over} of {planned} flows"));
         }
     };
     let cells = match part {
-        BesideNetem::Frames => Vec::new(),
+        BesideNetem::Frames | BesideNetem::Export => Vec::new(),
         _ => selftest::flows_beside_netem(commands, &mut tell).map_err(refused)?,
     };
     if as_json {

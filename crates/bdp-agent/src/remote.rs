@@ -1,5 +1,6 @@
 //! The asking end of agents' control streams.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
@@ -62,6 +63,8 @@ pub struct Pending {
 struct Remote {
     name: String,
     requests: Requester<Box<dyn ControlStream>>,
+    /// Requests that may be refused without an end to the case.
+    may_be_refused: BTreeSet<u64>,
 }
 
 impl Agents {
@@ -72,7 +75,11 @@ impl Agents {
         for (token, (name, stream)) in (0..).zip(agents) {
             poll.add(&stream, token, Interest::Read)?;
             stream.set_write_deadline(WRITE_DEADLINE).map_err(FlowError::io("set deadline"))?;
-            remotes.push(Remote { name, requests: Requester::new(Box::new(stream)) });
+            remotes.push(Remote {
+                name,
+                requests: Requester::new(Box::new(stream)),
+                may_be_refused: BTreeSet::new(),
+            });
         }
         Ok(Self { poll, remotes })
     }
@@ -85,6 +92,13 @@ impl Agents {
         let agent = &mut self.remotes[remote];
         let id = agent.requests.ask(request).map_err(|e| agent.lost(e))?;
         Ok(Pending { remote, id })
+    }
+
+    /// Sends a request of which [`Answer::Failed`] is an answer like any other.
+    pub fn try_to_ask(&mut self, host: &str, request: Request) -> Result<Pending> {
+        let pending = self.ask(host, request)?;
+        self.remotes[pending.remote].may_be_refused.insert(pending.id);
+        Ok(pending)
     }
 
     /// Waits for the answer until `deadline` has passed.
@@ -120,7 +134,7 @@ impl Remote {
     /// Reads once from a stream that is ready.
     fn read_ready(&mut self) -> Result<()> {
         self.requests.read_ready().map_err(|e| self.lost(e))?;
-        match self.requests.take_refusal() {
+        match self.requests.take_refusal(&self.may_be_refused) {
             Some(error) => Err(FlowError::Refused(format!("{}: {error}", self.name))),
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! The asking end of a control stream: numbers requests and keeps answers, which come in any order, until they are wanted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{ErrorKind, Read, Write};
 
 use bdp_wire::control::{Answer, Numbered, Request};
@@ -61,9 +61,11 @@ impl<S: Read + Write> Requester<S> {
         self.answers.remove(&id)
     }
 
-    /// Why the agent refused the first of the requests that it refused, if any.
-    pub(crate) fn take_refusal(&mut self) -> Option<String> {
-        let refused = |(&id, answer): (&u64, &Answer)| matches!(answer, Answer::Failed { .. }).then_some(id);
+    /// Why the agent refused the first of the requests that it refused, if any, but for such as may be refused.
+    pub(crate) fn take_refusal(&mut self, may_be: &BTreeSet<u64>) -> Option<String> {
+        let refused = |(&id, answer): (&u64, &Answer)| {
+            (matches!(answer, Answer::Failed { .. }) && !may_be.contains(&id)).then_some(id)
+        };
         let id = self.answers.iter().filter_map(refused).min()?;
         match self.answers.remove(&id) {
             Some(Answer::Failed { error }) => Some(error),

@@ -11,7 +11,8 @@ use bdp_model::traffic::{self, Pattern};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::sysctl;
 use bdp_wire::control::{
-    Answer, ExchangeOrder, Exchanged, FlowOrder, ProbeOrder, Probed, Received, Request, Role, StreamSource,
+    Answer, ExchangeOrder, Exchanged, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent,
+    StreamSource,
 };
 
 use crate::calibrate::Calibration;
@@ -148,7 +149,7 @@ impl Session<'_> {
         let mut collecting: Vec<Pending> = Vec::new();
         let mut sending: Vec<Pending> = Vec::new();
         for ((flow, &to), number) in flows.iter().zip(&listening).zip(0..) {
-            collecting.push(self.agents.ask(&flow.to, Request::Collect { flow: number })?);
+            collecting.push(self.collect(flow, &flow.to, number)?);
             let source =
                 StreamSource::Connect { to: to.into(), start: ready + flow.start, patience: PATIENCE };
             let order = Request::Prepare(Box::new(order(flow, number, Role::Send, source)));
@@ -159,7 +160,7 @@ impl Session<'_> {
                 self.agents.fetch(prepared, deadline)?;
                 self.agents.fetch(begun, deadline)?;
             }
-            sending.push(self.agents.ask(&flow.from, Request::Collect { flow: number })?);
+            sending.push(self.collect(flow, &flow.from, number)?);
         }
         // Until they are stopped: a flow's time begins with its first byte, however late that comes.
         let probing =
@@ -167,7 +168,11 @@ impl Session<'_> {
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;
-            received.push(expect_answer!(answer, Answer::Received(r) => r)?);
+            received.push(match answer {
+                // A transfer without a connection.
+                Answer::Failed { .. } => Received::default(),
+                answer => expect_answer!(answer, Answer::Received(r) => r)?,
+            });
         }
         let mut exchanged = BTreeMap::new();
         for (place, pending) in exchanging {
@@ -189,9 +194,22 @@ impl Session<'_> {
         for ((flow, pending), received) in flows.iter().zip(sending).zip(received) {
             check_counted(flow, &received)?;
             let answer = self.agents.fetch(pending, deadline)?;
-            outcome.push((received, expect_answer!(answer, Answer::Sent(s) => s)?));
+            let sent = match answer {
+                Answer::Failed { .. } => Sent::default(),
+                answer => expect_answer!(answer, Answer::Sent(s) => s)?,
+            };
+            outcome.push((received, sent));
         }
         Ok(Outcomes { flows: outcome, loaded: self.fetch_probes(probing, deadline)?, exchanged })
+    }
+
+    /// Asks for a flow's outcome. A transfer may come to nothing: on a full path not every connection is made.
+    fn collect(&mut self, flow: &CaseFlow, host: &str, number: u32) -> Result<Pending> {
+        let request = Request::Collect { flow: number };
+        Ok(match flow.transfer {
+            Some(_) => self.agents.try_to_ask(host, request)?,
+            None => self.agents.ask(host, request)?,
+        })
     }
 
     /// Has the clients of all traffic that asks and is answered begin, when its time comes.

@@ -152,3 +152,22 @@ fn a_request_takes_a_round_trip_and_its_bytes() {
     let idle = record["rtt_idle_ns"].as_u64().unwrap();
     assert!((40_100_000..40_200_000).contains(&idle), "{idle}");
 }
+
+#[test]
+fn a_transfer_without_a_connection_is_unfinished() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write(
+        "cut.toml",
+        "title = 'cut off'\nclock = 'virtual'\n[[link]]\nbetween = ['server', 'client']\nrate = '8M'\ndelay = '20ms'\n\
+         outage = { at = '2s', for = '100s' }\n[[traffic]]\npattern = 'periodic'\ngap = '500ms'\nduration = '4s'\nsize = '1K'\n",
+    );
+    let ended = bench.run("lab run cut.toml --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let traffic = &ended.json()["cases"][0]["traffic"][0];
+    // Four begin within two seconds.
+    assert_eq!((&traffic["transfers"], &traffic["unfinished"]), (&8.into(), &4.into()), "{traffic}");
+    assert_eq!(traffic["completion_ns"].as_array().unwrap().len(), 101);
+}

@@ -49,10 +49,11 @@ fn parse(name: &str, text: &str, beside: &Path, options: &PlanOptions) -> anyhow
 pub fn read_trace(name: &str, path: &Path) -> anyhow::Result<Trace> {
     let refused = |cause: String| exit::usage(format!("cannot use the trace '{name}': {cause}"));
     let at = |e: std::io::Error| refused(format!("{}: {e}", path.display()));
-    let file = fs::File::open(path).map_err(at)?;
-    if !file.metadata().map_err(at)?.is_file() {
+    // Before it is opened: opening a named pipe waits for its writer.
+    if !fs::metadata(path).map_err(at)?.is_file() {
         return Err(refused(format!("{} is not a file", path.display())));
     }
+    let file = fs::File::open(path).map_err(at)?;
     let mut bytes = Vec::new();
     file.take(TRACE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(at)?;
     if bytes.len() as u64 > TRACE_MAX_BYTES {

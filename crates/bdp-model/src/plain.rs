@@ -38,6 +38,16 @@ pub fn in_words(error: &str) -> String {
     PHRASES.iter().fold(clean, |text, (phrase, words)| text.replace(phrase, words))
 }
 
+/// The beginning of what somebody else wrote, in one line: a text of any length is no line.
+pub fn beginning(text: &str) -> String {
+    const MOST: usize = 200;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
+    }
+}
+
 /// What is wrong with text that should be JSON of ours, without the words of the library that reads it: `line 3: 'run' is
 /// missing`.
 pub fn of_json(error: &serde_json::Error) -> String {

@@ -1,15 +1,15 @@
 //! A stack that is a program: started, led by the contract step by step, and ended.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 
-use bdp_model::plain::in_words;
+use bdp_model::plain::{beginning, in_words};
 use bdp_model::units::Nanos;
 use bdp_sys::messages::{self, Came, Messages};
-use bdp_sys::{clock, isolate, process};
+use bdp_sys::{clock, contain, isolate};
 
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
 use crate::{Done, Stack, StackError, Step};
@@ -25,6 +25,8 @@ const PACKETS_MOST: usize = 100_000;
 /// Steps that may fall into one millisecond of the clock: more is a loop without end.
 const STEPS_IN_PLACE: u32 = 100_000;
 const PLACE_NS: u64 = 1_000_000;
+/// What is passed on of its standard error.
+const ERRORS_MOST: usize = 16 << 10;
 /// How long it is waited for after its end was ordered.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
@@ -61,13 +63,17 @@ impl Program {
         let (packets, its_packets) = messages::pair().map_err(|e| failed("make a socket for", e))?;
         let mut command = Process::new(path);
         command.args(arguments).stdin(Stdio::from(its_control)).stdout(Stdio::from(its_packets));
-        process::lead_group(&mut command);
-        process::end_with_parent(&mut command);
+        command.stderr(Stdio::piped());
+        contain::contain(&mut command);
         if let Some(root) = root {
             isolate::start_in(&mut command, root);
         }
-        let child = command.spawn().map_err(|e| failed("start", e))?;
+        let mut child = command.spawn().map_err(|e| failed("start", e))?;
         drop(command);
+        if let Some(errors) = child.stderr.take() {
+            let name = name.to_owned();
+            std::thread::spawn(move || pass_on(errors, &name));
+        }
         let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse::<f64>().ok());
         let patience_ns =
             seconds.filter(|s| s.is_finite() && *s > 0.0).map_or(PATIENCE_NS, |s| (s * 1e9) as u64);
@@ -85,7 +91,7 @@ impl Program {
         };
         let order = Order::Start { contract: CONTRACT, settings };
         match program.ask(&order, VecDeque::new(), &mut Vec::new())? {
-            Answer::Ready { version } => program.version = in_words(&version),
+            Answer::Ready { version } => program.version = beginning(&in_words(&version)),
             _ => return Err(program.fault("answered its start with something else than \"ready\"")),
         }
         Ok(program)
@@ -106,6 +112,12 @@ impl Program {
     ) -> Result<Answer, StackError> {
         if self.broken {
             return Err(self.fault("is not there any more"));
+        }
+        if let Some(length) = self.receive(Socket::Control)? {
+            let said = serde_json::from_slice(&self.room[..length]);
+            // What it can't do it may say at any time.
+            said.map_or(Ok(()), |said| self.accepted(said).map(drop))?;
+            return Err(self.fault("answered without being asked"));
         }
         let order = serde_json::to_vec(order).map_err(|e| self.fault(&format!("can't be asked: {e}")))?;
         if order.len() > MESSAGE_BYTES {
@@ -136,8 +148,10 @@ impl Program {
                 && let Some(length) = self.receive(Socket::Control)?
             {
                 let read = serde_json::from_slice(&self.room[..length]);
-                let read =
-                    read.map_err(|e| self.fault(&format!("answered what the contract does not have: {e}")))?;
+                let read = read.map_err(|e| {
+                    let what = beginning(&e.to_string());
+                    self.fault(&format!("answered what the contract does not have: {what}"))
+                })?;
                 answer = Some(self.accepted(read)?);
                 continue;
             }
@@ -146,7 +160,7 @@ impl Program {
                 && sent.len() < *packets
                 && !messages::wait(&[(&self.packets, false)], SHORT_WAIT_NS).unwrap_or(false)
             {
-                let text = format!("announced {packets} packets and sent {}", sent.len());
+                let text = format!("announced {packets} {} and sent {}", noun(*packets), sent.len());
                 return Err(self.fault(&text));
             }
             let expected = match &answer {
@@ -154,7 +168,7 @@ impl Program {
                 _ => 0,
             };
             if answer.is_some() && sent.len() > expected {
-                let text = format!("sent {} packets and announced {expected}", sent.len());
+                let text = format!("announced {expected} {} and sent {} or more", noun(expected), sent.len());
                 return Err(self.fault(&text));
             }
             if to_send.is_empty()
@@ -179,9 +193,11 @@ impl Program {
     /// An answer that lets the case go on.
     fn accepted(&mut self, answer: Answer) -> Result<Answer, StackError> {
         match answer {
-            Answer::Failed(cause) => Err(self.fault(&format!("can't go on: {}", in_words(&cause)))),
+            Answer::Failed(cause) => {
+                Err(self.fault(&format!("can't go on: {}", beginning(&in_words(&cause)))))
+            }
             Answer::Unsupported(what) => {
-                Err(StackError::Unsupported { stack: self.name.clone(), what: in_words(&what) })
+                Err(StackError::Unsupported { stack: self.name.clone(), what: beginning(&in_words(&what)) })
             }
             answer => Ok(answer),
         }
@@ -221,8 +237,31 @@ impl Program {
         }
         match status {
             Some(status) => self.fault(&format!("ended in the midst of a case ({status})")),
-            None => self.fault("closed its sockets in the midst of a case"),
+            None => self.fault("closed its sockets in the midst of a case, or sent an empty message"),
         }
+    }
+}
+
+fn noun(packets: usize) -> &'static str {
+    if packets == 1 { "packet" } else { "packets" }
+}
+
+/// Passes on the beginning of what a program writes to its standard error.
+fn pass_on(mut errors: impl Read, name: &str) {
+    let mut room = [0; 4096];
+    let mut left = ERRORS_MOST;
+    while let Ok(length @ 1..) = errors.read(&mut room) {
+        let shown = length.min(left);
+        // There is nobody else to say it to.
+        let _ = io::stderr().write_all(&room[..shown]);
+        if left > 0 && length >= left {
+            let kib = ERRORS_MOST >> 10;
+            let _ = writeln!(
+                io::stderr(),
+                "\n'{name}' wrote more than {kib} KiB of errors; the rest is left out"
+            );
+        }
+        left -= shown;
     }
 }
 
@@ -279,7 +318,6 @@ impl Drop for Program {
             }
             std::thread::sleep(LAST_WAIT / 20);
         }
-        process::kill_group(self.child.id());
-        let _ = self.child.wait();
+        contain::end(&mut self.child);
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod clock;
+pub mod contain;
 pub mod device;
 pub mod echo;
 pub mod handshake;

@@ -83,7 +83,24 @@ struct Host {
     commands: Vec<Command>,
     arrived: Vec<Vec<u8>>,
     sockets: BTreeMap<SocketId, SocketReport>,
+    /// The own port of each socket.
+    ports: BTreeMap<SocketId, u16>,
     seen: Seen,
+}
+
+impl Host {
+    /// What a stack says it read, and can't have.
+    fn lie(&self, report: &SocketReport) -> Option<String> {
+        let stack = self.stack.as_ref()?.version();
+        let says = format!("'{stack}' says that it read {} bytes", report.received_bytes);
+        let before = self.sockets.get(&report.socket).map_or(0, |last| last.received_bytes);
+        if report.received_bytes < before {
+            return Some(format!("{says}, after it had read {before}"));
+        }
+        let port = self.ports.get(&report.socket)?;
+        let readable = self.seen.of(*port)?.readable();
+        (report.received_bytes > readable).then(|| format!("{says}, of {readable} that reached its host"))
+    }
 }
 
 /// By what the time of a simulation goes on.
@@ -197,6 +214,7 @@ impl Simulation {
                 commands: Vec::new(),
                 arrived: Vec::new(),
                 sockets: BTreeMap::new(),
+                ports: BTreeMap::new(),
                 seen: Seen::default(),
             });
         }
@@ -230,6 +248,15 @@ impl Simulation {
 
     /// Gives a command to a host's stack, which carries it out at once.
     pub fn command(&mut self, host: usize, command: Command) {
+        let port = match &command {
+            Command::Listen { socket, port, .. } => Some((*socket, *port)),
+            Command::Connect { socket, from, .. } => Some((*socket, from.port())),
+            _ => None,
+        };
+        if let Some((socket, port)) = port {
+            self.hosts[host].ports.insert(socket, port);
+            self.hosts[host].seen.watch(port);
+        }
         self.hosts[host].commands.push(command);
         self.due.hosts.set(host, Some(self.now));
     }
@@ -242,11 +269,6 @@ impl Simulation {
     /// What crossed the wire at a host, by its own ports.
     pub fn seen(&self, host: usize) -> &Seen {
         &self.hosts[host].seen
-    }
-
-    /// From now on the connections of one of its ports are looked at.
-    pub fn watch(&mut self, host: usize, port: u16) {
-        self.hosts[host].seen.watch(port);
     }
 
     /// Wire segments that have reached hosts.
@@ -417,6 +439,10 @@ impl Simulation {
         self.due.hosts.set(index, done.next.map(Nanos::as_ns));
         let mut changed = false;
         for report in done.sockets {
+            if let Some(lie) = host.lie(&report) {
+                let error = StackError::Failed(lie);
+                return Err(LabError::Stack { host: host.name.clone(), error });
+            }
             let last = host.sockets.insert(report.socket, report.clone());
             changed |= is_change(last.as_ref(), &report);
         }

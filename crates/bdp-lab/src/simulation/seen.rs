@@ -32,7 +32,11 @@ pub struct Connection {
     pub window_bytes: Option<u64>,
     /// Shift counts that this end and the other one offered.
     scale: [Option<u8>; 2],
-    other_began: bool,
+    /// The sequence number of the other end's SYN, where it came.
+    other_begun: Option<u32>,
+    /// Where the bytes end that came behind it, and how many came, repeated ones included.
+    reached: u64,
+    came: u64,
     /// How often the other end acknowledged with a selective acknowledgement.
     pub sacks: u64,
 }
@@ -43,9 +47,14 @@ impl Connection {
         self.sent.saturating_sub(self.acked_bytes)
     }
 
+    /// Bytes that a stack can have read by now, at most.
+    pub(super) fn readable(&self) -> u64 {
+        self.reached.min(self.came)
+    }
+
     /// Whether both ends offered to scale their windows, where both have begun.
     pub fn window_scaling(&self) -> Option<bool> {
-        (self.begun.is_some() && self.other_began).then(|| self.scale.iter().all(Option::is_some))
+        (self.begun.is_some() && self.other_begun.is_some()).then(|| self.scale.iter().all(Option::is_some))
     }
 }
 
@@ -87,11 +96,18 @@ impl Seen {
         let Some(seen) = self.by_port.get_mut(&segment.ports.1) else { return };
         let syn = segment.flags & SYN != 0;
         if syn {
-            seen.other_began = true;
+            seen.other_begun.get_or_insert(segment.sequence);
             seen.scale[1] = segment.scale;
         }
         let scale = if syn || seen.scale[0].is_none() { 0 } else { seen.scale[1].unwrap_or(0).min(14) };
         seen.window_bytes = Some(u64::from(segment.window) << scale);
+        if let Some(begun) = seen.other_begun.filter(|_| segment.payload > 0) {
+            let first = begun.wrapping_add(1);
+            let sequence = if syn { first } else { segment.sequence };
+            let end = beyond(seen.reached, first, sequence.wrapping_add(segment.payload as u32));
+            seen.reached = seen.reached.max(end);
+            seen.came += segment.payload;
+        }
         if segment.flags & ACK == 0 {
             return;
         }
@@ -207,6 +223,14 @@ mod tests {
         let one = seen.of(40_000).unwrap();
         assert_eq!((one.acked_bytes, one.in_flight(), one.retransmits), (1_000, 500, 1));
         assert_eq!((one.window_bytes, one.largest, one.sacks), (Some(200), 1_000, 1));
+        assert_eq!(one.readable(), 0);
         assert_eq!(seen.of(5_001), None);
+        // What came twice, or behind a gap, is no more than what there is.
+        for (sequence, data, readable) in
+            [(901, 1_000, 1_000), (901, 1_000, 1_000), (2_901, 500, 2_500), (1_901, 10, 2_500)]
+        {
+            seen.arrived(&segment(back, sequence, 1_000, ACK, 50, &[], data));
+            assert_eq!(seen.of(40_000).unwrap().readable(), readable);
+        }
     }
 }

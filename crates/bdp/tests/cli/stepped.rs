@@ -123,6 +123,37 @@ fn a_program_that_ends_is_one_line_and_the_next_case_runs() {
     assert!(records.iter().any(|record| record["valid"] == true));
 }
 
+#[test]
+fn a_program_that_says_what_can_not_be_is_one_line() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        return untested::skip("a stack in Python: there is no python3 here");
+    }
+    let smallest = include_str!("../../../../stacks/example/smallest.py");
+    for (true_words, lie, line) in [
+        (
+            "\"received_bytes\": self.received,",
+            "\"received_bytes\": self.received * 50,",
+            "that reached its host",
+        ),
+        (
+            "\"received_bytes\": self.received,",
+            "\"received_bytes\": -self.received % 1000,",
+            "after it had read",
+        ),
+    ] {
+        let bench = Bench::new();
+        assert!(smallest.contains(true_words));
+        bench.write("liar.py", smallest.replace(true_words, lie));
+        let far = format!("exec:python3 {}", bench.path("liar.py").display());
+        let text = PATH.replace("NEAR", "smoltcp").replace("FAR", &far);
+        std::fs::write(bench.path("path.toml"), text).unwrap();
+        let ended = bench.run(&format!("lab run {} --json", bench.path("path.toml").display()));
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let error = ended.json()["cases"][0]["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.contains("says that it read") && error.contains(line), "{lie}: {error}");
+    }
+}
+
 /// The points that a stack misses, by its name.
 fn missed(name: &str) -> Option<Vec<String>> {
     let bench = Bench::new();

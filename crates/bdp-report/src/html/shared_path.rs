@@ -14,7 +14,7 @@ pub(crate) fn tables(m: &mut Markup, points: &[Point<'_>]) {
         table(m, "Flows, medians of the repetitions", &columns);
     }
     let Some([paths, transfers]) = crate::traffic::tables(points, unit, &TEXT) else { return };
-    table(m, "The path that flows and transfers share, medians of the repetitions", &paths);
+    table(m, "The shared path, medians of the repetitions", &paths);
     table(m, "Transfers, medians of the repetitions", &transfers);
     for line in crate::traffic::seeds(points, &TEXT) {
         m.leaf("p", &[("class", "note")], &format!("Seeds, {line}"));

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::support::Bench;
 use crate::support::guests::guests_boot;
+use crate::support::{Bench, start};
 use serde_json::Value;
 
 /// Goodput in each second of the first flow, Mbit/s.
@@ -101,6 +101,20 @@ fn a_trace_that_is_wrong_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_named_pipe_is_no_trace() {
+    let bench = Bench::new();
+    let made = start(bench.shell("mkfifo x.trace")).wait();
+    assert_eq!(made.code(), 0, "{}", made.err);
+    bench.write(
+        "traced.toml",
+        "title = 't'\n[[link]]\nbetween = ['near', 'far']\nrate = { trace = 'x.trace' }\n[[flow]]\n",
+    );
+    let ended = bench.run("lab check traced.toml");
+    assert_eq!((ended.code(), ended.err.lines().count()), (2, 1), "{}", ended.err);
+    assert!(ended.err.contains("is not a file"), "{}", ended.err);
+}
+
+#[test]
 fn paths_of_other_emulators_come_and_go() {
     let bench = Bench::new();
     let at = |name: &str| format!("{}/{name}", bench.folder().display());
@@ -117,6 +131,8 @@ fn paths_of_other_emulators_come_and_go() {
     let exported = bench.run(&format!("lab export {}", at("path.toml")));
     assert_eq!(exported.code(), 0, "{}", exported.err);
     assert!(exported.out.contains(&format!("\n{}\n", command.replace(" 25%", ""))), "{}", exported.out);
+    let empty = start(bench.shell("bdp lab import --netem ''")).wait();
+    assert_eq!((empty.code(), empty.err.lines().count(), empty.out.len()), (2, 1, 0), "{}", empty.err);
     let refused = bench.run(&format!("lab import {}", at("nowhere")));
     assert_eq!((refused.code(), refused.err.lines().count()), (2, 1), "{}", refused.err);
 }

@@ -126,6 +126,9 @@ impl Stated {
         for _ in 0..options {
             words.next();
         }
+        if options == 0 && words.peek().is_none() {
+            return Err(ImportError::new("an empty netem command; 'delay 50ms loss 1%' is one"));
+        }
         let mut stated = Self::default();
         while let Some(word) = words.next() {
             stated.option(word, &mut words, left_out)?;
@@ -176,7 +179,8 @@ impl Stated {
                 while words.peek().is_some_and(|next| !OPTIONS.contains(next)) {
                     words.next();
                 }
-                left_out.push(format!("{word}: there is none; a seed is the scenario's"));
+                let why = if word == "slot" { "packets leave one by one" } else { "a scenario has its own" };
+                left_out.push(format!("{word}: {why}"));
             }
             other => {
                 let shown: String = other.chars().take(40).collect();
@@ -235,6 +239,8 @@ impl Stated {
                 .unwrap_or(DEFAULT_LIMIT)
                 .saturating_sub(packets_in_delay(rate, beside, self.delay));
             keys.set("limit", waiting.max(1).to_string());
+        } else if self.limit == Some(0) {
+            left_out.push("limit: with 0 netem drops every packet; 'loss 100%' says it".to_owned());
         } else if self.limit.is_some() {
             left_out.push(
                 "limit: without a rate nothing waits, and packets in the delay are not counted".to_owned(),

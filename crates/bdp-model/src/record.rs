@@ -400,6 +400,8 @@ pub enum ProgramEnd {
     Stopped,
     /// It ran for longer than it might.
     TimeLimit,
+    /// It wrote more than is kept.
+    OutputLimit,
 }
 
 impl ProgramEnd {
@@ -409,6 +411,7 @@ impl ProgramEnd {
             Self::Exited => "exited",
             Self::Stopped => "stopped",
             Self::TimeLimit => "time limit",
+            Self::OutputLimit => "output limit",
         }
     }
 }

@@ -51,7 +51,7 @@ fn of_programs(programs: &[ProgramRecord]) -> Vec<Column> {
         ProgramEnd::Exited if one.exit_code == 0 => Cell::tinted("exit 0", Tint::Good),
         ProgramEnd::Exited => Cell::tinted(format!("exit {}", one.exit_code), Tint::Bad),
         ProgramEnd::Stopped => Cell::plain("stopped"),
-        ProgramEnd::TimeLimit => Cell::tinted("time limit", Tint::Bad),
+        end @ (ProgramEnd::TimeLimit | ProgramEnd::OutputLimit) => Cell::tinted(end.name(), Tint::Bad),
     };
     vec![
         column(["", "host"], Align::Left, &|one| Cell::tinted(tame(&one.host), Tint::Strong)),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
 use std::process::Stdio;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::{Driver, LabCommands, Pace, Program, machine};
@@ -14,9 +14,9 @@ use bdp_sys::clock;
 
 use crate::case_key::{digest, key};
 use crate::exec_stage::Stage;
-pub use crate::exec_stage::{ExecEvent, ExecPlan, no_such_host};
+pub use crate::exec_stage::{ExecEvent, ExecPlan, OUTPUT_MOST, no_such_host};
 use crate::guest_exec::ExecOrder;
-pub use crate::programs::{Message, ProgramOrder, TIMED_OUT, exit_of};
+pub use crate::programs::{MESSAGES_MOST, Message, ProgramOrder, TIMED_OUT, exit_of};
 use crate::{Result, RunError, guest, programs};
 
 /// The program that becomes the warden of one on a host, and the hosts.
@@ -32,7 +32,7 @@ pub struct ExecCommands {
 pub fn run(
     plan: &ExecPlan,
     commands: &ExecCommands,
-    (outbox, inbox): (Sender<Message>, Receiver<Message>),
+    (outbox, inbox): (SyncSender<Message>, Receiver<Message>),
     watch: &mut dyn FnMut(ExecEvent<'_>),
 ) -> Result<Record> {
     machine::prepare();

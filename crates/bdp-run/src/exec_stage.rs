@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::Stdio;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use bdp_agent::remote::Agents;
 use bdp_lab::fidelity::{Bounds, judge as judge_fidelity};
@@ -26,6 +26,9 @@ use crate::{Result, RunError, observe};
 /// Below this round trip of a link, or above this rate, a driver has to spin.
 const SHORTEST_SHARED_RTT: Nanos = Nanos::millis(20);
 const FASTEST_SHARED: Rate = Rate::bps(300_000_000);
+
+/// What a program may write to its standard output and error together where it is kept until the end.
+pub const OUTPUT_MOST: u64 = 64 << 20;
 
 /// Programs on the hosts of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,7 +109,7 @@ impl Stage<'_> {
     pub(crate) fn run(
         &self,
         plan: &ExecPlan,
-        channel: (Sender<Message>, Receiver<Message>),
+        channel: (SyncSender<Message>, Receiver<Message>),
         watch: &mut dyn FnMut(ExecEvent<'_>),
     ) -> Result<Record> {
         let (started_unix_ms, started) = (clock::unix_ms(), clock::monotonic_ns());
@@ -130,7 +133,7 @@ impl Stage<'_> {
         plan: &ExecPlan,
         links: &[LinkSpec],
         captures: Option<&Captures>,
-        (outbox, inbox): (Sender<Message>, Receiver<Message>),
+        (outbox, inbox): (SyncSender<Message>, Receiver<Message>),
         watch: &mut dyn FnMut(ExecEvent<'_>),
     ) -> Result<Record> {
         let case = &plan.case;
@@ -163,6 +166,7 @@ impl Stage<'_> {
             inbox,
             outbox,
             time_limit: plan.time_limit.map(Nanos::to_duration),
+            output_limit: (!case.clock.is_real()).then_some(OUTPUT_MOST),
             output: &mut |program, errors, line| watch(ExecEvent::Output { program, errors, line }),
         };
         testbed.start_clock(clock::monotonic_ns())?;

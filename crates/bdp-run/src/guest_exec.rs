@@ -1,9 +1,10 @@
 //! Programs of the user's in a guest: the machine's files are theirs, the network and the clock are the guest's.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::{AgentCommand, Driver, Pace, Program};
@@ -12,8 +13,9 @@ use bdp_sys::{clock, isolate, process};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::CaptureOrder;
-use crate::exec_stage::{ExecPlan, Stage};
-use crate::{Result, RunError, guest_calls};
+use crate::exec_stage::{ExecEvent, ExecPlan, Stage};
+use crate::programs::MESSAGES_MOST;
+use crate::{Result, guest_calls};
 
 /// Where the machine's files are.
 pub(crate) const MACHINE: &str = "/machine";
@@ -42,22 +44,15 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
     isolate::mount_machine(MACHINE).map_err(|e| e.to_string())?;
     fs::create_dir_all(STREAMS).map_err(|e| format!("make the folder '{STREAMS}': {e}"))?;
     // Of each program, whether it comes to start or not.
+    let mut streams = Vec::new();
     for index in 0..order.plan.programs.len() {
-        for errors in [false, true] {
-            let path = stream(index, errors);
-            File::create(&path).map_err(|e| format!("make the file '{path}': {e}"))?;
+        for path in [stream(index, false), stream(index, true)] {
+            streams.push(File::create(&path).map_err(|e| format!("make the file '{path}': {e}"))?);
         }
     }
     let mut plan = order.plan.clone();
     plan.capture = plan.capture.map(|capture| CaptureOrder { folder: CAPTURES.into(), ..capture });
-    let stdio = |_: &ExecPlan, index: usize| {
-        let file = |errors| {
-            let path = stream(index, errors);
-            let opened = File::options().append(true).open(&path);
-            opened.map_err(|e| RunError::Case(format!("open the file '{path}': {e}")))
-        };
-        Ok([Stdio::null(), file(false)?.into(), file(true)?.into()])
-    };
+    let stdio = |_: &ExecPlan, _: usize| Ok([Stdio::null(), Stdio::piped(), Stdio::piped()]);
     let options = ProgramOptions {
         root: Some(MACHINE.into()),
         folder: Some(order.folder.clone()),
@@ -67,7 +62,14 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
     let driver = preferred_driver()?;
     let calls_before = guest_calls::so_far();
     let stage = Stage { host: agent, warden, driver, options, stdio: &stdio };
-    let mut record = stage.run(&plan, channel(), &mut |_| {}).map_err(|e| e.to_string())?;
+    let mut unkept = None;
+    let record = stage.run(&plan, sync_channel(MESSAGES_MOST), &mut |event| {
+        if let ExecEvent::Output { program, errors, line } = event {
+            let written = streams[2 * program + usize::from(errors)].write_all(line);
+            unkept = unkept.take().or(written.err());
+        }
+    });
+    let mut record = record.map_err(|e| e.to_string())?;
     let calls = guest_calls::so_far().zip(calls_before).map(|(after, before)| after - before);
     record.environment.guest = Some(GuestReport {
         emulated_ns: clock::monotonic_ns(),
@@ -75,12 +77,11 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
         segments: None,
         wall: Default::default(),
     });
-    for index in 0..plan.programs.len() {
-        for errors in [false, true] {
-            let path = stream(index, errors);
-            let kept = File::open(Path::new(&path)).and_then(|file| file.sync_all());
-            kept.map_err(|e| format!("keep the file '{path}': {e}"))?;
-        }
+    for stream in &streams {
+        unkept = unkept.take().or(stream.sync_all().err());
+    }
+    if let Some(e) = unkept {
+        return Err(format!("keep what a program wrote: {e}"));
     }
     Ok(record)
 }

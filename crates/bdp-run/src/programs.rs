@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use bdp_model::record::{ProgramEnd, ProgramRecord};
@@ -22,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A line that is longer is passed on in parts.
 const LONGEST_LINE: u64 = 64 << 10;
+/// Messages that wait at most; then programs that write wait.
+pub const MESSAGES_MOST: usize = 256;
 
 /// A program that is to run on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +65,8 @@ pub enum Message {
 struct Running {
     process: u32,
     started: Instant,
+    /// Bytes that it wrote.
+    written: u64,
     ended: Option<(Duration, u8)>,
     end: ProgramEnd,
 }
@@ -75,8 +79,10 @@ pub(crate) struct Programs<'a> {
     /// How many of a host's sockets wait for others.
     pub(crate) listeners: &'a dyn Fn(&str) -> usize,
     pub(crate) inbox: Receiver<Message>,
-    pub(crate) outbox: Sender<Message>,
+    pub(crate) outbox: SyncSender<Message>,
     pub(crate) time_limit: Option<Duration>,
+    /// How much each may write where all of it is kept until the end: it is passed on as it comes then, and not by line.
+    pub(crate) output_limit: Option<u64>,
     /// Takes what programs write.
     pub(crate) output: &'a mut dyn FnMut(usize, bool, &[u8]),
 }
@@ -143,8 +149,8 @@ impl Programs<'_> {
         let mut read = |stream: Option<Box<dyn Read + Send>>, errors| {
             if let Some(stream) = stream {
                 *streams += 1;
-                let outbox = self.outbox.clone();
-                std::thread::spawn(move || pass_on(stream, index, errors, &outbox));
+                let (outbox, by_line) = (self.outbox.clone(), self.output_limit.is_none());
+                std::thread::spawn(move || pass_on(stream, index, errors, by_line, &outbox));
             }
         };
         read(child.stdout.take().map(|stream| Box::new(stream) as _), false);
@@ -155,7 +161,7 @@ impl Programs<'_> {
                 let _ = outbox.send(Message::Ended { program: index, status });
             }
         });
-        Ok(Running { process, started, ended: None, end: ProgramEnd::Exited })
+        Ok(Running { process, started, written: 0, ended: None, end: ProgramEnd::Exited })
     }
 
     /// Waits until a service has a socket for others; gives whether it ended before, and not well.
@@ -190,7 +196,11 @@ impl Programs<'_> {
 
     fn take(&mut self, message: Message, running: &mut [Option<Running>], streams: &mut usize) {
         match message {
-            Message::Output { program, errors, line } => (self.output)(program, errors, &line),
+            Message::Output { program, errors, line } => {
+                if self.may_write(running.get_mut(program).and_then(Option::as_mut), line.len()) {
+                    (self.output)(program, errors, &line);
+                }
+            }
             Message::Closed => *streams = streams.saturating_sub(1),
             Message::Ended { program, status } => {
                 if let Some(one) = running.get_mut(program).and_then(Option::as_mut) {
@@ -206,6 +216,17 @@ impl Programs<'_> {
                     .for_each(|one| ending.send(one.process));
             }
         }
+    }
+
+    /// Whether a program may write so much more; one that may not is killed.
+    fn may_write(&self, one: Option<&mut Running>, bytes: usize) -> bool {
+        let Some((one, limit)) = one.zip(self.output_limit) else { return true };
+        one.written += bytes as u64;
+        if one.written > limit && one.ended.is_none() && one.end != ProgramEnd::OutputLimit {
+            one.end = ProgramEnd::OutputLimit;
+            let _ = bdp_sys::process::kill(one.process);
+        }
+        one.written <= limit
     }
 
     /// Whether any runs that is a service, or is not.
@@ -287,9 +308,24 @@ pub(crate) fn line_of(stream: &mut impl BufRead) -> std::io::Result<Option<Vec<u
     Ok(Some(line).filter(|line| !line.is_empty()))
 }
 
-fn pass_on(stream: Box<dyn Read + Send>, program: usize, errors: bool, outbox: &Sender<Message>) {
-    let mut stream = BufReader::new(stream);
-    while let Ok(Some(line)) = line_of(&mut stream) {
+/// Passes on what a program writes, by line or as it comes.
+fn pass_on(
+    stream: Box<dyn Read + Send>,
+    program: usize,
+    errors: bool,
+    by_line: bool,
+    outbox: &SyncSender<Message>,
+) {
+    let mut stream = BufReader::with_capacity(LONGEST_LINE as usize, stream);
+    let mut next = || {
+        if by_line {
+            return line_of(&mut stream);
+        }
+        let came = stream.fill_buf()?.to_vec();
+        stream.consume(came.len());
+        Ok(Some(came).filter(|came| !came.is_empty()))
+    };
+    while let Ok(Some(line)) = next() {
         if outbox.send(Message::Output { program, errors, line }).is_err() {
             break;
         }

@@ -282,7 +282,6 @@ impl Running<'_> {
                 nodelay: spec.nodelay,
             };
             let Stream { socket, from, to, bytes } = *stream;
-            simulation.watch(self.sender, from.port());
             simulation.command(self.sender, Command::Connect { socket, from, to, options });
             simulation.command(self.sender, Command::Send { socket, bytes });
             if bytes.is_some() {

@@ -1,9 +1,9 @@
 //! `bdp lab exec`: programs of one's own on the hosts of an emulated path.
 
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
-use bdp_model::record::Record;
+use bdp_model::record::{ProgramEnd, Record};
 use bdp_model::scenario::{CaseSpec, PlanOptions};
 use bdp_model::units::Nanos;
 use bdp_run::exec::{self, ExecEvent, ExecPlan, Message, ProgramOrder};
@@ -198,6 +198,14 @@ impl ExecArgs {
         } else if !self.quiet {
             output::note_text(&summary(&record, run.as_deref().map(|run| self.path.again(run)).as_deref()));
         }
+        for one in record.programs.iter().filter(|one| one.end == ProgramEnd::OutputLimit) {
+            output::note(&format!(
+                "'{}' on host '{}' was ended: by the virtual clock a program may write {} MiB to its output and errors; send more to a file",
+                one.command.join(" "),
+                one.host,
+                exec::OUTPUT_MOST >> 20,
+            ));
+        }
         Ok(Exit::Program(exec::exit_of(&record.programs)))
     }
 
@@ -218,7 +226,7 @@ impl ExecArgs {
             all.push(ProgramOrder { host, command: self.command.clone(), service: false });
         } else if self.host.is_some() {
             return Err(exit::usage(
-                "--host is of a command, which stands behind '--': --host NAME -- COMMAND",
+                "--host names the host of a command; the command is missing: --host NAME -- COMMAND",
             ));
         }
         all.extend(self.lines.iter().map(line(false)));
@@ -238,7 +246,7 @@ impl ExecArgs {
 
 /// Runs a plan by the clock of its case. By the real one what asks bdp to end goes to the programs.
 pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Result<Record> {
-    let (outbox, inbox) = channel();
+    let (outbox, inbox) = sync_channel(exec::MESSAGES_MOST);
     let asked = outbox.clone();
     // A guest ends with bdp, and so do its programs.
     if plan.case.clock.is_real() {

@@ -53,7 +53,7 @@ fn what_is_asked_for_wrongly_is_one_line_and_code_125() {
     for (line, words) in [
         ("lab exec path.toml --host nobody -- true", "no host 'nobody' in path.toml; it has client, server"),
         ("lab exec path.toml", "nothing is to be run"),
-        ("lab exec path.toml --host client", "stands behind '--'"),
+        ("lab exec path.toml --host client", "the command is missing"),
         ("lab exec path.toml --on server", "HOST=LINE"),
         ("lab exec two.toml -- true", "2 cases, and programs run on one; choose by --filter"),
         ("lab exec nosuch -- true", "there is no scenario 'nosuch'"),
@@ -169,6 +169,19 @@ fn by_the_virtual_clock_an_hour_takes_no_time_and_codes_are_the_same() {
         assert_eq!((ended.code(), ended.out.as_str()), (code, out), "{line}: {}", ended.err);
     }
     assert_eq!(fs::read_to_string(bench.path("copy.toml")).unwrap(), PATH);
+}
+
+#[test]
+fn by_the_virtual_clock_a_program_that_prints_without_end_is_ended() {
+    let bench = bench();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let ended = exec(&bench, "--clock virtual -q -- yes");
+    assert_eq!(ended.code(), 137, "{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(ended.err.contains("may write 64 MiB"), "{}", ended.err);
+    assert!(ended.out.len() <= 64 << 20 && ended.out.starts_with("y\ny\n"), "{} bytes", ended.out.len());
 }
 
 #[test]

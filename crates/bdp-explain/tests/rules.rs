@@ -105,6 +105,7 @@ impl Shape {
                     busy_ns: Some(busy),
                     rwnd_limited_ns: self.rwnd_limited.map(limited),
                     sndbuf_limited_ns: self.sndbuf_limited.map(limited),
+                    ..SenderSample::default()
                 }
             })
             .collect();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
-use bdp_model::record::SenderSample;
+use bdp_model::record::{CongestionState, SenderSample};
 use bdp_model::units::Nanos;
 use bdp_sys::payload::{Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
@@ -30,6 +30,8 @@ use crate::pause::stop_check_ns;
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Writes to one stream before the others have their turn.
 const TURN: u32 = 16;
+/// The kernel's least round trip before there is one: all ones, in microseconds.
+const NO_RTT_NS: u64 = u32::MAX as u64 * 1_000;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
 
@@ -458,9 +460,11 @@ impl<'a> Leading<'a> {
             if let Some(count) = info.total_retrans {
                 *sample.retransmits.get_or_insert(0) += u64::from(count);
             }
-            if let Some(count) = info.dsack_dups {
-                *needless.get_or_insert(0) += u64::from(count);
-            }
+            add(&mut needless, info.dsack_dups);
+            add(&mut sample.reorder_seen, info.reorder_seen);
+            add(&mut sample.delivered, info.delivered_segments);
+            add(&mut sample.delivered_ce, info.delivered_ce_segments);
+            add(&mut sample.timeouts, info.timeouts);
             if i == 0 {
                 sample.unacked = info.unacked_segments;
                 sample.cwnd = info.cwnd_segments;
@@ -469,6 +473,15 @@ impl<'a> Leading<'a> {
                 sample.busy_ns = info.busy_ns;
                 sample.rwnd_limited_ns = info.rwnd_limited_ns;
                 sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
+                sample.congestion_state = info.congestion_state.and_then(CongestionState::of_linux);
+                sample.ssthresh = info.ssthresh_segments;
+                sample.lost = info.lost_segments;
+                sample.reordering = info.reordering;
+                sample.min_rtt_ns = info.min_rtt_ns.filter(|&ns| ns < NO_RTT_NS);
+                sample.delivery_rate_bps = info.delivery_rate_bps;
+                sample.app_limited = info.app_limited;
+                sample.pacing_bps = info.pacing_rate_bps;
+                sample.not_sent_bytes = info.notsent_bytes;
                 if self.share.outlets.first().is_some_and(Option::is_some) || self.first == TcpInfo::default()
                 {
                     self.first = info;
@@ -479,10 +492,18 @@ impl<'a> Leading<'a> {
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
         self.needless = self.needless.max(needless);
+        sample.needless_retransmits = self.needless;
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);
         self.flow.meter.set_infos(infos);
         self.samples.push(sample);
+    }
+}
+
+/// Adds a count to a sum that is unknown until one is known.
+fn add(sum: &mut Option<u64>, count: Option<u32>) {
+    if let Some(count) = count {
+        *sum.get_or_insert(0) += u64::from(count);
     }
 }

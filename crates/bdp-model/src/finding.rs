@@ -31,6 +31,22 @@ pub enum Limit {
     SendBuffer,
     /// The medium: no setting of TCP can add to it.
     Ceiling,
+    /// The path's bottleneck, which gives all that it can: a queue stands before it.
+    PathRate,
+    /// Losses that have nothing to do with the load: they come at any rate.
+    RandomLoss,
+    /// Something on the path that drops what exceeds a rate, and has no queue.
+    Policer,
+    /// Segments that overtake others, so that the sender takes them for lost.
+    Reordering,
+    /// The way back, which loses acknowledgements.
+    ReversePath,
+    /// Packets of full size vanish, smaller ones come through.
+    MtuBlackHole,
+    /// The path changed while it was measured: an outage, or another rate.
+    PathChanged,
+    /// The transfer was over before slow start was.
+    SlowStart,
     /// The rate that was asked for: all of it came through.
     AskedRate,
     /// The path, which lost datagrams.

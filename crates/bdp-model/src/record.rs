@@ -1,5 +1,7 @@
 //! All that a case produced, with what is needed to repeat it. Its JSON form is specified in `docs/record.md`.
 
+mod samples;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,8 @@ use crate::stack::Clock;
 use crate::stats::nearest_rank;
 use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
+
+pub use samples::{CongestionState, ReceiverSample, SenderSample};
 
 /// Version of the record's shape; a reader refuses a larger major number.
 pub const RECORD_SCHEMA: &str = "bdp.record/1";
@@ -331,44 +335,6 @@ pub struct FlowRecord {
     /// What limits it, and how that is known; empty where the record is not valid, and of older ones.
     #[serde(default)]
     pub findings: Vec<Finding>,
-}
-
-/// One reading at the receiver. Absent fields are ones that the kernel did not return.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct ReceiverSample {
-    /// Since the flow's first byte was read, or since its connections were made where none came.
-    pub at_ns: u64,
-    /// Bytes read so far, all streams.
-    pub bytes: u64,
-    /// Window that the receiver's kernel means to advertise, first stream; not what is on the wire.
-    pub rcv_wnd_bytes: Option<u64>,
-    /// Segments that came out of order so far, all streams.
-    pub out_of_order: Option<u64>,
-}
-
-/// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct SenderSample {
-    /// Since all connections were made.
-    pub at_ns: u64,
-    /// Bytes acknowledged so far, all streams.
-    pub acked_bytes: Option<u64>,
-    /// Segments in flight, first stream.
-    pub unacked: Option<u32>,
-    /// Congestion window in segments, first stream.
-    pub cwnd: Option<u32>,
-    /// Receive window as the sender sees it, first stream.
-    pub snd_wnd_bytes: Option<u64>,
-    /// Smoothed round trip, first stream.
-    pub srtt_ns: Option<u64>,
-    /// Retransmitted segments so far, all streams.
-    pub retransmits: Option<u64>,
-    /// Time with data to send or in flight so far, first stream.
-    pub busy_ns: Option<u64>,
-    /// Of that, limited by the receive window as the kernel counts it, first stream; known to under-report.
-    pub rwnd_limited_ns: Option<u64>,
-    /// Of that, limited by the send buffer, first stream.
-    pub sndbuf_limited_ns: Option<u64>,
 }
 
 /// A program that ran on a host.

@@ -7,6 +7,7 @@ mod chart;
 mod comparison;
 mod csv;
 mod date;
+pub mod explanation;
 mod flows;
 mod grid;
 mod html;

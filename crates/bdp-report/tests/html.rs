@@ -67,6 +67,7 @@ fn sampled(mut record: Record, seconds: u64) -> Record {
             busy_ns: Some(i * 100_000_000),
             rwnd_limited_ns: Some(i * 75_000_000),
             sndbuf_limited_ns: Some(i * 5_000_000),
+            ..Default::default()
         })
         .collect();
     flow.retransmits = Some(seconds * 10 / 30);

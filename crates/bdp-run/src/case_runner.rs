@@ -344,7 +344,7 @@ impl CaseRunner {
             traffic,
             ..blank(case, attempt, environment)
         };
-        verdict::explain_flows(&mut record);
+        crate::explain::record(&mut record);
         record
     }
 }

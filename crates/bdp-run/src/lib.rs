@@ -20,6 +20,7 @@ mod document;
 mod event;
 pub mod exec;
 mod exec_stage;
+pub mod explain;
 pub mod guest;
 mod guest_calls;
 mod guest_exec;

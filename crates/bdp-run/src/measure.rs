@@ -160,12 +160,7 @@ fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32)
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
         measurement.caveats.push(Caveat::SshTunnel);
     }
-    let facts = |d: &DirectionResult| Facts::measured(measurement, d.direction);
-    let findings: Vec<_> =
-        measurement.directions.iter().map(|d| facts(d).as_ref().map_or_else(Vec::new, explain)).collect();
-    for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
-        direction.findings = findings;
-    }
+    crate::explain::measurement(measurement);
 }
 
 #[cfg(test)]

@@ -115,20 +115,6 @@ fn segment_bytes(case: &CaseSpec, flow: &CaseFlow, record: &FlowRecord) -> (u64,
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
 }
 
-/// Adds to each flow what limits it. An emulator that did not keep its promise may be the limit itself, so that nothing is
-/// said of a record that is not valid.
-pub(crate) fn explain_flows(record: &mut Record) {
-    if !record.valid {
-        return;
-    }
-    let facts = |index| Facts::emulated(record, index);
-    let findings: Vec<Vec<Finding>> =
-        (0..record.flows.len()).map(|i| facts(i).as_ref().map_or_else(Vec::new, explain)).collect();
-    for (flow, findings) in record.flows.iter_mut().zip(findings) {
-        flow.findings = findings;
-    }
-}
-
 /// Holds a goodput against what was written down before the run; `None` where nothing was.
 pub(crate) fn judge(
     expect: &Expect,

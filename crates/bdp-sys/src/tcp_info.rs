@@ -12,6 +12,16 @@ pub struct TcpInfo {
     /// Whether window scaling is in use on this connection: both handshake segments that this end saw had the option (RFC 7323,
     /// section 2.2).
     pub window_scaling: Option<bool>,
+    /// State of congestion control: 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss (`enum tcp_ca_state`).
+    pub congestion_state: Option<u8>,
+    /// Whether the delivery rate was sampled while the sender had too little to send (4.9).
+    pub app_limited: Option<bool>,
+    /// Whether this connection uses selective acknowledgements.
+    pub sack: Option<bool>,
+    /// Whether it uses timestamps.
+    pub timestamps: Option<bool>,
+    /// Whether it negotiated ECN.
+    pub ecn: Option<bool>,
     /// Shift count that this end's peer announced.
     pub snd_wscale: Option<u8>,
     /// Shift count that this end announced.
@@ -20,6 +30,12 @@ pub struct TcpInfo {
     pub snd_mss: Option<u32>,
     /// Segments in flight.
     pub unacked_segments: Option<u32>,
+    /// Segments thought lost and not yet retransmitted or acknowledged.
+    pub lost_segments: Option<u32>,
+    /// Slow start threshold in segments; `None` before the first congestion event.
+    pub ssthresh_segments: Option<u32>,
+    /// Segments by which the network may reorder before a gap counts as a loss.
+    pub reordering: Option<u32>,
     /// Congestion window in segments.
     pub cwnd_segments: Option<u32>,
     /// Smoothed round trip.
@@ -42,6 +58,16 @@ pub struct TcpInfo {
     pub bytes_received: Option<u64>,
     /// Smallest round trip (4.6).
     pub min_rtt_ns: Option<u64>,
+    /// Rate that the kernel spaces segments by, bit/s; `None` where it does not (3.15).
+    pub pacing_rate_bps: Option<u64>,
+    /// Latest sample of the rate of delivery, bit/s (4.9).
+    pub delivery_rate_bps: Option<u64>,
+    /// Segments delivered (4.18).
+    pub delivered_segments: Option<u32>,
+    /// Of them with a Congestion Experienced mark (4.18).
+    pub delivered_ce_segments: Option<u32>,
+    /// Retransmission timeouts so far (6.7).
+    pub timeouts: Option<u32>,
     /// Time with data in flight or to send (4.10).
     pub busy_ns: Option<u64>,
     /// Time limited by the receive window (4.10); known to under-report.
@@ -86,18 +112,38 @@ fn decode(bytes: &[u8]) -> TcpInfo {
     let micros = |us: u32| u64::from(us) * 1_000;
     /// `TCPI_OPT_WSCALE` of `tcpi_options`.
     const WINDOW_SCALE: u8 = 4;
+    /// `TCPI_OPT_TIMESTAMPS`.
+    const TIMESTAMPS: u8 = 1;
+    /// `TCPI_OPT_SACK`.
+    const SACK: u8 = 2;
+    /// `TCPI_OPT_ECN`.
+    const ECN: u8 = 8;
+    /// `TCP_INFINITE_SSTHRESH`.
+    const INFINITE: u32 = 0x7fff_ffff;
+    let option = |bit: u8| bytes.get(5).map(|options| options & bit != 0);
+    // The rates are of bytes a second; all ones where there is none.
+    let bits_per_second = |at: usize| long(at).filter(|&rate| rate < u64::MAX / 8).map(|rate| rate * 8);
     // Two bit-fields of four bits: the first is in the low half where bit-fields start low.
     let scales = bytes.get(6).copied();
     let (first, second) = (scales.map(|b| b & 0xf), scales.map(|b| b >> 4));
     let (snd_wscale, rcv_wscale) =
         if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
+    let first_bit: u8 = if cfg!(target_endian = "little") { 1 } else { 0x80 };
     TcpInfo {
         state: bytes.first().copied(),
-        window_scaling: bytes.get(5).map(|options| options & WINDOW_SCALE != 0),
+        congestion_state: bytes.get(1).copied(),
+        app_limited: bytes.get(7).filter(|_| bytes.len() >= 168).map(|bits| bits & first_bit != 0),
+        window_scaling: option(WINDOW_SCALE),
+        sack: option(SACK),
+        timestamps: option(TIMESTAMPS),
+        ecn: option(ECN),
         snd_wscale,
         rcv_wscale,
         snd_mss: word(16),
         unacked_segments: word(24),
+        lost_segments: word(32),
+        ssthresh_segments: word(76).filter(|&segments| segments < INFINITE),
+        reordering: word(88),
         pmtu: word(60),
         rtt_ns: word(68).map(micros),
         rtt_variation_ns: word(72).map(micros),
@@ -109,6 +155,11 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         notsent_bytes: word(144).map(u64::from),
         bytes_received: long(128),
         min_rtt_ns: word(148).map(micros),
+        pacing_rate_bps: bits_per_second(104),
+        delivery_rate_bps: bits_per_second(160),
+        delivered_segments: word(192),
+        delivered_ce_segments: word(196),
+        timeouts: bytes.get(240..242).and_then(|b| b.try_into().ok()).map(u16::from_ne_bytes).map(u32::from),
         busy_ns: long(168).map(|us| us.saturating_mul(1_000)),
         rwnd_limited_ns: long(176).map(|us| us.saturating_mul(1_000)),
         sndbuf_limited_ns: long(184).map(|us| us.saturating_mul(1_000)),
@@ -133,6 +184,27 @@ mod tests {
         assert_eq!(info.rcv_wnd, None);
         assert_eq!(decode(&bytes[..104]).snd_wnd, None);
         assert_eq!(decode(&[]), TcpInfo::default());
+    }
+
+    #[test]
+    fn no_threshold_is_not_an_endless_one_and_rates_are_of_bits() {
+        let mut bytes = [0u8; 248];
+        bytes[1] = 3;
+        bytes[5] = 2 | 8;
+        bytes[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+        bytes[76..80].copy_from_slice(&0x7fff_ffffu32.to_ne_bytes());
+        bytes[104..112].copy_from_slice(&u64::MAX.to_ne_bytes());
+        bytes[160..168].copy_from_slice(&1_250_000u64.to_ne_bytes());
+        bytes[240..242].copy_from_slice(&7u16.to_ne_bytes());
+        let info = decode(&bytes);
+        assert_eq!((info.ssthresh_segments, info.pacing_rate_bps), (None, None));
+        assert_eq!((info.delivery_rate_bps, info.timeouts), (Some(10_000_000), Some(7)));
+        assert_eq!((info.congestion_state, info.app_limited), (Some(3), Some(true)));
+        assert_eq!((info.sack, info.timestamps, info.ecn), (Some(true), Some(false), Some(true)));
+        bytes[76..80].copy_from_slice(&12u32.to_ne_bytes());
+        assert_eq!(decode(&bytes).ssthresh_segments, Some(12));
+        // Older kernels have neither the rate nor the bit that belongs to it.
+        assert_eq!((decode(&bytes[..104]).app_limited, decode(&bytes[..104]).timeouts), (None, None));
     }
 
     #[test]

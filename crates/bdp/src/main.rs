@@ -10,6 +10,7 @@ mod complete;
 mod completions;
 mod demo;
 mod exit;
+mod explain;
 mod failure;
 mod far;
 mod found;
@@ -96,6 +97,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Write a stored run as an HTML page or CSV
     Report(report::ReportArgs),
+    /// Explain what limits the transfers of a stored run, by the rules of this bdp
+    Explain(explain::ExplainArgs),
     /// Show one stored run
     Show(show::ShowArgs),
     /// Print the help of a subcommand
@@ -155,6 +158,7 @@ fn run() -> Exit {
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
+        Some(Command::Explain(args)) => args.run(),
         Some(Command::Show(args)) => args.run(),
         Some(Command::Help(args)) => args.run(Cli::command()),
         Some(Command::Man(args)) => args.run(Cli::command()),

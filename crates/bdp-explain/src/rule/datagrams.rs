@@ -183,7 +183,7 @@ fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
     evidence.extend(of_ceiling(facts));
     evidence.extend(load_adds(facts));
     Finding {
-        limit: Limit::Ceiling,
+        limit: Limit::PathRate,
         subject: "the path's bottleneck".to_owned(),
         confidence: Confidence::Medium,
         summary: format!(

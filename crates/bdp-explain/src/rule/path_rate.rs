@@ -59,7 +59,7 @@ fn claim(facts: &Facts, queue: Queue, steady_from: f64) -> Option<Finding> {
     }
     evidence.extend(load_adds(facts));
     Some(Finding {
-        limit: Limit::Ceiling,
+        limit: Limit::PathRate,
         subject: "the path's bottleneck".to_owned(),
         confidence: Confidence::Medium,
         summary: format!(

@@ -69,7 +69,7 @@ fn end(record: &Record, name: &str) -> End {
     End { name: name.to_owned(), host, threads: Some(1), ..End::default() }
 }
 
-/// What the narrowest link or policer on the flow's route leaves to its payload; `None` where none has a rate, and where what a
+/// What the narrowest link on the flow's route leaves to its payload, or to datagrams the narrowest policer; `None` where none has a rate, and where what a
 /// link does changes in time.
 fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Ceiling> {
     let route = Route::of(case, planned).filter(|route| !route.changes())?;
@@ -77,7 +77,8 @@ fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Cei
     // Nothing acknowledges datagrams, so that a half-duplex medium is theirs alone.
     let rooms = match planned.spec.udp {
         Some(_) => route.one_way_rooms(mss, header_bytes(case, planned)),
-        None => route.rooms(mss, header_bytes(case, planned)).collect(),
+        // What a policer does to TCP is a finding of its own, as on a path that nobody configured.
+        None => route.rooms(mss, header_bytes(case, planned)).filter(|&(_, _, by)| by != "policer").collect(),
     };
     let (hop, goodput_bps, by) = rooms.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let direction = hop.direction(&case.links);

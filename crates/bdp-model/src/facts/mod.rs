@@ -5,9 +5,11 @@
 
 mod derived;
 mod emulated;
+mod losses;
 mod window_use;
 
 pub use derived::{Queue, WindowBound};
+pub use losses::LossWindows;
 pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;

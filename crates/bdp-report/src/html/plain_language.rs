@@ -74,6 +74,37 @@ fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "the connection is full".to_owned(),
             "No setting makes it faster, only a faster connection does.".to_owned(),
         ),
+        Limit::PathRate => (
+            "the slowest part of the path is full".to_owned(),
+            "No setting makes it faster, only a faster path does.".to_owned(),
+        ),
+        Limit::RandomLoss => (
+            "data is lost on the way although the path is not full".to_owned(),
+            "Look for a faulty cable, port or radio link between the two.".to_owned(),
+        ),
+        Limit::Policer => (
+            "something on the path discards whatever exceeds a certain rate".to_owned(),
+            "Ask the provider which rate was agreed, or send no faster than that.".to_owned(),
+        ),
+        Limit::Reordering => (
+            "data arrives in another order than it was sent in".to_owned(),
+            "Look for a path that spreads the packets of one connection over several links.".to_owned(),
+        ),
+        Limit::ReversePath => (
+            format!("the answers of {to} get lost on their way back"),
+            format!("Look for a congested or faulty link on the way from {to} to {from}."),
+        ),
+        Limit::MtuBlackHole => (
+            "large packets vanish on the way, and small ones come through".to_owned(),
+            format!("A smaller MTU on {from}, or a tunnel that reports its own, cures it."),
+        ),
+        Limit::PathChanged => {
+            ("the path changed while it was measured".to_owned(), "Measure again, and for longer.".to_owned())
+        }
+        Limit::SlowStart => (
+            "the transfer was too short to reach full speed".to_owned(),
+            "A larger transfer over the same connection is faster.".to_owned(),
+        ),
         Limit::AskedRate => (
             "the test asked for this rate and no more".to_owned(),
             "To find the most that the path carries, ask for more.".to_owned(),

@@ -15,26 +15,27 @@ pub(super) fn conclusions(
     style: &Style,
 ) -> String {
     let Some(direction) = m.directions.iter().find(|d| d.direction == way) else { return String::new() };
-    let mut text = String::new();
-    for finding in &direction.findings {
-        let (word, tint) = word(finding);
-        let lead = format!("{} {word:<7}  ", arrow(way, style));
-        let agreement = match agreement {
-            Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
-            _ => String::new(),
-        };
-        let first = match word {
-            "LIMIT" => {
-                format!("{} ({} confidence{agreement})", finding.subject, confidence(finding.confidence))
-            }
-            "OK" => format!("{}{agreement}", finding.summary),
-            _ => format!("no rule explains the goodput{agreement}"),
-        };
-        text.push_str(&wrap(&lead, tint, &tame(&first), style));
-        let indent = " ".repeat(width(&lead));
-        for line in lines(finding).iter().filter(|line| !first.contains(line.as_str())) {
-            text.push_str(&wrap(&indent, Tint::None, &tame(line), style));
-        }
+    let agreement = match agreement {
+        Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
+        _ => String::new(),
+    };
+    let of = |finding| finding_lines(arrow(way, style), finding, &agreement, style);
+    direction.findings.iter().map(of).collect()
+}
+
+/// A finding with its evidence, after what it is of.
+pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style: &Style) -> String {
+    let (word, tint) = word(finding);
+    let lead = format!("{of} {word:<7}  ");
+    let first = match word {
+        "LIMIT" => format!("{} ({} confidence{agreement})", finding.subject, confidence(finding.confidence)),
+        "OK" => format!("{}{agreement}", finding.summary),
+        _ => format!("no rule explains the goodput{agreement}"),
+    };
+    let mut text = wrap(&lead, tint, &tame(&first), style);
+    let indent = " ".repeat(width(&lead));
+    for line in lines(finding).iter().filter(|line| !first.contains(line.as_str())) {
+        text.push_str(&wrap(&indent, Tint::None, &tame(line), style));
     }
     text
 }

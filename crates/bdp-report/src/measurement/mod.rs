@@ -29,7 +29,7 @@ use bdp_model::measurement::{Direction, Measurement};
 use crate::style::Style;
 
 /// The sign of a direction: `->` from the near end to the far one.
-fn arrow(way: Direction, style: &Style) -> &'static str {
+pub(crate) fn arrow(way: Direction, style: &Style) -> &'static str {
     match (way, style.unicode) {
         (Direction::To, true) => "→",
         (Direction::From, true) => "←",

@@ -1,0 +1,113 @@
+//! Readings of a flow while it runs, at either end.
+
+use serde::{Deserialize, Serialize};
+
+/// One reading at the receiver. Absent fields are ones that the kernel did not return.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverSample {
+    /// Since the flow's first byte was read, or since its connections were made where none came.
+    pub at_ns: u64,
+    /// Bytes read so far, all streams.
+    pub bytes: u64,
+    /// Window that the receiver's kernel means to advertise, first stream; not what is on the wire.
+    pub rcv_wnd_bytes: Option<u64>,
+    /// Segments that came out of order so far, all streams.
+    pub out_of_order: Option<u64>,
+}
+
+/// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SenderSample {
+    /// Since all connections were made.
+    pub at_ns: u64,
+    /// Bytes acknowledged so far, all streams.
+    pub acked_bytes: Option<u64>,
+    /// Segments in flight, first stream.
+    pub unacked: Option<u32>,
+    /// Congestion window in segments, first stream.
+    pub cwnd: Option<u32>,
+    /// Receive window as the sender sees it, first stream.
+    pub snd_wnd_bytes: Option<u64>,
+    /// Smoothed round trip, first stream.
+    pub srtt_ns: Option<u64>,
+    /// Retransmitted segments so far, all streams.
+    pub retransmits: Option<u64>,
+    /// Time with data to send or in flight so far, first stream.
+    pub busy_ns: Option<u64>,
+    /// Of that, limited by the receive window as the kernel counts it, first stream; known to under-report.
+    pub rwnd_limited_ns: Option<u64>,
+    /// Of that, limited by the send buffer, first stream.
+    pub sndbuf_limited_ns: Option<u64>,
+    /// State of congestion control, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_state: Option<CongestionState>,
+    /// Slow start threshold in segments, first stream; null before the first congestion event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssthresh: Option<u32>,
+    /// Segments thought lost and not yet retransmitted, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u32>,
+    /// Segments that may arrive out of order before a gap counts as a loss, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordering: Option<u32>,
+    /// Times so far that segments were seen to have been reordered, all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder_seen: Option<u64>,
+    /// Segments so far that the receiver had already (DSACK, RFC 2883), all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needless_retransmits: Option<u64>,
+    /// Segments delivered so far, all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
+    /// Of them with a Congestion Experienced mark, all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_ce: Option<u64>,
+    /// Retransmission timeouts so far, all streams (Linux 6.7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u64>,
+    /// Smallest round trip of the last minutes, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rtt_ns: Option<u64>,
+    /// Latest sample of the rate of delivery, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_rate_bps: Option<u64>,
+    /// Whether the sender had too little to send when that was sampled, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_limited: Option<bool>,
+    /// Rate that the kernel spaces segments by, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_bps: Option<u64>,
+    /// Bytes in the send buffer that were never sent, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sent_bytes: Option<u64>,
+}
+
+/// State of congestion control as Linux has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CongestionState {
+    /// Nothing unusual.
+    Open,
+    /// Duplicate acknowledgements, or selective ones: something was lost or reordered.
+    Disorder,
+    /// The window is being reduced after an ECN mark, or drops in the host.
+    Reduced,
+    /// A loss is being repaired by fast retransmit.
+    Recovery,
+    /// A retransmission timeout has expired.
+    Loss,
+}
+
+impl CongestionState {
+    /// By its number in Linux, `enum tcp_ca_state`.
+    pub const fn of_linux(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::Open,
+            1 => Self::Disorder,
+            2 => Self::Reduced,
+            3 => Self::Recovery,
+            4 => Self::Loss,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! Findings for what was measured, now or long ago: the same rules over the same facts.
+
+use bdp_model::facts::Facts;
+use bdp_model::finding::Finding;
+use bdp_model::measurement::{DirectionResult, Measurement};
+use bdp_model::record::Record;
+
+/// Sets what limits each flow. An emulator that did not keep its promise may be the limit itself, so that nothing is said of a record
+/// that is not valid.
+pub fn record(record: &mut Record) {
+    if !record.valid {
+        return;
+    }
+    let findings: Vec<_> = (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i))).collect();
+    for (flow, findings) in record.flows.iter_mut().zip(findings) {
+        flow.findings = findings;
+    }
+}
+
+/// Sets what limits each direction.
+pub fn measurement(measurement: &mut Measurement) {
+    let of = |d: &DirectionResult| findings(Facts::measured(measurement, d.direction));
+    let findings: Vec<_> = measurement.directions.iter().map(of).collect();
+    for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
+        direction.findings = findings;
+    }
+}
+
+fn findings(facts: Option<Facts>) -> Vec<Finding> {
+    facts.as_ref().map_or_else(Vec::new, bdp_explain::explain)
+}

@@ -1,0 +1,54 @@
+//! `bdp explain`: what limits the transfers of a stored run, by the rules of this bdp.
+
+use bdp_model::measurement::Measurement;
+use bdp_model::record::Record;
+
+use crate::exit::Outcome;
+use crate::found::{Found, Kept};
+use crate::output::{print, style};
+use crate::store::StoreArgs;
+
+/// Arguments of `bdp explain`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp explain\n  bdp explain 7f3a\n  bdp explain before.json --json")]
+pub struct ExplainArgs {
+    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
+    /// export' wrote [default: the newest run]
+    run: Option<String>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Print JSON: the run as 'bdp show --json' has it, with the findings of this bdp
+    #[arg(long)]
+    json: bool,
+}
+
+impl ExplainArgs {
+    /// Explains the run anew.
+    pub fn run(self) -> Outcome {
+        let found = Found::find(self.run.as_deref(), &self.store)?;
+        let run = found.run().map(str::to_owned);
+        let run = run.as_deref();
+        match found.kept {
+            Kept::Records(all) => {
+                let mut records: Vec<Record> = all.into_iter().map(|(_, record)| record).collect();
+                records.iter_mut().for_each(bdp_run::explain::record);
+                print(&if self.json {
+                    format!("{:#}\n", bdp_report::json(&records, run))
+                } else {
+                    bdp_report::explanation::records(&records, &style())
+                })
+            }
+            Kept::Measurements(all) => {
+                let mut all: Vec<Measurement> = all.into_iter().map(|kept| kept.measurement).collect();
+                all.iter_mut().for_each(bdp_run::explain::measurement);
+                print(&if self.json {
+                    format!("{:#}\n", bdp_report::measurements_json(&all, run, &[]))
+                } else {
+                    bdp_report::explanation::measurements(&all, &style())
+                })
+            }
+        }
+    }
+}

@@ -21,6 +21,7 @@ use crate::counting::Cadence;
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::{FlowError, Result};
+use crate::loss_episodes::LossEpisodes;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
@@ -383,12 +384,23 @@ struct Leading<'a> {
     acked: u64,
     /// The first stream's last reading that held anything.
     first: TcpInfo,
+    /// Congestion events of the first stream.
+    episodes: LossEpisodes,
 }
 
 impl<'a> Leading<'a> {
     fn new(flow: &'a Flow<'a>, share: Share<'a>) -> Self {
         let first = TcpInfo::default();
-        Self { flow, share, samples: Vec::new(), retransmits: 0, needless: None, acked: 0, first }
+        Self {
+            flow,
+            share,
+            samples: Vec::new(),
+            retransmits: 0,
+            needless: None,
+            acked: 0,
+            first,
+            episodes: LossEpisodes::default(),
+        }
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<Sent> {
@@ -400,11 +412,18 @@ impl<'a> Leading<'a> {
         let end = started.saturating_add(flow.plan.longest.as_ns());
         let mut send_buffer = self.send_buffer();
         let mut cadence = Cadence::every(flow.plan.interval);
+        let mut look_ns = 0;
         loop {
             let now = clock::monotonic_ns();
-            if cadence.take(now - started) {
-                self.sample(now - started);
+            let at_ns = now - started;
+            if cadence.take(at_ns) {
+                self.sample(at_ns);
                 send_buffer = self.send_buffer().or(send_buffer);
+            } else if at_ns >= look_ns {
+                self.look(at_ns);
+            }
+            if at_ns >= look_ns {
+                look_ns = at_ns + self.episodes.cadence_ns(flow.plan.interval.as_ns());
             }
             if stop.load(Ordering::Relaxed)
                 || flow.over.load(Ordering::Relaxed)
@@ -413,7 +432,8 @@ impl<'a> Leading<'a> {
             {
                 break;
             }
-            self.share.turn((started + cadence.next_ns()).saturating_sub(now).min(stop_check_ns()))?;
+            let next_ns = cadence.next_ns().min(look_ns);
+            self.share.turn((started + next_ns).saturating_sub(now).min(stop_check_ns()))?;
         }
         if self.samples.len() < 2 {
             self.sample(clock::monotonic_ns() - started);
@@ -426,6 +446,7 @@ impl<'a> Leading<'a> {
             retransmits: self.samples.last().and_then(|s| s.retransmits),
             needless_retransmits: self.needless,
             samples: std::mem::take(&mut self.samples),
+            loss_episodes: std::mem::take(&mut self.episodes).finish(),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             window_scaling: self.first.window_scaling,
             send_buffer_bytes: send_buffer,
@@ -438,6 +459,13 @@ impl<'a> Leading<'a> {
 
     fn send_buffer(&self) -> Option<u64> {
         self.flow.streams.first().and_then(|s| socket::send_buffer(s).ok()).map(|b| b as u64)
+    }
+
+    /// Reads `TCP_INFO` of the first stream, for its congestion events alone.
+    fn look(&mut self, at_ns: u64) {
+        if let Some(Ok(info)) = self.flow.streams.first().map(tcp_info::read) {
+            self.episodes.observe(at_ns, &info);
+        }
     }
 
     /// Reads `TCP_INFO` of all streams.
@@ -466,6 +494,7 @@ impl<'a> Leading<'a> {
             add(&mut sample.delivered_ce, info.delivered_ce_segments);
             add(&mut sample.timeouts, info.timeouts);
             if i == 0 {
+                self.episodes.observe(at_ns, &info);
                 sample.unacked = info.unacked_segments;
                 sample.cwnd = info.cwnd_segments;
                 sample.snd_wnd_bytes = info.snd_wnd.map(u64::from);

@@ -9,7 +9,7 @@ use crate::host_counters::HostCounters;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
-use crate::record::{ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use crate::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
 use crate::udp::UdpReport;
 use crate::units::Nanos;
@@ -341,6 +341,9 @@ pub struct DirectionResult {
     pub received: Vec<ReceiverSample>,
     /// Readings at the sender; of the first stream where it is not a sum.
     pub sent: Vec<SenderSample>,
+    /// Congestion events of the first stream at the sender: losses and marks, each with what was known just before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss_episodes: Vec<LossEpisode>,
     /// What limits this direction, and how that is known.
     pub findings: Vec<Finding>,
     /// How the sender kept to the rate that was asked for; null where none was.

@@ -17,7 +17,7 @@ use crate::stats::nearest_rank;
 use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
 
-pub use samples::{CongestionState, ReceiverSample, SenderSample};
+pub use samples::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 
 /// Version of the record's shape; a reader refuses a larger major number.
 pub const RECORD_SCHEMA: &str = "bdp.record/1";
@@ -318,6 +318,9 @@ pub struct FlowRecord {
     pub received: Vec<ReceiverSample>,
     /// Readings at the sender, about every 100 ms; of the first stream where it is not a sum.
     pub sent: Vec<SenderSample>,
+    /// Congestion events of the first stream at the sender: losses and marks, each with what was known just before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss_episodes: Vec<LossEpisode>,
     /// Of a flow of datagrams, what became of them; null of TCP.
     pub udp: Option<UdpReport>,
     /// Segments that the receiver had already (DSACK, RFC 2883), all streams; null where the kernel does not tell.

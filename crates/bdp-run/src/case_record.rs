@@ -49,6 +49,7 @@ pub(crate) fn flow_record(
         receiver_cpu: received.cpu,
         received: received.samples,
         sent: sent.samples,
+        loss_episodes: sent.loss_episodes,
         udp,
         needless_retransmits: sent.needless_retransmits,
         send_buffer_bytes: sent.send_buffer_bytes,

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_explain::explain;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
 use bdp_model::caveat::Caveat;
 use bdp_model::expectation::{Expectation, Judgement};
-use bdp_model::facts::Facts;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
+use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 

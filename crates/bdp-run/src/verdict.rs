@@ -1,11 +1,8 @@
 //! What a case should have reached, and whether it did.
 
-use bdp_explain::explain;
-use bdp_model::facts::Facts;
-use bdp_model::finding::Finding;
 use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, Expectation as Expected, WindowOnWire};
-use bdp_model::record::{Expectation, FlowRecord, Record};
+use bdp_model::record::{Expectation, FlowRecord};
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, Expect};
 use bdp_model::segment::{header_bytes, planned_mss};

@@ -10,7 +10,7 @@ use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
-use bdp_model::record::{ProbeOutcome, ReceiverSample, SenderSample};
+use bdp_model::record::{LossEpisode, ProbeOutcome, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::traffic::Traffic;
 use bdp_model::udp::{Distribution, UdpRequest};
@@ -474,6 +474,9 @@ pub struct Sent {
     pub mss: Option<u64>,
     /// Readings.
     pub samples: Vec<SenderSample>,
+    /// Congestion events of the first stream; none from older ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss_episodes: Vec<LossEpisode>,
     /// Segments sent again, all streams.
     pub retransmits: Option<u64>,
     /// Segments that the receiver had already, as it reported to the sender (DSACK, RFC 2883), all streams.

@@ -2,6 +2,7 @@
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
+use bdp_run::explain;
 
 use crate::exit::Outcome;
 use crate::found::{Found, Kept};
@@ -19,6 +20,10 @@ pub struct ExplainArgs {
     #[command(flatten)]
     store: StoreArgs,
 
+    /// Judge as on a path whose rate is not known: of a flow of the lab, the rates of its links are
+    #[arg(long)]
+    without_ceiling: bool,
+
     /// Print JSON: the run as 'bdp show --json' has it, with the findings of this bdp
     #[arg(long)]
     json: bool,
@@ -33,7 +38,9 @@ impl ExplainArgs {
         match found.kept {
             Kept::Records(all) => {
                 let mut records: Vec<Record> = all.into_iter().map(|(_, record)| record).collect();
-                records.iter_mut().for_each(bdp_run::explain::record);
+                let judge =
+                    if self.without_ceiling { explain::record_without_ceiling } else { explain::record };
+                records.iter_mut().for_each(judge);
                 print(&if self.json {
                     format!("{:#}\n", bdp_report::json(&records, run))
                 } else {
@@ -42,7 +49,7 @@ impl ExplainArgs {
             }
             Kept::Measurements(all) => {
                 let mut all: Vec<Measurement> = all.into_iter().map(|kept| kept.measurement).collect();
-                all.iter_mut().for_each(bdp_run::explain::measurement);
+                all.iter_mut().for_each(explain::measurement);
                 print(&if self.json {
                     format!("{:#}\n", bdp_report::measurements_json(&all, run, &[]))
                 } else {

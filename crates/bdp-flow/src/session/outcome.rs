@@ -62,6 +62,7 @@ pub fn result(
         ended: if is_complete { EndReason::Bytes } else { received.ended },
         received: received.samples,
         sent: sent.samples,
+        loss_episodes: sent.loss_episodes,
         findings: Vec::new(),
         pacing: None,
         udp: None,

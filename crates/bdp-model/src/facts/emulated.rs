@@ -44,6 +44,7 @@ impl Facts {
             paced_bps: None,
             received: flow.received.clone(),
             sent: flow.sent.clone(),
+            loss_episodes: flow.loss_episodes.clone(),
             udp: flow.udp.clone(),
             ceiling: ceiling(&record.case, planned, flow),
             both_directions: meets_data(&record.case, index),

@@ -6,16 +6,18 @@
 mod derived;
 mod emulated;
 mod losses;
+mod time;
 mod window_use;
 
 pub use derived::{Queue, WindowBound};
 pub use losses::LossWindows;
+pub use time::{Stretch, TimeSpent, TimeState};
 pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::EachWay;
-use crate::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
+use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
 
 /// Who asked for a transfer, and so in which words it is changed.
@@ -100,6 +102,8 @@ pub struct Facts {
     pub received: Vec<ReceiverSample>,
     /// Readings at the sender.
     pub sent: Vec<SenderSample>,
+    /// Congestion events of the first stream at the sender.
+    pub loss_episodes: Vec<LossEpisode>,
     /// Of datagrams, what became of them.
     pub udp: Option<UdpReport>,
     /// The most that the path can carry.
@@ -149,6 +153,7 @@ impl Facts {
             paced_bps: d.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.spec.pacing_bps),
             received: d.received.clone(),
             sent: d.sent.clone(),
+            loss_episodes: d.loss_episodes.clone(),
             udp: d.udp.clone(),
             ceiling: measurement.ceiling.clone(),
             both_directions: request.bidirectional && measurement.directions.len() > 1,

@@ -111,3 +111,41 @@ impl CongestionState {
         })
     }
 }
+
+/// A congestion event of a connection: from when its sender's kernel noticed a loss or a mark until the event was over.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LossEpisode {
+    /// Since all connections were made.
+    pub at_ns: u64,
+    /// Until it was over; 0 of one that began and ended between two readings, and of one that was not over at the end.
+    pub took_ns: u64,
+    /// What the sender did.
+    pub kind: EpisodeKind,
+    /// Congestion window just before it, in segments.
+    pub cwnd: u32,
+    /// Segments in flight just before it.
+    pub unacked: u32,
+    /// Smoothed round trip just before it.
+    pub srtt_ns: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// Latest sample of the rate of delivery before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_rate_bps: Option<u64>,
+    /// Whether the sender was in slow start.
+    pub slow_start: bool,
+    /// Segments retransmitted in it.
+    pub retransmits: u64,
+}
+
+/// What a sender did about a congestion event, the mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EpisodeKind {
+    /// It reduced its window after an ECN mark, or drops in its own host.
+    Reduced,
+    /// It repaired a loss by fast retransmit (RFC 6675).
+    Recovery,
+    /// A retransmission timeout expired (RFC 6298).
+    Timeout,
+}

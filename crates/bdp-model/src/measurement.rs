@@ -342,6 +342,7 @@ pub struct DirectionResult {
     /// Readings at the sender; of the first stream where it is not a sum.
     pub sent: Vec<SenderSample>,
     /// What limits this direction, and how that is known.
+    #[serde(deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,
     /// How the sender kept to the rate that was asked for; null where none was.
     pub pacing: Option<Pacing>,

@@ -6,8 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod ceiling;
+mod observed;
 mod rule;
-pub mod text;
+mod setting;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

@@ -345,6 +345,7 @@ pub struct DirectionResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
     /// What limits this direction, and how that is known.
+    #[serde(deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,
     /// How the sender kept to the rate that was asked for; null where none was.
     pub pacing: Option<Pacing>,

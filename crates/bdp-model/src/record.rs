@@ -336,7 +336,7 @@ pub struct FlowRecord {
     /// The same as the receiver's kernel has it.
     pub receiver_window_scaling: Option<bool>,
     /// What limits it, and how that is known; empty where the record is not valid, and of older ones.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use bdp_explain::text::thread_used;
 use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
-use bdp_model::ends::{Direction, End, PeerProtocol};
+use bdp_model::ends::{Direction, End, PeerProtocol, Task};
+use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
 use bdp_model::mtu_search::IPV6_MINIMUM;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
@@ -51,12 +51,12 @@ fn holds(known: &mut Caveat, caveat: &Caveat) -> bool {
 /// Whether a finding has a busy thread among its evidence.
 fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
     let Caveat::BusyThread { direction, task, .. } = caveat else { return false };
-    let thread = thread_used(*task);
+    let thread = match task {
+        Task::Sending => Fact::SendingThread,
+        Task::Receiving => Fact::ReceivingThread,
+    };
     let of_way = m.directions.iter().filter(|d| d.direction == *direction);
-    of_way
-        .flat_map(|d| &d.findings)
-        .flat_map(|finding| &finding.evidence)
-        .any(|line| line.starts_with(&thread))
+    of_way.flat_map(|d| &d.findings).any(|finding| finding.observed(thread).is_some())
 }
 
 /// Other traffic of a device in one sentence, where several caveats are of it: both ways through it, both ends of a loopback
@@ -490,8 +490,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::ends::Task;
-    use bdp_model::finding::{Confidence, Finding, Limit};
+    use bdp_model::finding::{Confidence, Evidence, Finding, Limit, Place};
     use bdp_model::measurement::MeasureRequest;
 
     use super::*;
@@ -610,15 +609,9 @@ mod tests {
         found.caveats = vec![busy(0.95)];
         assert_eq!(said(&[&found], |_| false).len(), 1);
         assert!(said(&[&found], |_| true).is_empty());
-        found.directions[0].findings = vec![Finding {
-            limit: Limit::Unknown,
-            subject: String::new(),
-            confidence: Confidence::Low,
-            summary: String::new(),
-            evidence: vec!["a sending thread used 95 % of a processor".to_owned()],
-            remedy: None,
-            missing: Vec::new(),
-        }];
+        let finding = Finding::new(Limit::Unknown, Place::path(), Confidence::Low);
+        let thread = Evidence::share(Fact::SendingThread, 0.95).at_least(0.9);
+        found.directions[0].findings = vec![finding.evidence([thread])];
         assert!(said(&[&found], |_| false).is_empty());
     }
 

@@ -9,6 +9,7 @@ use bdp_model::traffic::TrafficRecord;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
+use crate::finding::confidence;
 use crate::summary::{Ending, ending, in_order};
 use bdp_model::plain::plain;
 
@@ -190,11 +191,6 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
     let d = m.directions.get(index);
     let spread = d.and_then(|d| d.spread);
     let finding = d.and_then(|d| d.findings.first());
-    // As the JSON has them: `receive_window`, `high`.
-    let name = |value: Option<Value>| match value {
-        Some(Value::String(text)) => text,
-        _ => String::new(),
-    };
     let [idle_min, idle_p50, idle_p95, idle_p99] = quantiles(d.and_then(|d| d.rtt_ns.idle).or(m.rtt_idle_ns));
     let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = quantiles(d.and_then(|d| d.rtt_ns.loaded));
     [
@@ -211,8 +207,8 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
         number(spread.map(|s| s.p50)),
         number(spread.and_then(|s| s.p95)),
         number(m.ceiling.as_ref().map(|c| c.goodput_bps)),
-        name(finding.and_then(|f| serde_json::to_value(f.limit).ok())),
-        name(finding.and_then(|f| serde_json::to_value(f.confidence).ok())),
+        finding.map_or("", |f| f.limit.name()).to_owned(),
+        finding.map_or("", |f| confidence(f.confidence)).to_owned(),
         count(d.map(|d| d.bytes)),
         count(d.map(|d| d.duration_ns)),
         count(d.map(|d| d.omit_ns)),

@@ -1,6 +1,6 @@
 //! What limits the transfers of a run, without its figures: `bdp explain`.
 
-use bdp_explain::text::rate;
+use crate::finding::rate;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json as value};
 
 use crate::breach;
 use crate::caveat::{worded, worded_shortfall};
+use crate::finding;
 use crate::ping::method_words;
 use crate::summary::{Ending, Point, in_order, points};
 use crate::virtual_clock;
@@ -33,7 +34,7 @@ fn has_flows(point: &Point<'_>) -> bool {
     point.records.iter().all(|record| record.programs.is_empty())
 }
 
-/// A record, with the bounds that it broke in words, and the wording of what kept a window from what was asked for.
+/// A record, with the bounds that it broke and its findings in words, and the wording of what kept a window from what was asked for.
 pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
     value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
@@ -42,16 +43,18 @@ pub(crate) fn record_json(record: &Record) -> Value {
     value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
+        value["flows"][i]["findings"] = finding::all_json(&flow.findings);
     }
     value
 }
 
-/// A measurement, with the wording of its caveats: `docs/measurement.md`, `docs/measurement.schema.json`.
+/// A measurement, with the wording of its caveats and findings: `docs/measurement.md`, `docs/measurement.schema.json`.
 pub fn measurement_json(measurement: &Measurement) -> Value {
     let mut value = value!(measurement);
     value["caveats"] = worded(&measurement.caveats);
     for (i, direction) in measurement.directions.iter().enumerate() {
         value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
+        value["directions"][i]["findings"] = finding::all_json(&direction.findings);
     }
     value
 }

@@ -8,6 +8,7 @@ mod comparison;
 mod csv;
 mod date;
 pub mod explanation;
+mod finding;
 mod flows;
 mod grid;
 mod html;

@@ -7,6 +7,7 @@ use bdp_model::units::format_bps;
 
 use crate::breach::{causes, why_broken};
 use crate::caveat::window_shortfall;
+use crate::finding::{subject, summary};
 use crate::grid::{tame, wrap};
 use crate::measurement::conclusion::word;
 use crate::number::{asked_size, percent, size};
@@ -89,18 +90,18 @@ struct Limited<'a> {
 
 impl Limited<'_> {
     fn says(&self, finding: &Finding) -> bool {
-        (self.finding.limit, &self.finding.subject) == (finding.limit, &finding.subject)
+        (self.finding.limit, subject(self.finding)) == (finding.limit, subject(finding))
     }
 
     fn line(&self, style: &Style) -> String {
         let Self { scenario, what, counted, finding, count } = self;
         let (word, tint) = word(finding);
         let text = match (count, finding.limit) {
-            (1, _) => format!("{what}: {}", tame(&finding.summary)),
+            (1, _) => format!("{what}: {}", tame(&summary(finding))),
             (n, Limit::Unknown) => {
                 format!("{}: limit unknown, in {n} {counted}", tame(scenario))
             }
-            (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&finding.subject)),
+            (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&subject(finding))),
         };
         wrap(&format!("{word:<7}  "), tint, &text, style)
     }

@@ -452,7 +452,7 @@ fn finding_bar_and_charts_give_one_figure() {
     m.directions[0].window.on_the_wire_max_bytes = Some(1 << 20);
     let facts = bdp_model::facts::Facts::measured(&m, m.directions[0].direction).unwrap();
     m.directions[0].findings = bdp_explain::explain(&facts);
-    let said = m.directions[0].findings[0].evidence.join("; ");
+    let said = bdp_report::measurement_json(&m)["directions"][0]["findings"][0].to_string();
     assert!(said.contains("63.6 KiB / 173 ms = 3.01 Mbit/s") && said.contains("needs "), "{said}");
     let needed = said.split("needs ").nth(1).and_then(|s| s.split(" on the wire").next()).unwrap();
     let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);

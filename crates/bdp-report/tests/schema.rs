@@ -5,6 +5,7 @@ mod fixture;
 use bdp_explain::explain;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
+use bdp_model::finding::{Action, Lack, Limit, Missing, Next, Quantity, Remedy};
 use bdp_model::link::Loss;
 use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
@@ -68,8 +69,12 @@ fn everything() -> Vec<Record> {
     explained.flows[0].findings = explain(&Facts::emulated(&explained, 0).unwrap());
     let mut limited = explained.clone();
     limited.scenario = "limited".to_owned();
-    limited.flows[0].findings[0].remedy = Some("a larger window".to_owned());
-    limited.flows[0].findings[0].missing = vec!["the idle round trip".to_owned()];
+    let larger = Remedy::new(Action::AskWindow).setting("flow.window").value(Quantity::bytes(65_536.0));
+    let scaling = Remedy::new(Action::Set).setting("net.ipv4.tcp_window_scaling").host("far");
+    limited.flows[0].findings[0].remedy = Some(larger.also(scaling));
+    limited.flows[0].findings[0].next =
+        Some(Next { limit: Limit::PathRate, goodput_bps: 94e6, needed_bytes: None });
+    limited.flows[0].findings[0].missing = vec![Missing::new(Lack::IdleRoundTrip)];
     vec![
         record(&Recipe::default()),
         invalid(

@@ -6,7 +6,7 @@ use bdp_model::Probability;
 use bdp_model::breach::Breach;
 use bdp_model::case::{Published, PublishedRow};
 use bdp_model::caveat::WindowShortfall;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::link::Loss;
 use bdp_model::record::Record;
 use bdp_report::{Style, table};
@@ -368,19 +368,6 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     assert_eq!(curve["unmeasured"].as_array().unwrap().len(), 6);
 }
 
-/// What limits a flow, as the rules of bdp-explain have it.
-fn finding(limit: Limit, subject: &str, remedy: Option<&str>) -> Finding {
-    Finding {
-        limit,
-        subject: subject.to_owned(),
-        confidence: Confidence::High,
-        summary: format!("limited by {subject}"),
-        evidence: Vec::new(),
-        remedy: remedy.map(str::to_owned),
-        missing: Vec::new(),
-    }
-}
-
 #[test]
 fn what_limits_flows_stands_below_once() {
     let point = |bytes, finding| {
@@ -389,14 +376,21 @@ fn what_limits_flows_stands_below_once() {
         record.flows[0].findings = vec![finding];
         record
     };
-    let window = || finding(Limit::ReceiveWindow, "receive window of far", Some("a larger one"));
-    let full = finding(Limit::Ceiling, "the link near->far, 100 Mbit/s", None);
+    let window = || {
+        Finding::new(Limit::ReceiveWindow, Place::receiver("far"), Confidence::High)
+            .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_rmem").host("far"))
+    };
+    let by = "the link near->far, 100 Mbit/s";
+    let full = Finding::new(Limit::Ceiling, Place::hop(by), Confidence::High).evidence([Evidence::share(
+        Fact::OfCeiling,
+        0.99,
+    )
+    .with(Quantity::rate(93e6))
+    .with(Quantity::rate(94.15e6))
+    .named(by)]);
     let text = table(&[point(16_384, window()), point(32_768, window()), point(524_288, full)], &UNICODE);
     assert!(text.contains("LIMIT    s1-64k: receive window of far, in 2 points\n"), "{text}");
-    assert!(
-        text.contains("OK       s1-64k window 512 KiB: limited by the link near->far, 100 Mbit/s\n"),
-        "{text}"
-    );
+    assert!(text.contains("OK       s1-64k window 512 KiB: at the ceiling, stop tuning\n"), "{text}");
 }
 
 /// A record of this many flows from near to far, the next one always 1 Mbit/s faster.

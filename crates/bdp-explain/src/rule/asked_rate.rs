@@ -1,9 +1,11 @@
 //! Connections that were held to a rate, and reached it.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
+use bdp_model::threshold::QUEUE_SHARE;
 
-use crate::text::{Setting, load_adds, name_of, percent, rate};
+use crate::observed;
+use crate::setting::{Setting, name_of};
 
 /// Goodput / rate that was asked for, over all: slow start takes its part.
 const KEPT: f64 = 0.95;
@@ -27,28 +29,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if queue.is_some() && steady < KEPT_BESIDE_A_QUEUE * asked {
         return None;
     }
-    let beyond = if queue.is_some() { "the path has a standing queue" } else { "the path may carry more" };
-    let reached = rate(facts.goodput_bps);
-    let mut evidence = vec![format!(
-        "{reached} is {} of the {} that {} asks for",
-        percent(facts.goodput_bps / asked),
-        rate(asked),
-        name_of(facts, Setting::Rate)
-    )];
-    evidence.extend(
-        facts
-            .retransmitted()
-            .filter(|&(again, _)| again > 0)
-            .map(|(again, share)| format!("{again} segments were retransmitted, {}", percent(share))),
-    );
-    evidence.extend(load_adds(facts));
-    Some(Finding {
-        limit: Limit::AskedRate,
-        subject: "the rate that was asked for".to_owned(),
-        confidence: Confidence::High,
-        summary: format!("asked rate reached: {reached}; {beyond}"),
-        evidence,
-        remedy: Some(format!("leave {} out to measure what the path carries", name_of(facts, Setting::Rate))),
-        missing: Vec::new(),
-    })
+    let setting = name_of(facts, Setting::Rate);
+    let finding = Finding::new(Limit::AskedRate, Place::request(), Confidence::High)
+        .evidence([observed::of_asked_rate(facts, asked, setting).at_least(KEPT).at_most(ABOVE)])
+        .evidence(observed::retransmitted(facts))
+        .evidence(queue.map(|queue| observed::queue(facts, queue, QUEUE_SHARE)))
+        .evidence(observed::load_adds(facts))
+        .remedy(Remedy::new(Action::LeaveOut).setting(setting));
+    Some(finding)
 }

@@ -1,12 +1,15 @@
 //! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
 
 use bdp_model::facts::{Facts, Source};
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
 use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED};
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
-use crate::text::{Setting, load_adds, name_of, percent, rate, size, time};
+use crate::observed;
+use crate::setting::{SOCKET_BUFFER, Setting, name_of, value_of};
 
 /// This share of what was lost explains it.
 const EXPLAINED: f64 = 0.5;
@@ -42,14 +45,11 @@ fn loss_ratio(facts: &Facts) -> f64 {
     search.map_or(0.0, |search| search.loss_ratio)
 }
 
-fn lost_as_allowed(facts: &Facts, udp: &UdpReport) -> String {
-    format!(
-        "{} of {} datagrams were lost, {}, where {} was allowed",
-        udp.lost,
-        udp.sent,
-        percent(udp.loss_ratio),
-        percent(loss_ratio(facts))
-    )
+fn lost_as_allowed(facts: &Facts, udp: &UdpReport) -> Evidence {
+    Evidence::share(Fact::LostAsAllowed, udp.loss_ratio)
+        .at_most(loss_ratio(facts))
+        .with(Quantity::count(udp.lost))
+        .with(Quantity::count(udp.sent))
 }
 
 /// The delay above the least that half of the datagrams had, where that is a queue.
@@ -88,333 +88,226 @@ fn lost_by_sender(facts: &Facts, udp: &UdpReport) -> bool {
 
 /// What the next rate above the one found met.
 fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
-    let held = rate(udp.asked_bps.unwrap_or(udp.sent_bps));
-    let above = rate(next.rate_bps.unwrap_or(next.sent_bps));
     let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
-    let span = time(Nanos(facts.duration_ns));
-    let mut evidence = vec![
-        match udp.lost {
-            0 => format!("{held} for {span} without loss"),
-            _ => format!("{held} for {span}: {}", lost_as_allowed(facts, udp)),
-        },
-        format!(
-            "at {above} {} of {} datagrams were lost, {}",
-            next.lost,
-            next.sent,
-            percent(next.loss_ratio)
-        ),
-    ];
-    evidence.extend(dropped(next.dropped_by_receiver, next.lost, &facts.receiver.name));
-    evidence.extend(of_ceiling(facts));
-    let measure = match loss_ratio(facts) {
-        0.0 => "without loss".to_owned(),
-        allowed => format!("with {} lost at most", percent(allowed)),
+    let (limit, place) = match by_receiver {
+        true => (Limit::ReceivingHost, Place::receiver(&facts.receiver.name)),
+        false => (Limit::PathLoss, Place::path()),
     };
-    Finding {
-        limit: if by_receiver { Limit::ReceivingHost } else { Limit::PathLoss },
-        subject: if by_receiver {
-            format!("receiving socket of {}", facts.receiver.name)
-        } else {
-            "the path".to_owned()
-        },
-        confidence: sure(next.dropped_by_receiver),
-        summary: if by_receiver {
-            format!(
-                "{held} is the most that {} takes {measure}; the path may carry more",
-                facts.receiver.name
-            )
-        } else {
-            format!("{held} is the most that the path carries {measure}")
-        },
-        evidence,
-        remedy: by_receiver.then(|| receiver_remedy(facts, udp)),
-        missing: unknown_drops(next.dropped_by_receiver),
-    }
+    Finding::new(limit, place, sure(next.dropped_by_receiver))
+        .cause(by_receiver.then_some(Cause::SocketDrops))
+        .evidence([Evidence::rate(Fact::RateHeld, udp.asked_bps.unwrap_or(udp.sent_bps))
+            .with(Quantity::time(Nanos(facts.duration_ns)))
+            .with(Quantity::count(udp.lost))
+            .with(Quantity::share(loss_ratio(facts)))])
+        .evidence((udp.lost > 0).then(|| lost_as_allowed(facts, udp)))
+        .evidence([Evidence::rate(Fact::LostAtRate, next.rate_bps.unwrap_or(next.sent_bps))
+            .with(Quantity::count(next.lost))
+            .with(Quantity::count(next.sent))
+            .with(Quantity::share(next.loss_ratio))])
+        .evidence(dropped(next.dropped_by_receiver, next.lost, &facts.receiver.name))
+        .evidence(observed::of_ceiling(facts))
+        .remedy(by_receiver.then(|| receiver_remedy(facts, udp)))
+        .missing(unknown_drops(next.dropped_by_receiver))
 }
 
 /// All that was asked for came through.
 fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
-    let goodput = rate(facts.goodput_bps);
-    let all = match udp.lost {
-        0 => format!(
-            "all {} datagrams came through, {goodput} of payload in {} B each",
-            udp.sent, udp.datagram_bytes
-        ),
-        _ => lost_as_allowed(facts, udp),
-    };
     if let Some(queue) = queue(udp).filter(|_| facts.goodput_bps < ARRIVED * udp.sent_bps) {
         return fuller_and_fuller(facts, udp, queue);
     }
-    let at_ceiling = facts.of_ceiling().is_some_and(|share| share >= AT_CEILING);
-    let mut evidence = vec![all];
-    evidence.extend(of_ceiling(facts));
-    evidence.extend(queue(udp).map(|added| {
-        format!("half of them arrived {} or more after the fastest: a standing queue", time(added))
-    }));
-    evidence.extend(load_adds(facts));
-    Finding {
-        limit: if at_ceiling { Limit::Ceiling } else { Limit::AskedRate },
-        subject: match facts.ceiling.as_ref().filter(|_| at_ceiling) {
-            Some(ceiling) => ceiling.by.clone(),
-            None => "the rate that was asked for".to_owned(),
-        },
-        confidence: Confidence::High,
-        summary: if at_ceiling {
-            let lost =
-                if udp.lost == 0 { "nothing was lost".to_owned() } else { lost_as_allowed(facts, udp) };
-            format!("at the ceiling, and {lost}")
-        } else {
-            "the asked rate came through; the path may carry more".to_owned()
-        },
-        evidence,
-        remedy: (!at_ceiling && may_search(facts, udp))
-            .then(|| "-b auto finds the highest rate without loss".to_owned()),
-        missing: Vec::new(),
-    }
+    let ceiling = facts.ceiling.as_ref();
+    let ceiling = ceiling.filter(|_| facts.of_ceiling().is_some_and(|share| share >= AT_CEILING));
+    let (limit, place) = match ceiling {
+        Some(ceiling) => (Limit::Ceiling, Place::hop(&ceiling.by)),
+        None => (Limit::AskedRate, Place::request()),
+    };
+    let search = ceiling.is_none().then(|| search(facts, udp)).flatten();
+    Finding::new(limit, place, Confidence::High)
+        .evidence([match udp.lost {
+            0 => Evidence::count(Fact::AllArrived, udp.sent)
+                .with(Quantity::rate(facts.goodput_bps))
+                .with(Quantity::bytes(udp.datagram_bytes as f64)),
+            _ => lost_as_allowed(facts, udp),
+        }])
+        .evidence(observed::of_ceiling(facts))
+        .evidence(queue(udp).map(standing))
+        .evidence(observed::load_adds(facts))
+        .remedy(search)
 }
 
 /// Nothing was lost, and less came than was sent: what is missing waits in a queue that grows.
 fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
-    let came = rate(facts.goodput_bps);
-    let mut evidence = vec![
-        format!("{} sent, {came} received, none lost", rate(udp.sent_bps)),
-        format!("half of them arrived {} or more after the fastest: a standing queue", time(queue)),
-    ];
-    evidence.extend(of_ceiling(facts));
-    evidence.extend(load_adds(facts));
-    Finding {
-        limit: Limit::PathRate,
-        subject: "the path's bottleneck".to_owned(),
-        confidence: Confidence::Medium,
-        summary: format!(
-            "the path's bottleneck is full: {came} of {} arrive, and its queue grows",
-            rate(udp.sent_bps)
-        ),
-        evidence,
-        remedy: Some(format!(
-            "a rate below {came} ({}){}",
-            name_of(facts, Setting::Rate),
-            searched(facts, udp).unwrap_or_default()
-        )),
-        missing: Vec::new(),
-    }
+    Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+        .evidence([received(facts, udp).at_most(ARRIVED * udp.sent_bps), standing(queue)])
+        .evidence(observed::of_ceiling(facts))
+        .evidence(observed::load_adds(facts))
+        .remedy(lower_rate(facts).value(Quantity::rate(facts.goodput_bps)).also(search(facts, udp)))
 }
 
 /// Nothing was lost, and the sender did not reach what was asked of it.
 fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
-    let name = &facts.sender.name;
-    let mut evidence = Vec::new();
-    evidence.push(match udp.asked_bps {
-        Some(asked) => format!(
-            "{} of the {} asked for were sent, {}",
-            rate(udp.sent_bps),
-            rate(asked),
-            percent(udp.sent_bps / asked.max(1.0))
-        ),
-        None => format!("{} sent as fast as possible, none lost", rate(udp.sent_bps)),
-    });
-    if udp.left_out > 0 {
-        evidence.push(format!(
-            "{} datagrams were skipped: {name} was more than 20 ms behind schedule",
-            udp.left_out
-        ));
-    }
-    evidence.push(sender_effort(facts));
-    evidence.extend(of_ceiling(facts));
-    Finding {
-        limit: Limit::SendingHost,
-        subject: format!("sender on {name}"),
-        confidence: if facts.sender_thread() >= BUSY_THREAD || udp.left_out > 0 {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        },
-        summary: format!("{name} can send no more than {}; the path carried all of it", rate(udp.sent_bps)),
-        evidence,
-        remedy: Some(format!(
-            "more streams ({}), larger datagrams ({}), or a quieter host",
-            name_of(facts, Setting::Streams),
-            name_of(facts, Setting::Datagram)
-        )),
-        missing: Vec::new(),
-    }
+    let busy = facts.sender_thread() >= BUSY_THREAD;
+    let confidence = if busy || udp.left_out > 0 { Confidence::High } else { Confidence::Medium };
+    Finding::new(Limit::SendingHost, Place::sender(&facts.sender.name), confidence)
+        .cause(busy.then_some(Cause::ThreadFull))
+        .evidence([match udp.asked_bps {
+            Some(asked) => Evidence::share(Fact::SentOfAsked, udp.sent_bps / asked.max(1.0))
+                .at_most(SENT_AS_ASKED)
+                .with(Quantity::rate(udp.sent_bps))
+                .with(Quantity::rate(asked)),
+            None => Evidence::rate(Fact::SentUnbounded, udp.sent_bps),
+        }])
+        .evidence(skipped(facts, udp))
+        .evidence([busiest(facts.sender_thread(), &facts.sender.method)])
+        .evidence(observed::of_ceiling(facts))
+        .remedy(
+            Remedy::new(Action::MoreStreams)
+                .setting(name_of(facts, Setting::Streams))
+                .also(larger_datagrams(facts))
+                .also(Remedy::new(Action::QuieterHost)),
+        )
 }
 
 /// Most of what was lost was dropped by the receiving socket.
 fn receiving_host(facts: &Facts, udp: &UdpReport) -> Finding {
     let name = &facts.receiver.name;
-    let mut evidence: Vec<String> = dropped(udp.dropped_by_receiver, udp.lost, name).into_iter().collect();
-    evidence.push(format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio)));
-    evidence.push(receiver_effort(facts));
-    Finding {
-        limit: Limit::ReceivingHost,
-        subject: format!("receiving socket of {name}"),
-        confidence: Confidence::High,
-        summary: format!(
-            "{name} read {} of {} sent, and dropped what its socket could not hold: that is no loss of the path",
-            rate(facts.goodput_bps),
-            rate(udp.sent_bps)
-        ),
-        evidence,
-        remedy: Some(receiver_remedy(facts, udp)),
-        missing: Vec::new(),
-    }
+    Finding::new(Limit::ReceivingHost, Place::receiver(name), Confidence::High)
+        .cause(Cause::SocketDrops)
+        .evidence([received(facts, udp)])
+        .evidence(dropped(udp.dropped_by_receiver, udp.lost, name))
+        .evidence([lost(udp), busiest(facts.receiver_thread(), &facts.receiver.method)])
+        .evidence(rmem_maximum(facts))
+        .remedy(receiver_remedy(facts, udp))
 }
 
 /// The sending device's queue dropped it.
 fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
-    let name = &facts.sender.name;
-    let device = facts.sender.host.device.as_ref().map_or("its device", |device| device.name.as_str());
-    let mut evidence = Vec::new();
-    evidence.extend(
-        dropped_by_device(facts)
-            .map(|n| format!("{device} on {name} dropped {n} packets, {} datagrams are missing", udp.lost)),
-    );
-    evidence.push(format!("{} sent, {} received", rate(udp.sent_bps), rate(facts.goodput_bps)));
-    evidence.extend(of_ceiling(facts));
-    Finding {
-        limit: Limit::SendingHost,
-        subject: format!("queue of {device} on {name}"),
-        confidence: Confidence::Medium,
-        summary: format!("{device} on {name} dropped what exceeded its rate: it never left the host"),
-        evidence,
-        remedy: Some(format!(
-            "a rate of {} at most ({})",
-            rate(facts.goodput_bps),
-            name_of(facts, Setting::Rate)
-        )),
-        missing: Vec::new(),
-    }
+    let least = EXPLAINED * udp.lost as f64;
+    Finding::new(Limit::SendingHost, Place::sender(&facts.sender.name), Confidence::Medium)
+        .cause(Cause::DeviceDrops)
+        .evidence(dropped_on_the_way_out(facts, udp).map(|evidence| evidence.at_least(least)))
+        .evidence([received(facts, udp)])
+        .evidence(observed::of_ceiling(facts))
+        .remedy(
+            Remedy::new(Action::BoundRate)
+                .setting(name_of(facts, Setting::Rate))
+                .value(Quantity::rate(facts.goodput_bps)),
+        )
 }
 
 /// Lost between the two hosts.
 fn path(facts: &Facts, udp: &UdpReport) -> Finding {
-    let came = rate(facts.goodput_bps);
     // Loss alone may be of a policer, or have nothing to do with the rate: a standing queue means that the path was full.
-    let standing = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD_BESIDE_QUEUE);
-    let overload = standing.is_some();
-    let mut evidence =
-        vec![format!("{} of {} datagrams were lost, {}", udp.lost, udp.sent, percent(udp.loss_ratio))];
-    evidence.extend(dropped(udp.dropped_by_receiver, udp.lost, &facts.receiver.name));
+    let full = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD_BESIDE_QUEUE);
     let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= QUEUE_NOISE);
-    if overload {
-        evidence.push(format!("{} sent, {came} received: the path carries that", rate(udp.sent_bps)));
-    }
-    evidence.extend(match standing {
-        Some(added) => Some(format!(
-            "half of them arrived {} or more after the fastest: a queue on the path was full",
-            time(added)
-        )),
-        None => rose.map(|added| format!("delay was {} above its least at p95", time(added))),
-    });
     let backlog = facts.receiver.host.counters.as_ref().and_then(|counters| counters.softnet_dropped);
-    evidence.extend(backlog.filter(|&n| n > 0).map(|n| {
-        format!(
-            "the kernel of {} dropped {n} packets of its backlog, which may be some of them",
-            facts.receiver.name
+    let of_device = dropped_on_the_way_out(facts, udp).filter(|e| e.value > 0.0 && udp.trials.is_empty());
+    let sure = sure(udp.dropped_by_receiver);
+    let confidence = match full.is_some() && of_device.is_none() {
+        true => sure,
+        false => sure.min(Confidence::Medium),
+    };
+    let rate = Quantity::rate(facts.goodput_bps);
+    Finding::new(Limit::PathLoss, Place::path(), confidence)
+        .evidence([match full {
+            Some(_) => lost(udp).at_least(OVERLOAD_BESIDE_QUEUE * udp.sent as f64),
+            None => lost(udp),
+        }])
+        .evidence(dropped(udp.dropped_by_receiver, udp.lost, &facts.receiver.name))
+        .evidence([received(facts, udp)])
+        .evidence(match full {
+            Some(added) => Some(standing(added)),
+            None => {
+                rose.map(|added| Evidence::time(Fact::DatagramDelay, added).at_least(QUEUE_NOISE.0 as f64))
+            }
+        })
+        .evidence(
+            backlog
+                .filter(|&n| n > 0)
+                .map(|n| Evidence::count(Fact::DroppedByBacklog, n).on(&facts.receiver.name)),
         )
-    }));
-    let of_device = dropped_by_device(facts).filter(|&n| n > 0 && udp.trials.is_empty());
-    evidence.extend(of_device.map(|n| {
-        let device = facts.sender.host.device.as_ref().map_or("its device", |device| device.name.as_str());
-        format!(
-            "{device} on {} dropped {n} packets on the way out, which may be some of them",
-            facts.sender.name
-        )
-    }));
-    if udp.left_out > 0 {
-        evidence.push(format!(
-            "{} more were skipped by {}: too late to be sent",
-            udp.left_out, facts.sender.name
-        ));
-    }
-    evidence.extend(of_ceiling(facts));
-    let search = searched(facts, udp).unwrap_or_default();
-    let by = name_of(facts, Setting::Rate);
-    Finding {
-        limit: Limit::PathLoss,
-        subject: "the path".to_owned(),
-        confidence: match overload && of_device.is_none() {
-            true => sure(udp.dropped_by_receiver),
-            false => sure(udp.dropped_by_receiver).min(Confidence::Medium),
-        },
-        summary: if overload {
-            format!("the path carried {came} of the {} sent and lost the rest", rate(udp.sent_bps))
-        } else {
-            format!("the path lost {} of what was sent at {}", percent(udp.loss_ratio), rate(udp.sent_bps))
-        },
-        evidence,
-        remedy: Some(if overload {
-            format!("a rate below {came} ({by}){search}")
-        } else {
-            format!("a lower rate ({by}){search}; loss that remains does not depend on the rate")
-        }),
-        missing: unknown_drops(udp.dropped_by_receiver),
-    }
+        .evidence(of_device)
+        .evidence(skipped(facts, udp))
+        .evidence(observed::of_ceiling(facts))
+        .remedy(lower_rate(facts).value(full.map(|_| rate)).also(search(facts, udp)))
+        .missing(unknown_drops(udp.dropped_by_receiver))
 }
 
-fn dropped(by_receiver: Option<u64>, lost: u64, name: &str) -> Option<String> {
-    Some(match by_receiver? {
-        0 => format!("none of them was dropped by {name}, whose socket was never full"),
-        n if n >= lost => format!("all of them were dropped by {name}, whose socket was full (SO_RXQ_OVFL)"),
-        n => format!("{n} of them were dropped by {name}, whose socket was full (SO_RXQ_OVFL)"),
+fn lost(udp: &UdpReport) -> Evidence {
+    let evidence = Evidence::count(Fact::DatagramsLost, udp.lost);
+    evidence.with(Quantity::count(udp.sent)).with(Quantity::share(udp.loss_ratio))
+}
+
+fn received(facts: &Facts, udp: &UdpReport) -> Evidence {
+    let evidence = Evidence::rate(Fact::Received, facts.goodput_bps);
+    evidence.with(Quantity::rate(udp.sent_bps)).with(Quantity::count(udp.lost))
+}
+
+fn standing(added: Nanos) -> Evidence {
+    Evidence::time(Fact::DatagramQueue, added).at_least(QUEUE_NOISE.0 as f64)
+}
+
+fn skipped(facts: &Facts, udp: &UdpReport) -> Option<Evidence> {
+    let skipped = udp.left_out > 0;
+    skipped.then(|| Evidence::count(Fact::Skipped, udp.left_out).on(&facts.sender.name))
+}
+
+fn dropped(by_receiver: Option<u64>, lost: u64, name: &str) -> Option<Evidence> {
+    let evidence = Evidence::count(Fact::DroppedBySocket, by_receiver?);
+    Some(evidence.with(Quantity::count(lost)).on(name))
+}
+
+fn dropped_on_the_way_out(facts: &Facts, udp: &UdpReport) -> Option<Evidence> {
+    let evidence = Evidence::count(Fact::DroppedByDevice, dropped_by_device(facts)?);
+    let evidence = evidence.with(Quantity::count(udp.lost)).on(&facts.sender.name);
+    Some(match facts.sender.host.device.as_ref() {
+        Some(device) => evidence.named(&device.name),
+        None => evidence,
     })
 }
 
-/// What was asked for beside what the slower device leaves to datagrams of this size.
-fn of_ceiling(facts: &Facts) -> Option<String> {
-    let ceiling = facts.ceiling.as_ref()?;
-    let share = facts.of_ceiling()?;
-    Some(format!(
-        "{} is {} of the {} that {} carries in datagrams of this size",
-        rate(facts.goodput_bps),
-        percent(share),
-        rate(ceiling.goodput_bps),
-        ceiling.by
-    ))
+fn busiest(thread: f64, method: &str) -> Evidence {
+    let evidence = Evidence::share(Fact::BusiestThread, thread);
+    if method.is_empty() { evidence } else { evidence.named(method) }
 }
 
-fn sender_effort(facts: &Facts) -> String {
-    effort(facts.sender_thread(), &facts.sender.method)
+/// The largest socket buffer that may be asked for.
+fn rmem_maximum(facts: &Facts) -> Option<Evidence> {
+    const RMEM_MAX: &str = "net.core.rmem_max";
+    let most: u64 = value_of(&facts.receiver, RMEM_MAX)?.parse().ok()?;
+    Some(Evidence::bytes(Fact::SettingMaximum, most as f64).named(RMEM_MAX).on(&facts.receiver.name))
 }
 
-fn receiver_effort(facts: &Facts) -> String {
-    effort(facts.receiver_thread(), &facts.receiver.method)
+fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> Remedy {
+    let milder = larger_datagrams(facts).also(lower_rate(facts));
+    match facts.source {
+        Source::Measured => Remedy::new(Action::LargerSocketBuffer)
+            .setting(SOCKET_BUFFER)
+            .value(udp.receive_buffer_bytes.map(|b| Quantity::bytes(b as f64)))
+            .host(&facts.receiver.name)
+            .also(milder),
+        Source::Emulated => milder,
+    }
 }
 
-fn effort(thread: f64, method: &str) -> String {
-    let by = if method.is_empty() { String::new() } else { format!(", by {method}") };
-    format!("its busiest thread used {} of a processor{by}", percent(thread))
+fn lower_rate(facts: &Facts) -> Remedy {
+    Remedy::new(Action::LowerRate).setting(name_of(facts, Setting::Rate))
 }
 
-fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> String {
-    let buffer = udp.receive_buffer_bytes.map_or_else(String::new, |b| format!(" than {}", size(b as f64)));
-    let most = facts.receiver.host.sysctls.get("net.core.rmem_max");
-    let bound = most.map_or_else(String::new, |max| format!(", net.core.rmem_max is {} there", max.trim()));
-    let (datagram, rate) = (name_of(facts, Setting::Datagram), name_of(facts, Setting::Rate));
-    let larger = match facts.source {
-        Source::Measured => format!("a larger socket buffer{buffer} (--sockbuf{bound}), "),
-        Source::Emulated => String::new(),
-    };
-    format!("{larger}larger datagrams ({datagram}), or a lower rate ({rate})")
+fn larger_datagrams(facts: &Facts) -> Remedy {
+    Remedy::new(Action::LargerDatagrams).setting(name_of(facts, Setting::Datagram))
 }
 
-/// Whether a search for the rate can be asked for, and was not.
-fn may_search(facts: &Facts, udp: &UdpReport) -> bool {
-    facts.source == Source::Measured && udp.search.is_none()
-}
-
-fn searched(facts: &Facts, udp: &UdpReport) -> Option<&'static str> {
-    may_search(facts, udp).then_some(", or -b auto, which finds one")
+/// A search for the rate, where it can be asked for and was not.
+fn search(facts: &Facts, udp: &UdpReport) -> Option<Remedy> {
+    let may_search = facts.source == Source::Measured && udp.search.is_none();
+    may_search.then(|| Remedy::new(Action::SearchRate).setting("-b auto"))
 }
 
 fn sure(by_receiver: Option<u64>) -> Confidence {
     if by_receiver.is_some() { Confidence::High } else { Confidence::Medium }
 }
 
-fn unknown_drops(by_receiver: Option<u64>) -> Vec<String> {
-    match by_receiver {
-        Some(_) => Vec::new(),
-        None => vec!["what the receiving host dropped (SO_RXQ_OVFL)".to_owned()],
-    }
+fn unknown_drops(by_receiver: Option<u64>) -> Option<Missing> {
+    by_receiver.is_none().then(|| Missing::new(Lack::SocketDrops))
 }

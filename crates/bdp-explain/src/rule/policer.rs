@@ -1,10 +1,10 @@
 //! Something that drops what exceeds a rate, and has no queue: losses at one window, or at all times of a sender that probes.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
-use crate::text::{percent, rate};
+use crate::observed;
 
 /// Fewer losses have no spread to go by.
 const EVENTS_MIN: usize = 4;
@@ -23,37 +23,21 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let lost = facts.retransmitted_share().filter(|&share| share > 0.0)?;
-    let met = if !facts.is_paced() {
+    let retransmitted = Evidence::share(Fact::RetransmittedShare, lost);
+    let (met, retransmitted, confidence) = if !facts.is_paced() {
         let windows =
             facts.loss_windows().filter(|w| w.events >= EVENTS_MIN && w.variation <= AT_ONE_WINDOW)?;
-        format!(
-            "{} losses came at windows within {} of their mean",
-            windows.events,
-            percent(windows.variation)
-        )
+        let met = Evidence::share(Fact::LossesAtOneWindow, windows.variation).at_most(AT_ONE_WINDOW);
+        (met.with(Quantity::count(windows.events as u64)), retransmitted, Confidence::Low)
     } else {
         let steady = facts.steadiness().filter(|&steady| steady >= STEADY && lost >= PROBING_LOST)?;
-        format!(
-            "goodput is steady, its lower quartile {} of the upper one, while what exceeds it is lost",
-            percent(steady)
-        )
+        let met = Evidence::share(Fact::Steady, steady).at_least(STEADY);
+        let met = met.with(Quantity::rate(facts.goodput_bps));
+        (met, retransmitted.at_least(PROBING_LOST), Confidence::Medium)
     };
-    let goodput = rate(facts.goodput_bps);
-    Some(Finding {
-        limit: Limit::Policer,
-        subject: "a policer on the path".to_owned(),
-        confidence: if !facts.is_paced() { Confidence::Low } else { Confidence::Medium },
-        summary: format!(
-            "limited by a policer on the path, at {goodput} of goodput: it drops what exceeds its rate, and has no queue"
-        ),
-        evidence: vec![
-            met,
-            format!("{} of the segments were retransmitted, and load adds no delay", percent(lost)),
-        ],
-        remedy: Some(
-            "ask which rate is agreed for this path; shape to that rate at the sender (fq, tbf) to lose less"
-                .to_owned(),
-        ),
-        missing: Vec::new(),
-    })
+    let finding = Finding::new(Limit::Policer, Place::path(), confidence)
+        .evidence([met, retransmitted])
+        .evidence(observed::no_queue(facts, NONE_AT_ALL))
+        .remedy(Remedy::new(Action::ShapeToRate).value(Quantity::rate(facts.goodput_bps)));
+    Some(finding)
 }

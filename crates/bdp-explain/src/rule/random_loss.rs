@@ -5,11 +5,11 @@
 //! do with the load at any (`benches/explain` has the figures behind the bounds).
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::path::mathis;
 use bdp_model::units::Nanos;
 
-use crate::text::{percent, rate};
+use crate::observed;
 
 /// Fewer losses have no spread to go by.
 const EVENTS_MIN: usize = 5;
@@ -28,38 +28,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let lost = facts.retransmitted_share().filter(|&share| share > 0.0)?;
-    let mut evidence = vec![
-        format!(
-            "{} of the segments were retransmitted, and load adds no delay: no queue was full",
-            percent(lost)
-        ),
-        format!(
-            "losses came at {} windows that vary by {} of their mean: a full queue or a policer drops at about the same window",
-            windows.events,
-            percent(windows.variation)
-        ),
-    ];
     let model = facts.mss_bytes.zip(facts.rtt_loaded()).filter(|_| facts.congestion_control == "reno");
-    evidence.extend(model.map(|(mss, rtt)| {
-        format!(
-            "Reno carries about {} with such losses (Mathis et al.)",
-            rate(mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT_DELAYED))
-        )
-    }));
-    Some(Finding {
-        limit: Limit::RandomLoss,
-        subject: "the path".to_owned(),
-        confidence: Confidence::Medium,
-        summary: format!(
-            "limited by losses that the load does not cause: {} of the segments, which keep {}'s window small",
-            percent(lost),
-            facts.congestion_control
-        ),
-        evidence,
-        remedy: Some(
-            "look for errors on the way (a cable, an optic, a duplex mismatch, radio); until then bbr at the sender goes less by losses"
-                .to_owned(),
-        ),
-        missing: Vec::new(),
-    })
+    let finding = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Medium)
+        .evidence([Evidence::share(Fact::RetransmittedShare, lost)])
+        .evidence(observed::no_queue(facts, NO_QUEUE))
+        .evidence([Evidence::share(Fact::LossesAtAnyWindow, windows.variation)
+            .at_least(AT_ANY_WINDOW)
+            .with(Quantity::count(windows.events as u64))
+            .named(&facts.congestion_control)])
+        .evidence(model.map(|(mss, rtt)| {
+            let bps = mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT_DELAYED);
+            Evidence::rate(Fact::MathisRate, bps)
+        }))
+        .remedy(Remedy::new(Action::FindErrors));
+    Some(finding)
 }

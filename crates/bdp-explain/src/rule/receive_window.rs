@@ -1,10 +1,13 @@
 //! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
 
-use bdp_model::facts::{End, Facts, WindowBound, WindowUse};
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::facts::{Facts, WindowBound, WindowUse};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
-use crate::text::{Setting, maximum, name_of, percent, rate, size, time};
+use crate::observed;
+use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, maximum, name_of, value_of};
 
 /// Full less often, the goodput has to be just what it carries, and doubt remains.
 const FULL_AT_TIMES: f64 = 0.4;
@@ -43,37 +46,23 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         false if kernel_denies || at_times => Confidence::Low,
         false => Confidence::Medium,
     };
-    let receiver = &facts.receiver.name;
-    let asked = match facts.asked.window {
-        Some(asked) => format!(", which {} {asked} asks for", name_of(facts, Setting::Window)),
-        None => String::new(),
-    };
-    Some(Finding {
-        limit: Limit::ReceiveWindow,
-        subject: format!("receive window of {receiver}"),
-        confidence,
-        summary: format!(
-            "limited by the receive window of {receiver}{asked}: {} / {} RTT = {} ({} reached)",
-            size(bound.bytes),
-            time(bound.rtt),
-            rate(bound.stream_bps),
-            percent(reached)
-        ),
-        evidence: evidence(facts, window, bound, reached),
-        remedy: remedy(facts, bound),
-        missing: match origin(facts) {
-            Origin::Elsewhere { .. } => vec![
-                "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
-                 rewrites it"
-                    .to_owned(),
-            ],
-            _ => Vec::new(),
-        },
-    })
+    let origin = origin(facts);
+    let least_full = if at_times { FULL_AT_TIMES } else { WINDOW_FULL };
+    let elsewhere = matches!(origin, Origin::Elsewhere { .. });
+    let finding = Finding::new(Limit::ReceiveWindow, Place::receiver(&facts.receiver.name), confidence)
+        .cause(cause(facts, &origin))
+        .evidence(evidence(facts, window, bound, reached, least_full))
+        .evidence(bounds(facts, unscaled(facts).as_ref().unwrap_or(&origin)))
+        .evidence(facts.asked.window.map(|asked| {
+            let evidence = Evidence::bytes(Fact::WindowAsked, asked.as_bytes() as f64);
+            evidence.named(name_of(facts, Setting::Window))
+        }))
+        .evidence(observed::kernel_counts_window(facts))
+        .next(observed::up_to_ceiling(facts, window.receive_bytes))
+        .remedy(remedy(facts, bound))
+        .missing(elsewhere.then(|| Missing::new(Lack::WindowBound)));
+    Some(finding)
 }
-
-const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
-                               and have it pass";
 
 /// Claims that the two ends read windows differently, where one uses window scaling and the other does not: then the option
 /// was removed from one of the handshake's two segments (RFC 7323, section 2.2).
@@ -83,25 +72,16 @@ pub fn half_scaled(facts: &Facts) -> Option<Finding> {
         (false, true) => (&facts.receiver.name, &facts.sender.name),
         _ => return None,
     };
-    let mut evidence = vec![format!("{using} uses window scaling on this connection, {without} does not")];
-    evidence.push(
-        "a middlebox removed the window scale option from one segment of the handshake (RFC 7323, section 2.2)".to_owned(),
-    );
-    evidence.extend(facts.window_use().map(|window| {
-        format!("{} takes the receive window for {}", facts.sender.name, size(window.receive_bytes))
-    }));
-    Some(Finding {
-        limit: Limit::ReceiveWindow,
-        subject: "window scaling on the path".to_owned(),
-        confidence: Confidence::High,
-        summary: format!(
-            "limited by a receive window that {using} scales and {without} does not: a middlebox removed the window scale \
-             option from one segment of the handshake"
-        ),
-        evidence,
-        remedy: Some(PASS_THE_OPTION.to_owned()),
-        missing: Vec::new(),
-    })
+    let uses = |name: &str, uses| Evidence::flag(Fact::ScalingUsed, uses).on(name);
+    let finding =
+        Finding::new(Limit::ReceiveWindow, Place::path(), Confidence::High)
+            .cause(Cause::ScalingHalfStripped)
+            .evidence([uses(using, true), uses(without, false)])
+            .evidence(facts.window_use().map(|window| {
+                Evidence::bytes(Fact::WindowAsRead, window.receive_bytes).on(&facts.sender.name)
+            }))
+            .remedy(Remedy::new(Action::PassWindowScaling));
+    Some(finding)
 }
 
 /// What keeps a window from being larger.
@@ -138,7 +118,7 @@ fn origin(facts: &Facts) -> Origin {
     if buffer >= AT_MAXIMUM * maximum {
         return Origin::Maximum;
     }
-    match setting(&facts.receiver, "net.ipv4.tcp_moderate_rcvbuf") {
+    match value_of(&facts.receiver, AUTOTUNING) {
         Some("0") => Origin::AutotuningOff,
         _ => Origin::Elsewhere { buffer, maximum },
     }
@@ -160,10 +140,10 @@ fn unscaled(facts: &Facts) -> Option<Origin> {
     let refused = ends.iter().any(|end| end.window_scaling == Some(false));
     let unknown = ends.iter().all(|end| end.window_scaling.is_none());
     let fits = facts.window_use().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
-    let off = ends.iter().find(|end| setting(end, SCALING) == Some("0"));
+    let off = ends.iter().find(|end| value_of(end, SCALING) == Some("0"));
     match off {
         Some(end) if refused || (unknown && fits) => Some(Origin::ScalingOff(end.name.clone())),
-        None if refused && ends.iter().all(|end| setting(end, SCALING).is_some()) => {
+        None if refused && ends.iter().all(|end| value_of(end, SCALING).is_some()) => {
             Some(Origin::ScalingRemoved)
         }
         None if refused => Some(Origin::ScalingUnknown),
@@ -171,8 +151,19 @@ fn unscaled(facts: &Facts) -> Option<Origin> {
     }
 }
 
-fn setting<'a>(end: &'a End, name: &str) -> Option<&'a str> {
-    end.host.sysctls.get(name).map(|value| value.trim())
+/// The same, by its name.
+fn cause(facts: &Facts, origin: &Origin) -> Option<Cause> {
+    Some(match origin {
+        Origin::ScalingOff(_) => Cause::ScalingOff,
+        Origin::ScalingRemoved => Cause::ScalingStripped,
+        Origin::ScalingUnknown => Cause::ScalingMissing,
+        Origin::AutotuningOff => Cause::AutotuningOff,
+        // It is not known without the setting.
+        Origin::Maximum => return maximum(&facts.receiver, RMEM).map(|_| Cause::RmemMaximum),
+        Origin::Elsewhere { .. } => Cause::BelowMaximum,
+        Origin::Asked if facts.asked.window.is_some() => Cause::WindowAsked,
+        Origin::Asked => Cause::SocketBufferAsked,
+    })
 }
 
 /// Whether the window is smaller than a segment. Then the sender waits before it sends part of one, until its persist
@@ -183,115 +174,91 @@ fn holds_no_segment(facts: &Facts, window: WindowUse, reached: f64) -> bool {
         && facts.mss_bytes.is_some_and(|mss| window.receive_bytes < mss as f64)
 }
 
-fn evidence(facts: &Facts, window: WindowUse, bound: WindowBound, reached: f64) -> Vec<String> {
-    let streams = if facts.asked.streams > 1 { ", each stream" } else { "" };
-    let mut all = vec![format!(
-        "{} / {} = {}, {} of it reached, window full {} of the time{streams}",
-        size(bound.bytes),
-        time(bound.rtt),
-        rate(bound.stream_bps),
-        percent(reached),
-        percent(window.receive_full),
-    )];
-    if let Some(added) = facts.queue_of_the_other_way() {
-        all.push(format!("{} of this round trip is the queue of the other direction", time(added)));
-    }
+fn evidence(
+    facts: &Facts,
+    window: WindowUse,
+    bound: WindowBound,
+    reached: f64,
+    least_full: f64,
+) -> Vec<Evidence> {
+    let of_rate = Evidence::share(Fact::OfWindowRate, reached)
+        .with(Quantity::bytes(bound.bytes))
+        .with(Quantity::time(bound.rtt))
+        .with(Quantity::rate(bound.stream_bps));
+    let full = Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples);
+    let mut all = vec![
+        if reached >= WINDOW_REACHED { of_rate.at_least(WINDOW_REACHED) } else { of_rate },
+        if window.receive_full >= least_full { full.at_least(least_full) } else { full },
+    ];
+    all.extend(facts.queue_of_the_other_way().map(|added| Evidence::time(Fact::OtherWayQueue, added)));
     if reached < REACHED_WELL && bound.stream_least_bps < REACHED_WELL * bound.stream_bps {
-        all.push(format!(
-            "the window holds few segments, and the acknowledgement of one may wait for the next (RFC 9293, section 3.8.6.3): {} \
-             and more are what they carry",
-            rate(bound.stream_least_bps)
-        ));
+        all.push(Evidence::rate(Fact::DelayedAckRate, bound.stream_least_bps));
     }
     if holds_no_segment(facts, window, reached) {
         let mss = facts.mss_bytes.map_or(0.0, |mss| mss as f64);
-        all.push(format!(
-            "the window holds no whole segment of {}: the sender waits for its persist timer before it sends less",
-            size(mss)
-        ));
-    }
-    let name = &facts.receiver.name;
-    let origin = origin(facts);
-    let ends_at = maximum(&facts.receiver, RMEM)
-        .filter(|_| matches!(origin, Origin::Maximum))
-        .map(|max| format!("tcp_rmem max on {name} is {}", size(max as f64)));
-    let needs = facts.needed_bytes().filter(|&needed| needed > window.receive_bytes).map(|needed| {
-        let ceiling = facts.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
-        format!("{} needs {} on the wire", rate(ceiling), size(needed))
-    });
-    all.extend(match (needs, ends_at) {
-        (Some(needs), Some(ends_at)) => Some(format!("{needs}; {ends_at}")),
-        (needs, ends_at) => needs.or(ends_at),
-    });
-    let at_most = "no window is larger than 64 KiB without window scaling (RFC 7323)";
-    all.extend(match unscaled(facts).unwrap_or(origin) {
-        Origin::ScalingOff(host) => Some(format!("tcp_window_scaling is 0 on {host}: {at_most}")),
-        Origin::ScalingRemoved => Some(format!(
-            "tcp_window_scaling is 1 at both ends, and the connection has none: a middlebox removed the option from the \
-             handshake; {at_most}"
-        )),
-        Origin::ScalingUnknown => Some(format!("the connection has no window scaling: {at_most}")),
-        Origin::AutotuningOff => Some(format!(
-            "tcp_moderate_rcvbuf is 0 on {name}: the receive buffer stays at its first size, the middle number of tcp_rmem"
-        )),
-        Origin::Elsewhere { buffer, maximum } => Some(format!(
-            "tcp_rmem is not what bounds it: the receive buffer of {name} is {}, and may grow to {}",
-            size(buffer),
-            size(maximum)
-        )),
-        Origin::Maximum | Origin::Asked => None,
-    });
-    if let Some(share) = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD) {
-        all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
+        let evidence = Evidence::bytes(Fact::NoWholeSegment, window.receive_bytes);
+        all.push(evidence.at_most(mss).with(Quantity::bytes(mss)));
     }
     all
 }
 
+/// What shows that this keeps the window from being larger.
+fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
+    let name = &facts.receiver.name;
+    Some(match origin {
+        Origin::ScalingOff(host) => Evidence::flag(Fact::ScalingSetting, false).named(SCALING).on(host),
+        Origin::ScalingRemoved => Evidence::flag(Fact::ScalingRemoved, false),
+        Origin::ScalingUnknown => Evidence::flag(Fact::ScalingAgreed, false),
+        Origin::AutotuningOff => Evidence::flag(Fact::AutotuningSetting, false).named(AUTOTUNING).on(name),
+        Origin::Elsewhere { buffer, maximum } => Evidence::bytes(Fact::BufferBelowMaximum, *buffer)
+            .at_most(AT_MAXIMUM * maximum)
+            .with(Quantity::bytes(*maximum))
+            .on(name),
+        Origin::Maximum => {
+            let most = maximum(&facts.receiver, RMEM)?;
+            Evidence::bytes(Fact::SettingMaximum, most as f64).named(RMEM).on(name)
+        }
+        Origin::Asked => return None,
+    })
+}
+
 /// What to change at the receiver; by how much, where a ceiling is known.
-fn remedy(facts: &Facts, bound: WindowBound) -> Option<String> {
+fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
     let needed = facts.needed_bytes().filter(|&needed| needed > bound.bytes);
     match origin(facts) {
         Origin::Elsewhere { .. } => return None,
-        Origin::AutotuningOff => return Some(format!("set net.ipv4.tcp_moderate_rcvbuf = 1 on {name}")),
+        Origin::AutotuningOff => return Some(turn_on(AUTOTUNING, name)),
         Origin::Maximum | Origin::Asked => {}
         unscaled => return scale(&unscaled),
     }
     // A larger window than 64 KiB takes both.
     let scaling = unscaled(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
     let scaling = scaling.as_ref().and_then(scale);
-    let scaling = scaling.map_or_else(String::new, |scale| format!("; for more than 64 KiB also {scale}"));
     if request.window.is_some() {
-        let twice = rate(bound.stream_bps * 2.0);
-        let at_least = needed.map_or_else(String::new, |needed| format!(", {} or more", size(needed)));
-        return Some(format!(
-            "ask for a larger window ({}{at_least}), or for none{scaling}; twice the window would carry {twice}, if the path \
-             does",
-            name_of(facts, Setting::Window)
-        ));
+        let larger = Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window));
+        return Some(larger.value(needed.map(Quantity::bytes)).also(scaling));
     }
     if request.socket_buffer.is_some() {
-        return Some(format!("ask for a larger socket buffer (--sockbuf), or for none{scaling}"));
+        return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER).also(scaling));
     }
     // The buffer holds more than the window: as much more as it did here.
     let buffer = facts.window.socket_buffer_bytes.map(|b| b as f64);
     let ratio = buffer.map_or(2.0, |b| b / bound.bytes).clamp(1.0, 8.0);
-    let to = needed.map_or_else(String::new, |needed| format!(" to {} or more", size(needed * ratio)));
-    Some(format!("raise the last number of {RMEM} on {name}{to}"))
+    let value = needed.map(|needed| Quantity::bytes(needed * ratio));
+    Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).value(value).host(name))
 }
 
 /// How to get window scaling, where that is what is missing.
-fn scale(origin: &Origin) -> Option<String> {
+fn scale(origin: &Origin) -> Option<Remedy> {
     Some(match origin {
-        Origin::ScalingOff(host) => format!("set {SCALING} = 1 on {host}"),
-        Origin::ScalingRemoved => format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
-        Origin::ScalingUnknown => {
-            "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
-                .to_owned()
-        }
+        Origin::ScalingOff(host) => turn_on(SCALING, host),
+        Origin::ScalingRemoved => Remedy::new(Action::PassWindowScaling),
+        Origin::ScalingUnknown => Remedy::new(Action::FindWindowScaling),
         _ => return None,
     })
 }
 
-const RMEM: &str = "net.ipv4.tcp_rmem";
-const SCALING: &str = "net.ipv4.tcp_window_scaling";
+fn turn_on(setting: &str, host: &str) -> Remedy {
+    Remedy::new(Action::Set).setting(setting).value(Quantity::count(1)).host(host)
+}

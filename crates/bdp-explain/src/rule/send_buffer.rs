@@ -1,10 +1,13 @@
 //! The sending socket's buffer holds no more, while both windows have room.
 
 use bdp_model::facts::{Facts, WindowUse};
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
 use bdp_model::threshold::{WINDOW_FULL, WORTH_A_WORD};
 
-use crate::text::{maximum, percent, rate, size, time};
+use crate::observed;
+use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
 
 /// Share of the busy time that the kernel counts as limited by the buffer.
 const LIMITED: f64 = 0.3;
@@ -41,30 +44,54 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let mostly = facts.sndbuf_limited().is_some_and(|share| share >= LIMITED_MOSTLY);
-    Some(Finding {
-        limit: Limit::SendBuffer,
-        subject: format!("send buffer of {}", facts.sender.name),
-        confidence: match (mostly, full) {
-            (true, true) => Confidence::High,
-            (true, false) => Confidence::Medium,
-            (false, true) if counted => Confidence::Medium,
-            _ => Confidence::Low,
-        },
-        summary: format!(
-            "limited by the send buffer of {}: {} in flight / {} RTT = {} ({} reached)",
-            facts.sender.name,
-            size(window.in_flight_bytes),
-            time(facts.rtt_loaded()?),
-            rate(carried),
-            percent(reached)
-        ),
-        evidence: evidence(facts, window, carried, reached, buffer),
-        remedy: Some(remedy(facts, window, buffer)),
-        missing: match facts.sndbuf_limited() {
-            None => vec!["the kernel's count of the time limited by the send buffer (Linux 4.10)".to_owned()],
-            Some(_) => Vec::new(),
-        },
-    })
+    let confidence = match (mostly, full) {
+        (true, true) => Confidence::High,
+        (true, false) => Confidence::Medium,
+        (false, true) if counted => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    let uncounted = facts.sndbuf_limited().is_none();
+    let finding = Finding::new(Limit::SendBuffer, Place::sender(&facts.sender.name), confidence)
+        .cause(cause(facts, buffer))
+        .evidence([Evidence::share(Fact::OfFlightRate, reached)
+            .at_least(*FLIGHT_EXPLAINS.start())
+            .at_most(*FLIGHT_EXPLAINS.end())
+            .with(Quantity::bytes(window.in_flight_bytes))
+            .with(Quantity::time(facts.rtt_loaded()?))
+            .with(Quantity::rate(carried))])
+        .evidence(facts.sndbuf_limited().map(|share| {
+            let evidence = Evidence::share(Fact::KernelCountsSendBuffer, share);
+            if counted { evidence.at_least(LIMITED) } else { evidence }
+        }))
+        .evidence(buffer.map(|b| {
+            let payload = window.in_flight_bytes / b as f64;
+            let evidence = Evidence::share(Fact::BufferPayload, payload).with(Quantity::bytes(b as f64));
+            if full { evidence.at_least(PAYLOAD_ROOM) } else { evidence }
+        }))
+        .evidence(ends_at(facts))
+        .evidence([Evidence::share(Fact::WindowsHaveRoom, window.congestion_full)
+            .at_most(WINDOW_FULL)
+            .share_of(window.samples)
+            .with(Quantity::bytes(window.receive_bytes))])
+        .next(observed::up_to_ceiling(facts, window.in_flight_bytes))
+        .remedy(remedy(facts, window, buffer))
+        .missing(uncounted.then(|| Missing::new(Lack::SendBufferCount)));
+    Some(finding)
+}
+
+/// The largest send buffer that autotuning may make, where none was asked for.
+fn ends_at(facts: &Facts) -> Option<Evidence> {
+    let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
+    let evidence = Evidence::bytes(Fact::SettingMaximum, most as f64);
+    Some(evidence.named(WMEM).on(&facts.sender.name))
+}
+
+/// What keeps the buffer from being larger, where that is known.
+fn cause(facts: &Facts, buffer: Option<u64>) -> Option<Cause> {
+    if facts.asked.socket_buffer.is_some() {
+        return Some(Cause::SocketBufferAsked);
+    }
+    buffer.filter(|&b| cannot_grow(facts, b)).map(|_| Cause::WmemMaximum)
 }
 
 /// Whether payload in flight takes half a buffer that can't grow, and no pacer holds segments back.
@@ -94,92 +121,30 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
     if buffer as f64 >= needed {
         return None;
     }
-    Some(Finding {
-        limit: Limit::SendBuffer,
-        subject: format!("send buffer of {}", facts.sender.name),
-        confidence: Confidence::Medium,
-        summary: format!(
-            "limited by the send buffer of {}, {}: it runs dry between writes in {} of the samples",
-            facts.sender.name,
-            size(buffer as f64),
-            percent(window.starved)
-        ),
-        evidence: vec![
-            format!(
-                "nothing was left to send in {} of the samples, while both windows had room for more",
-                percent(window.starved)
-            ),
-            format!(
-                "{} in the idle round trip of {} are {}, and the socket buffer is {}",
-                rate(facts.stream_bps()),
-                time(facts.rtt_idle()?),
-                size(needed),
-                size(buffer as f64)
-            ),
-        ],
-        remedy: Some(remedy(facts, window, Some(buffer))),
-        missing: Vec::new(),
-    })
+    let in_samples = Evidence::share(Fact::Starved, window.starved);
+    let finding = Finding::new(Limit::SendBuffer, Place::sender(&facts.sender.name), Confidence::Medium)
+        .cause(Cause::BufferRunsDry)
+        .evidence([
+            in_samples.at_least(STARVED).share_of(window.samples),
+            Evidence::bytes(Fact::BufferBelowNeed, buffer as f64)
+                .at_most(needed)
+                .with(Quantity::rate(facts.stream_bps()))
+                .with(Quantity::time(facts.rtt_idle()?))
+                .with(Quantity::bytes(needed)),
+        ])
+        .next(observed::up_to_ceiling(facts, window.in_flight_bytes))
+        .remedy(remedy(facts, window, Some(buffer)));
+    Some(finding)
 }
 
-fn evidence(
-    facts: &Facts,
-    window: WindowUse,
-    carried: f64,
-    reached: f64,
-    buffer: Option<u64>,
-) -> Vec<String> {
-    let mut all = Vec::new();
-    if let Some(rtt) = facts.rtt_loaded() {
-        let limited = facts
-            .sndbuf_limited()
-            .map_or_else(String::new, |share| format!(", send buffer full {} of the time", percent(share)));
-        all.push(format!(
-            "{} in flight / {} = {}, {} of it reached{limited}",
-            size(window.in_flight_bytes),
-            time(rtt),
-            rate(carried),
-            percent(reached),
-        ));
-    }
-    let holds = buffer.map(|b| {
-        let share = percent(window.in_flight_bytes / b as f64);
-        format!(
-            "the socket buffer of {} counts whole packets: {share} of it is payload in flight",
-            size(b as f64)
-        )
-    });
-    all.extend(holds);
-    let name = &facts.sender.name;
-    let ends_at = maximum(&facts.sender, WMEM)
-        .filter(|_| facts.asked.socket_buffer.is_none())
-        .map(|max| format!("tcp_wmem max on {name} is {}", size(max as f64)));
-    let needs = facts.needed_bytes().filter(|&needed| needed > window.in_flight_bytes).map(|needed| {
-        let ceiling = facts.ceiling.as_ref().map_or(0.0, |c| c.goodput_bps);
-        format!("{} needs {} in flight", rate(ceiling), size(needed))
-    });
-    all.extend(match (needs, ends_at) {
-        (Some(needs), Some(ends_at)) => Some(format!("{needs}; {ends_at}")),
-        (needs, ends_at) => needs.or(ends_at),
-    });
-    all.push(format!(
-        "both windows have room: the receiver allows {}, the congestion window was full {} of the time",
-        size(window.receive_bytes),
-        percent(window.congestion_full)
-    ));
-    all
-}
-
-fn remedy(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> String {
+fn remedy(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> Remedy {
     if facts.asked.socket_buffer.is_some() {
-        return "ask for a larger socket buffer (--sockbuf), or for none".to_owned();
+        return Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER);
     }
     let ratio = buffer.map_or(2.0, |b| b as f64 / window.in_flight_bytes).clamp(1.0, 8.0);
-    let to = facts
-        .needed_bytes()
-        .filter(|&needed| needed > window.in_flight_bytes)
-        .map_or_else(String::new, |needed| format!(" to {} or more", size(needed * ratio)));
-    format!("raise the last number of {WMEM} on {}{to}", facts.sender.name)
+    let needed = facts.needed_bytes().filter(|&needed| needed > window.in_flight_bytes);
+    Remedy::new(Action::RaiseMaximum)
+        .setting(WMEM)
+        .value(needed.map(|needed| Quantity::bytes(needed * ratio)))
+        .host(&facts.sender.name)
 }
-
-const WMEM: &str = "net.ipv4.tcp_wmem";

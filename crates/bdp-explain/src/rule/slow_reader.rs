@@ -1,11 +1,14 @@
 //! The receiver's program leaves data in its socket: the receive window shrinks, and closes, until it reads again.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::{Facts, WindowUse};
-use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::threshold::{WINDOW_FREE, WORTH_A_WORD};
+use bdp_model::facts::Facts;
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
+};
+use bdp_model::threshold::WINDOW_FREE;
 
-use crate::text::{Setting, name_of, percent, size, thread_used, time};
+use crate::observed;
+use crate::setting::{Setting, name_of};
 
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
@@ -20,57 +23,37 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let name = &facts.receiver.name;
     let busy = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving);
     let paused = facts.receiver_paused();
-    Some(Finding {
-        limit: Limit::ReceivingHost,
-        subject: format!("reader on {name}"),
-        confidence: match (counted, busy.is_some() || paused.is_some()) {
-            (true, true) => Confidence::High,
-            (true, false) | (false, true) => Confidence::Medium,
-            (false, false) => Confidence::Low,
-        },
-        summary: format!(
-            "limited by the reader on {name}: it leaves data in its socket, and its receive window is below half of {} \
-             in {} of the samples",
-            size(window.receive_largest_bytes),
-            percent(window.receive_shrunk)
-        ),
-        evidence: evidence(facts, window),
-        remedy: Some(match busy {
-            Some(_) => {
-                let streams = name_of(facts, Setting::Streams);
-                format!("more streams ({streams}), or a faster processor on {name}")
-            }
-            None => format!(
-                "find what keeps the receiving process on {name} from reading: a processor quota, other load, a stop; \
-                 a larger tcp_rmem only bridges pauses"
-            ),
-        }),
-        missing: Vec::new(),
-    })
-}
-
-fn evidence(facts: &Facts, window: WindowUse) -> Vec<String> {
-    let name = &facts.receiver.name;
-    let mut all = vec![format!(
-        "{name} leaves data in its socket: its receive window is below half of {} in {} of the samples, {} at least, and \
-         full {} of the time",
-        size(window.receive_largest_bytes),
-        percent(window.receive_shrunk),
-        size(window.receive_smallest_bytes),
-        percent(window.receive_full)
-    )];
-    if let Some(share) = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD) {
-        all.push(format!("the kernel counts {} of the busy time as limited by it, at least", percent(share)));
-    }
-    if let Some(paused) = facts.receiver_paused() {
-        let interval = time(facts.asked.interval);
-        all.push(format!(
-            "the receiving process took no sample for {}, at an interval of {interval}: it did not run",
-            time(paused)
-        ));
-    }
-    if let Some((task, cpu)) = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving) {
-        all.push(format!("{} {} of a processor", thread_used(task), percent(cpu)));
-    }
-    all
+    let confidence = match (counted, busy.is_some() || paused.is_some()) {
+        (true, true) => Confidence::High,
+        (true, false) | (false, true) => Confidence::Medium,
+        (false, false) => Confidence::Low,
+    };
+    let cause = match (busy, paused) {
+        (Some(_), _) => Some(Cause::ThreadFull),
+        (None, Some(_)) => Some(Cause::Paused),
+        (None, None) => None,
+    };
+    let remedy = match busy {
+        Some(_) => Remedy::new(Action::MoreStreams).setting(name_of(facts, Setting::Streams)),
+        None => Remedy::new(Action::FreeReader),
+    };
+    let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
+        .cause(cause)
+        .evidence([
+            Evidence::share(Fact::WindowShrunk, window.receive_shrunk)
+                .at_least(SHRUNK)
+                .share_of(window.samples)
+                .with(Quantity::bytes(window.receive_largest_bytes))
+                .with(Quantity::bytes(window.receive_smallest_bytes))
+                .on(name),
+            Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples),
+        ])
+        .evidence(observed::kernel_counts_window(facts))
+        .evidence(paused.map(|paused| {
+            let evidence = Evidence::time(Fact::ReceiverPaused, paused).on(name);
+            evidence.with(Quantity::time(facts.asked.interval))
+        }))
+        .evidence(busy.map(observed::busy_thread))
+        .remedy(remedy.host(name));
+    Some(finding)
 }

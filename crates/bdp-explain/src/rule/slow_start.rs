@@ -1,10 +1,8 @@
 //! A transfer that was over before slow start was.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
 use bdp_model::units::Nanos;
-
-use crate::text::{rate, size, time};
 
 /// Claims that a transfer of so many bytes was over before slow start was.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -19,22 +17,16 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let windows: Vec<u32> = facts.sent.iter().filter_map(|s| s.cwnd).collect();
     let (first, last) = (*windows.first()?, *windows.last()?);
-    Some(Finding {
-        limit: Limit::SlowStart,
-        subject: "slow start".to_owned(),
-        confidence: Confidence::High,
-        summary: format!(
-            "limited by slow start: {} took {:.1} round trips of {}, {} on average",
-            size(bytes as f64),
-            trips.max(1.0),
-            time(rtt),
-            rate(facts.goodput_bps)
-        ),
-        evidence: vec![
-            "nothing was lost, and the congestion window had not left slow start at the end".to_owned(),
-            format!("the congestion window grew from {first} to {last} segments"),
-        ],
-        remedy: Some("keep the connection open for several transfers, or begin with a larger window (ip route ... initcwnd)".to_owned()),
-        missing: Vec::new(),
-    })
+    let finding = Finding::new(Limit::SlowStart, Place::sender(&facts.sender.name), Confidence::High)
+        .evidence([
+            Evidence::new(Fact::TookRoundTrips, Quantity { value: trips.max(1.0), unit: Unit::Count })
+                .at_most(ROUND_TRIPS)
+                .with(Quantity::bytes(bytes as f64))
+                .with(Quantity::time(rtt))
+                .with(Quantity::rate(facts.goodput_bps)),
+            Evidence::flag(Fact::StillInSlowStart, true),
+            Evidence::count(Fact::WindowGrew, u64::from(last)).with(Quantity::count(u64::from(first))),
+        ])
+        .remedy(Remedy::new(Action::KeepConnection));
+    Some(finding)
 }

@@ -7,6 +7,8 @@ use crate::threshold::SAMPLES_MIN;
 /// How the first stream used its windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowUse {
+    /// The samples that the shares below are of.
+    pub samples: u64,
     /// Receive window as the sender saw it, median.
     pub receive_bytes: f64,
     /// In flight, median.
@@ -54,6 +56,7 @@ impl WindowUse {
         let mut windows: Vec<f64> = whole.iter().map(|w| w.2 as f64).collect();
         let mut in_flight: Vec<f64> = whole.iter().map(|w| (w.0 * mss) as f64).collect();
         Some(Self {
+            samples: whole.len() as u64,
             receive_bytes: median(&mut windows)?,
             in_flight_bytes: median(&mut in_flight)?,
             receive_full: share(&|unacked, cwnd, window| unacked * mss + mss > window && cwnd > unacked),

@@ -1,6 +1,6 @@
 //! Bytes in flight, receive window, congestion window, and a line at rate x RTT.
 
-use bdp_explain::text::size;
+use crate::finding::size;
 use bdp_model::record::SenderSample;
 
 use super::page::{Figure, Sign};

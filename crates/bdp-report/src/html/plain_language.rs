@@ -1,10 +1,11 @@
 //! A paragraph for readers who are no network engineers: what was measured, what limits it, and what to do.
 
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::Finding;
 use bdp_model::record::RttReport;
 use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::units::format_bps;
 
+use crate::finding::reason;
 use crate::markup::Markup;
 use crate::number::three_digits;
 
@@ -59,78 +60,6 @@ pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
     sentences
 }
 
-/// What limits a transfer, and what to do about it.
-fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
-    let (cause, advice) = match finding.limit {
-        Limit::ReceiveWindow => (
-            format!("{to} accepts too little data at a time for a path this long"),
-            format!("A larger receive window on {to} makes it faster."),
-        ),
-        Limit::SendBuffer => (
-            format!("{from} sends too little data at a time for a path this long"),
-            format!("A larger send buffer on {from} makes it faster."),
-        ),
-        Limit::Ceiling => (
-            "the connection is full".to_owned(),
-            "No setting makes it faster, only a faster connection does.".to_owned(),
-        ),
-        Limit::PathRate => (
-            "the slowest part of the path is full".to_owned(),
-            "No setting makes it faster, only a faster path does.".to_owned(),
-        ),
-        Limit::RandomLoss => (
-            "data is lost on the way although the path is not full".to_owned(),
-            "Look for a faulty cable, port or radio link between the two.".to_owned(),
-        ),
-        Limit::Policer => (
-            "something on the path discards whatever exceeds a certain rate".to_owned(),
-            "Ask the provider which rate was agreed, or send no faster than that.".to_owned(),
-        ),
-        Limit::Reordering => (
-            "data arrives in another order than it was sent in".to_owned(),
-            "Look for a path that spreads the packets of one connection over several links.".to_owned(),
-        ),
-        Limit::ReversePath => (
-            format!("the answers of {to} get lost on their way back"),
-            format!("Look for a congested or faulty link on the way from {to} to {from}."),
-        ),
-        Limit::MtuBlackHole => (
-            "large packets vanish on the way, and small ones come through".to_owned(),
-            format!("A smaller MTU on {from}, or a tunnel that reports its own, cures it."),
-        ),
-        Limit::PathChanged => {
-            ("the path changed while it was measured".to_owned(), "Measure again, and for longer.".to_owned())
-        }
-        Limit::SlowStart => (
-            "the transfer was too short to reach full speed".to_owned(),
-            "A larger transfer over the same connection is faster.".to_owned(),
-        ),
-        Limit::AskedRate => (
-            "the test asked for this rate and no more".to_owned(),
-            "To find the most that the path carries, ask for more.".to_owned(),
-        ),
-        Limit::PathLoss => (
-            "data is lost on the way".to_owned(),
-            "Look for a congested or faulty link between the two, or send more slowly.".to_owned(),
-        ),
-        Limit::ReceivingHost => (
-            format!("{to} reads data more slowly than it arrives"),
-            format!("A faster processor, or less other work, on {to} helps."),
-        ),
-        Limit::SendingHost => (
-            format!("{from} can't send any faster"),
-            format!("A faster processor, or less other work, on {from} helps."),
-        ),
-        Limit::Unknown => return vec!["The limit is unknown.".to_owned()],
-    };
-    let sure = match finding.confidence {
-        Confidence::High => "The reason is that",
-        Confidence::Medium => "The probable reason is that",
-        Confidence::Low => "A possible reason is that",
-    };
-    vec![format!("{sure} {cause}."), advice]
-}
-
 /// How long answers took under load, where that is noticeably longer than before.
 fn delay(rtt: &RttReport) -> Option<String> {
     let (idle, loaded) = (rtt.idle?.p50, rtt.loaded?.p95?);
@@ -148,18 +77,11 @@ fn delay(rtt: &RttReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bdp_model::finding::{Confidence, Limit, Place};
     use bdp_model::record::ProbeOutcome;
 
     fn finding(limit: Limit, confidence: Confidence) -> Finding {
-        Finding {
-            limit,
-            subject: String::new(),
-            confidence,
-            summary: String::new(),
-            evidence: Vec::new(),
-            remedy: None,
-            missing: Vec::new(),
-        }
+        Finding::new(limit, Place::path(), confidence)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Goodput above the round trip on one time axis, retransmissions as ticks between them.
 
-use bdp_explain::text::rate;
+use crate::finding::rate;
 use bdp_model::units::format_bps;
 
 use super::page::{Figure, Sign};

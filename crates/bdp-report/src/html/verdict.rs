@@ -1,13 +1,13 @@
 //! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
 
-use bdp_explain::text::{rate, size, time};
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::Finding;
 use bdp_model::measurement::Ceiling;
 use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
 use super::sentence::{sentence, stop};
 use super::transfer::Transfer;
+use crate::finding::{self, rate, size, time};
 use crate::markup::Markup;
 use crate::number::percent;
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
@@ -40,34 +40,25 @@ impl Verdict {
 
 /// What bdp found to limit a transfer, in its own words, after `here`.
 pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
-    let sure = match finding.confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
-    };
-    let unsaid = finding.evidence.iter().filter(|evidence| !claim(finding).contains(evidence.as_str()));
-    let mut why = unsaid.map(|e| sentence(e)).collect::<Vec<_>>().join(" ");
+    let claim = finding::claim(finding);
+    let lines = finding::lines(finding);
+    let unsaid = lines.iter().filter(|line| !claim.contains(line.as_str()));
+    let mut why = unsaid.map(|line| sentence(line)).collect::<Vec<_>>().join(" ");
     if !why.is_empty() {
         why.push(' ');
     }
-    why.push_str(&format!("Confidence: {sure}."));
-    Verdict { headline: format!("{here}: {}.", claim(finding).trim_end_matches('.')), why }
-}
-
-/// The claim of a finding's summary alone: its numbers are in the evidence.
-fn claim(finding: &Finding) -> &str {
-    let end = if finding.limit == Limit::Unknown { "; " } else { ": " };
-    finding.summary.split(end).next().unwrap_or_default()
+    why.push_str(&format!("Confidence: {}.", finding::confidence(finding.confidence)));
+    Verdict { headline: format!("{here}: {}.", claim.trim_end_matches('.')), why }
 }
 
 /// What to change, and what is missing.
 pub(crate) fn further(m: &mut Markup, finding: &Finding) {
-    if let Some(remedy) = &finding.remedy {
-        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(remedy)));
+    if let Some(remedy) = finding::remedy(finding) {
+        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(&remedy)));
         m.line();
     }
     if !finding.missing.is_empty() {
-        m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding.missing.join("; ")));
+        m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding::missing(finding).join("; ")));
         m.line();
     }
 }

@@ -1,9 +1,10 @@
 //! What is said of a direction: its limit with the evidence, or that there is none left to mend.
 
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::{Direction, Measurement};
 
 use super::arrow;
+use crate::finding::{confidence, missing, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::style::{Style, Tint};
 
@@ -28,8 +29,8 @@ pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style:
     let (word, tint) = word(finding);
     let lead = format!("{of} {word:<7}  ");
     let first = match word {
-        "LIMIT" => format!("{} ({} confidence{agreement})", finding.subject, confidence(finding.confidence)),
-        "OK" => format!("{}{agreement}", finding.summary),
+        "LIMIT" => format!("{} ({} confidence{agreement})", subject(finding), confidence(finding.confidence)),
+        "OK" => format!("{}{agreement}", summary(finding)),
         _ => format!("no rule explains the goodput{agreement}"),
     };
     let mut text = wrap(&lead, tint, &tame(&first), style);
@@ -50,18 +51,10 @@ pub(crate) fn word(finding: &Finding) -> (&'static str, Tint) {
 }
 
 fn lines(finding: &Finding) -> Vec<String> {
-    let mut lines = finding.evidence.clone();
-    lines.extend(finding.remedy.as_ref().map(|remedy| format!("remedy: {remedy}")));
+    let mut lines = crate::finding::lines(finding);
+    lines.extend(remedy(finding).map(|remedy| format!("remedy: {remedy}")));
     if !finding.missing.is_empty() {
-        lines.push(format!("missing: {}", finding.missing.join(", ")));
+        lines.push(format!("missing: {}", missing(finding).join(", ")));
     }
     lines
-}
-
-const fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
-    }
 }

@@ -1,0 +1,85 @@
+//! Evidence that several rules have.
+
+use bdp_model::ends::Task;
+use bdp_model::facts::{Facts, Queue};
+use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity};
+use bdp_model::threshold::{
+    ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WORTH_A_WORD,
+};
+use bdp_model::units::Nanos;
+
+/// What load adds at the 95th percentile; nothing where it adds less than one notices.
+pub fn load_adds(facts: &Facts) -> Option<Evidence> {
+    let added = facts.rtt_added_p95().filter(|&added| added > NOTICEABLE_DELAY)?;
+    Some(Evidence::time(Fact::LoadAdds, added).at_least(NOTICEABLE_DELAY.0 as f64))
+}
+
+/// Goodput beside the ceiling.
+pub fn of_ceiling(facts: &Facts) -> Option<Evidence> {
+    let (share, ceiling) = (facts.of_ceiling()?, facts.ceiling.as_ref()?);
+    let fact = if facts.udp.is_some() { Fact::OfCeilingInDatagrams } else { Fact::OfCeiling };
+    let evidence = Evidence::share(fact, share)
+        .with(Quantity::rate(facts.goodput_bps))
+        .with(Quantity::rate(ceiling.goodput_bps))
+        .named(&ceiling.by);
+    Some(if share >= AT_CEILING { evidence.at_least(AT_CEILING) } else { evidence })
+}
+
+/// Goodput that a ceiling does not allow.
+pub fn above_ceiling(facts: &Facts) -> Option<Evidence> {
+    let share = facts.of_ceiling().filter(|&share| share > ABOVE_CEILING)?;
+    Some(Evidence::share(Fact::AboveCeiling, share).at_least(ABOVE_CEILING))
+}
+
+/// Goodput beside the rate that was asked for, by which setting.
+pub fn of_asked_rate(facts: &Facts, asked_bps: f64, setting: &str) -> Evidence {
+    Evidence::share(Fact::OfAskedRate, facts.goodput_bps / asked_bps)
+        .with(Quantity::rate(facts.goodput_bps))
+        .with(Quantity::rate(asked_bps))
+        .named(setting)
+}
+
+/// A queue, which adds at least this share of the idle round trip.
+pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
+    let fact = if queue.own_way { Fact::QueueOneWay } else { Fact::QueueRoundTrip };
+    let idle = facts.rtt_idle().unwrap_or_default();
+    let least = (share * idle.0 as f64).max(QUEUE_NOISE.0 as f64);
+    Evidence::time(fact, queue.added).at_least(least).with(Quantity::time(idle))
+}
+
+/// What load adds to the round trip, where no queue was full: no more than this, or this share of the idle one.
+pub fn no_queue(facts: &Facts, (most, most_share): (Nanos, f64)) -> Option<Evidence> {
+    let idle = facts.rtt_idle()?;
+    let added = Nanos(facts.rtt.loaded?.p95?).saturating_sub(idle);
+    Some(Evidence::time(Fact::NoQueue, added).at_most((most_share * idle.0 as f64).max(most.0 as f64)))
+}
+
+/// Segments that were retransmitted, of those that carried what was received.
+pub fn retransmitted(facts: &Facts) -> Option<Evidence> {
+    let (again, share) = facts.retransmitted().filter(|&(again, _)| again > 0)?;
+    let total = facts.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| facts.bytes.div_ceil(mss));
+    let evidence = Evidence::count(Fact::Retransmitted, again);
+    Some(evidence.with(Quantity::count(total)).with(Quantity::share(share)))
+}
+
+/// A thread that has used up its processor.
+pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
+    let fact = match task {
+        Task::Sending => Fact::SendingThread,
+        Task::Receiving => Fact::ReceivingThread,
+    };
+    Evidence::share(fact, cpu).at_least(BUSY_THREAD)
+}
+
+/// The kernel's count of the time limited by the receive window, where that is worth a word.
+pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
+    let share = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD)?;
+    Some(Evidence::share(Fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
+}
+
+/// What the ceiling needs of each stream, where that is more than these bytes.
+pub fn up_to_ceiling(facts: &Facts, bytes: f64) -> Option<Next> {
+    let needed = facts.needed_bytes().filter(|&needed| needed > bytes)?;
+    let goodput_bps = facts.ceiling.as_ref()?.goodput_bps;
+    Some(Next { limit: Limit::Ceiling, goodput_bps, needed_bytes: Some(needed) })
+}

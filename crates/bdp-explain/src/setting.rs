@@ -1,0 +1,51 @@
+//! What a user changes, and by which name; what a host is set to.
+
+use bdp_model::facts::{End, Facts, Source};
+
+/// Sizes of a receive buffer.
+pub const RMEM: &str = "net.ipv4.tcp_rmem";
+/// Sizes of a send buffer.
+pub const WMEM: &str = "net.ipv4.tcp_wmem";
+/// Whether window scaling is offered.
+pub const SCALING: &str = "net.ipv4.tcp_window_scaling";
+/// Whether receive buffers grow by themselves.
+pub const AUTOTUNING: &str = "net.ipv4.tcp_moderate_rcvbuf";
+/// The option that asks for a socket buffer.
+pub const SOCKET_BUFFER: &str = "--sockbuf";
+
+/// Something that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// The window on the wire.
+    Window,
+    /// The rate of each stream.
+    Rate,
+    /// Parallel streams.
+    Streams,
+    /// Payload of a datagram.
+    Datagram,
+}
+
+/// What changes a setting: the option of a measurement, the key of a scenario.
+pub fn name_of(facts: &Facts, setting: Setting) -> &'static str {
+    match (facts.source, setting) {
+        (Source::Measured, Setting::Window) => "-w",
+        (Source::Measured, Setting::Rate) => "-b",
+        (Source::Measured, Setting::Streams) => "-P",
+        (Source::Measured, Setting::Datagram) => "-l",
+        (Source::Emulated, Setting::Window) => "flow.window",
+        (Source::Emulated, Setting::Rate) => "flow.rate",
+        (Source::Emulated, Setting::Streams) => "flow.streams",
+        (Source::Emulated, Setting::Datagram) => "flow.datagram",
+    }
+}
+
+/// The value of a sysctl at an end.
+pub fn value_of<'a>(end: &'a End, sysctl: &str) -> Option<&'a str> {
+    end.host.sysctls.get(sysctl).map(|value| value.trim())
+}
+
+/// The last of the three numbers of `tcp_rmem` or `tcp_wmem`.
+pub fn maximum(end: &End, sysctl: &str) -> Option<u64> {
+    end.host.sysctls.get(sysctl)?.split_whitespace().nth(2)?.parse().ok()
+}

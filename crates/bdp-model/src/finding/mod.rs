@@ -1,0 +1,187 @@
+//! What limits a transfer, as numbers and names: the rules of `bdp-explain` make it, `bdp-report` words it.
+
+mod cause;
+mod evidence;
+mod limit;
+mod missing;
+mod named;
+mod place;
+mod remedy;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use cause::Cause;
+pub use evidence::{Evidence, Fact, Quantity, Samples, Unit};
+pub use limit::Limit;
+pub use missing::{Lack, Missing};
+pub use place::{At, Place};
+pub use remedy::{Action, Remedy};
+
+/// A conclusion, how sure it is, what it rests on, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What limits the flow.
+    pub limit: Limit,
+    /// Why the limit is what it is, where that is known.
+    pub cause: Option<Cause>,
+    /// Where the limit is.
+    pub place: Place,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What was observed, the strongest first.
+    pub evidence: Vec<Evidence>,
+    /// What binds once this limit is gone, where that is known.
+    pub next: Option<Next>,
+    /// What to change, where something can be.
+    pub remedy: Option<Remedy>,
+    /// What is missing, where the answer is unknown or could be surer.
+    pub missing: Vec<Missing>,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The evidence fits, other causes would too.
+    Low,
+    /// The evidence fits, few other causes would.
+    Medium,
+    /// Independent evidence agrees.
+    High,
+}
+
+/// What binds once a limit is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Next {
+    /// The limit that binds then.
+    pub limit: Limit,
+    /// The goodput that it allows, bit/s.
+    pub goodput_bps: f64,
+    /// Bytes in flight that each stream needs for it.
+    pub needed_bytes: Option<f64>,
+}
+
+impl Finding {
+    /// A finding without cause, evidence, remedy and the like; methods add them.
+    pub fn new(limit: Limit, place: Place, confidence: Confidence) -> Self {
+        Self {
+            limit,
+            cause: None,
+            place,
+            confidence,
+            evidence: Vec::new(),
+            next: None,
+            remedy: None,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Sets why the limit is what it is.
+    #[must_use]
+    pub fn cause(mut self, cause: impl Into<Option<Cause>>) -> Self {
+        self.cause = cause.into();
+        self
+    }
+
+    /// Adds evidence: a list of it, or an `Option`.
+    #[must_use]
+    pub fn evidence(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Sets what binds once this limit is gone.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<Option<Next>>) -> Self {
+        self.next = next.into();
+        self
+    }
+
+    /// Sets what to change.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<Option<Remedy>>) -> Self {
+        self.remedy = remedy.into();
+        self
+    }
+
+    /// Adds what is missing: a list of it, or an `Option`.
+    #[must_use]
+    pub fn missing(mut self, missing: impl IntoIterator<Item = Missing>) -> Self {
+        self.missing.extend(missing);
+        self
+    }
+
+    /// The first evidence of this kind.
+    pub fn observed(&self, fact: Fact) -> Option<&Evidence> {
+        self.evidence.iter().find(|evidence| evidence.fact == fact)
+    }
+}
+
+/// Reads findings and leaves out those that another version of bdp made in a form that this one does not know, such as the
+/// sentences that older versions stored. `bdp-run` derives findings anew from the facts where none is left.
+pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Typed(Box<Finding>),
+        Other(IgnoredAny),
+    }
+    let stored = Vec::<Stored>::deserialize(deserializer)?;
+    Ok(stored
+        .into_iter()
+        .filter_map(|stored| match stored {
+            Stored::Typed(finding) => Some(*finding),
+            Stored::Other(_) => None,
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        fn check<T: Copy + Serialize>(all: &[T], name: impl Fn(T) -> &'static str) {
+            for &variant in all {
+                assert_eq!(serde_json::to_value(variant).unwrap(), name(variant));
+            }
+        }
+        check(Limit::ALL, Limit::name);
+        check(Cause::ALL, Cause::name);
+        check(Fact::ALL, Fact::name);
+        check(Unit::ALL, Unit::name);
+        check(At::ALL, At::name);
+        check(Action::ALL, Action::name);
+        check(Lack::ALL, Lack::name);
+    }
+
+    #[test]
+    fn typed_finding_is_read_back_and_sentences_of_older_versions_are_left_out() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Flow {
+            #[serde(deserialize_with = "read")]
+            findings: Vec<Finding>,
+        }
+        let finding = Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
+            .cause(Cause::RmemMaximum)
+            .evidence([Evidence::share(Fact::WindowFull, 0.96).at_least(0.5).samples(96, 100)])
+            .next(Next { limit: Limit::Ceiling, goodput_bps: 941e6, needed_bytes: Some(2.8e6) })
+            .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_rmem").host("ams1"))
+            .missing([Missing::new(Lack::NicSpeed)]);
+        let flow = Flow { findings: vec![finding] };
+        let mut json = serde_json::to_value(&flow).unwrap();
+        // What the report adds is no obstacle.
+        json["findings"][0]["summary"] = "limited by the receive window".into();
+        assert_eq!(serde_json::from_value::<Flow>(json.clone()).unwrap(), flow);
+        json["findings"].as_array_mut().unwrap().insert(
+            0,
+            serde_json::json!({
+                "limit": "receive_window", "subject": "receive window of ams1", "confidence": "high",
+                "summary": "limited by it", "evidence": ["1 MiB / 24.2 ms"], "remedy": null, "missing": [],
+            }),
+        );
+        assert_eq!(serde_json::from_value::<Flow>(json).unwrap(), flow);
+    }
+}

@@ -1,0 +1,26 @@
+//! Enumerations of which every variant has a name in JSON and in the documentation.
+
+/// An enumeration with all of its variants as `ALL`, and the name of each, which is its form in JSON.
+macro_rules! named {
+    (
+        $(#[$about:meta])*
+        pub enum $type:ident { $( $(#[$doc:meta])* $variant:ident = $name:literal, )+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $type { $( $(#[$doc])* $variant, )+ }
+
+        impl $type {
+            /// Every one, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )+ ];
+
+            /// As JSON and the documentation have it.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+        }
+    };
+}
+
+pub(super) use named;

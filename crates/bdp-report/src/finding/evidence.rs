@@ -1,0 +1,325 @@
+//! Facts in words.
+
+use bdp_model::finding::{Evidence, Fact, Finding, Limit};
+use bdp_model::units::Nanos;
+
+use super::quantity::{percent, rate, size, small_share, time};
+
+/// Without window scaling no window is larger.
+const AT_MOST_64_KIB: &str = "no window is larger than 64 KiB without window scaling (RFC 7323)";
+
+/// A fact as a sentence without its full stop.
+pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
+    let value = evidence.value;
+    let other = |index| evidence.other(index);
+    let (host, name) = (host(finding, evidence), evidence.name.as_deref().unwrap_or("unknown"));
+    let share = || percent(value);
+    match evidence.fact {
+        Fact::OfWindowRate => format!(
+            "{} / {} = {}, {} of it reached",
+            size(other(0)),
+            time(nanos(other(1))),
+            rate(other(2)),
+            share()
+        ),
+        Fact::OfFlightRate => format!(
+            "{} in flight / {} = {}, {} of it reached",
+            size(other(0)),
+            time(nanos(other(1))),
+            rate(other(2)),
+            share()
+        ),
+        Fact::WindowFull => {
+            let what = match finding.limit {
+                Limit::PathRate => ": a larger one would lengthen the queue and nothing else".to_owned(),
+                _ if evidence.with.len() >= 2 => {
+                    format!(", though {} would carry {}", size(other(0)), rate(other(1)))
+                }
+                _ => String::new(),
+            };
+            format!("the receive window was full {} of the time{what}", share())
+        }
+        Fact::WindowShrunk => format!(
+            "{host} leaves data in its socket: its receive window is below half of {} in {} of the samples, {} at least",
+            size(other(0)),
+            share(),
+            size(other(1))
+        ),
+        Fact::CongestionWindowFull => {
+            format!("the congestion window ({name}) was full {} of the time", share())
+        }
+        Fact::WindowsHaveRoom => format!(
+            "both windows have room: the receiver allows {}, the congestion window was full {} of the time",
+            size(other(0)),
+            share()
+        ),
+        Fact::Starved => format!(
+            "nothing was left to send in {} of the samples, while both windows had room for more",
+            share()
+        ),
+        Fact::KernelCountsWindow => {
+            format!("the kernel counts {} of the busy time as limited by it, at least", share())
+        }
+        Fact::KernelCountsSendBuffer => {
+            format!("the kernel counts {} of the busy time as limited by the send buffer", share())
+        }
+        Fact::BufferPayload => format!(
+            "the socket buffer of {} counts whole packets: {} of it is payload in flight",
+            size(other(0)),
+            share()
+        ),
+        Fact::BufferBelowNeed => format!(
+            "{} in the idle round trip of {} are {}, and the socket buffer is {}",
+            rate(other(0)),
+            time(nanos(other(1))),
+            size(other(2)),
+            size(value)
+        ),
+        Fact::DelayedAckRate => format!(
+            "the window holds few segments, and the acknowledgement of one may wait for the next (RFC 9293, section \
+             3.8.6.3): {} and more are what they carry",
+            rate(value)
+        ),
+        Fact::NoWholeSegment => format!(
+            "the window holds no whole segment of {}: the sender waits for its persist timer before it sends less",
+            size(other(0))
+        ),
+        Fact::OtherWayQueue => {
+            format!("{} of this round trip is the queue of the other direction", time(nanos(value)))
+        }
+        Fact::SettingMaximum => {
+            let (short, max) = match name.strip_prefix("net.ipv4.") {
+                Some(short) => (short, " max"),
+                None => (name, ""),
+            };
+            format!("{short}{max} on {host} is {}", size(value))
+        }
+        Fact::BufferBelowMaximum => format!(
+            "tcp_rmem is not what bounds it: the receive buffer of {host} is {}, and may grow to {}",
+            size(value),
+            size(other(0))
+        ),
+        Fact::AutotuningSetting => format!(
+            "tcp_moderate_rcvbuf is 0 on {host}: the receive buffer stays at its first size, the middle number of tcp_rmem"
+        ),
+        Fact::ScalingSetting => format!("tcp_window_scaling is 0 on {host}: {AT_MOST_64_KIB}"),
+        Fact::ScalingRemoved => format!(
+            "tcp_window_scaling is 1 at both ends, and the connection has none: a middlebox removed the option from the \
+             handshake; {AT_MOST_64_KIB}"
+        ),
+        Fact::ScalingAgreed => format!("the connection has no window scaling: {AT_MOST_64_KIB}"),
+        Fact::ScalingUsed if value > 0.0 => format!("{host} uses window scaling on this connection"),
+        Fact::ScalingUsed => format!("{host} does not use window scaling on this connection"),
+        Fact::WindowAsRead => format!("{host} takes the receive window for {}", size(value)),
+        Fact::WindowAsked => format!("{name} asks for a window of {}", size(value)),
+
+        Fact::OfCeiling => format!(
+            "{} is {} of {}, what {name} leaves to TCP",
+            rate(other(0)),
+            share(),
+            bdp_model::units::format_bps(other(1))
+        ),
+        Fact::OfCeilingInDatagrams => format!(
+            "{} is {} of the {} that {name} carries in datagrams of this size",
+            rate(other(0)),
+            share(),
+            rate(other(1))
+        ),
+        Fact::AboveCeiling => "more than the device can carry: its driver reports a wrong speed".to_owned(),
+        Fact::OfAskedRate => {
+            format!("{} is {} of the {} that {name} asks for", rate(other(0)), share(), rate(other(1)))
+        }
+        Fact::Steady => format!("goodput is steady: its lower quartile is {} of the upper one", share()),
+
+        Fact::LoadAdds => format!("load adds {} to the round trip at p95", time(nanos(value))),
+        Fact::NoQueue if value > 0.0 => {
+            format!("load adds {} to the round trip at p95: no queue was full", time(nanos(value)))
+        }
+        Fact::NoQueue => "load adds no delay: no queue was full".to_owned(),
+        Fact::QueueOneWay => format!(
+            "load adds {} to the median one-way delay towards the receiver: a standing queue",
+            time(nanos(value))
+        ),
+        Fact::QueueRoundTrip => {
+            format!("load adds {} to the median round trip: a standing queue", time(nanos(value)))
+        }
+
+        Fact::Retransmitted => {
+            let (segments, were) = if value == 1.0 { ("segment", "was") } else { ("segments", "were") };
+            let of = if other(0) > 0.0 { format!(" of {:.0}", other(0)) } else { String::new() };
+            format!("{value:.0} {segments}{of} {were} retransmitted, {}", small_share(other(1)))
+        }
+        Fact::NeedlessRetransmits if value > 0.0 => {
+            format!("{value:.0} segments were retransmitted needlessly: {HAD_ALREADY}")
+        }
+        Fact::NeedlessRetransmits => "no segment was retransmitted needlessly (DSACK)".to_owned(),
+        Fact::RetransmittedShare if finding.limit == Limit::ReversePath => format!(
+            "only {} of the segments were retransmitted: the way there loses far less",
+            share()
+        ),
+        Fact::RetransmittedShare => format!("{} of the segments were retransmitted", share()),
+        Fact::RetransmittedMeanwhile => {
+            format!("{value:.0} segments were retransmitted meanwhile, and the receiver was reading")
+        }
+        Fact::LossesAtOneWindow => {
+            format!("{:.0} losses came at windows within {} of their mean", other(0), share())
+        }
+        Fact::LossesAtAnyWindow => format!(
+            "losses came at {:.0} windows that vary by {} of their mean: a full queue or a policer drops at about the same window",
+            other(0),
+            share()
+        ),
+        Fact::MathisRate => {
+            format!("Reno carries about {} with such losses (Mathis et al.)", rate(value))
+        }
+        Fact::Reordered => format!(
+            "the sender's kernel saw segments reordered {:.0} times, {} of those delivered",
+            other(0),
+            share()
+        ),
+        Fact::ProbesLost => {
+            format!("{} of the probes were lost before the load, {} under it", percent(other(0)), share())
+        }
+        Fact::FullSegmentsLost => {
+            format!("{value:.0} retransmissions of full segments, and none was acknowledged")
+        }
+        Fact::ProbesAnswered => {
+            let (met, of) = evidence.samples.map_or((0, 0), |samples| (samples.met, samples.of));
+            format!("{met} of {of} small probes came back within {}", time(nanos(value)))
+        }
+        Fact::SegmentSizeKept => {
+            "no ICMP message lowered the path MTU: a router drops what is too big and does not say so (RFC 2923)"
+                .to_owned()
+        }
+        Fact::Gap => format!("nothing arrived for {}, {:.0} round trips", time(nanos(value)), other(0)),
+        Fact::GapShare => format!("nothing arrived for {} of the time", share()),
+
+        Fact::TookRoundTrips => {
+            format!("{} took {value:.1} round trips of {}", size(other(0)), time(nanos(other(1))))
+        }
+        Fact::StillInSlowStart => {
+            "nothing was lost, and the congestion window had not left slow start at the end".to_owned()
+        }
+        Fact::WindowGrew => {
+            format!("the congestion window grew from {:.0} to {value:.0} segments", other(0))
+        }
+
+        Fact::SendingThread => format!("a sending thread used {} of a processor", share()),
+        Fact::ReceivingThread => format!("a receiving thread used {} of a processor", share()),
+        Fact::BusiestThread => {
+            let by = evidence.name.as_ref().map_or_else(String::new, |name| format!(", by {name}"));
+            format!("its busiest thread used {} of a processor{by}", share())
+        }
+        Fact::ReceiverPaused => format!(
+            "the receiving process took no sample for {}, at an interval of {}: it did not run",
+            time(nanos(value)),
+            time(nanos(other(0)))
+        ),
+        Fact::ThroughTunnel => {
+            "ssh encrypts, and holds data back by windows of its own (RFC 4254, section 5.2)".to_owned()
+        }
+
+        Fact::RateHeld => {
+            let whole = if other(1) == 0.0 { " without loss" } else { "" };
+            format!("{} for {}{whole}", rate(value), time(nanos(other(0))))
+        }
+        Fact::LostAtRate => format!(
+            "at {} {:.0} of {:.0} datagrams were lost, {}",
+            rate(value),
+            other(0),
+            other(1),
+            percent(other(2))
+        ),
+        Fact::AllArrived => format!(
+            "all {value:.0} datagrams came through, {} of payload in {:.0} B each",
+            rate(other(0)),
+            other(1)
+        ),
+        Fact::DatagramsLost => {
+            format!("{value:.0} of {:.0} datagrams were lost, {}", other(0), percent(other(1)))
+        }
+        Fact::LostAsAllowed => format!(
+            "{:.0} of {:.0} datagrams were lost, {}, where {} was allowed",
+            other(0),
+            other(1),
+            share(),
+            percent(evidence.at_most.unwrap_or(0.0))
+        ),
+        Fact::DroppedBySocket if value == 0.0 => {
+            format!("none of them was dropped by {host}, whose socket was never full")
+        }
+        Fact::DroppedBySocket => {
+            let how_many = if value >= other(0) { "all".to_owned() } else { format!("{value:.0}") };
+            format!("{how_many} of them were dropped by {host}, whose socket was full (SO_RXQ_OVFL)")
+        }
+        Fact::DroppedByDevice => {
+            let device = evidence.name.as_deref().unwrap_or("its device");
+            match finding.limit {
+                Limit::PathLoss => format!(
+                    "{device} on {host} dropped {value:.0} packets on the way out, which may be some of them"
+                ),
+                _ => format!(
+                    "{device} on {host} dropped {value:.0} packets, {:.0} datagrams are missing",
+                    other(0)
+                ),
+            }
+        }
+        Fact::DroppedByBacklog => {
+            format!("the kernel of {host} dropped {value:.0} packets of its backlog, which may be some of them")
+        }
+        Fact::Skipped => {
+            format!("{value:.0} datagrams were skipped: {host} was more than 20 ms behind schedule")
+        }
+        Fact::Received => {
+            let none = if other(1) == 0.0 { ", none lost" } else { "" };
+            format!("{} sent, {} received{none}", rate(other(0)), rate(value))
+        }
+        Fact::SentOfAsked => {
+            format!("{} of the {} asked for were sent, {}", rate(other(0)), rate(other(1)), share())
+        }
+        Fact::SentUnbounded => format!("{} sent as fast as possible, none lost", rate(value)),
+        Fact::DatagramQueue => format!(
+            "half of them arrived {} or more after the fastest: a standing queue",
+            time(nanos(value))
+        ),
+        Fact::DatagramDelay => format!("delay was {} above its least at p95", time(nanos(value))),
+    }
+}
+
+const HAD_ALREADY: &str = "the receiver had them already (DSACK): late or reordered, not lost";
+
+/// How a fact goes on in the line of the one before it, where the two belong together.
+pub(super) fn joined(finding: &Finding, before: Fact, evidence: &Evidence) -> Option<String> {
+    let share = || percent(evidence.value);
+    Some(match (before, evidence.fact) {
+        (Fact::OfWindowRate, Fact::WindowFull) => format!(", window full {} of the time", share()),
+        (Fact::WindowShrunk, Fact::WindowFull) => format!(", and full {} of the time", share()),
+        (Fact::OfFlightRate, Fact::KernelCountsSendBuffer) => {
+            format!(", send buffer full {} of the time", share())
+        }
+        (Fact::ScalingUsed, Fact::ScalingUsed) => format!(
+            ", {} does not: a middlebox removed the window scale option from one segment of the handshake (RFC 7323, \
+             section 2.2)",
+            host(finding, evidence)
+        ),
+        (Fact::Retransmitted, Fact::NeedlessRetransmits) if evidence.value > 0.0 => {
+            format!("; {:.0} needlessly, {HAD_ALREADY}", evidence.value)
+        }
+        (Fact::Retransmitted, Fact::NeedlessRetransmits) => "; none needlessly (DSACK)".to_owned(),
+        (Fact::RetransmittedShare, Fact::NoQueue) => format!(", and {}", text(finding, evidence)),
+        (Fact::Gap, Fact::GapShare) => format!(", {} of the time", share()),
+        (Fact::RateHeld, Fact::LostAsAllowed) => format!(": {}", text(finding, evidence)),
+        _ => return None,
+    })
+}
+
+/// The host that a fact is of, or the one that the finding is about.
+fn host<'a>(finding: &'a Finding, evidence: &'a Evidence) -> &'a str {
+    let host = evidence.host.as_deref().or(finding.place.name.as_deref());
+    host.unwrap_or("the host")
+}
+
+/// Nanoseconds as they were; findings come from files too.
+pub(super) fn nanos(value: f64) -> Nanos {
+    Nanos(value.max(0.0) as u64)
+}

@@ -1,0 +1,128 @@
+//! Findings in words: one wording for each limit, fact, remedy and lack. Terminal, pages and JSON use the same.
+
+mod evidence;
+mod limit;
+mod plain;
+mod quantity;
+mod remedy;
+
+use bdp_model::finding::{Confidence, Fact, Finding, Lack, Limit, Missing, Next};
+use serde_json::{Value, json as value};
+
+pub(crate) use limit::{claim, subject, summary};
+pub(crate) use plain::reason;
+pub(crate) use quantity::{rate, size, time};
+pub(crate) use remedy::text as remedy;
+
+/// `low`, `medium`, `high`.
+pub(crate) const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}
+
+/// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
+pub(crate) fn lines(finding: &Finding) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut before: Option<Fact> = None;
+    let mut next = finding.next.as_ref().map(|next| next_text(finding, next));
+    for evidence in &finding.evidence {
+        let joined = before.and_then(|before| evidence::joined(finding, before, evidence));
+        match (joined, lines.last_mut()) {
+            (Some(tail), Some(line)) => line.push_str(&tail),
+            _ => {
+                let text = evidence::text(finding, evidence);
+                lines.push(match next.take_if(|_| evidence.fact == Fact::SettingMaximum) {
+                    Some(next) => format!("{next}; {text}"),
+                    None => text,
+                });
+            }
+        }
+        before = Some(evidence.fact);
+    }
+    lines.extend(next);
+    lines
+}
+
+/// What is missing, a phrase each.
+pub(crate) fn missing(finding: &Finding) -> Vec<String> {
+    finding.missing.iter().map(|missing| missing_text(finding, missing)).collect()
+}
+
+/// For JSON: the numbers and names, and the words beside them.
+pub(crate) fn json(finding: &Finding) -> Value {
+    let mut all = value!(finding);
+    all["subject"] = subject(finding).into();
+    all["summary"] = summary(finding).into();
+    for (i, evidence) in finding.evidence.iter().enumerate() {
+        all["evidence"][i]["text"] = evidence::text(finding, evidence).into();
+    }
+    if let Some(next) = &finding.next {
+        all["next"]["text"] = next_text(finding, next).into();
+    }
+    if let Some(first) = &finding.remedy {
+        let (mut at, mut remedy) = (&mut all["remedy"], Some(first));
+        while let Some(this) = remedy {
+            at["text"] = remedy::chain(finding, this).into();
+            at = &mut at["also"];
+            remedy = this.also.as_deref();
+        }
+    }
+    for (i, missing) in finding.missing.iter().enumerate() {
+        all["missing"][i]["text"] = missing_text(finding, missing).into();
+    }
+    all
+}
+
+/// All findings of a flow for JSON.
+pub(crate) fn all_json(findings: &[Finding]) -> Value {
+    findings.iter().map(json).collect()
+}
+
+/// What binds once the limit is gone, and what that takes.
+fn next_text(finding: &Finding, next: &Next) -> String {
+    let goodput = rate(next.goodput_bps);
+    let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
+    let then = limit::noun(next.limit);
+    match (next.needed_bytes, next.limit) {
+        (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", size(needed)),
+        (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", size(needed)),
+        (None, _) => format!("without this limit, {then} allows {goodput}"),
+    }
+}
+
+fn missing_text(finding: &Finding, missing: &Missing) -> String {
+    let host = missing.host.as_deref().unwrap_or("the sender");
+    let too_few = |after: &str| {
+        let n = missing.samples.unwrap_or(0);
+        let (plural, are) = if n == 1 { ("", "is") } else { ("s", "are") };
+        format!("a longer measurement: {n} sample{plural}{after} {are} too few")
+    };
+    let words = match missing.what {
+        Lack::TcpInfo => "TCP_INFO of the sender",
+        Lack::TcpInfoWindows => "windows and segments in flight in TCP_INFO of the sender",
+        Lack::LongerMeasurement => return too_few(""),
+        Lack::LongerAfterOmit => return too_few(" after what is omitted"),
+        Lack::SegmentSize => return format!("the segment size of {host}"),
+        Lack::IdleRoundTrip => "the idle round trip",
+        Lack::LoadedRoundTrip => "the round trip under load",
+        Lack::QueueDirection => "on which way a queue stands (times of the far end in probes)",
+        Lack::NicSpeed if finding.limit == Limit::PathRate => {
+            "the speed of the NICs, which might be that rate"
+        }
+        Lack::NicSpeed => "the speed of the NICs",
+        Lack::WindowBound => {
+            "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
+             rewrites it"
+        }
+        Lack::SendBufferCount => "the kernel's count of the time limited by the send buffer (Linux 4.10)",
+        Lack::SocketDrops => "what the receiving host dropped (SO_RXQ_OVFL)",
+        Lack::DirectConnection => "a direct connection, without --through-ssh",
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Remedies in words.
+
+use bdp_model::finding::{Action, Cause, Fact, Finding, Limit, Remedy};
+
+use super::quantity::{rate, size};
+
+const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
+                               and have it pass";
+
+/// What to change, where something can be.
+pub(crate) fn text(finding: &Finding) -> Option<String> {
+    finding.remedy.as_ref().map(|remedy| chain(finding, remedy))
+}
+
+/// A remedy and what helps besides.
+pub(super) fn chain(finding: &Finding, remedy: &Remedy) -> String {
+    let also = remedy.also.as_deref();
+    match remedy.action {
+        // What is needed with it, not instead of it.
+        Action::AskWindow | Action::AskSocketBuffer => {
+            let scaling = also.map_or_else(String::new, |also| {
+                format!("; for more than 64 KiB also {}", chain(finding, also))
+            });
+            format!("{}{scaling}{}", phrase(finding, remedy), twice(finding, remedy))
+        }
+        _ => {
+            let mut phrases = vec![phrase(finding, remedy)];
+            let mut next = also;
+            while let Some(this) = next {
+                phrases.push(match this.action {
+                    Action::SearchRate => format!("{}, which finds one", setting(this)),
+                    _ => phrase(finding, this),
+                });
+                next = this.also.as_deref();
+            }
+            let text = match phrases.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{}, or {last}", others.join(", ")),
+                None => String::new(),
+            };
+            match (remedy.action, remedy.value, finding.limit) {
+                (Action::LowerRate, None, Limit::PathLoss) => {
+                    format!("{text}; loss that remains does not depend on the rate")
+                }
+                _ => text,
+            }
+        }
+    }
+}
+
+/// What twice the window would carry.
+fn twice(finding: &Finding, remedy: &Remedy) -> String {
+    let carried = finding.observed(Fact::OfWindowRate).map(|of_rate| of_rate.other(2));
+    carried.filter(|_| remedy.action == Action::AskWindow).map_or_else(String::new, |bps| {
+        format!("; twice the window would carry {}, if the path does", rate(bps * 2.0))
+    })
+}
+
+fn setting(remedy: &Remedy) -> &str {
+    remedy.setting.as_deref().unwrap_or("the setting")
+}
+
+/// A remedy alone.
+fn phrase(finding: &Finding, remedy: &Remedy) -> String {
+    let (setting, host) = (setting(remedy), remedy.host.as_deref().unwrap_or("the host"));
+    let value = remedy.value;
+    let words = match remedy.action {
+        Action::RaiseMaximum => {
+            let to = value.map_or_else(String::new, |value| format!(" to {} or more", size(value)));
+            return format!("raise the last number of {setting} on {host}{to}");
+        }
+        Action::Set => return format!("set {setting} = {} on {host}", value.unwrap_or(1.0)),
+        Action::AskWindow => {
+            let at_least = value.map_or_else(String::new, |value| format!(", {} or more", size(value)));
+            return format!("ask for a larger window ({setting}{at_least}), or for none");
+        }
+        Action::AskSocketBuffer => {
+            return format!("ask for a larger socket buffer ({setting}), or for none");
+        }
+        Action::LargerSocketBuffer => {
+            let than = value.map_or_else(String::new, |value| format!(" than {}", size(value)));
+            return format!("a larger socket buffer{than} ({setting})");
+        }
+        Action::SmallerWindow => {
+            return format!("a smaller window ({setting}) keeps the goodput and empties the queue");
+        }
+        Action::SmallerWindowOneWay => {
+            return format!(
+                "a smaller window ({setting}) for this direction alone keeps the goodput and empties the queue; with --bidir \
+                 it binds both"
+            );
+        }
+        Action::PassWindowScaling => match finding.cause {
+            Some(Cause::ScalingHalfStripped) => PASS_THE_OPTION,
+            _ => return format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
+        },
+        Action::FindWindowScaling => {
+            "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
+        }
+        Action::LeaveOut => return format!("leave {setting} out to measure what the path carries"),
+        Action::SearchRate => return format!("{setting} finds the highest rate without loss"),
+        Action::LowerRate => match value {
+            Some(bps) => return format!("a rate below {} ({setting})", rate(bps)),
+            None => return format!("a lower rate ({setting})"),
+        },
+        Action::BoundRate => match value {
+            Some(bps) => return format!("a rate of {} at most ({setting})", rate(bps)),
+            None => return format!("a lower rate ({setting})"),
+        },
+        Action::MoreStreams => match &remedy.host {
+            Some(host) => return format!("more streams ({setting}), or a faster processor on {host}"),
+            None => return format!("more streams ({setting})"),
+        },
+        Action::LargerDatagrams => return format!("larger datagrams ({setting})"),
+        Action::QuieterHost => match &remedy.host {
+            Some(host) => return format!("less other work on {host}"),
+            None => "a quieter host",
+        },
+        Action::FreeReader => {
+            return format!(
+                "find what keeps the receiving process on {host} from reading: a processor quota, other load, a stop; a \
+                 larger tcp_rmem only bridges pauses"
+            );
+        }
+        Action::FreeWriter => {
+            return format!(
+                "find what keeps the sending process on {host} from writing: a slow disk, a processor quota, too few \
+                 requests at a time"
+            );
+        }
+        Action::DisableNagle => {
+            return format!("set TCP_NODELAY in the program on {host}, or have it write more at once");
+        }
+        Action::RaiseQuota => return format!("raise the processor quota of its control group on {host}"),
+        Action::MoveMachine => {
+            return format!("move {host} to a machine with processors to spare, or reserve some for it");
+        }
+        Action::RaiseRing => {
+            return format!(
+                "enlarge the rings of {setting} on {host} (ethtool -G), or spread its queues over more processors"
+            );
+        }
+        Action::RaiseBacklog => {
+            let to = value.map_or_else(String::new, |value| format!(" to {value:.0} or more"));
+            return format!("raise {setting} on {host}{to}, or spread receiving over more processors (RPS)");
+        }
+        Action::ProbeMtu => {
+            return format!(
+                "set net.ipv4.tcp_mtu_probing = 1 on {host}, clamp the MSS at the router, or let ICMP 'fragmentation \
+                 needed' pass"
+            );
+        }
+        Action::FindOutage => "look for a link or a route that failed at that moment, and measure again",
+        Action::ShapeToRate => {
+            "ask which rate is agreed for this path; shape to that rate at the sender (fq, tbf) to lose less"
+        }
+        Action::FindErrors => {
+            "look for errors on the way (a cable, an optic, a duplex mismatch, radio); until then bbr at the sender goes less \
+             by losses"
+        }
+        Action::FindSpreading => {
+            "find what spreads one connection's packets over several links: load balancing by packet, a bonded link, radio \
+             retransmission"
+        }
+        Action::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
+        Action::DeepenQueue => {
+            "lengthen the queue before the bottleneck to rate x round trip, or pace the sender (fq, bbr) so that bursts fit"
+        }
+        Action::FixDuplex => {
+            "have both ends of the link use full duplex (ethtool); a radio channel carries one direction at a time"
+        }
+        Action::FindTraffic => {
+            "find the other traffic (ss, a capture at the bottleneck), or measure when it is gone; more streams take a larger \
+             share from it"
+        }
+        Action::AddCapacity => {
+            "only a faster bottleneck carries more; bbr at the sender, or a queue that manages itself (fq_codel), loses less"
+        }
+        Action::EnableSack => {
+            return format!(
+                "set net.ipv4.tcp_sack = 1 on {host}, or have the middlebox that removes the option let it pass"
+            );
+        }
+        Action::KeepConnection => {
+            "keep the connection open for several transfers, or begin with a larger window (ip route ... initcwnd)"
+        }
+    };
+    words.to_owned()
+}

@@ -244,6 +244,8 @@ mod tests {
             to: address,
             offset: Nanos::ZERO,
             interval: Nanos::secs(1),
+            jitter: Nanos::ZERO,
+            seed: 1,
             duration: Nanos::secs(1),
             patience,
         };

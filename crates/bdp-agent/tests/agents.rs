@@ -94,6 +94,8 @@ fn probes_end_when_their_number_is_stopped() {
         to: SocketAddr::from(([127, 0, 0, 1], port)),
         offset: Nanos::ZERO,
         interval: Nanos::millis(10),
+        jitter: Nanos::ZERO,
+        seed: 1,
         duration: Nanos::secs(3600),
         patience: Nanos::secs(5),
     };

@@ -96,6 +96,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         programs: Vec::new(),
         traffic: Vec::new(),
         error: None,
+        probes: Vec::new(),
         skipped: None,
         environment: Environment::default(),
         case,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_model::probes::ProbeTimes;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::handshake::{Handshake, UnderWay};
@@ -16,18 +17,18 @@ use crate::error::FlowError;
 use crate::pause::stop_check_ns;
 
 /// Most handshakes under way: more than the lab's shortest interval starts within its longest patience on most paths. A turn
-/// that finds no place waits for one, and its round trip counts from when it was due.
+/// that finds no place waits for one, and counts from when it was due.
 const MOST_UNDER_WAY: usize = 512;
 
 /// Handshakes at their turns.
 pub struct Handshakes {
     /// With whom.
     pub to: SocketAddr,
-    /// When the first is due, monotonic.
+    /// From when on they are due, monotonic.
     pub start_ns: u64,
-    /// From one to the next.
-    pub interval: Nanos,
-    /// None is due later than so long after the first.
+    /// When each is due, since then.
+    pub times: ProbeTimes,
+    /// None is due later than that.
     pub duration: Nanos,
     /// How long each may take.
     pub patience: Nanos,
@@ -37,31 +38,31 @@ pub struct Handshakes {
 
 impl Handshakes {
     /// To an address, from a moment on.
-    pub fn new(to: SocketAddr, start_ns: u64, interval: Nanos, duration: Nanos, patience: Nanos) -> Self {
-        Self { to, start_ns, interval, duration, patience, most: MOST_UNDER_WAY }
+    pub fn new(to: SocketAddr, start_ns: u64, times: ProbeTimes, duration: Nanos, patience: Nanos) -> Self {
+        Self { to, start_ns, times, duration, patience, most: MOST_UNDER_WAY }
     }
 
     /// Starts each at its turn, and waits for the last answer or the end of its patience. Once `stop` is raised none is started
-    /// any more, and those under way have as long as the longest round trip so far. `note` is given each handshake by its number when it
+    /// any more, and those under way have twice as long as the longest round trip so far. `note` is given each handshake by its number when it
     /// is started and again when something has become of it.
     pub fn run(&self, stop: &AtomicBool, note: &mut dyn FnMut(usize, ProbeSample)) -> Result<(), FlowError> {
-        let (interval_ns, patience_ns) = (self.interval.as_ns().max(10_000), self.patience.as_ns());
+        let patience_ns = self.patience.as_ns();
         let poll = Poll::new()?;
         let mut under_way: BTreeMap<u64, (ProbeSample, UnderWay)> = BTreeMap::new();
-        let (mut number, mut freed_ns, mut longest_ns) = (0, 0, 0);
+        let (mut number, mut longest_ns) = (0, 0);
         let mut stopped_until = None;
         let mut ready = Vec::new();
         loop {
             let now = clock::monotonic_ns();
             while under_way.first_key_value().is_some_and(|(_, (_, h))| now >= h.started_ns + patience_ns) {
                 under_way.pop_first();
-                freed_ns = now;
             }
             if stop.load(Ordering::Relaxed) {
-                stopped_until.get_or_insert(now + longest_ns.min(patience_ns));
+                stopped_until.get_or_insert(now + (2 * longest_ns).min(patience_ns));
             }
-            let due = self.start_ns + number * interval_ns;
-            let is_sending = stopped_until.is_none() && number * interval_ns < self.duration.as_ns();
+            let since_start = self.times.due_ns(number);
+            let due = self.start_ns.saturating_add(since_start);
+            let is_sending = stopped_until.is_none() && since_start < self.duration.as_ns();
             if !is_sending && (under_way.is_empty() || stopped_until.is_some_and(|until| now >= until)) {
                 return Ok(());
             }
@@ -69,10 +70,8 @@ impl Handshakes {
             if is_sending && has_room && now >= due {
                 let prepared = Handshake::prepare(self.to, None, &TcpOptions::default());
                 let started = prepared.ok().and_then(|handshake| handshake.start().ok());
-                // What waited for a place was due before; what is merely late was delayed by this machine, not by the path.
                 let called = started.as_ref().map_or(now, |handshake| handshake.started_ns);
-                let sent_at_ns = if due < freed_ns { due } else { called };
-                let sample = ProbeSample { sent_at_ns, rtt_ns: None, failed: started.is_none() };
+                let sample = ProbeSample { failed: started.is_none(), ..ProbeSample::sent(due, called) };
                 note(number as usize, sample);
                 if let Some(handshake) = started {
                     poll.add(&handshake, number, Interest::Write)?;
@@ -89,9 +88,6 @@ impl Handshakes {
             let arrived = clock::monotonic_ns();
             for token in &ready {
                 let Some((sample, handshake)) = under_way.remove(token) else { continue };
-                if under_way.len() + 1 == self.most {
-                    freed_ns = arrived;
-                }
                 let took = arrived.saturating_sub(sample.sent_at_ns);
                 let rtt_ns = handshake.outcome().is_ok().then_some(took);
                 longest_ns = longest_ns.max(rtt_ns.unwrap_or(0));
@@ -114,6 +110,11 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    /// One at each interval.
+    fn every(interval: Nanos) -> ProbeTimes {
+        ProbeTimes::within(0, interval.as_ns(), 0)
+    }
 
     fn carried_out(handshakes: &Handshakes) -> Vec<ProbeSample> {
         let mut probes = Vec::new();
@@ -154,7 +155,7 @@ mod tests {
             }
         });
         let (interval, duration) = (Nanos::millis(20), Nanos::millis(200));
-        let probes = carried_out(&Handshakes::new(to, start_ns, interval, duration, Nanos::secs(5)));
+        let probes = carried_out(&Handshakes::new(to, start_ns, every(interval), duration, Nanos::secs(5)));
         // All ten turns came while the first SYN was unanswered, which it was for a second at least.
         assert_eq!(probes.len(), 10);
         let first_answer = probes[0].sent_at_ns + probes[0].rtt_ns.unwrap();
@@ -169,12 +170,13 @@ mod tests {
         let to = listener.local_addr().unwrap();
         let start_ns = clock::monotonic_ns();
         let (interval, duration, patience) = (Nanos::millis(10), Nanos::millis(60), Nanos::millis(100));
-        let all = Handshakes::new(to, start_ns, interval, duration, patience);
+        let all = Handshakes::new(to, start_ns, every(interval), duration, patience);
         // Two places: the third turn, due after 20 ms, gets one when the first handshake is given up after 100 ms.
         let probes = carried_out(&Handshakes { most: 2, ..all });
         assert_eq!(probes.len(), 6);
-        let due: Vec<u64> = probes.iter().map(|probe| probe.sent_at_ns - start_ns).collect();
-        assert_eq!(due[2..], [20_000_000, 30_000_000, 40_000_000, 50_000_000], "{due:?}");
+        let from: Vec<u64> = probes.iter().map(|probe| probe.counts_from_ns() - start_ns).collect();
+        assert_eq!(from[2..], [20_000_000, 30_000_000, 40_000_000, 50_000_000], "{from:?}");
+        assert!(probes[2..].iter().all(|probe| probe.sent_at_ns - start_ns >= 100_000_000), "{probes:?}");
         assert!(probes.iter().all(|probe| probe.rtt_ns.is_none() && !probe.failed));
     }
 
@@ -183,7 +185,8 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let start_ns = clock::monotonic_ns();
         let (interval, duration) = (Nanos::millis(1), Nanos::millis(5));
-        let probes = carried_out(&Handshakes::new(closed, start_ns, interval, duration, Nanos::secs(5)));
+        let probes =
+            carried_out(&Handshakes::new(closed, start_ns, every(interval), duration, Nanos::secs(5)));
         assert_eq!(probes.len(), 5);
         assert!(probes.iter().all(|probe| probe.failed && probe.rtt_ns.is_none()), "{probes:?}");
     }

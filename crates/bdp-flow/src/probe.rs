@@ -1,5 +1,5 @@
 //! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
-//! connections at a steady rate, each reset as soon as it stands.
+//! connections at a steady rate, each reset as soon as it stands. Each is due at a moment of its interval that a seed draws.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_model::probes::ProbeTimes;
 use bdp_model::scenario::ProbeKind;
 use bdp_sys::poll::wait_readable;
 use bdp_sys::socket::TcpOptions;
@@ -79,9 +80,13 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
 fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let start = clock::monotonic_ns() + order.offset.as_ns();
     let mut probes = Vec::new();
-    Handshakes::new(order.to, start, order.interval, order.duration, order.patience)
+    Handshakes::new(order.to, start, times(order), order.duration, order.patience)
         .run(stop, &mut |number, sample| handshakes::enter(&mut probes, number, sample))?;
     Ok(Probed { probes, awaited_until_ns: clock::monotonic_ns() })
+}
+
+fn times(order: &ProbeOrder) -> ProbeTimes {
+    ProbeTimes::within(order.seed, order.interval.as_ns().max(10_000), order.jitter.as_ns())
 }
 
 fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
@@ -96,7 +101,7 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
         return Ok(Probed::default());
     }
     let start = clock::monotonic_ns();
-    let interval = order.interval.as_ns().max(10_000);
+    let times = times(order);
     let last_send = start + order.duration.as_ns();
     let mut outcome = Probed::default();
     let mut room = [0; PROBE_BYTES + 1];
@@ -105,21 +110,21 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let mut now = start;
     loop {
         if stop.load(Ordering::Relaxed) {
-            // Those under way get as long as the slowest so far took.
+            // Those under way get twice as long as the slowest so far took: the queue may have grown since.
             let longest = outcome.round_trips_ns().max().unwrap_or(0);
-            stopped_until.get_or_insert(now + longest.min(order.patience.as_ns()));
+            stopped_until.get_or_insert(now + (2 * longest).min(order.patience.as_ns()));
         }
         let until = stopped_until.unwrap_or(last_send + order.patience.as_ns());
-        let next_send = start + outcome.sent() * interval;
+        let next_send = start + times.due_ns(outcome.sent());
         let sending = stopped_until.is_none() && next_send < last_send;
-        if now >= until || !sending && outcome.probes.iter().all(|probe| probe.rtt_ns.is_some()) {
+        if now >= until || !sending && outcome.probes.iter().all(|p| p.rtt_ns.is_some() || p.failed) {
             return Ok(Probed { awaited_until_ns: now, ..outcome });
         }
         if sending && now >= next_send {
             let probe = Probe { number: outcome.sent(), sent_at_ns: now }.encode();
-            outcome.probes.push(ProbeSample { sent_at_ns: now, rtt_ns: None, failed: false });
-            // A full queue or an unreachable peer shows as a probe without answer.
-            let _ = socket.send(&probe);
+            // A full queue or an unreachable peer shows as a probe that never left.
+            let failed = socket.send(&probe).is_err();
+            outcome.probes.push(ProbeSample { failed, ..ProbeSample::sent(next_send, now) });
             if !looks_seldom() {
                 now = clock::monotonic_ns();
             }
@@ -163,6 +168,8 @@ mod tests {
             to,
             offset: Nanos::millis(2),
             interval: Nanos::millis(1),
+            jitter: Nanos::millis(1),
+            seed: 7,
             duration: Nanos::millis(20),
             patience: Nanos::secs(5),
         }
@@ -180,13 +187,16 @@ mod tests {
         assert!(outcome.round_trips_ns().all(|r| r > 0));
         let sent_at: Vec<u64> = outcome.probes.iter().map(|probe| probe.sent_at_ns).collect();
         assert!(sent_at[0] >= before && sent_at.is_sorted(), "{sent_at:?}");
-        // The last is due 19 ms after the first, which may itself be late.
+        // One in each of 20 ms, the first of which may itself be late.
         assert!(sent_at[19] - sent_at[0] >= 10_000_000, "{sent_at:?}");
+        let due = |i: usize| outcome.probes[i].due_at_ns;
+        let times = ProbeTimes::new(7, 1_000_000);
+        assert!((1..20).all(|i| due(i) - due(0) == times.due_ns(i as u64) - times.due_ns(0)), "{outcome:?}");
     }
 
     #[test]
     fn an_answer_counts_for_its_probe_and_once() {
-        let sent = |sent_at_ns| ProbeSample { sent_at_ns, rtt_ns: None, failed: false };
+        let sent = |sent_at_ns| ProbeSample::sent(sent_at_ns, sent_at_ns);
         let mut outcome = Probed { probes: vec![sent(100), sent(200), sent(300)], awaited_until_ns: 0 };
         let answer = |number: u64, sent_at_ns: u64| [number.to_be_bytes(), sent_at_ns.to_be_bytes()].concat();
         // Out of order, a duplicate, a number that was never sent, a time that is not the probe's, and half an answer.
@@ -239,8 +249,12 @@ mod tests {
         });
         let outcomes: Vec<ProbeOutcome> = outcome.outcomes(&(0..u64::MAX), order.patience).collect();
         assert!(!outcomes.is_empty(), "{outcome:?}");
-        assert!(outcomes.iter().all(|&outcome| outcome == ProbeOutcome::InFlight), "{outcome:?}");
+        assert!(
+            outcomes.iter().all(|outcome| matches!(outcome, ProbeOutcome::InFlight { .. })),
+            "{outcome:?}"
+        );
         // After as long as an answer can take it is known to be lost.
-        assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(|outcome| outcome == ProbeOutcome::Lost));
+        let lost = |outcome| matches!(outcome, ProbeOutcome::Lost { .. });
+        assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(lost));
     }
 }

@@ -34,6 +34,7 @@ pub mod payload;
 pub mod ping;
 pub mod plain;
 pub mod points;
+pub mod probes;
 pub mod queue;
 pub mod radio;
 pub mod ramp_up;

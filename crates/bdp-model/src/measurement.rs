@@ -9,6 +9,7 @@ use crate::host_counters::HostCounters;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
+use crate::probes::ProbeSeries;
 use crate::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use crate::scenario::Family;
 use crate::udp::UdpReport;
@@ -47,6 +48,9 @@ pub struct Measurement {
     pub ceiling: Option<Ceiling>,
     /// Round trips before any load.
     pub rtt_idle_ns: Option<RttSummary>,
+    /// The same probes one by one, since the first was due; null where none were sent, and of older measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_probes: Option<ProbeSeries>,
     /// Each direction by itself, in the order in which they ran.
     pub directions: Vec<DirectionResult>,
     /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
@@ -300,6 +304,10 @@ pub struct DirectionResult {
     pub responsiveness_rpm: Option<f64>,
     /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
     pub each_way_ns: Option<EachWayReport>,
+    /// The probes of the flow one by one, since its first byte, those of its omit included; null where none were sent, and of
+    /// older measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbeSeries>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,
     /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams: what was sent again

@@ -32,6 +32,19 @@ impl Exchange {
         let away = self.received_ns.checked_sub(self.sent_ns)?;
         away.checked_sub(self.returned_ns.checked_sub(self.arrived_ns)?)
     }
+
+    /// Its delays there and back, by clocks of this offset and skew.
+    pub fn delays_ns(&self, clocks: ClockOffset, skew: Option<ClockSkew>) -> (i64, i64) {
+        let ahead = |at_ns: u64| {
+            let since = at_ns.wrapping_sub(clocks.at_ns) as i64;
+            let drifted = skew.map_or(0.0, |skew| skew.ppm * 1e-6 * since as f64);
+            clocks.far_ahead_ns.wrapping_add(drifted.round() as i64)
+        };
+        (
+            (self.arrived_ns.wrapping_sub(self.sent_ns) as i64).wrapping_sub(ahead(self.sent_ns)),
+            (self.received_ns.wrapping_sub(self.returned_ns) as i64).wrapping_add(ahead(self.received_ns)),
+        )
+    }
 }
 
 /// The far clock against the near one.
@@ -66,6 +79,80 @@ impl ClockOffset {
     }
 }
 
+/// How much faster the far clock runs than the near one.
+///
+/// By the line below all one-way delays of a direction that is nearest to them in sum: what is added to the smallest delay is never
+/// negative, so that the line follows the clocks and not the queue (Moon, Skelly and Towsley, "Estimation and removal of clock skew
+/// from network delay measurements", INFOCOM 1999, the linear program of section IV). Both directions see the same skew with
+/// opposite signs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClockSkew {
+    /// Far less near, millionths.
+    pub ppm: f64,
+    /// Half of what the two directions differ by: a queue that grows all the time looks like a skew in its own direction.
+    pub error_ppm: f64,
+}
+
+/// A skew is looked for in so many exchanges at least.
+const LEAST_EXCHANGES: usize = 20;
+/// What no pair of working clocks exceeds: NTP corrects by 500 millionths at the most (RFC 5905, section 11.3), each.
+const MOST_PPM: f64 = 1_000.0;
+
+/// Clocks whose skew is known to this are taken not to run apart.
+const LEAST_ERROR_PPM: f64 = 2.0;
+
+impl ClockSkew {
+    /// Of exchanges in the order in which they were sent; `None` of few, and where the two directions do not agree that there is
+    /// one.
+    pub fn of(exchanges: &[Exchange]) -> Option<Self> {
+        let (first, last) = (exchanges.first()?, exchanges.len());
+        if last < LEAST_EXCHANGES {
+            return None;
+        }
+        let (clock, ahead) = (first.sent_ns, first.arrived_ns.wrapping_sub(first.sent_ns));
+        let since = |at_ns: u64| at_ns.wrapping_sub(clock) as i64;
+        let there = exchanges
+            .iter()
+            .map(|e| (since(e.sent_ns), e.arrived_ns.wrapping_sub(e.sent_ns).wrapping_sub(ahead) as i64));
+        let back = exchanges.iter().map(|e| {
+            (since(e.received_ns), e.received_ns.wrapping_sub(e.returned_ns).wrapping_add(ahead) as i64)
+        });
+        let (there, back) = (envelope_slope(there.collect())?, -envelope_slope(back.collect())?);
+        let (ppm, error_ppm) = ((there + back) / 2.0 * 1e6, (there - back).abs() / 2.0 * 1e6);
+        (ppm.abs() <= MOST_PPM && error_ppm <= (ppm.abs() / 2.0).max(LEAST_ERROR_PPM))
+            .then_some(Self { ppm, error_ppm })
+    }
+}
+
+/// Slope of the line below all points that is nearest to them in sum: the edge of their lower convex hull that spans the mean time.
+/// `None` of points of one moment alone.
+pub fn envelope_slope(mut points: Vec<(i64, i64)>) -> Option<f64> {
+    points.sort_unstable();
+    let mean = points.iter().map(|&(at, _)| i128::from(at)).sum::<i128>() / (points.len() as i128).max(1);
+    let mut hull: Vec<(i64, i64)> = Vec::new();
+    for point in points {
+        // Of one moment the lowest alone, which came first.
+        if hull.last().is_some_and(|last| last.0 == point.0) {
+            continue;
+        }
+        while let [.., a, b] = hull.as_slice()
+            && is_above(*a, *b, point)
+        {
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    let edge =
+        hull.windows(2).find(|edge| i128::from(edge[1].0) > mean).or_else(|| hull.windows(2).last())?;
+    Some((edge[1].1 as f64 - edge[0].1 as f64) / (edge[1].0 as f64 - edge[0].0 as f64))
+}
+
+/// Whether the middle one of three points is on or above the line between the others.
+fn is_above(a: (i64, i64), b: (i64, i64), c: (i64, i64)) -> bool {
+    let [x, y] = [|p: (i64, i64)| i128::from(p.0), |p: (i64, i64)| i128::from(p.1)];
+    (y(b) - y(a)) * (x(c) - x(a)) >= (y(c) - y(a)) * (x(b) - x(a))
+}
+
 /// Delays of the same messages there and back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EachWay {
@@ -76,12 +163,17 @@ pub struct EachWay {
 }
 
 impl EachWay {
-    /// Of these exchanges; `None` of none.
-    pub fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>, clocks: ClockOffset) -> Option<Self> {
+    /// Of these exchanges, without what the clocks drifted apart where that is known; `None` of none.
+    pub fn of<'a>(
+        exchanges: impl IntoIterator<Item = &'a Exchange>,
+        clocks: ClockOffset,
+        skew: Option<ClockSkew>,
+    ) -> Option<Self> {
         let (mut there, mut back, mut first_ns, mut last_ns) = (Vec::new(), Vec::new(), u64::MAX, 0);
         for e in exchanges {
-            there.push((e.arrived_ns.wrapping_sub(e.sent_ns) as i64).wrapping_sub(clocks.far_ahead_ns));
-            back.push((e.received_ns.wrapping_sub(e.returned_ns) as i64).wrapping_add(clocks.far_ahead_ns));
+            let (there_ns, back_ns) = e.delays_ns(clocks, skew);
+            there.push(there_ns);
+            back.push(back_ns);
             (first_ns, last_ns) = (first_ns.min(e.sent_ns), last_ns.max(e.received_ns));
         }
         let clock_error = clocks.error_within(&(first_ns..last_ns));
@@ -90,12 +182,15 @@ impl EachWay {
 }
 
 /// The same delays before the load and under it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct EachWayReport {
     /// Before the load.
     pub idle: Option<EachWay>,
     /// Under it.
     pub loaded: Option<EachWay>,
+    /// How the two clocks ran apart all the time, which is taken out of the delays; null where that is not known.
+    #[serde(default)]
+    pub skew: Option<ClockSkew>,
 }
 
 fn distribution(mut delays: Vec<i64>, clock_error: u64) -> Option<OneWayDelay> {
@@ -116,6 +211,8 @@ fn distribution(mut delays: Vec<i64>, clock_error: u64) -> Option<OneWayDelay> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const FAR_AHEAD: i64 = 1_790_000_000_000_000_000;
@@ -134,9 +231,9 @@ mod tests {
             (2..102).map(|i| exchange(i * 50_000_000, 5_000_000 + i * 100_000, 5_000_000)).collect();
         let clocks = ClockOffset::of(idle.iter().chain(&loaded)).unwrap();
         assert_eq!(clocks, ClockOffset { far_ahead_ns: FAR_AHEAD, error_ns: 5_000_000, at_ns: 0 });
-        let quiet = EachWay::of(&idle, clocks).unwrap();
+        let quiet = EachWay::of(&idle, clocks, None).unwrap();
         assert_eq!((quiet.there.min, quiet.there.max, quiet.back.max), (5_000_000, 5_200_000, 5_100_000));
-        let full = EachWay::of(&loaded, clocks).unwrap();
+        let full = EachWay::of(&loaded, clocks, None).unwrap();
         assert_eq!(
             (full.there.min, full.there.p50, full.there.p99),
             (5_200_000, 10_100_000, Some(15_000_000))
@@ -159,7 +256,7 @@ mod tests {
     fn an_uneven_path_is_off_by_no_more_than_the_error() {
         for (there_ns, back_ns) in [(9_000_000, 1_000_000), (1_000_000, 9_000_000), (10_000_001, 0)] {
             let exchanges = [exchange(7, there_ns, back_ns), exchange(9, there_ns + 3, back_ns)];
-            let ways = EachWay::of(&exchanges, ClockOffset::of(&exchanges).unwrap()).unwrap();
+            let ways = EachWay::of(&exchanges, ClockOffset::of(&exchanges).unwrap(), None).unwrap();
             for (told, true_ns) in [(ways.there, there_ns), (ways.back, back_ns)] {
                 assert!(told.min.abs_diff(true_ns as i64) <= told.clock_error, "{told:?} of {true_ns}");
             }
@@ -174,6 +271,74 @@ mod tests {
         assert_eq!(ClockOffset::of(&[stepped, back_in_time]), None);
         assert_eq!(ClockOffset::of(&[]), None);
         let clocks = ClockOffset::of(&[sound]).unwrap();
-        assert_eq!(EachWay::of(&[], clocks), None);
+        assert_eq!(EachWay::of(&[], clocks, None), None);
+    }
+
+    /// Exchanges each 50 ms with a far clock that runs faster by so much, and so much added to the smallest delay of either way.
+    fn drifting(ppm: f64, added: &[(u64, u64)]) -> Vec<Exchange> {
+        let one = |(i, &(there, back)): (usize, &(u64, u64))| {
+            let sent_ns = i as u64 * 50_000_000;
+            let drifted = |at: u64| at.wrapping_add_signed((at as f64 * ppm * 1e-6).round() as i64);
+            let arrived = sent_ns + 5_000_000 + there;
+            let (returned, received_ns) = (arrived + 30_000, arrived + 30_000 + 5_000_000 + back);
+            let far = |at: u64| drifted(at).wrapping_add_signed(FAR_AHEAD);
+            Exchange { sent_ns, arrived_ns: far(arrived), returned_ns: far(returned), received_ns }
+        };
+        added.iter().enumerate().map(one).collect()
+    }
+
+    proptest! {
+        /// Whatever is added on either way, where it is little at a moment on each side of the middle the skew is off by no more
+        /// than that little over the time from there to the middle.
+        #[test]
+        fn a_skew_is_recovered_below_noise_that_only_adds(
+            ppm in -300.0..300.0f64,
+            mut added in prop::collection::vec((0u64..40_000_000, 0u64..40_000_000), 60..200),
+            little in 0u64..2_000,
+        ) {
+            let n = added.len();
+            for i in [n / 8, n - 1 - n / 8] {
+                added[i] = (little, little);
+            }
+            let exchanges = drifting(ppm, &added);
+            let slope = envelope_slope(
+                exchanges.iter().map(|e| (e.sent_ns as i64, (e.arrived_ns - e.sent_ns) as i64 - FAR_AHEAD)).collect(),
+            ).unwrap() * 1e6;
+            // A quarter of the time at least lies between either and the middle; rounding, and a delay by the drifting clock, add a little.
+            let quarter_ns = n as f64 / 4.0 * 50e6;
+            let bound = (little as f64 + 40e6 * ppm.abs() * 1e-6 + 2.0) / quarter_ns * 1e6 + 1e-3;
+            prop_assert!((slope - ppm).abs() <= bound, "{} of {}, bound {}", slope, ppm, bound);
+            if let Some(skew) = ClockSkew::of(&exchanges) {
+                prop_assert!((skew.ppm - ppm).abs() <= bound + skew.error_ppm, "{:?} of {}", skew, ppm);
+            }
+        }
+    }
+
+    #[test]
+    fn a_skew_leaves_the_variation_of_one_way_delays_alone() {
+        let added: Vec<_> =
+            (0..200).map(|i| if i % 10 == 0 { (0, 0) } else { (i * 7_919 % 3_000_000, 0) }).collect();
+        let exchanges = drifting(80.0, &added);
+        let skew = ClockSkew::of(&exchanges).unwrap();
+        assert!((skew.ppm - 80.0).abs() < 0.1 && skew.error_ppm < 0.1, "{skew:?}");
+        let clocks = ClockOffset::of(&exchanges).unwrap();
+        let [raw, corrected] = [None, Some(skew)].map(|skew| EachWay::of(&exchanges, clocks, skew).unwrap());
+        // In ten seconds the clocks drift apart by 0.8 ms, which looked like delay that goes away.
+        assert!(raw.back.max - raw.back.min > 700_000, "{raw:?}");
+        assert!(corrected.back.max - corrected.back.min < 2_000, "{corrected:?}");
+        assert!((corrected.there.max - corrected.there.min).abs_diff(1_575_881) < 2_000, "{corrected:?}");
+    }
+
+    #[test]
+    fn a_queue_that_grows_all_the_time_in_one_direction_is_no_skew() {
+        // It looks like as much skew as it may be off by.
+        let growing: Vec<_> = (0..200).map(|i| (i * 50_000, i % 3)).collect();
+        assert_eq!(ClockSkew::of(&drifting(0.0, &growing)), None);
+        let steady: Vec<_> = (0..200).map(|i| (i % 3, i % 5)).collect();
+        assert!(ClockSkew::of(&drifting(0.0, &steady)).unwrap().ppm.abs() < 0.01);
+        assert_eq!(ClockSkew::of(&drifting(100.0, &growing[..10])), None);
+        assert_eq!(ClockSkew::of(&[]), None);
+        assert_eq!(envelope_slope(vec![(5, 1), (5, 9)]), None);
+        assert_eq!(envelope_slope(Vec::new()), None);
     }
 }

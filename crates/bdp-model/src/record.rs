@@ -12,11 +12,13 @@ use crate::caveat::WindowShortfall;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
 use crate::method::{Privilege, WindowMechanism};
+use crate::probes::PairProbes;
 use crate::stack::Clock;
 use crate::stats::nearest_rank;
 use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
 
+pub use crate::probes::ProbeOutcome;
 pub use samples::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 
 /// Version of the record's shape; a reader refuses a larger major number.
@@ -74,6 +76,9 @@ pub struct Record {
     /// Programs of one's own that ran on the hosts (`bdp lab exec`), in place of flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRecord>,
+    /// The probes of each pair of hosts, one by one; empty of older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<PairProbes>,
     /// Why the case failed, where it did.
     pub error: Option<String>,
     /// Why it was not run, where something that it needs is not here or does not exist.
@@ -148,28 +153,6 @@ pub struct RttSummary {
     pub max: u64,
 }
 
-/// What became of a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeOutcome {
-    /// It was answered after so many nanoseconds.
-    Answered(u64),
-    /// The wait for its answer ended before its time did.
-    InFlight,
-    /// No answer came in time.
-    Lost,
-}
-
-impl ProbeOutcome {
-    /// Of a probe sent at a moment, whose answer was awaited until another; it is lost once it is older than `patience_ns`.
-    pub fn of(rtt_ns: Option<u64>, sent_at_ns: u64, awaited_until_ns: u64, patience_ns: u64) -> Self {
-        match rtt_ns {
-            Some(rtt_ns) => Self::Answered(rtt_ns),
-            None if awaited_until_ns.saturating_sub(sent_at_ns) < patience_ns => Self::InFlight,
-            None => Self::Lost,
-        }
-    }
-}
-
 impl RttReport {
     /// Of the probes before the workload and of those beside it, by their outcomes.
     pub fn of_probes(
@@ -233,8 +216,8 @@ impl Tally {
                     tally.answered.record(rtt_ns);
                     tally.round_trips_ns.push(rtt_ns);
                 }
-                ProbeOutcome::InFlight => tally.in_flight += 1,
-                ProbeOutcome::Lost => {}
+                ProbeOutcome::InFlight { .. } => tally.in_flight += 1,
+                ProbeOutcome::Lost { .. } | ProbeOutcome::Unsent => {}
             }
         }
         tally
@@ -657,7 +640,7 @@ mod tests {
 
     #[test]
     fn percentiles_agree_with_the_summary_and_older_records_have_none() {
-        let lost = [ProbeOutcome::Lost, ProbeOutcome::InFlight];
+        let lost = [ProbeOutcome::Lost { waited_ns: 1 }, ProbeOutcome::InFlight { waited_ns: 1 }];
         let loaded = (1..=400u64).map(|ms| ProbeOutcome::Answered(ms * 1_000_000)).chain(lost);
         let report = RttReport::of_probes([], loaded);
         let (all, summary) = (&report.percentiles.loaded, report.loaded.unwrap());

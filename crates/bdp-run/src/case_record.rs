@@ -149,6 +149,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         programs: Vec::new(),
         traffic: Vec::new(),
         error: None,
+        probes: Vec::new(),
         skipped: None,
         environment,
         case: case.clone(),

@@ -290,6 +290,7 @@ impl CaseRunner {
             let probed = measured.probed.iter().find(|p| p.pair.joins(flow));
             probed.map(|p| p.rtt_ns(case, counted)).unwrap_or_default()
         };
+        let probes = measured.probed.iter().map(|pair| pair.series(case, measured.begun_at_ns)).collect();
         let mut seen = observe::seen(case, &measured.probed, &measured.flows, &measured.outcomes);
         let mut flows: Vec<FlowRecord> = case
             .flows
@@ -342,6 +343,7 @@ impl CaseRunner {
             window: flows.first().map(|f| f.window.clone()).unwrap_or_default(),
             flows,
             traffic,
+            probes,
             ..blank(case, attempt, environment)
         };
         crate::explain::record(&mut record);

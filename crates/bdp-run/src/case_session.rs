@@ -17,7 +17,7 @@ use bdp_wire::control::{
 
 use crate::calibrate::Calibration;
 use crate::pair::{Ends, Pair};
-use crate::probing::{IDLE_PROBE_INTERVAL, loaded_probe_interval, probe_patience};
+use crate::probing::{IDLE_PROBE_INTERVAL, PairTimes, loaded_probe_interval, probe_patience};
 use crate::{Result, RunError, observe};
 
 /// How often idle links are probed until the round trip is what it should be.
@@ -76,16 +76,25 @@ impl Session<'_> {
         Ok(echoes)
     }
 
-    /// Starts a probe flow for each pair, evenly spread over the interval, so that none waits behind another's probe.
-    fn start_probes(&mut self, echoes: &[Echo], interval: Nanos, duration: Nanos) -> Result<Vec<Pending>> {
+    /// Starts a probe flow for each pair, at times that depend on its place and how many there are.
+    fn start_probes(
+        &mut self,
+        echoes: &[Echo],
+        interval: Nanos,
+        times: fn(&CaseSpec, usize, usize) -> PairTimes,
+        duration: Nanos,
+    ) -> Result<Vec<Pending>> {
         let mut probing = Vec::new();
         for (echo, i) in echoes.iter().zip(0u32..) {
+            let PairTimes { offset, jitter, seed } = times(self.case, i as usize, echoes.len());
             let order = Request::Probe(ProbeOrder {
                 flow: self.probe_number(i),
                 kind: self.case.probe,
                 to: echo.to,
-                offset: Nanos(interval.as_ns() * u64::from(i) / echoes.len() as u64),
+                offset,
                 interval,
+                jitter,
+                seed,
                 duration,
                 patience: probe_patience(self.case),
             });
@@ -107,7 +116,7 @@ impl Session<'_> {
     pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>> {
         let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
         for _ in 1..IDLE_TRIES {
-            let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+            let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, PairTimes::idle, self.case.idle)?;
             let probed = self.fetch_probes(probing, deadline)?;
             if echoes
                 .iter()
@@ -117,7 +126,7 @@ impl Session<'_> {
                 return Ok(probed);
             }
         }
-        let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, self.case.idle)?;
+        let probing = self.start_probes(echoes, IDLE_PROBE_INTERVAL, PairTimes::idle, self.case.idle)?;
         self.fetch_probes(probing, deadline)
     }
 
@@ -163,8 +172,8 @@ impl Session<'_> {
             sending.push(self.collect(flow, &flow.from, number)?);
         }
         // Until they are stopped: a flow's time begins with its first byte, however late that comes.
-        let probing =
-            self.start_probes(echoes, loaded_probe_interval(self.case), ready + last_end + PATIENCE)?;
+        let interval = loaded_probe_interval(self.case);
+        let probing = self.start_probes(echoes, interval, PairTimes::loaded, ready + last_end + PATIENCE)?;
         let mut received = Vec::new();
         for pending in collecting {
             let answer = self.agents.fetch(pending, deadline)?;

@@ -10,7 +10,7 @@ use bdp_wire::control::{Probed, Received, Sent};
 
 use crate::pair::{Ends, Pair};
 use crate::passage::Crossed;
-use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, configured_rtt, least_rtt, loaded_probe_interval};
+use crate::probing::{PairProbed, configured_rtt, least_rtt};
 
 /// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
 fn segments_per_round_trip(received: &Received, sent: &Sent, route: &Route<'_>) -> f64 {
@@ -88,11 +88,10 @@ fn of_loop(case: &CaseSpec, probed: &PairProbed, flows: &[Ends], crossed: &Cross
         ..Default::default()
     };
     let allowance = seen.allowance();
-    let excess =
-        |probes, interval: Nanos, span| crossed.excess(&route, probes, interval.as_ns(), span, &allowance);
+    let excess = |probes, span| crossed.excess(&route, probes, span, &allowance);
     Some(Loop {
-        idle: excess(&probed.idle, IDLE_PROBE_INTERVAL, 0..u64::MAX),
-        loaded: counted.and_then(|span| excess(&probed.loaded, loaded_probe_interval(case), span)),
+        idle: excess(&probed.idle, 0..u64::MAX),
+        loaded: counted.and_then(|span| excess(&probed.loaded, span)),
         ..seen
     })
 }

@@ -42,25 +42,18 @@ impl Crossed {
     }
 
     /// What the answered probes of a flow of probes took beyond their links, of those that were due within a span of the monotonic
-    /// clock; `None` where not one was seen on all of its way, as no connection is. One was due at every `interval_ns`.
+    /// clock; `None` where not one was seen on all of its way, as no connection is.
     pub(crate) fn excess(
         &self,
         route: &Route<'_>,
         probed: &Probed,
-        interval_ns: u64,
         span: Range<u64>,
         allowance: &Allowance,
     ) -> Option<Excess> {
-        // The probe that was sent least late says when the others were due.
-        let begun_ns = (0u64..)
-            .zip(&probed.probes)
-            .map(|(number, probe)| probe.sent_at_ns.saturating_sub(number * interval_ns))
-            .min()?;
         let passages: Vec<Passage> = (0u64..)
             .zip(&probed.probes)
             .filter_map(|(number, probe)| {
-                let due_ns = begun_ns + number * interval_ns;
-                let sent_at_ns = probe.sent_at_ns;
+                let (due_ns, sent_at_ns) = (probe.due_at_ns, probe.sent_at_ns);
                 let passage = self.passage(route, Probe { number, sent_at_ns }, sent_at_ns + probe.rtt_ns?);
                 let sent_late = sent_at_ns.saturating_sub(due_ns);
                 span.contains(&due_ns).then_some(Passage { sent_late, ..passage? })
@@ -153,13 +146,16 @@ mod tests {
                 [one(crossing(3_250, 4_250, 4_250)), one(crossing(2_020, 3_020, 3_050))],
             ],
         };
-        let sample = |sent_at_ns, rtt_ns| ProbeSample { sent_at_ns, rtt_ns, failed: false };
+        let sample = |sent_at_ns: u64, rtt_ns| ProbeSample {
+            rtt_ns,
+            ..ProbeSample::sent(sent_at_ns / 1_000 * 1_000, sent_at_ns)
+        };
         // Due every microsecond from 1,000 on; the second comes 40 ns late and is not answered, the third was seen nowhere.
         let probes = vec![sample(1_000, Some(4_400)), sample(2_040, None), sample(3_000, Some(9_999))];
         let probed = Probed { probes, ..Default::default() };
         let allowance =
             Allowance { round_trip: Nanos(100), idle: Nanos(100), sending: Nanos(10), packets: Nanos::ZERO };
-        let excess = crossed.excess(&route, &probed, 1_000, 0..10_000, &allowance).unwrap();
+        let excess = crossed.excess(&route, &probed, 0..10_000, &allowance).unwrap();
         // 34 late, 10 until it was read, 200 in the other host, 57 in the router, less what is allowed.
         assert!((excess.harm - 201.0 / 4_100.0).abs() < 1e-9, "{}", excess.harm);
         assert_eq!(
@@ -177,7 +173,7 @@ mod tests {
                 ..Default::default()
             }
         );
-        assert_eq!(crossed.excess(&route, &probed, 1_000, 1_001..10_000, &allowance), None);
+        assert_eq!(crossed.excess(&route, &probed, 1_001..10_000, &allowance), None);
     }
 
     /// A host that stands still sends no probe meanwhile: the one that follows says so by how late it is.
@@ -200,7 +196,8 @@ mod tests {
             };
             links[0].insert(probe, crossing(sent_at_ns));
             links[1].insert(probe, crossing(sent_at_ns + 1_000_000));
-            probes.push(ProbeSample { sent_at_ns, rtt_ns: Some(2_000_000), failed: false });
+            let sent = ProbeSample::sent(50_000_000 * number, sent_at_ns);
+            probes.push(ProbeSample { rtt_ns: Some(2_000_000), ..sent });
         }
         let crossed = Crossed { links: vec![links] };
         let allowance = Allowance {
@@ -210,7 +207,7 @@ mod tests {
             packets: Nanos::ZERO,
         };
         let probed = Probed { probes, ..Default::default() };
-        let excess = crossed.excess(&route, &probed, 50_000_000, 0..u64::MAX, &allowance).unwrap();
+        let excess = crossed.excess(&route, &probed, 0..u64::MAX, &allowance).unwrap();
         assert_eq!((excess.probes, excess.mean_ns, excess.sent_late_ns), (10, 0, 2_000_000));
         // One tenth of the time at a stand.
         assert!((excess.harm - 0.1).abs() < 1e-9, "{}", excess.harm);

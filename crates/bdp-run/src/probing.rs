@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bdp_model::link::Loss;
+use bdp_model::probes::PairProbes;
 use bdp_model::record::RttReport;
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, ProbeKind};
@@ -41,6 +42,46 @@ impl PairProbed {
         let patience = probe_patience(case);
         RttReport::of_probes(self.idle.outcomes(&ALWAYS, patience), self.loaded.outcomes(counted, patience))
     }
+
+    /// Each probe, since the flows could start, by the monotonic clock.
+    pub(crate) fn series(&self, case: &CaseSpec, begun_at_ns: u64) -> PairProbes {
+        let patience = probe_patience(case);
+        let first = self.idle.probes.first().map_or(0, |probe| probe.due_at_ns);
+        PairProbes {
+            from: self.pair.from.clone(),
+            to: self.pair.to.clone(),
+            idle: self.idle.series(first, patience),
+            loaded: self.loaded.series(begun_at_ns, patience),
+        }
+    }
+}
+
+/// When the probes between a pair of hosts are due, of so many pairs that are probed beside each other: from which offset on, and when
+/// since then. Each pair has a part of the interval to begin in, so that on idle links none waits behind another's probe; beside flows
+/// each is due anywhere in its interval, so that no period of theirs stays in step with it.
+pub(crate) struct PairTimes {
+    pub(crate) offset: Nanos,
+    pub(crate) jitter: Nanos,
+    pub(crate) seed: u64,
+}
+
+impl PairTimes {
+    /// Of idle links.
+    pub(crate) fn idle(case: &CaseSpec, pair: usize, pairs: usize) -> Self {
+        let turn = IDLE_PROBE_INTERVAL.as_ns() / pairs.max(1) as u64;
+        Self { offset: Nanos(turn * pair as u64), jitter: Nanos(turn / 2), seed: seed(case, 2 * pair) }
+    }
+
+    /// Beside flows.
+    pub(crate) fn loaded(case: &CaseSpec, pair: usize, pairs: usize) -> Self {
+        let interval = loaded_probe_interval(case);
+        let offset = Nanos(interval.as_ns() * pair as u64 / pairs.max(1) as u64);
+        Self { offset, jitter: interval, seed: seed(case, 2 * pair + 1) }
+    }
+}
+
+fn seed(case: &CaseSpec, stream: usize) -> u64 {
+    case.seed ^ (stream as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// How long after a probe its answer may come. One that the link lost is waited for all that time. A connection is

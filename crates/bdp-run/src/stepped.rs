@@ -7,6 +7,7 @@ use bdp_flow::counting::{Cadence, Counting};
 use bdp_lab::simulation::{Reached, Simulation, Time};
 use bdp_lab::{Captures, KernelStack, LinkOutcome};
 use bdp_model::method::EndReason;
+use bdp_model::probes::ProbeTimes;
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::scenario::{CaseFlow, CaseSpec, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
@@ -14,7 +15,7 @@ use bdp_stack::{Command, SocketId, SocketOptions, SocketState};
 use bdp_wire::control::{Probed, Received, Sent};
 
 use crate::pair::{Ends, Pair};
-use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, loaded_probe_interval, probe_patience};
+use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, PairTimes, loaded_probe_interval, probe_patience};
 use crate::window::Means;
 use crate::{Result, RunError};
 
@@ -68,7 +69,7 @@ pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -
         })?;
     let pairs = Pair::all(case);
     let idle_end = simulation.now() + case.idle;
-    let idle = probe(&mut simulation, &pairs, IDLE_PROBE_INTERVAL, idle_end)?;
+    let idle = probe(case, &mut simulation, &pairs, (IDLE_PROBE_INTERVAL, PairTimes::idle), idle_end)?;
     if case.idle > Nanos::ZERO {
         rest(&mut simulation, idle_end + probe_patience(case))?;
     }
@@ -77,7 +78,8 @@ pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -
     simulation.start_clock();
     let mut running = begin(case, means, &mut simulation)?;
     let last_end = case.flows.iter().map(|flow| flow.span().end).max().unwrap_or_default();
-    let probing = probe(&mut simulation, &pairs, loaded_probe_interval(case), begun + last_end + PATIENCE)?;
+    let times: Timed = (loaded_probe_interval(case), PairTimes::loaded);
+    let probing = probe(case, &mut simulation, &pairs, times, begun + last_end + PATIENCE)?;
     while running.iter().any(|flow| !flow.over) {
         let due = running.iter().filter(|flow| !flow.over).map(Running::due).min().unwrap_or(u64::MAX);
         simulation.advance(Nanos(due))?;
@@ -105,12 +107,22 @@ fn rest(simulation: &mut Simulation, until: Nanos) -> Result<()> {
     Ok(())
 }
 
-fn probe(simulation: &mut Simulation, pairs: &[Pair], interval: Nanos, until: Nanos) -> Result<Vec<usize>> {
+/// An interval, and when within it the probes of a pair are due.
+type Timed = (Nanos, fn(&CaseSpec, usize, usize) -> PairTimes);
+
+fn probe(
+    case: &CaseSpec,
+    simulation: &mut Simulation,
+    pairs: &[Pair],
+    (interval, times): Timed,
+    until: Nanos,
+) -> Result<Vec<usize>> {
     let mut probes = Vec::new();
-    for (pair, i) in pairs.iter().zip(0u64..) {
+    for (i, pair) in pairs.iter().enumerate() {
         let (from, to) = (host(simulation, &pair.from)?, host(simulation, &pair.to)?);
-        let offset = Nanos(interval.as_ns() * i / pairs.len() as u64);
-        let probe = simulation.probe(from, to, offset, interval, until);
+        let PairTimes { offset, jitter, seed } = times(case, i, pairs.len());
+        let times = ProbeTimes::within(seed, interval.as_ns().max(1), jitter.as_ns());
+        let probe = simulation.probe(from, to, offset, times, until);
         probes.push(probe.ok_or_else(|| no_way(&pair.from, &pair.to))?);
     }
     Ok(probes)

@@ -10,7 +10,8 @@ use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
-use bdp_model::record::{LossEpisode, ProbeOutcome, ReceiverSample, SenderSample};
+use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries};
+use bdp_model::record::{LossEpisode, ReceiverSample, SenderSample};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::traffic::Traffic;
 use bdp_model::udp::{Distribution, UdpRequest};
@@ -123,8 +124,12 @@ pub struct ProbeOrder {
     pub to: SocketAddr,
     /// When the first is sent, since the order came: probe flows side by side keep out of each other's way.
     pub offset: Nanos,
-    /// From one probe to the next.
+    /// From one probe to the next, on average.
     pub interval: Nanos,
+    /// Part of each interval, from its start, in which its probe is due at a moment that the seed draws.
+    pub jitter: Nanos,
+    /// What draws those moments.
+    pub seed: u64,
     /// For how long probes are sent; answers are awaited longer.
     pub duration: Nanos,
     /// How long after the last probe answers are awaited, unless all have come; of connections, how long each may take.
@@ -295,6 +300,8 @@ pub struct Probed {
 /// One probe of a probe flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSample {
+    /// When it was meant to be sent, by the monotonic clock of the host.
+    pub due_at_ns: u64,
     /// When it was sent, by the monotonic clock of the host.
     pub sent_at_ns: u64,
     /// Its round trip; null where no answer came.
@@ -309,22 +316,47 @@ impl Probed {
         self.probes.len() as u64
     }
 
-    /// What became of the probes that were sent within a time, by the monotonic clock of the host; an answer is possible for
-    /// so long.
-    pub fn outcomes(&self, sent_within: &Range<u64>, patience: Nanos) -> impl Iterator<Item = ProbeOutcome> {
-        let these = self.probes.iter().filter(|probe| sent_within.contains(&probe.sent_at_ns));
-        these.map(move |probe| match probe.failed {
-            true => ProbeOutcome::Lost,
-            false => {
-                let ProbeSample { sent_at_ns, rtt_ns, .. } = *probe;
-                ProbeOutcome::of(rtt_ns, sent_at_ns, self.awaited_until_ns, patience.as_ns())
-            }
-        })
+    /// What became of the probes that count within a time, by the monotonic clock of the host; an answer is possible for so long.
+    pub fn outcomes(&self, within: &Range<u64>, patience: Nanos) -> impl Iterator<Item = ProbeOutcome> {
+        let these = self.probes.iter().filter(|probe| within.contains(&probe.counts_from_ns()));
+        these.map(move |probe| probe.outcome(self.awaited_until_ns, patience))
+    }
+
+    /// All probes, since a moment of that clock.
+    pub fn series(&self, since_ns: u64, patience: Nanos) -> ProbeSeries {
+        let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
+        let point = |probe: &ProbeSample| {
+            let outcome = probe.outcome(self.awaited_until_ns, patience);
+            ProbePoint::plain(since(probe.due_at_ns), since(probe.sent_at_ns), outcome)
+        };
+        ProbeSeries { counted_ns: None, points: self.probes.iter().map(point).collect() }
     }
 
     /// Round trips of those that were answered, in order of sending.
     pub fn round_trips_ns(&self) -> impl Iterator<Item = u64> {
         self.probes.iter().filter_map(|probe| probe.rtt_ns)
+    }
+}
+
+impl ProbeSample {
+    /// Of a probe that has just been sent.
+    pub const fn sent(due_at_ns: u64, sent_at_ns: u64) -> Self {
+        Self { due_at_ns, sent_at_ns, rtt_ns: None, failed: false }
+    }
+
+    /// From when it counts: from when it was due, where it was sent late.
+    pub const fn counts_from_ns(&self) -> u64 {
+        probes::counts_from(self.due_at_ns, self.sent_at_ns)
+    }
+
+    fn outcome(&self, awaited_until_ns: u64, patience: Nanos) -> ProbeOutcome {
+        if self.failed {
+            return ProbeOutcome::Unsent;
+        }
+        let from_ns = self.counts_from_ns();
+        let late_ns = self.sent_at_ns.saturating_sub(from_ns);
+        let rtt_ns = self.rtt_ns.map(|rtt_ns| rtt_ns.saturating_add(late_ns));
+        ProbeOutcome::of(rtt_ns, from_ns, awaited_until_ns, patience.as_ns().saturating_add(late_ns))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The probe flow of a session: small datagrams, or messages on a connection where no datagram comes back, all the
 //! time from the greeting to the end.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_model::one_way::{ClockOffset, EachWay, Exchange};
-use bdp_model::record::ProbeOutcome;
+use bdp_model::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
+use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries, ProbeTimes};
 use bdp_sys::poll::{is_wait, wait_readable};
-use bdp_sys::{clock, process, socket};
+use bdp_sys::stamp::{Stamp, StampedSocket};
+use bdp_sys::{clock, process};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
@@ -21,7 +22,7 @@ use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 use bdp_flow::session::peer::Probes;
 
-/// From one probe to the next: 20 a second.
+/// From one probe to the next, on average: 20 a second, each at any moment of its interval.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
 /// How long an answer is possible at least, and at most.
 const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
@@ -29,7 +30,7 @@ const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
 /// What carries probes.
 pub(super) enum Carrier {
     /// Datagrams, connected to the server.
-    Udp(UdpSocket),
+    Udp(StampedSocket),
     /// A probe connection that the server has let in.
     Tcp(TcpStream),
 }
@@ -47,28 +48,75 @@ struct Shared {
     probes: Mutex<Vec<Sent>>,
 }
 
-/// A probe that was sent.
+/// A probe that was sent. Times are of the monotonic clock, stamps of the kernel's clock of the day.
+#[derive(Debug, Clone, Copy)]
 struct Sent {
+    due_ns: u64,
     at_ns: u64,
+    /// The same by the clock of the day.
+    at_unix_ns: u64,
+    /// When the kernel gave it to the device.
+    left_unix_ns: Option<u64>,
+    /// Whether it never left.
+    failed: bool,
     /// Once it has come back.
     back: Option<Back>,
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Back {
+    /// Since it was sent.
     rtt_ns: u64,
+    /// When the kernel took it from the device.
+    came_unix_ns: Option<u64>,
     /// What the server's clock said; not of probes on a connection.
     far: Option<FarStamps>,
 }
 
 impl Sent {
+    fn counts_from_ns(&self) -> u64 {
+        probes::counts_from(self.due_ns, self.at_ns)
+    }
+
+    fn outcome(&self, awaited_until_ns: u64, patience_ns: u64) -> ProbeOutcome {
+        if self.failed {
+            return ProbeOutcome::Unsent;
+        }
+        let from_ns = self.counts_from_ns();
+        let late_ns = self.at_ns.saturating_sub(from_ns);
+        let rtt_ns = self.rtt_ns().map(|rtt_ns| rtt_ns.saturating_add(late_ns));
+        ProbeOutcome::of(rtt_ns, from_ns, awaited_until_ns, patience_ns.saturating_add(late_ns))
+    }
+
     fn rtt_ns(&self) -> Option<u64> {
-        self.back.as_ref().map(|back| back.rtt_ns)
+        self.back.map(|back| back.rtt_ns)
+    }
+
+    /// How long after it was sent it left, and how long after that an answer came, by stamps of this end's kernel.
+    fn away(&self) -> Option<(u64, u64)> {
+        let (left, back) = (self.left_unix_ns?, self.back?);
+        let out_ns = left.checked_sub(self.at_unix_ns)?;
+        let away_ns = back.came_unix_ns?.checked_sub(left)?;
+        // A clock that was set meanwhile says nothing.
+        (out_ns.checked_add(away_ns)? <= back.rtt_ns).then_some((out_ns, away_ns))
+    }
+
+    /// The part of the round trip that was spent in the two hosts: until the kernel had sent it, in the echo from its kernel on, and
+    /// from this kernel to the thread that waited. What the echo's kernel takes to send it is on the path.
+    fn host_ns(&self) -> Option<u64> {
+        let ((_, away_ns), back) = (self.away()?, self.back?);
+        let far = back.far.filter(|far| far.by_kernel)?;
+        let path_ns = away_ns.checked_sub(far.returned_ns.checked_sub(far.arrived_ns)?)?;
+        back.rtt_ns.checked_sub(path_ns)
     }
 
     fn exchange(&self) -> Option<Exchange> {
-        let back = self.back.as_ref()?;
+        let back = self.back?;
         let FarStamps { arrived_ns, returned_ns, .. } = back.far?;
-        Some(Exchange { sent_ns: self.at_ns, arrived_ns, returned_ns, received_ns: self.at_ns + back.rtt_ns })
+        // Where this kernel stamped both, the way is that between the kernels.
+        let (out_ns, away_ns) = self.away().unwrap_or((0, back.rtt_ns));
+        let sent_ns = self.at_ns + out_ns;
+        Some(Exchange { sent_ns, arrived_ns, returned_ns, received_ns: sent_ns + away_ns })
     }
 }
 
@@ -83,36 +131,62 @@ impl Prober {
 
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
-        let longest = lock(&self.shared.probes).iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
-        longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
+        patience_ns(&lock(&self.shared.probes))
     }
 
     /// Whether every probe that was sent until a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
-        lock(&self.shared.probes).iter().all(|sent| sent.at_ns >= until_ns || sent.back.is_some())
+        lock(&self.shared.probes)
+            .iter()
+            .all(|sent| sent.counts_from_ns() >= until_ns || sent.back.is_some() || sent.failed)
     }
+}
+
+fn patience_ns(probes: &[Sent]) -> u64 {
+    let longest = probes.iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
+    longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
 }
 
 impl Probes for Prober {
     /// Of those without an answer the younger ones are in flight: an answer may yet come.
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
-        let patience_ns = self.patience_ns();
-        outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns(), patience_ns)
+        outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns())
+    }
+
+    fn series(&self, since_ns: u64) -> ProbeSeries {
+        let (probes, now) = (lock(&self.shared.probes).clone(), clock::monotonic_ns());
+        let patience_ns = patience_ns(&probes);
+        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
+        let clocks = ClockOffset::of(&exchanges);
+        let skew = ClockSkew::of(&exchanges);
+        let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
+        let point = |sent: &Sent| {
+            let ways = sent.exchange().zip(clocks).map(|(exchange, clocks)| exchange.delays_ns(clocks, skew));
+            ProbePoint {
+                due_ns: since(sent.due_ns),
+                sent_ns: since(sent.at_ns),
+                outcome: sent.outcome(now, patience_ns),
+                there_ns: ways.map(|(there, _)| there),
+                back_ns: ways.map(|(_, back)| back),
+                host_ns: sent.host_ns(),
+            }
+        };
+        ProbeSeries { counted_ns: None, points: probes.iter().map(point).collect() }
     }
 
     fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
-        let probes = lock(&self.shared.probes);
-        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
-        drop(probes);
+        let exchanges = self.exchanges();
         let these = exchanges.iter().filter(|e| sent_within.contains(&e.sent_ns));
-        EachWay::of(these, ClockOffset::of(&exchanges)?)
+        EachWay::of(these, ClockOffset::of(&exchanges)?, ClockSkew::of(&exchanges))
+    }
+
+    fn clock_skew(&self) -> Option<ClockSkew> {
+        ClockSkew::of(&self.exchanges())
     }
 
     fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
-        let probes = lock(&self.shared.probes);
-        let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-        let mut round_trips_ns: Vec<u64> = these.filter_map(Sent::rtt_ns).collect();
-        drop(probes);
+        let mut round_trips_ns: Vec<u64> =
+            self.outcomes(sent_within).into_iter().filter_map(ProbeOutcome::rtt_ns).collect();
         bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
     }
 
@@ -125,14 +199,16 @@ impl Probes for Prober {
     }
 }
 
-fn outcomes(
-    probes: &[Sent],
-    sent_within: &Range<u64>,
-    awaited_until_ns: u64,
-    patience_ns: u64,
-) -> Vec<ProbeOutcome> {
-    let these = probes.iter().filter(|sent| sent_within.contains(&sent.at_ns));
-    these.map(|sent| ProbeOutcome::of(sent.rtt_ns(), sent.at_ns, awaited_until_ns, patience_ns)).collect()
+impl Prober {
+    fn exchanges(&self) -> Vec<Exchange> {
+        lock(&self.shared.probes).iter().filter_map(Sent::exchange).collect()
+    }
+}
+
+fn outcomes(probes: &[Sent], sent_within: &Range<u64>, awaited_until_ns: u64) -> Vec<ProbeOutcome> {
+    let patience_ns = patience_ns(probes);
+    let these = probes.iter().filter(|sent| sent_within.contains(&sent.counts_from_ns()));
+    these.map(|sent| sent.outcome(awaited_until_ns, patience_ns)).collect()
 }
 
 impl Drop for Prober {
@@ -147,20 +223,52 @@ impl Drop for Prober {
 impl Shared {
     fn run(&self, mut carrier: Carrier) {
         process::sharpen_timers();
+        // Where the kernel stamps nothing, a host's part of a round trip stays unknown.
+        carrier.ask_stamps();
+        let times = ProbeTimes::new(self.seed(), INTERVAL_NS);
         let start = clock::monotonic_ns();
         let mut number = 0;
         while !self.stop.load(Ordering::Relaxed) {
+            self.take_stamps(&carrier);
             let now = clock::monotonic_ns();
-            let due = start + number * INTERVAL_NS;
-            if now >= due {
-                let sent_ns = clock::monotonic_ns();
-                lock(&self.probes).push(Sent { at_ns: sent_ns, back: None });
-                carrier.send(self.key, number, sent_ns);
+            let due_ns = start + times.due_ns(number);
+            if now >= due_ns {
+                self.send(&mut carrier, number, due_ns);
                 number += 1;
                 continue;
             }
-            if let Some(answer) = carrier.receive(due - now) {
+            if let Some(answer) = carrier.receive(due_ns - now) {
                 self.note(answer, clock::monotonic_ns());
+            }
+        }
+    }
+
+    /// Of the times of this session's probes: its key is drawn by the server.
+    fn seed(&self) -> u64 {
+        self.key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    }
+
+    fn send(&self, carrier: &mut Carrier, number: u64, due_ns: u64) {
+        let (at_unix_ns, at_ns) = (clock::unix_ns(), clock::monotonic_ns());
+        let sent = Sent { due_ns, at_ns, at_unix_ns, left_unix_ns: None, failed: false, back: None };
+        lock(&self.probes).push(sent);
+        // A full queue or an unreachable peer shows as a probe that never left.
+        if carrier.send(self.key, number, at_ns).is_err()
+            && let Some(sent) = lock(&self.probes).last_mut()
+        {
+            sent.failed = true;
+        }
+    }
+
+    fn take_stamps(&self, carrier: &Carrier) {
+        let Carrier::Udp(socket) = carrier else { return };
+        while let Some((number, stamp)) = socket.sent_stamp() {
+            let Some(left) = stamp.kernel_ns else { continue };
+            // The kernel may count one that failed: a stamp from before its probe is another's.
+            if let Some(sent) = lock(&self.probes).get_mut(number as usize)
+                && sent.at_unix_ns <= left
+            {
+                sent.left_unix_ns.get_or_insert(left);
             }
         }
     }
@@ -170,8 +278,11 @@ impl Shared {
         if answer.key != self.key {
             return;
         }
-        if let Some(Sent { at_ns, back: back @ None }) = lock(&self.probes).get_mut(answer.number as usize) {
-            *back = Some(Back { rtt_ns: now.saturating_sub(*at_ns), far: answer.far });
+        if let Some(Sent { at_ns, back: back @ None, .. }) =
+            lock(&self.probes).get_mut(answer.number as usize)
+        {
+            let rtt_ns = now.saturating_sub(*at_ns);
+            *back = Some(Back { rtt_ns, came_unix_ns: answer.came_unix_ns, far: answer.far });
         }
     }
 }
@@ -180,52 +291,50 @@ impl Shared {
 struct Answer {
     key: Key,
     number: u64,
+    came_unix_ns: Option<u64>,
     far: Option<FarStamps>,
 }
 
 impl Answer {
-    fn of_datagram(bytes: &[u8]) -> Option<Self> {
+    fn of_datagram(bytes: &[u8], stamp: Stamp) -> Option<Self> {
         let Echo { key, number, far } = Echo::read(bytes).filter(|_| bytes.len() == ECHO_BYTES)?;
-        Some(Self { key, number, far })
+        Some(Self { key, number, came_unix_ns: stamp.kernel_ns, far })
     }
 
     fn of_connection(bytes: &[u8]) -> Option<Self> {
         let Probe { key, number, .. } = Probe::decode(bytes)?;
-        Some(Self { key, number, far: None })
+        Some(Self { key, number, came_unix_ns: None, far: None })
     }
 }
 
 impl Carrier {
-    fn send(&mut self, key: Key, number: u64, sent_ns: u64) {
-        // A full queue or an unreachable peer shows as a probe without answer.
+    fn ask_stamps(&mut self) {
+        if let Self::Udp(socket) = self {
+            let _ = socket.ask_stamps();
+        }
+    }
+
+    fn send(&mut self, key: Key, number: u64, sent_ns: u64) -> io::Result<()> {
         match self {
             Self::Udp(socket) => {
                 let mut message = [0; ECHO_BYTES];
                 Echo { key, number, far: None }.put(&mut message);
-                drop(socket.send(&message));
+                socket.send(&message)
             }
-            Self::Tcp(stream) => drop(stream.write_all(&Probe { key, number, sent_ns }.encode())),
+            Self::Tcp(stream) => stream.write_all(&Probe { key, number, sent_ns }.encode()),
         }
     }
 
     /// The next probe that comes back within the time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
-        let descriptor = match &*self {
-            Self::Udp(socket) => AsFd::as_fd(socket),
-            Self::Tcp(stream) => AsFd::as_fd(stream),
-        };
-        // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: the next probe would be sent so late.
-        if !wait_readable(descriptor, wait_ns.max(1_000)).unwrap_or(true) {
-            return None;
-        }
         // What woke this thread may be gone already.
         let wait = Duration::from_millis(5);
         let mut room = [0; ECHO_BYTES + 1];
         match self {
             Self::Udp(socket) => {
-                socket::set_receive_deadline(socket, wait).ok()?;
-                match socket.recv(&mut room) {
-                    Ok(length) => Answer::of_datagram(&room[..length]),
+                socket.wait(wait_ns.max(1_000));
+                match socket.receive(&mut room) {
+                    Ok((length, stamp)) => Answer::of_datagram(&room[..length], stamp),
                     Err(e) => {
                         pause_unless_waited(&e, wait);
                         None
@@ -233,6 +342,10 @@ impl Carrier {
                 }
             }
             Self::Tcp(stream) => {
+                // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: the next probe would be sent so late.
+                if !wait_readable(stream.as_fd(), wait_ns.max(1_000)).unwrap_or(true) {
+                    return None;
+                }
                 stream.set_read_timeout(Some(wait)).ok()?;
                 // A probe is one segment: its first byte comes with its last.
                 match stream.peek(&mut room[..1]) {
@@ -271,7 +384,14 @@ mod tests {
 
     /// A probe sent so late, in milliseconds, that came back after so many.
     fn sent(at_ms: u64, rtt_ms: Option<u64>) -> Sent {
-        Sent { at_ns: at_ms * MS, back: rtt_ms.map(|ms| Back { rtt_ns: ms * MS, far: None }) }
+        Sent {
+            due_ns: at_ms * MS,
+            at_ns: at_ms * MS,
+            at_unix_ns: 1_000 * MS + at_ms * MS,
+            left_unix_ns: None,
+            failed: false,
+            back: rtt_ms.map(|ms| Back { rtt_ns: ms * MS, came_unix_ns: None, far: None }),
+        }
     }
 
     #[test]
@@ -280,7 +400,7 @@ mod tests {
         let probes: Vec<Sent> =
             (0..80).map(|i| sent(i * 50, Some(if (10..60).contains(&i) { 200 } else { 10 }))).collect();
         let summary = |sent_within: Range<u64>| {
-            RttSummary::of_probes(outcomes(&probes, &sent_within, 10_000 * MS, 1_000 * MS)).unwrap()
+            RttSummary::of_probes(outcomes(&probes, &sent_within, 10_000 * MS)).unwrap()
         };
         let all = summary(0..4_000 * MS);
         assert_eq!((all.sent, all.min), (80, 10 * MS));
@@ -292,8 +412,38 @@ mod tests {
     #[test]
     fn a_young_probe_without_an_answer_is_in_flight_and_an_old_one_lost() {
         let probes = [sent(0, Some(10)), sent(50, None), sent(900, None), sent(950, None)];
-        let these = outcomes(&probes, &(0..1_000 * MS), 1_500 * MS, 1_000 * MS);
+        let these = outcomes(&probes, &(0..1_000 * MS), 1_500 * MS);
         let summary = RttSummary::of_probes(these).unwrap();
         assert_eq!((summary.sent, summary.received, summary.in_flight, summary.lost()), (4, 1, 2, 1));
+    }
+
+    #[test]
+    fn a_late_probe_counts_from_when_it_was_due_and_one_that_never_left_has_no_round_trip() {
+        let late = Sent { due_ns: 100 * MS, ..sent(130, Some(20)) };
+        let in_time = Sent { due_ns: 100 * MS, ..sent(101, Some(20)) };
+        let unsent = Sent { failed: true, ..sent(200, None) };
+        let all = outcomes(&[late, in_time, unsent], &(100 * MS..300 * MS), 10_000 * MS);
+        let answered = |ms| ProbeOutcome::Answered(ms * MS);
+        assert_eq!(all, [answered(50), answered(20), ProbeOutcome::Unsent]);
+        // It is due before the time, though sent within it.
+        assert_eq!(outcomes(&[late], &(110 * MS..300 * MS), 10_000 * MS), []);
+    }
+
+    #[test]
+    fn stamps_divide_a_round_trip_between_the_hosts_and_the_path() {
+        const FAR: u64 = 7_000_000 * MS;
+        let far = FarStamps { arrived_ns: FAR, by_kernel: true, returned_ns: FAR + 3 * MS };
+        // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and lies here for 2 ms.
+        let back = Back { rtt_ns: 26 * MS, came_unix_ns: Some(1_124 * MS), far: Some(far) };
+        let probe = Sent { left_unix_ns: Some(1_101 * MS), back: Some(back), ..sent(100, None) };
+        assert_eq!(probe.host_ns(), Some(6 * MS));
+        let exchange = probe.exchange().unwrap();
+        assert_eq!((exchange.sent_ns, exchange.received_ns), (101 * MS, 124 * MS));
+        // No stamp at the far end, or none here, or a clock that was set: unknown.
+        let by_program = Back { far: Some(FarStamps { by_kernel: false, ..far }), ..back };
+        assert_eq!(Sent { back: Some(by_program), ..probe }.host_ns(), None);
+        assert_eq!(Sent { left_unix_ns: None, ..probe }.host_ns(), None);
+        let set = Back { came_unix_ns: Some(9_000 * MS), ..back };
+        assert_eq!(Sent { back: Some(set), ..probe }.host_ns(), None);
     }
 }

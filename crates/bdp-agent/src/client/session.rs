@@ -15,6 +15,7 @@ use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureReque
 use bdp_model::units::format_bps;
 use bdp_sys::clock;
 use bdp_sys::socket::{self, TcpOptions};
+use bdp_sys::stamp::StampedSocket;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Answer, Request};
 use bdp_wire::session::{Kind, Ticket};
@@ -77,6 +78,7 @@ impl Peer for Session {
         let from = SocketAddr::from((self.local_ip(), 0));
         let device = request.bind_device.as_deref();
         let socket = socket::connect_udp(Some(from), self.control.address, device, request.spec.dscp)?;
+        let socket = StampedSocket::over(socket)?;
         self.prober = Some(Prober::start(self.control.key, Carrier::Udp(socket))?);
         // Far longer than the path takes, however long that is.
         let patience = self.udp_patience();

@@ -80,6 +80,8 @@ fn conclude(
     rounds: Rounds<'_, '_>,
 ) -> Result<Measurement> {
     let Rounds { peer, mut context, idle, mut path, moved } = rounds;
+    let span = (idle.end - idle.start) as i64;
+    let idle_probes = peer.probes().map(|probes| probes.series(idle.start).since(0, 0..span));
     let idle = match peer.probes() {
         Some(probes) => RttSummary::of_probes(probes.outcomes(&idle)),
         None => peer.idle_rtt(),
@@ -102,6 +104,7 @@ fn conclude(
         far,
         path,
         rtt_idle_ns: idle,
+        idle_probes,
         directions,
         caveats: context.caveats,
         server_output: peer.server_output(),

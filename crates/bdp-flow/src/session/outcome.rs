@@ -43,6 +43,7 @@ pub fn result(
         rtt_ns,
         responsiveness_rpm: None,
         each_way_ns: None,
+        probes: None,
         retransmits: sent.retransmits,
         needless_retransmits: sent.needless_retransmits,
         congestion_control: sent.congestion,

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
-use bdp_model::one_way::{ClockOffset, EachWay};
-use bdp_model::record::{ProbeOutcome, RttSummary};
+use bdp_model::one_way::{ClockOffset, ClockSkew, EachWay};
+use bdp_model::probes::{ProbeOutcome, ProbeSeries};
+use bdp_model::record::RttSummary;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
@@ -130,11 +131,19 @@ pub trait Probes {
     /// The smallest of all.
     fn smallest_ns(&self) -> Option<u64>;
 
-    /// What became of those that were sent within a time (monotonic, nanoseconds).
+    /// What became of those that count within a time (monotonic, nanoseconds).
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome>;
+
+    /// All so far, since a moment (monotonic, nanoseconds).
+    fn series(&self, since_ns: u64) -> ProbeSeries;
 
     /// Delays each way of the same; `None` where the other end gave no times.
     fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {
+        None
+    }
+
+    /// How much faster the other end's clock runs; `None` where that is not known.
+    fn clock_skew(&self) -> Option<ClockSkew> {
         None
     }
 

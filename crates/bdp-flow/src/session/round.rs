@@ -6,6 +6,7 @@ use std::time::Instant;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
 use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
+use bdp_model::probes::ProbeSeries;
 use bdp_model::record::RttReport;
 
 use super::error::Result;
@@ -98,9 +99,18 @@ impl Rounds<'_, '_> {
                 Some(probes) => RttReport::of_probes(probes.outcomes(idle), probes.outcomes(loaded)),
                 None => RttReport::of_loaded(outcome.loaded_rtts_ns.iter().copied()),
             };
-            let each_way =
-                probes.map(|p| EachWayReport { idle: p.each_way(idle), loaded: p.each_way(loaded) });
+            let each_way = probes.map(|p| EachWayReport {
+                idle: p.each_way(idle),
+                loaded: p.each_way(loaded),
+                skew: p.clock_skew(),
+            });
             let each_way_ns = each_way.filter(|ways| ways.idle.is_some() || ways.loaded.is_some());
+            let series = probes.map(|probes| {
+                let (since, own) = (carried.start, carried.end.saturating_sub(carried.start) as i64);
+                let counted = [loaded.start, loaded.end].map(|at| at.saturating_sub(since) as i64);
+                let all = probes.series(since).since(0, 0..own);
+                ProbeSeries { counted_ns: Some((counted[0], counted[1])), ..all }
+            });
             let responsiveness_rpm = probes.and_then(|p| p.responsiveness_rpm(loaded));
             let Outcome { way, mut received, sent, clocks, caveats, .. } = outcome;
             if was_cut_short {
@@ -113,7 +123,7 @@ impl Rounds<'_, '_> {
             let udp = datagrams::report(request, way, &received, &sent, clocks);
             let result = outcome::result(request, way, received, sent, rtt);
             let result = self.context.reporter.unless_cut_short(result)?;
-            results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, ..result });
+            results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, probes: series, ..result });
         }
         Ok(results)
     }

@@ -10,7 +10,7 @@ use bdp_flow::handshakes::{self, Handshakes};
 use bdp_flow::lock::lock;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Probes;
-use bdp_model::record::ProbeOutcome;
+use bdp_model::probes::{ProbeOutcome, ProbeSeries, ProbeTimes};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeSample, Probed};
@@ -36,7 +36,9 @@ impl Prober {
         let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
         let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
         let all_the_time = Nanos(u64::MAX);
-        let plan = Handshakes::new(address, clock::monotonic_ns(), INTERVAL, all_the_time, PATIENCE);
+        // Another stream of times for each measurement.
+        let times = ProbeTimes::new(clock::unix_ns(), INTERVAL.as_ns());
+        let plan = Handshakes::new(address, clock::monotonic_ns(), times, all_the_time, PATIENCE);
         // Nobody waits for it: a handshake may take as long as its patience.
         drop(bdp_flow::worker::start(move || {
             process::sharpen_timers();
@@ -47,6 +49,10 @@ impl Prober {
             });
         })?);
         Ok(Self { probes, stop })
+    }
+
+    fn probed(&self) -> Probed {
+        Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() }
     }
 
     /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
@@ -74,8 +80,11 @@ impl Probes for Prober {
     }
 
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
-        let probed = Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() };
-        probed.outcomes(sent_within, PATIENCE).collect()
+        self.probed().outcomes(sent_within, PATIENCE).collect()
+    }
+
+    fn series(&self, since_ns: u64) -> ProbeSeries {
+        self.probed().series(since_ns, PATIENCE)
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use bdp_link::Packet;
+use bdp_model::probes::ProbeTimes;
 use bdp_model::scenario::route::{Network, changes};
 use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
@@ -459,18 +460,18 @@ impl Simulation {
         }
     }
 
-    /// Sends probes from a host to another from now on, at this interval until a moment, and answers them there: beside their stacks, by the
-    /// same links. The first is sent after `offset`.
+    /// Sends probes from a host to another at these times, which begin `offset` from now, until a moment, and answers them there: beside
+    /// their stacks, by the same links.
     pub fn probe(
         &mut self,
         from: usize,
         to: usize,
         offset: Nanos,
-        interval: Nanos,
+        times: ProbeTimes,
         until: Nanos,
     ) -> Option<usize> {
         let route = self.route(from, to)?;
-        Some(self.probing.add(from, route, self.now + offset.as_ns(), interval.as_ns(), until.as_ns()))
+        Some(self.probing.add(from, route, self.now + offset.as_ns(), times, until.as_ns()))
     }
 
     /// Sends no more of these probes.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bdp_model::checksum;
+use bdp_model::probes::ProbeTimes;
 use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::probe::{PROBE_BYTES, Probe};
@@ -26,8 +27,9 @@ struct ProbeFlow {
     host: usize,
     /// Own address and the other's.
     route: (IpAddr, IpAddr),
-    next_ns: u64,
-    interval_ns: u64,
+    first_ns: u64,
+    /// When each is due, since then.
+    times: ProbeTimes,
     until_ns: u64,
     probes: Vec<ProbeSample>,
 }
@@ -35,7 +37,8 @@ struct ProbeFlow {
 impl ProbeFlow {
     /// When the next one is sent.
     fn next(&self) -> Option<u64> {
-        Some(self.next_ns).filter(|&next| next < self.until_ns)
+        let next = self.first_ns.saturating_add(self.times.due_ns(self.probes.len() as u64));
+        Some(next).filter(|&next| next < self.until_ns)
     }
 }
 
@@ -45,18 +48,10 @@ impl Probing {
         host: usize,
         route: (IpAddr, IpAddr),
         first_ns: u64,
-        interval_ns: u64,
+        times: ProbeTimes,
         until_ns: u64,
     ) -> usize {
-        let interval_ns = interval_ns.max(1);
-        self.flows.push(ProbeFlow {
-            host,
-            route,
-            next_ns: first_ns,
-            interval_ns,
-            until_ns,
-            probes: Vec::new(),
-        });
+        self.flows.push(ProbeFlow { host, route, first_ns, times, until_ns, probes: Vec::new() });
         let flow = self.flows.len() - 1;
         self.due.set(flow, self.flows[flow].next());
         flow
@@ -78,11 +73,10 @@ impl Probing {
         let mut first = 0;
         while let Some(i) = self.due.due(now, first) {
             let flow = &mut self.flows[i];
-            while flow.next_ns <= now && flow.next_ns < flow.until_ns {
+            while let Some(due_ns) = flow.next().filter(|&due| due <= now) {
                 let probe = Probe { number: flow.probes.len() as u64, sent_at_ns: now };
                 packets.push((flow.host, datagram(flow.route, (FIRST_PORT + i as u16, ECHO_PORT), probe)));
-                flow.probes.push(ProbeSample { sent_at_ns: now, rtt_ns: None, failed: false });
-                flow.next_ns += flow.interval_ns;
+                flow.probes.push(ProbeSample::sent(due_ns, now));
             }
             self.due.set(i, flow.next());
             first = i + 1;

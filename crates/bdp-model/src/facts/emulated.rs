@@ -3,6 +3,7 @@
 use super::{End, Facts, Source};
 use crate::case::{CaseFlow, CaseSpec};
 use crate::measurement::{Ceiling, HostFacts};
+use crate::probes::{PairProbes, ProbeSeries};
 use crate::record::{FlowRecord, Record};
 use crate::route::Route;
 use crate::segment::{header_bytes, planned_mss};
@@ -36,6 +37,7 @@ impl Facts {
             window: flow.window.clone(),
             rtt: flow.rtt_ns.clone(),
             one_way: None,
+            probes: probes(record, flow),
             retransmits: flow.retransmits,
             needless_retransmits: flow.needless_retransmits,
             congestion_control: flow.congestion_control.clone(),
@@ -51,6 +53,16 @@ impl Facts {
             through_tunnel: false,
         })
     }
+}
+
+/// The probes between the hosts of a flow while it ran, by its own clock.
+fn probes(record: &Record, flow: &FlowRecord) -> Option<ProbeSeries> {
+    let joins = |pair: &&PairProbes| {
+        (&pair.from, &pair.to) == (&flow.from, &flow.to) || (&pair.from, &pair.to) == (&flow.to, &flow.from)
+    };
+    let pair = record.probes.iter().find(joins)?;
+    let [start, omit, end] = [flow.start_ns, flow.omit_ns, flow.duration_ns].map(|ns| ns as i64);
+    Some(ProbeSeries { counted_ns: Some((omit, end)), ..pair.loaded.since(start, 0..end) })
 }
 
 /// A host of the lab, as far as its agent told of it. Each flow has a thread of its own at either end.

@@ -17,6 +17,7 @@ pub use window_use::WindowUse;
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::EachWay;
+use crate::probes::ProbeSeries;
 use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
 
@@ -86,6 +87,8 @@ pub struct Facts {
     pub rtt: RttReport,
     /// One-way delays of the same probes; `None` where no times of the other end are known.
     pub one_way: Option<OneWay>,
+    /// Those probes one by one, since the flow's first byte; `None` where none were sent, and of older runs.
+    pub probes: Option<ProbeSeries>,
     /// Retransmitted segments, all streams.
     pub retransmits: Option<u64>,
     /// Of them such as the receiver had already (DSACK, RFC 2883).
@@ -145,6 +148,7 @@ impl Facts {
                 };
                 OneWay { idle: ways.idle.map(own), loaded: ways.loaded.map(own) }
             }),
+            probes: d.probes.clone(),
             retransmits: d.retransmits,
             needless_retransmits: d.needless_retransmits,
             congestion_control: d.congestion_control.clone(),

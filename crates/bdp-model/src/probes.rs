@@ -1,0 +1,383 @@
+//! Probes one by one: when each was meant to be sent, when it was, and what became of it.
+//!
+//! A series has one time axis, that of the flow beside which it was sent: nanoseconds since the flow's first byte, negative before.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::random::SplitMix64;
+
+/// A probe that is sent later than this was not sent on time: it counts from when it was due, as whoever had come then would have
+/// waited (coordinated omission). Less is what waking up takes a host, which the path has no part in.
+pub const LATE_NS: u64 = 1_000_000;
+
+/// What became of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// It was answered after so many nanoseconds.
+    Answered(u64),
+    /// The wait for its answer ended before its time did.
+    InFlight {
+        /// How long it was waited for: its round trip is longer.
+        waited_ns: u64,
+    },
+    /// No answer came in time.
+    Lost {
+        /// How long it was waited for.
+        waited_ns: u64,
+    },
+    /// It never left: the host could not send it, or it was refused.
+    Unsent,
+}
+
+impl ProbeOutcome {
+    /// Of a probe that counts from a moment, whose answer was awaited until another; it is lost once it is older than `patience_ns`.
+    pub fn of(rtt_ns: Option<u64>, counts_from_ns: u64, awaited_until_ns: u64, patience_ns: u64) -> Self {
+        let waited_ns = awaited_until_ns.saturating_sub(counts_from_ns);
+        match rtt_ns {
+            Some(rtt_ns) => Self::Answered(rtt_ns),
+            None if waited_ns < patience_ns => Self::InFlight { waited_ns },
+            None => Self::Lost { waited_ns: patience_ns },
+        }
+    }
+
+    /// Its round trip.
+    pub const fn rtt_ns(self) -> Option<u64> {
+        match self {
+            Self::Answered(rtt_ns) => Some(rtt_ns),
+            Self::InFlight { .. } | Self::Lost { .. } | Self::Unsent => None,
+        }
+    }
+}
+
+/// From when a probe counts: from when it was sent, or from when it was due where it was sent late ([`LATE_NS`]).
+pub const fn counts_from(due_ns: u64, sent_ns: u64) -> u64 {
+    if sent_ns.saturating_sub(due_ns) > LATE_NS { due_ns } else { sent_ns }
+}
+
+/// One probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbePoint {
+    /// When it was meant to be sent.
+    pub due_ns: i64,
+    /// When it was sent.
+    pub sent_ns: i64,
+    /// What became of it; a round trip from [`ProbePoint::counts_from_ns`].
+    pub outcome: ProbeOutcome,
+    /// Delay from the near end to the far one, by clocks that were compared; `None` where the far end gave no times.
+    pub there_ns: Option<i64>,
+    /// Delay from the far end to the near one, likewise.
+    pub back_ns: Option<i64>,
+    /// Of its round trip, the part that the two hosts took; `None` where no kernel stamped it.
+    pub host_ns: Option<u64>,
+}
+
+impl ProbePoint {
+    /// Of a probe of which nothing is known but when it was due, sent and answered.
+    pub const fn plain(due_ns: i64, sent_ns: i64, outcome: ProbeOutcome) -> Self {
+        Self { due_ns, sent_ns, outcome, there_ns: None, back_ns: None, host_ns: None }
+    }
+
+    /// From when its round trip counts.
+    pub const fn counts_from_ns(&self) -> i64 {
+        if self.sent_ns.saturating_sub(self.due_ns) > LATE_NS as i64 { self.due_ns } else { self.sent_ns }
+    }
+
+    /// Its round trip.
+    pub const fn rtt_ns(&self) -> Option<u64> {
+        self.outcome.rtt_ns()
+    }
+}
+
+/// Probes in the order in which they were due. Its JSON has an array for each member of a probe.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Columns", into = "Columns")]
+pub struct ProbeSeries {
+    /// The time of which the figures are: of a flow after its omit and until its end.
+    pub counted_ns: Option<(i64, i64)>,
+    /// The probes.
+    pub points: Vec<ProbePoint>,
+}
+
+impl ProbeSeries {
+    /// The probes that count in the figures: all where no time is given.
+    pub fn counted(&self) -> impl Iterator<Item = &ProbePoint> {
+        let within = self.counted_ns;
+        self.points.iter().filter(move |point| {
+            within.is_none_or(|(from, until)| (from..until).contains(&point.counts_from_ns()))
+        })
+    }
+
+    /// The same by a clock that started later by so much, and the probes of a time of that clock alone.
+    pub fn since(&self, start_ns: i64, within: Range<i64>) -> Self {
+        let points = self.points.iter().map(|point| ProbePoint {
+            due_ns: point.due_ns - start_ns,
+            sent_ns: point.sent_ns - start_ns,
+            ..*point
+        });
+        Self {
+            counted_ns: self.counted_ns.map(|(from, until)| (from - start_ns, until - start_ns)),
+            points: points.filter(|point| within.contains(&point.counts_from_ns())).collect(),
+        }
+    }
+}
+
+/// Probes between two hosts of the lab, before the flows and beside them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairProbes {
+    /// The host that sends them.
+    pub from: String,
+    /// The one that answers.
+    pub to: String,
+    /// Before the flows: since the first was due.
+    pub idle: ProbeSeries,
+    /// Beside them: since the flows could start.
+    pub loaded: ProbeSeries,
+}
+
+/// The JSON of a series.
+#[derive(Serialize, Deserialize)]
+struct Columns {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted_ns: Option<(i64, i64)>,
+    due_ns: Vec<i64>,
+    sent_ns: Vec<i64>,
+    /// Null where no answer came: why is in `unanswered`.
+    rtt_ns: Vec<Option<u64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unanswered: Vec<Unanswered>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    there_ns: Vec<Option<i64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    back_ns: Vec<Option<i64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    host_ns: Vec<Option<u64>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Unanswered {
+    /// Its place in the arrays.
+    index: usize,
+    outcome: Reason,
+    /// For how long an answer was awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waited_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    Lost,
+    InFlight,
+    Unsent,
+}
+
+impl From<ProbeSeries> for Columns {
+    fn from(ProbeSeries { counted_ns, points }: ProbeSeries) -> Self {
+        let unanswered = |(index, point): (usize, &ProbePoint)| {
+            let (outcome, waited_ns) = match point.outcome {
+                ProbeOutcome::Answered(_) => return None,
+                ProbeOutcome::InFlight { waited_ns } => (Reason::InFlight, Some(waited_ns)),
+                ProbeOutcome::Lost { waited_ns } => (Reason::Lost, Some(waited_ns)),
+                ProbeOutcome::Unsent => (Reason::Unsent, None),
+            };
+            Some(Unanswered { index, outcome, waited_ns })
+        };
+        Self {
+            counted_ns,
+            due_ns: points.iter().map(|point| point.due_ns).collect(),
+            sent_ns: points.iter().map(|point| point.sent_ns).collect(),
+            rtt_ns: points.iter().map(ProbePoint::rtt_ns).collect(),
+            unanswered: points.iter().enumerate().filter_map(unanswered).collect(),
+            there_ns: column(&points, |point| point.there_ns),
+            back_ns: column(&points, |point| point.back_ns),
+            host_ns: column(&points, |point| point.host_ns),
+        }
+    }
+}
+
+/// Empty where no probe has the member.
+fn column<T>(points: &[ProbePoint], of: impl Fn(&ProbePoint) -> Option<T>) -> Vec<Option<T>> {
+    let all: Vec<Option<T>> = points.iter().map(of).collect();
+    if all.iter().all(Option::is_none) { Vec::new() } else { all }
+}
+
+impl TryFrom<Columns> for ProbeSeries {
+    type Error = String;
+
+    fn try_from(columns: Columns) -> Result<Self, String> {
+        let n = columns.due_ns.len();
+        let lengths = [columns.sent_ns.len(), columns.rtt_ns.len()];
+        let optional = [columns.there_ns.len(), columns.back_ns.len(), columns.host_ns.len()];
+        if lengths.iter().any(|&length| length != n)
+            || optional.iter().any(|&length| length != 0 && length != n)
+        {
+            return Err(format!("the arrays of a probe series differ in length from its {n} due times"));
+        }
+        let mut outcomes: Vec<ProbeOutcome> = columns
+            .rtt_ns
+            .iter()
+            .map(|rtt| rtt.map_or(ProbeOutcome::Unsent, ProbeOutcome::Answered))
+            .collect();
+        for Unanswered { index, outcome, waited_ns } in columns.unanswered {
+            let slot = outcomes.get_mut(index).filter(|slot| slot.rtt_ns().is_none()).ok_or_else(|| {
+                format!("probe {index} of {n} is called unanswered, and is answered or not there")
+            })?;
+            let waited_ns = waited_ns.unwrap_or(0);
+            *slot = match outcome {
+                Reason::Lost => ProbeOutcome::Lost { waited_ns },
+                Reason::InFlight => ProbeOutcome::InFlight { waited_ns },
+                Reason::Unsent => ProbeOutcome::Unsent,
+            };
+        }
+        let points = (0..n).map(|i| ProbePoint {
+            due_ns: columns.due_ns[i],
+            sent_ns: columns.sent_ns[i],
+            outcome: outcomes[i],
+            there_ns: columns.there_ns.get(i).copied().flatten(),
+            back_ns: columns.back_ns.get(i).copied().flatten(),
+            host_ns: columns.host_ns.get(i).copied().flatten(),
+        });
+        Ok(Self { counted_ns: columns.counted_ns, points: points.collect() })
+    }
+}
+
+/// When probes are due: one in every interval, at a moment of it that a seed draws evenly. The mean distance is the interval, and no
+/// period of a load stays in step with it (RFC 2330, section 11.1.1; RFC 3432, section 4, wants a random start, which this has for
+/// every probe).
+#[derive(Debug, Clone)]
+pub struct ProbeTimes {
+    seed: u64,
+    interval_ns: u64,
+    /// Part of each interval within which its probe falls.
+    width_ns: u64,
+}
+
+impl ProbeTimes {
+    /// Anywhere within each interval.
+    pub const fn new(seed: u64, interval_ns: u64) -> Self {
+        Self::within(seed, interval_ns, interval_ns)
+    }
+
+    /// Within the first `width_ns` of each interval: none of 0.
+    pub const fn within(seed: u64, interval_ns: u64, width_ns: u64) -> Self {
+        Self { seed, interval_ns, width_ns }
+    }
+
+    /// When the probe of a number is due, since the start. Depends on seed and number alone.
+    pub fn due_ns(&self, number: u64) -> u64 {
+        let start = number.saturating_mul(self.interval_ns);
+        // A generator of its own for each number, so that it does not matter who asks for which.
+        let drawn =
+            SplitMix64(SplitMix64(self.seed ^ number.wrapping_mul(0xa076_1d64_78bd_642f)).next()).next();
+        start.saturating_add(((u128::from(drawn) * u128::from(self.width_ns)) >> 64) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn series() -> ProbeSeries {
+        let points = vec![
+            ProbePoint {
+                there_ns: Some(3 * MS),
+                ..ProbePoint::plain(-5 * MS, -5 * MS, ProbeOutcome::Answered(7))
+            },
+            ProbePoint::plain(5 * MS, 5 * MS, ProbeOutcome::Lost { waited_ns: 9 }),
+            ProbePoint::plain(15 * MS, 18 * MS, ProbeOutcome::InFlight { waited_ns: 4 }),
+            ProbePoint::plain(25 * MS, 25 * MS, ProbeOutcome::Unsent),
+        ];
+        ProbeSeries { counted_ns: Some((0, 16 * MS)), points }
+    }
+
+    #[test]
+    fn a_series_is_arrays_in_json_and_says_why_probes_have_no_answer() {
+        let json = serde_json::to_value(series()).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "counted_ns": [0, 16 * MS],
+                "due_ns": [-5 * MS, 5 * MS, 15 * MS, 25 * MS],
+                "sent_ns": [-5 * MS, 5 * MS, 18 * MS, 25 * MS],
+                "rtt_ns": [7, null, null, null],
+                "unanswered": [
+                    {"index": 1, "outcome": "lost", "waited_ns": 9},
+                    {"index": 2, "outcome": "in_flight", "waited_ns": 4},
+                    {"index": 3, "outcome": "unsent"},
+                ],
+                "there_ns": [3 * MS, null, null, null],
+            })
+        );
+        assert_eq!(serde_json::from_value::<ProbeSeries>(json).unwrap(), series());
+    }
+
+    #[test]
+    fn arrays_of_other_lengths_and_answers_that_are_none_are_refused() {
+        for wrong in [
+            r#"{"due_ns": [1], "sent_ns": [], "rtt_ns": [1]}"#,
+            r#"{"due_ns": [1], "sent_ns": [1], "rtt_ns": [1], "host_ns": [1, 2]}"#,
+            r#"{"due_ns": [1], "sent_ns": [1], "rtt_ns": [1], "unanswered": [{"index": 0, "outcome": "lost"}]}"#,
+            r#"{"due_ns": [], "sent_ns": [], "rtt_ns": [], "unanswered": [{"index": 0, "outcome": "lost"}]}"#,
+        ] {
+            assert!(serde_json::from_str::<ProbeSeries>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_late_probe_counts_from_when_it_was_due() {
+        assert_eq!(counts_from(100, 100 + LATE_NS), 100 + LATE_NS);
+        assert_eq!(counts_from(100, 101 + LATE_NS), 100);
+        // Due within the time though sent after it; the first and the last are outside.
+        let counted: Vec<i64> = series().counted().map(|point| point.due_ns).collect();
+        assert_eq!(counted, [5 * MS, 15 * MS]);
+    }
+
+    #[test]
+    fn another_start_shifts_all_times_and_cuts() {
+        let later = series().since(10 * MS, -10 * MS..10 * MS);
+        assert_eq!(later.counted_ns, Some((-10 * MS, 6 * MS)));
+        assert_eq!(later.points.iter().map(|p| p.due_ns).collect::<Vec<_>>(), [-5 * MS, 5 * MS]);
+        assert_eq!(later.points[1].sent_ns, 8 * MS);
+    }
+
+    #[test]
+    fn an_outcome_is_known_by_how_long_it_was_waited_for() {
+        assert_eq!(ProbeOutcome::of(Some(5), 0, 100, 50), ProbeOutcome::Answered(5));
+        assert_eq!(ProbeOutcome::of(None, 0, 100, 50), ProbeOutcome::Lost { waited_ns: 50 });
+        assert_eq!(ProbeOutcome::of(None, 60, 100, 50), ProbeOutcome::InFlight { waited_ns: 40 });
+    }
+
+    proptest! {
+        #[test]
+        fn each_interval_has_one_probe_and_a_seed_gives_the_same(
+            seed: u64,
+            interval in 1_000u64..100_000_000,
+            number in 0u64..1_000_000,
+        ) {
+            let times = ProbeTimes::new(seed, interval);
+            let due = times.due_ns(number);
+            prop_assert_eq!(due / interval, number);
+            prop_assert_eq!(due, ProbeTimes::new(seed, interval).due_ns(number));
+            prop_assert_eq!(ProbeTimes::within(seed, interval, 0).due_ns(number), number * interval);
+        }
+    }
+
+    /// A load that repeats itself with the interval of the probes is seen at all its phases: of ten equal parts none is left out or
+    /// seen twice as often as it should be.
+    #[test]
+    fn no_phase_of_a_load_with_the_same_period_is_left_out() {
+        let times = ProbeTimes::new(7, 50 * MS as u64);
+        let mut phases = [0; 10];
+        for number in 0..2_000 {
+            phases[(times.due_ns(number) % (50 * MS as u64) / (5 * MS as u64)) as usize] += 1;
+        }
+        assert!(phases.iter().all(|&n| (140..260).contains(&n)), "{phases:?}");
+        assert_ne!(times.due_ns(3), ProbeTimes::new(8, 50 * MS as u64).due_ns(3));
+    }
+}

@@ -13,6 +13,7 @@ pub mod disturbance;
 pub mod effort;
 pub mod error;
 pub mod exchange;
+pub mod gate;
 pub mod handshakes;
 pub mod host;
 pub mod instrument;

@@ -1,13 +1,15 @@
 //! The receiving end of bulk TCP: each thread of the crew has its share of the streams in one poll loop. Bytes are counted as
 //! the application takes them out of the kernel, which it does without having them copied, unless each is to be checked.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
+use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::payload::{PayloadCheck, WrongByte};
@@ -25,6 +27,7 @@ use crate::counting::{Cadence, Counting};
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::{FlowError, Result};
+use crate::gate::{Answering, Gate};
 use crate::lock::lock;
 use crate::meter::Meter;
 use crate::pause::{looks_seldom, stop_check_ns};
@@ -39,6 +42,8 @@ const CHECKED_READ_BYTES: usize = 256 << 10;
 const LOOK_NS: u64 = 20_000_000;
 /// Streams that have a thread each in a guest, at most.
 const ALONE_AT_MOST: usize = 64;
+/// How long a program that holds back sleeps before it looks whether its flow is over.
+const LONGEST_SLEEP_NS: u64 = 50_000_000;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
 
@@ -59,6 +64,8 @@ pub struct ReceivePlan {
     pub coalesce: bool,
     /// Whether every byte is held against [`bdp_wire::pattern`], for which it has to be copied.
     pub check: bool,
+    /// What the program does, where it does not read as fast as it can; of as many streams as have a thread each.
+    pub application: Application,
     /// Who reads.
     pub crew: Crew,
 }
@@ -74,6 +81,7 @@ impl ReceivePlan {
             window_bytes: spec.window.map(WindowBytes::get),
             coalesce: spec.window.is_none() && spec.socket_buffer.is_none(),
             check: spec.check_payload,
+            application: spec.application,
             crew,
         }
     }
@@ -101,7 +109,8 @@ pub fn over(
         streams,
     };
     let busiest = Busiest::default();
-    let apart = looks_seldom() && flow.streams.len() <= ALONE_AT_MOST;
+    let holds_back = plan.application.reader.is_some() || plan.application.messages.is_some();
+    let apart = (looks_seldom() || holds_back) && flow.streams.len() <= ALONE_AT_MOST;
     let lead = |share| {
         busiest.watch(|| match apart {
             true => lead_apart(&flow, share, stop),
@@ -207,6 +216,9 @@ struct Share<'a> {
     coalescing: Option<Coalescing>,
     checkers: Vec<Checker>,
     window: Option<WindowHold>,
+    /// Of the one stream of a program that holds back, and of one that answers messages.
+    gate: Option<Gate>,
+    answering: Option<Answering>,
     room: Vec<u8>,
     ready: Vec<u64>,
 }
@@ -228,6 +240,8 @@ impl<'a> Share<'a> {
                 .map(|(window, stream)| WindowHold::of(stream, window)),
             coalescing: plan.coalesce.then(|| Coalescing::new(streams.len())),
             checkers: checked.map(|i| Checker::new(u32::try_from(i).unwrap_or(u32::MAX))).collect(),
+            gate: Gate::reader(&plan.application, clock::monotonic_ns(), READ_BYTES),
+            answering: plan.application.messages.as_ref().map(Answering::of),
             room: vec![0; if plan.check { CHECKED_READ_BYTES } else { READ_BYTES }],
             ready: Vec::new(),
             open: streams.len(),
@@ -286,7 +300,7 @@ impl<'a> Share<'a> {
             }
             if self.coalescing.as_ref().is_some_and(Coalescing::has_marks) {
                 self.turn(stop_check_ns())?;
-            } else {
+            } else if self.may_read() {
                 self.read_once(index)?;
             }
         }
@@ -294,19 +308,39 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
+    /// Whether the program reads now; sleeps for a while where it does not.
+    fn may_read(&self) -> bool {
+        let Some(gate) = &self.gate else { return true };
+        let now = clock::monotonic_ns();
+        let wait_ns = gate.due_ns(now).saturating_sub(now);
+        if wait_ns > 0 {
+            thread::sleep(Duration::from_nanos(wait_ns.min(LONGEST_SLEEP_NS)));
+        }
+        wait_ns == 0
+    }
+
     /// Reads a stream once. Its end takes it out of the loop.
     fn read_once(&mut self, index: usize) -> Result<()> {
         let place = index - self.range.start;
         let Some(mut stream) = self.streams.get(place) else { return Ok(()) };
+        let most = self.gate.as_mut().map_or(usize::MAX, |gate| gate.allowed(clock::monotonic_ns()));
+        let most = most.clamp(1, self.room.len());
+        let room = &mut self.room[..most];
         let got = match self.checkers.get_mut(place) {
-            None => socket::discard(stream, &mut self.room),
-            Some(checker) => {
-                stream.read(&mut self.room).inspect(|&length| checker.check(&self.room[..length]))
-            }
+            None => socket::discard(stream, room),
+            Some(checker) => stream.read(room).inspect(|&length| checker.check(&room[..length])),
         };
         let ended = match got {
             Ok(0) => EndReason::Closed,
             Ok(length) => {
+                if let Some(gate) = &mut self.gate {
+                    gate.give(length);
+                }
+                let messages = self.answering.as_mut().map_or(0, |answering| answering.complete(length));
+                for _ in 0..messages {
+                    // The sender sees that none comes: the end of the stream tells why.
+                    let _ = stream.write(&[0]);
+                }
                 self.flow.read[index].0.fetch_add(length as u64, Ordering::Relaxed);
                 self.has_read = true;
                 self.flow.note_first_byte();

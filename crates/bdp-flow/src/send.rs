@@ -1,11 +1,12 @@
 //! The sending end of bulk TCP: each thread of the crew has its share of the streams in one poll loop, and the leader reads
 //! `TCP_INFO` of all as it goes.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
@@ -21,6 +22,7 @@ use crate::counting::Cadence;
 use crate::crew::Crew;
 use crate::effort::Busiest;
 use crate::error::{FlowError, Result};
+use crate::gate::Gate;
 use crate::loss_episodes::LossEpisodes;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
@@ -33,6 +35,8 @@ const LONGEST_WRITE: u64 = 64 << 20;
 const TURN: u32 = 16;
 /// The kernel's least round trip before there is one: all ones, in microseconds.
 const NO_RTT_NS: u64 = u32::MAX as u64 * 1_000;
+/// `TCP_CLOSE` of `include/net/tcp_states.h`.
+const CLOSED: u8 = 7;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
 
@@ -56,6 +60,8 @@ pub struct SendPlan {
     pub zerocopy: Zerocopy,
     /// Whether they are those that a receiver can check, [`bdp_wire::pattern`]; such bytes are always copied.
     pub patterned: bool,
+    /// What the program does, where it does not write as fast as it can.
+    pub application: Application,
     /// Who sends.
     pub crew: Crew,
 }
@@ -72,6 +78,7 @@ impl SendPlan {
             interval: spec.interval,
             zerocopy: spec.zerocopy,
             patterned: spec.check_payload,
+            application: spec.application,
             crew,
         }
     }
@@ -88,14 +95,16 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     if let Some(rate_bps) = plan.rate_bps.filter(|_| !alone) {
         streams.iter().try_for_each(|stream| socket::pace(stream, rate_bps))?;
     }
+    let program = Gate::writer(&plan.application, clock::monotonic_ns(), length);
+    let gate = program.or(pace.map(Gate::Rate));
     let flow = Flow {
         plan,
         meter,
         payload: Payload::new(
             length,
-            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len(), pace.is_some()) },
+            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len(), gate.is_some()) },
         )?,
-        pace,
+        gate,
         left: plan.bytes.map(AtomicU64::new),
         written: AtomicU64::new(0),
         open: AtomicUsize::new(streams.len()),
@@ -142,7 +151,7 @@ struct Flow<'a> {
     streams: Vec<TcpStream>,
     payload: Payload,
     /// How each stream begins that is given its bytes when they are due.
-    pace: Option<Pace>,
+    gate: Option<Gate>,
     /// Bytes that nobody has taken yet, where a number of them is to be sent.
     left: Option<AtomicU64>,
     written: AtomicU64,
@@ -213,9 +222,9 @@ struct Share<'a> {
 
 /// A stream that is given its bytes when they are due.
 struct Paced {
-    pace: Pace,
-    /// Whether the kernel takes none at present: the poll loop waits until it does, and for no other.
-    is_full: bool,
+    gate: Gate,
+    /// What the poll loop waits for on its behalf: the kernel takes none at present, or an answer has yet to come.
+    waits_for: Option<Interest>,
 }
 
 impl<'a> Share<'a> {
@@ -226,7 +235,7 @@ impl<'a> Share<'a> {
         for index in range.clone() {
             let stream = &flow.streams[index];
             stream.set_nonblocking(true).map_err(FlowError::io("send"))?;
-            if flow.pace.is_none() {
+            if flow.gate.is_none() {
                 poll.add(stream, index as u64, Interest::Write)?;
             }
             outlets.push(Some(if flow.plan.patterned {
@@ -236,7 +245,7 @@ impl<'a> Share<'a> {
             }));
         }
         let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
-        let paced = range.filter_map(|_| flow.pace).map(|pace| Paced { pace, is_full: false }).collect();
+        let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
         Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, room, ready: Vec::new() })
     }
 
@@ -249,14 +258,35 @@ impl<'a> Share<'a> {
             if token == WAKE {
                 self.flow.wake.clear();
             } else if let Some(paced) = self.paced.get_mut(token as usize - self.first) {
-                paced.is_full = false;
-                self.poll.remove(&self.flow.streams[token as usize])?;
+                if paced.waits_for == Some(Interest::Read) {
+                    self.read_answer(token as usize)?;
+                } else {
+                    paced.waits_for = None;
+                    self.poll.remove(&self.flow.streams[token as usize])?;
+                }
             } else {
                 self.write_turn(token as usize)?;
             }
         }
         self.ready = ready;
         Ok(())
+    }
+
+    /// Reads the answer to a message; the next one may be written then.
+    fn read_answer(&mut self, index: usize) -> Result<()> {
+        let mut stream = &self.flow.streams[index];
+        let place = index - self.first;
+        match stream.read(&mut [0]) {
+            Ok(0) => self.close(place),
+            Ok(_) => {
+                self.paced[place].waits_for = None;
+                self.paced[place].gate.answered();
+                Ok(self.poll.remove(stream)?)
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => self.close(place),
+            Err(e) => Err(FlowError::io("read an answer")(e)),
+        }
     }
 
     /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
@@ -266,13 +296,15 @@ impl<'a> Share<'a> {
         }
         let mut next_ns = None;
         for place in 0..self.paced.len() {
-            let waits = |share: &Self| share.outlets[place].is_some() && !share.paced[place].is_full;
-            let is_due = self.paced[place].pace.due_ns() <= clock::monotonic_ns();
+            let waits =
+                |share: &Self| share.outlets[place].is_some() && share.paced[place].waits_for.is_none();
+            let now = clock::monotonic_ns();
+            let is_due = self.paced[place].gate.due_ns(now) <= now;
             if is_due && waits(self) {
                 self.write_turn(self.first + place)?;
             }
             if waits(self) {
-                let due_ns = self.paced[place].pace.due_ns();
+                let due_ns = self.paced[place].gate.due_ns(clock::monotonic_ns());
                 next_ns = Some(next_ns.map_or(due_ns, |next: u64| next.min(due_ns)));
             }
         }
@@ -288,7 +320,7 @@ impl<'a> Share<'a> {
         let mut written = 0;
         let mut end = None;
         let mut paced = self.paced.get_mut(place);
-        let mut allowed = paced.as_mut().map(|paced| paced.pace.allowed(clock::monotonic_ns()));
+        let mut allowed = paced.as_mut().map(|paced| paced.gate.allowed(clock::monotonic_ns()));
         let mut is_full = false;
         for _ in 0..TURN {
             if allowed == Some(0) {
@@ -326,10 +358,14 @@ impl<'a> Share<'a> {
         }
         self.flow.written.fetch_add(written, Ordering::Relaxed);
         if let Some(paced) = paced {
-            paced.pace.give(written as usize);
-            if is_full && end.is_none() {
-                paced.is_full = true;
-                self.poll.add(stream, index as u64, Interest::Write)?;
+            paced.gate.give(written as usize);
+            let waits_for = match paced.gate.awaits_answer() {
+                true => Some(Interest::Read),
+                false => is_full.then_some(Interest::Write),
+            };
+            if let (Some(interest), None) = (waits_for, &end) {
+                paced.waits_for = waits_for;
+                self.poll.add(stream, index as u64, interest)?;
             }
         }
         match end {
@@ -345,12 +381,19 @@ impl<'a> Share<'a> {
         }
     }
 
+    /// Whether a stream of this share that the receiver ended may not have been written to since.
+    fn ends_unseen(&self, index: usize) -> bool {
+        let place = index.checked_sub(self.first);
+        self.flow.gate.is_some()
+            && place.and_then(|place| self.outlets.get(place)).is_some_and(Option::is_some)
+    }
+
     fn close(&mut self, place: usize) -> Result<()> {
         let stream = &self.flow.streams[self.first + place];
         self.note_completed(place);
         self.outlets[place] = None;
         self.open -= 1;
-        if self.paced.get(place).is_none_or(|paced| paced.is_full) {
+        if self.paced.get(place).is_none_or(|paced| paced.waits_for.is_some()) {
             self.poll.remove(stream)?;
         }
         if self.flow.open.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -417,7 +460,7 @@ impl<'a> Leading<'a> {
             let now = clock::monotonic_ns();
             let at_ns = now - started;
             if cadence.take(at_ns) {
-                self.sample(at_ns);
+                self.sample(at_ns)?;
                 send_buffer = self.send_buffer().or(send_buffer);
             } else if at_ns >= look_ns {
                 self.look(at_ns);
@@ -436,7 +479,7 @@ impl<'a> Leading<'a> {
             self.share.turn((started + next_ns).saturating_sub(now).min(stop_check_ns()))?;
         }
         if self.samples.len() < 2 {
-            self.sample(clock::monotonic_ns() - started);
+            self.sample(clock::monotonic_ns() - started)?;
         }
         self.share.leave();
         let elapsed = (clock::monotonic_ns() - started).max(1);
@@ -469,17 +512,22 @@ impl<'a> Leading<'a> {
     }
 
     /// Reads `TCP_INFO` of all streams.
-    fn sample(&mut self, at_ns: u64) {
+    fn sample(&mut self, at_ns: u64) -> Result<()> {
         let mut sample = SenderSample { at_ns, ..Default::default() };
         let mut acked = vec![0; self.flow.streams.len()];
         // Of a connection that was reset the kernel reports zeros; what was read before stands.
         let mut infos = self.flow.meter.infos();
         infos.resize(self.flow.streams.len(), TcpInfo::default());
-        let mut needless = None;
+        let (mut needless, mut is_over) = (None, false);
         for (i, stream) in self.flow.streams.iter().enumerate() {
             let Ok(info) = tcp_info::read(stream) else { continue };
             if info.cwnd_segments.is_none_or(|segments| segments > 0) {
                 infos[i] = info;
+            }
+            if info.state == Some(CLOSED) && self.share.ends_unseen(i) {
+                // A program in a pause writes nothing that would be refused.
+                self.share.close(i - self.share.first)?;
+                is_over = i == 0;
             }
             if let Some(bytes) = info.bytes_acked {
                 acked[i] = bytes;
@@ -526,7 +574,10 @@ impl<'a> Leading<'a> {
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);
         self.flow.meter.set_infos(infos);
-        self.samples.push(sample);
+        if !is_over || self.samples.is_empty() {
+            self.samples.push(sample);
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use bdp_flow::crew::Crew;
 use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
+use bdp_model::application::{Application, IoPattern, Messages};
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{WrongByte, Zerocopy};
 use bdp_model::units::Nanos;
@@ -30,6 +31,7 @@ fn receive_plan(threads: usize, check: bool) -> ReceivePlan {
         window_bytes: None,
         coalesce: true,
         check,
+        application: Application::default(),
         crew: Crew::of(threads, &vec![0; threads]),
     }
 }
@@ -44,6 +46,7 @@ fn send_plan(threads: usize, zerocopy: Zerocopy, patterned: bool, bytes: u64) ->
         interval: Nanos::millis(20),
         zerocopy,
         patterned,
+        application: Application::default(),
         crew: Crew::of(threads, &vec![0; threads]),
     }
 }
@@ -123,4 +126,26 @@ fn a_processor_that_is_not_there_is_named() {
     let plan = SendPlan { crew: Crew::of(1, &[1000]), ..send_plan(1, Zerocopy::Auto, false, 1) };
     let error = send::over(near, &plan, &AtomicBool::new(false), &Meter::default()).unwrap_err();
     assert!(error.to_string().contains("processor 1000"), "{error}");
+}
+
+#[test]
+fn programs_that_hold_back_carry_every_byte_at_their_own_pace() {
+    let rate = |rate_bps| Some(IoPattern::Rate { rate_bps });
+    let pauses = Some(IoPattern::Pauses { pause: Nanos::millis(150), every: Nanos::millis(200) });
+    let messages = Some(Messages { size_bytes: 5_000, writes: 2 });
+    // Of 400 kB 16 Mbit/s take 200 ms; what has pauses may begin after its first.
+    for (application, least_ms) in [
+        (Application { reader: rate(16_000_000), ..Default::default() }, 180),
+        (Application { writer: rate(16_000_000), ..Default::default() }, 180),
+        (Application { writer: pauses, ..Default::default() }, 0),
+        (Application { reader: pauses, ..Default::default() }, 0),
+        (Application { messages, reader: rate(16_000_000), ..Default::default() }, 180),
+    ] {
+        let send = SendPlan { application, ..send_plan(1, Zerocopy::Off, true, 400_000) };
+        let receive = ReceivePlan { application, coalesce: false, ..receive_plan(1, true) };
+        let (sent, received) = carry(1, send, &receive);
+        assert_eq!((sent.bytes, received.bytes), (400_000, 400_000), "{application:?}");
+        assert_eq!(received.check.map(|check| check.wrong_bytes), Some(0), "{application:?}");
+        assert!(received.duration_ns >= least_ms * 1_000_000, "{application:?}: {}", received.duration_ns);
+    }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::application::Application;
 use crate::flow::FlowSpec;
 use crate::link::LinkConfig;
 use crate::netem::Netem;
@@ -294,6 +295,8 @@ struct Recorded {
     check_payload: bool,
     #[serde(skip)]
     pacing_bps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Application::is_greedy")]
+    application: Application,
 }
 
 const fn sample_interval() -> Nanos {

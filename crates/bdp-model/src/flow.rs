@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::application::Application;
 use crate::payload::Zerocopy;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
@@ -50,6 +51,9 @@ pub struct FlowSpec {
     pub pacing_bps: Option<u64>,
     /// Datagrams instead of connections.
     pub udp: Option<UdpRequest>,
+    /// What the programs at both ends do, where they do not go as fast as they can; of the lab's flows alone.
+    #[serde(default, skip_serializing_if = "Application::is_greedy")]
+    pub application: Application,
 }
 
 /// One connection for ten seconds, read every 100 ms; all else is left to the kernel.
@@ -72,6 +76,7 @@ impl Default for FlowSpec {
             check_payload: false,
             pacing_bps: None,
             udp: None,
+            application: Application::default(),
         }
     }
 }

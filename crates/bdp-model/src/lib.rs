@@ -3,6 +3,7 @@
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod arrivals;
 pub mod breach;
 pub mod case;

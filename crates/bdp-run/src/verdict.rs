@@ -44,7 +44,8 @@ fn of_flow(
     record: &FlowRecord,
 ) -> Option<Expected> {
     let (mss, headers) = segment_bytes(case, flow, record);
-    if route.changes() {
+    let application = flow.spec.application;
+    if route.changes() || !application.is_modelled() {
         return None;
     }
     if let Some((hop, most)) = route.black_hole(mss + headers) {
@@ -102,8 +103,15 @@ fn of_flow(
     let rooms = route
         .rooms(mss, headers)
         .map(|(_, bps, by)| Expected::exactly(bps, format!("{by}: {}", format_bps(bps))));
+    let programs = application.rate_bps().map(|rate| {
+        let bps = rate as f64 * f64::from(flow.spec.streams);
+        Expected::exactly(bps, format!("application: {}", format_bps(bps)))
+    });
+    // A reader that is slower than the path closes its window: that is no bound of its own.
+    let window =
+        application.reader.is_none().then(|| window::expect_goodput(&path, &window, flow.spec.streams));
     // Of equals the first: a plain ceiling is the model's own.
-    let bounds = window::expect_goodput(&path, &window, flow.spec.streams).into_iter().chain(rooms);
+    let bounds = window.flatten().into_iter().chain(rooms).chain(programs);
     bounds.reduce(Expected::and)
 }
 

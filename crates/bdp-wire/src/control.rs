@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use bdp_model::application::Application;
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
@@ -183,6 +184,8 @@ struct Ordered {
     pacing_bps: Option<u64>,
     #[serde(skip)]
     udp: Option<UdpRequest>,
+    #[serde(default, skip_serializing_if = "Application::is_greedy")]
+    application: Application,
 }
 
 /// Past any size too: such an order is refused by an answer, and the session goes on.

@@ -4,6 +4,7 @@
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicBool;
 
+use bdp_model::application::Application;
 use bdp_model::payload::{CpuList, Zerocopy};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, socket, tcp_info};
@@ -93,6 +94,7 @@ impl Flow {
             interval: plan.interval,
             zerocopy: plan.zerocopy,
             patterned: false,
+            application: Application::default(),
             crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
         };
         Self::start(streams, true, by_volume, move |streams, stop, meter| {
@@ -112,6 +114,7 @@ impl Flow {
             // The last bytes of a volume may be fewer than come together, and no end of the stream follows them.
             coalesce: plan.autotuned && !by_volume,
             check: false,
+            application: Application::default(),
             crew: Crew::listed(streams.len(), plan.cpus.as_ref()),
         };
         let count = streams.len();

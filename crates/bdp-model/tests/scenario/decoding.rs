@@ -126,7 +126,7 @@ fn captures_are_asked_for_by_end_or_by_host() {
 #[test]
 fn every_example_of_the_reference_is_a_scenario() {
     let examples = examples(include_str!("../../../../docs/scenario.md"));
-    assert_eq!(examples.len(), 8);
+    assert_eq!(examples.len(), 9);
     for example in examples {
         assert!(!plan(example).is_empty());
     }

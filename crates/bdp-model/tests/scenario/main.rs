@@ -1,5 +1,6 @@
 //! Scenario files from the outside: what ships, what errors say, what a plan is.
 
+mod applications;
 mod damage;
 mod decoding;
 mod foreign;

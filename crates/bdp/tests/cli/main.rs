@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod applications;
 mod calc;
 mod capture;
 mod compare;

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bdp_model::application::Application;
 use bdp_model::payload::Zerocopy;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
@@ -131,6 +132,7 @@ impl Stream<'_> {
             window_bytes: None,
             coalesce: true,
             check: false,
+            application: Application::default(),
             crew: Crew::alone(),
         };
         let meter = Meter::default();
@@ -178,6 +180,7 @@ impl Stream<'_> {
             interval: INTERVAL,
             zerocopy: Zerocopy::Auto,
             patterned: false,
+            application: Application::default(),
             crew: Crew::alone(),
         };
         let sent =

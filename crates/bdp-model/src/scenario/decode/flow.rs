@@ -5,6 +5,7 @@ use super::super::read::check_keys;
 use super::super::route::Network;
 use super::super::tree::{Node, Table};
 use super::super::{CaseFlow, Family, HostSpec, LinkSpec, WindowMethod};
+use super::application::{self, application};
 use super::host::host_named;
 use super::item::{Result, list, place, refused, time};
 use super::tcp::congestion;
@@ -13,7 +14,7 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
 use crate::window::WindowBytes;
 
-const FLOW_KEYS: [&str; 20] = [
+const FLOW_KEYS: [&str; 23] = [
     "from",
     "to",
     "direction",
@@ -34,6 +35,9 @@ const FLOW_KEYS: [&str; 20] = [
     "protocol",
     "rate",
     "datagram",
+    "reader",
+    "writer",
+    "messages",
 ];
 /// Keys that only one of the protocols has.
 const OF_TCP: [&str; 6] = ["window", "window_method", "length", "mss", "congestion", "nodelay"];
@@ -63,6 +67,7 @@ pub(super) fn flows(
         }
         workload(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;
+        flow.spec.application = application(table, &at, flow.spec.streams)?;
         if let Some(n) = table.get("mss") {
             flow.spec.mss = mss(n, &format!("{at}.mss"), family, path_mtu)?;
         }
@@ -104,7 +109,10 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
         Some(n) => n.as_choice(&format!("{at}.protocol"), &[("tcp", false), ("udp", true)])?,
         None => false,
     };
-    let misplaced: &[&str] = if is_udp { &OF_TCP } else { &OF_UDP };
+    let misplaced: Vec<&str> = match is_udp {
+        true => OF_TCP.into_iter().chain(application::KEYS).collect(),
+        false => OF_UDP.to_vec(),
+    };
     if let Some((n, key)) = misplaced.iter().find_map(|&key| Some((table.get(key)?, key))) {
         return Err(n.origin.error(Problem::Contradiction {
             at: format!("{at}.{key}"),

@@ -1,5 +1,6 @@
 //! The tree of one case -> hosts, links and flows, each value checked by itself and against the others.
 
+mod application;
 mod flow;
 mod host;
 mod impairment;

@@ -62,6 +62,11 @@ pub(super) fn check(
                 .to_owned();
             return refuse(first, one, "protocol = \"udp\"".to_owned(), rule);
         }
+        if !flow.spec.application.is_greedy() {
+            let rule = "programs that hold back run on kernels; leave out the stack, or what the programs do"
+                .to_owned();
+            return refuse(first, one, "reader, writer or messages of a flow".to_owned(), rule);
+        }
         let ends = [&flow.from, &flow.to];
         if let Some(bare) = hosts.iter().find(|host| ends.contains(&&host.name) && host.stack.is_none()) {
             let other = format!("host '{}' without a stack", bare.name);

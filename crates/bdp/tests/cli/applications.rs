@@ -1,0 +1,87 @@
+//! Programs that hold back, in guests: what they let through, to the percent, and what the kernels show of it.
+
+use crate::support::Bench;
+use crate::support::guests::guests_boot;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../../docs/lab-run.schema.json");
+
+/// The record of a flow with these keys, on a path of 100 Mbit/s and 20 ms.
+fn record(bench: &Bench, keys: &str) -> Value {
+    let text = format!(
+        "title = \"programs\"\nclock = \"virtual\"\nidle = \"200ms\"\n[[link]]\nbetween = [\"near\", \"far\"]\n\
+         rate = \"100M\"\ndelay = \"10ms\"\n[[flow]]\nduration = \"4s\"\nomit = \"1s\"\n{keys}\n"
+    );
+    bench.write("programs.toml", &text);
+    let ended = bench.run("lab run programs.toml --json");
+    assert_eq!(ended.code(), 0, "{keys}: {}", ended.err);
+    let document = ended.json();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> = validator.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    document["cases"][0].clone()
+}
+
+fn mbps(record: &Value) -> f64 {
+    record["goodput_bps"].as_f64().unwrap() / 1e6
+}
+
+fn last_sent<'a>(record: &'a Value, member: &str) -> &'a Value {
+    &record["flows"][0]["sent"].as_array().unwrap().last().unwrap()[member]
+}
+
+#[test]
+fn a_program_of_10_mbps_gives_10_mbps_and_shows_at_its_own_end() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let reader = record(&bench, "reader = { rate = \"10M\" }");
+    let writer = record(&bench, "writer = { rate = \"10M\" }");
+    for record in [&reader, &writer] {
+        assert!((9.9..10.1).contains(&mbps(record)), "{}", mbps(record));
+        assert_eq!(record["expected_by"], "application: 10 Mbit/s");
+        assert_eq!(record["expected_bps"], 1e7);
+    }
+    let [reading, writing] =
+        [&reader, &writer].map(|record| last_sent(record, "rwnd_limited_ns").as_u64().unwrap());
+    let busy = last_sent(&reader, "busy_ns").as_u64().unwrap();
+    assert!(reading * 10 > busy * 9, "the window is closed: {reading} of {busy}");
+    assert_eq!((writing, last_sent(&writer, "app_limited")), (0, &true.into()));
+    assert_eq!(
+        reader["case"]["flows"][0]["application"],
+        serde_json::json!({"reader": {"kind": "rate", "rate_bps": 10_000_000}})
+    );
+}
+
+#[test]
+fn a_program_that_pauses_leaves_no_model() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let pausing = record(&bench, "writer = { pause = \"900ms\", every = \"1s\" }");
+    // What the send buffer takes in 100 ms goes on in the pause.
+    assert!((5.0..60.0).contains(&mbps(&pausing)), "{}", mbps(&pausing));
+    assert!(pausing["expected_bps"].is_null());
+}
+
+/// RFC 896 holds the body back until the header is acknowledged; the ACK of a header alone is delayed by 40 ms.
+#[test]
+fn a_message_in_two_writes_stalls_by_the_delayed_ack_unless_it_has_nodelay() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let each_ms = |keys: &str| 1000.0 * 8.0 / (mbps(&record(&bench, keys)) * 1e3);
+    let whole = each_ms("messages = { size = \"1000\", writes = 1 }");
+    let held = each_ms("messages = { size = \"1000\" }");
+    let at_once = each_ms("messages = { size = \"1000\" }\nnodelay = true");
+    let round_trip = 20.0;
+    for prompt in [whole, at_once] {
+        assert!((round_trip..round_trip + 1.0).contains(&prompt), "{prompt} ms");
+    }
+    // A round trip for the ACK of the header, and its delay.
+    assert!((2.0 * round_trip + 39.0..2.0 * round_trip + 45.0).contains(&held), "{held} ms");
+}

@@ -177,7 +177,7 @@ FAULTS = {
     "UDP above the rate": Fault(lambda p: udp(p, 1.2, 2.0), ("path_loss", "path_rate"), always=True),
     "random loss": Fault(lambda p: (random_loss(p), toml(p, forward=f"loss = {p.loss:.7f}\n"))[1], ("random_loss",), dropped("loss")),
     "bursts of loss": Fault(bursts, ("random_loss",), dropped("loss")),
-    "policer": Fault(lambda p: toml(wide(p), forward=f'policer = {{ rate = {round(p.rate * p.part(0.2, 0.7))}, burst = "{p.draws.choice([16, 32, 64])}K" }}\n'), ("policer",), dropped("policer")),
+    "policer": Fault(lambda p: toml(wide(p), forward=f'policer = {{ rate = {round(p.rate * p.part(0.2, 0.7))}, burst = {max(16 << 10, round(p.bdp * p.part(0.1, 1)))} }}\n'), ("policer",), dropped("policer")),
     "reordering": Fault(lambda p: toml(wide(p), forward=f'reorder = {{ probability = "{p.part(1, 5):.1f}%", by = "{p.rtt * p.part(0.2, 0.8) * 1e3:.1f}ms" }}\n'), ("reordering",), counted("held_back")),
     "acknowledgements lost": Fault(lambda p: toml(wide(p), reverse=f'loss = "{p.part(30, 70):.0f}%"\n'), ("reverse_path",), dropped("loss", 1)),
     "way back full": Fault(lambda p: toml(wide(p, 200), reverse=f"rate = {round(p.rate / p.draws.uniform(60, 120))}\nlimit = 100\n"), ("reverse_path",)),

@@ -30,7 +30,10 @@ pub fn echo(socket: &UdpSocket) {
     loop {
         match socket.recv_from(&mut room) {
             // Same size back: nothing to gain by a forged source.
-            Ok((PROBE_BYTES, from)) => drop(socket.send_to(&room, from)),
+            Ok((PROBE_BYTES, from)) => {
+                Probe::note_arrival(&mut room, clock::monotonic_ns());
+                drop(socket.send_to(&room, from));
+            }
             Ok(_) => {}
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             // A refused datagram (ICMP) is reported here and concerns only its sender.
@@ -147,10 +150,12 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
 fn note(outcome: &mut Probed, answer: &[u8], arrived_ns: u64) {
     let Some(Probe { number, sent_at_ns }) = Probe::decode(answer) else { return };
     let probe = usize::try_from(number).ok().and_then(|number| outcome.probes.get_mut(number));
-    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, .. }) = probe
+    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, there_ns, .. }) = probe
         && *sent == sent_at_ns
     {
-        *rtt = Some(arrived_ns.saturating_sub(sent_at_ns));
+        let took = arrived_ns.saturating_sub(sent_at_ns);
+        *rtt = Some(took);
+        *there_ns = Probe::there_ns(answer).filter(|&there| there <= took);
     }
 }
 

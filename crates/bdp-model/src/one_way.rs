@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::probes::ProbePoint;
 use crate::stats::resolves;
 use crate::udp::OneWayDelay;
 
@@ -191,6 +192,14 @@ pub struct EachWayReport {
     /// How the two clocks ran apart all the time, which is taken out of the delays; null where that is not known.
     #[serde(default)]
     pub skew: Option<ClockSkew>,
+}
+
+impl EachWay {
+    /// Of the probes of which both delays are known, by hosts that have one clock; `None` of none.
+    pub fn of_probes<'a>(points: impl IntoIterator<Item = &'a ProbePoint>) -> Option<Self> {
+        let (there, back) = points.into_iter().filter_map(|p| Some((p.there_ns?, p.back_ns?))).unzip();
+        Some(Self { there: distribution(there, 0)?, back: distribution(back, 0)? })
+    }
 }
 
 fn distribution(mut delays: Vec<i64>, clock_error: u64) -> Option<OneWayDelay> {

@@ -309,6 +309,9 @@ pub struct ProbeSample {
     pub sent_at_ns: u64,
     /// Its round trip; null where no answer came.
     pub rtt_ns: Option<u64>,
+    /// Of it, the way there, where the echo has the same clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub there_ns: Option<u64>,
     /// Whether it was refused or could not be sent, so that no answer can come.
     pub failed: bool,
 }
@@ -330,7 +333,10 @@ impl Probed {
         let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
         let point = |probe: &ProbeSample| {
             let outcome = probe.outcome(self.awaited_until_ns, patience);
-            ProbePoint::plain(since(probe.due_at_ns), since(probe.sent_at_ns), outcome)
+            let there_ns = probe.there_ns.and_then(|ns| i64::try_from(ns).ok());
+            let back_ns = there_ns.zip(probe.rtt_ns).map(|(there, rtt)| rtt as i64 - there);
+            let plain = ProbePoint::plain(since(probe.due_at_ns), since(probe.sent_at_ns), outcome);
+            ProbePoint { there_ns, back_ns, ..plain }
         };
         ProbeSeries { counted_ns: None, points: self.probes.iter().map(point).collect() }
     }
@@ -344,7 +350,7 @@ impl Probed {
 impl ProbeSample {
     /// Of a probe that has just been sent.
     pub const fn sent(due_at_ns: u64, sent_at_ns: u64) -> Self {
-        Self { due_at_ns, sent_at_ns, rtt_ns: None, failed: false }
+        Self { due_at_ns, sent_at_ns, rtt_ns: None, there_ns: None, failed: false }
     }
 
     /// From when it counts: from when it was due, where it was sent late.

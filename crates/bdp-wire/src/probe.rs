@@ -1,4 +1,5 @@
-//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back unchanged.
+//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back, with how long it was under way until then in the four bytes that are
+//! zero when it is sent. All hosts of a lab have one clock.
 //!
 //! The emulator between the two hosts reads it too: the stamp of each probe, beside the times at which the emulator read
 //! and released it, says where a round trip's time went.
@@ -8,11 +9,13 @@ pub const PROBE_BYTES: usize = 16;
 /// UDP's protocol number (IANA).
 const UDP: u8 = 17;
 const UDP_HEADER_BYTES: usize = 8;
+/// Unit of the way there as an echo writes it: 68 s are the most.
+const THERE_UNIT_NS: u64 = 16;
 
 /// What a probe carries, big-endian in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Probe {
-    /// Its number within its flow, from 0.
+    /// Its number within its flow, from 0 to 2^32 - 1.
     pub number: u64,
     /// When it was sent, by the machine's monotonic clock.
     pub sent_at_ns: u64,
@@ -31,7 +34,20 @@ impl Probe {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PROBE_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        Some(Self { number: word(0), sent_at_ns: word(8) })
+        Some(Self { number: word(0) & u64::from(u32::MAX), sent_at_ns: word(8) })
+    }
+
+    /// Writes into a probe's payload how long it took to the echo, which has it now.
+    pub fn note_arrival(bytes: &mut [u8; PROBE_BYTES], now_ns: u64) {
+        let Some(probe) = Self::decode(bytes) else { return };
+        let took = now_ns.saturating_sub(probe.sent_at_ns).div_ceil(THERE_UNIT_NS).max(1);
+        bytes[..4].copy_from_slice(&u32::try_from(took).unwrap_or(u32::MAX).to_be_bytes());
+    }
+
+    /// How long it took to the echo, to 16 ns, as that noted it; `None` where it noted nothing.
+    pub fn there_ns(bytes: &[u8]) -> Option<u64> {
+        let took = u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?);
+        (took > 0).then(|| u64::from(took) * THERE_UNIT_NS)
     }
 
     /// From an IP packet, IPv4 or IPv6 without extension headers, that carries a datagram of a probe's length.
@@ -54,6 +70,10 @@ mod tests {
     #[test]
     fn a_probe_survives_encoding() {
         assert_eq!(Probe::decode(&PROBE.encode()), Some(PROBE));
+        let mut answer = PROBE.encode();
+        assert_eq!(Probe::there_ns(&answer), None);
+        Probe::note_arrival(&mut answer, PROBE.sent_at_ns + 1_000_000);
+        assert_eq!((Probe::decode(&answer), Probe::there_ns(&answer)), (Some(PROBE), Some(1_000_000)));
         assert_eq!(Probe::decode(&[0; 15]), None);
         assert_eq!(Probe::decode(&[0; 17]), None);
     }

@@ -150,9 +150,16 @@ impl Facts {
     }
 
     /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.
-    fn own_way_added(&self) -> Option<Nanos> {
+    pub fn own_way_added(&self) -> Option<Nanos> {
         let own = self.one_way?;
         let added = own.loaded?.p50.saturating_sub(own.idle?.p50);
+        Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
+    /// What the load adds to the median delay of the way of the acknowledgements.
+    pub fn way_back_added(&self) -> Option<Nanos> {
+        let ways = self.one_way?;
+        let added = ways.back_loaded?.p50.saturating_sub(ways.back_idle?.p50);
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 

@@ -1,8 +1,9 @@
 //! The facts of a flow of the lab.
 
-use super::{End, Facts, Source};
+use super::{End, Facts, OneWay, Source};
 use crate::case::{CaseFlow, CaseSpec};
-use crate::measurement::{Ceiling, HostFacts};
+use crate::measurement::{Ceiling, Direction, HostFacts};
+use crate::one_way::{EachWay, EachWayReport};
 use crate::probes::{PairProbes, ProbeSeries};
 use crate::record::{FlowRecord, Record};
 use crate::route::Route;
@@ -36,7 +37,7 @@ impl Facts {
             stream_goodput_bps: flow.stream_goodput_bps.clone(),
             window: flow.window.clone(),
             rtt: flow.rtt_ns.clone(),
-            one_way: None,
+            one_way: one_way(record, flow),
             probes: probes(record, flow),
             retransmits: flow.retransmits,
             needless_retransmits: flow.needless_retransmits,
@@ -55,12 +56,25 @@ impl Facts {
     }
 }
 
-/// The probes between the hosts of a flow while it ran, by its own clock.
-fn probes(record: &Record, flow: &FlowRecord) -> Option<ProbeSeries> {
+/// Delays each way of the probes between the hosts of a flow; `None` where no echo noted when they came.
+fn one_way(record: &Record, flow: &FlowRecord) -> Option<OneWay> {
+    let pair = pair_of(record, flow)?;
+    let loaded = EachWay::of_probes(probes(record, flow)?.counted())?;
+    let ways =
+        EachWayReport { idle: EachWay::of_probes(&pair.idle.points), loaded: Some(loaded), skew: None };
+    Some(OneWay::of(ways, if pair.from == flow.from { Direction::To } else { Direction::From }))
+}
+
+fn pair_of<'a>(record: &'a Record, flow: &FlowRecord) -> Option<&'a PairProbes> {
     let joins = |pair: &&PairProbes| {
         (&pair.from, &pair.to) == (&flow.from, &flow.to) || (&pair.from, &pair.to) == (&flow.to, &flow.from)
     };
-    let pair = record.probes.iter().find(joins)?;
+    record.probes.iter().find(joins)
+}
+
+/// The probes between the hosts of a flow while it ran, by its own clock.
+fn probes(record: &Record, flow: &FlowRecord) -> Option<ProbeSeries> {
+    let pair = pair_of(record, flow)?;
     let [start, omit, end] = [flow.start_ns, flow.omit_ns, flow.duration_ns].map(|ns| ns as i64);
     Some(ProbeSeries { counted_ns: Some((omit, end)), ..pair.loaded.since(start, 0..end) })
 }

@@ -16,7 +16,7 @@ pub use window_use::WindowUse;
 
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
-use crate::one_way::EachWay;
+use crate::one_way::{EachWay, EachWayReport};
 use crate::probes::ProbeSeries;
 use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
@@ -56,6 +56,27 @@ pub struct OneWay {
     pub idle: Option<OneWayDelay>,
     /// Under it.
     pub loaded: Option<OneWayDelay>,
+    /// The way of the acknowledgements before the load.
+    pub back_idle: Option<OneWayDelay>,
+    /// The same under load.
+    pub back_loaded: Option<OneWayDelay>,
+}
+
+impl OneWay {
+    /// Of delays between the near and the far end, for data of this direction.
+    pub fn of(ways: EachWayReport, data: Direction) -> Self {
+        let own = |ways: EachWay| match data {
+            Direction::To => (ways.there, ways.back),
+            Direction::From => (ways.back, ways.there),
+        };
+        let (idle, loaded) = (ways.idle.map(own), ways.loaded.map(own));
+        Self {
+            idle: idle.map(|w| w.0),
+            loaded: loaded.map(|w| w.0),
+            back_idle: idle.map(|w| w.1),
+            back_loaded: loaded.map(|w| w.1),
+        }
+    }
 }
 
 /// All that is known of one transfer.
@@ -141,13 +162,7 @@ impl Facts {
             stream_goodput_bps: d.stream_goodput_bps.clone(),
             window: d.window.clone(),
             rtt: RttReport { idle: d.rtt_ns.idle.or(measurement.rtt_idle_ns), ..d.rtt_ns.clone() },
-            one_way: d.each_way_ns.map(|ways| {
-                let own = |ways: EachWay| match way {
-                    Direction::To => ways.there,
-                    Direction::From => ways.back,
-                };
-                OneWay { idle: ways.idle.map(own), loaded: ways.loaded.map(own) }
-            }),
+            one_way: d.each_way_ns.map(|ways| OneWay::of(ways, way)),
             probes: d.probes.clone(),
             retransmits: d.retransmits,
             needless_retransmits: d.needless_retransmits,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bdp_store::{NewRun, Page, RunKind, SqliteStore, Store};
+use bdp_store::{Item, NewRun, Page, RunKind, SqliteStore, Store};
 use tempfile::TempDir;
 
 use crate::samples::{measured, record, run};
@@ -111,4 +111,68 @@ fn two_may_bring_it_up_to_date_at_once() {
         });
         assert_eq!(version_of(&path), 2);
     }
+}
+
+/// Findings as sentences, as older versions stored them.
+fn older_findings() -> serde_json::Value {
+    serde_json::from_str(include_str!("older-findings.json")).unwrap()
+}
+
+/// FNV-1a, as it is stored beside each JSON.
+fn checksum(json: &str) -> i64 {
+    let hash = json.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash.cast_signed()
+}
+
+#[test]
+fn findings_that_older_versions_stored_as_sentences_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bdp.sqlite");
+    let mut store = SqliteStore::open(&path).unwrap();
+    let lab = store.begin_run(&run("s1-window", "d1", 1)).unwrap();
+    store.append(&lab, "#1", &record(), true).unwrap();
+    let new = NewRun { kind: RunKind::Measure, ..run("ams1", "", 2) };
+    let measure = store.begin_run(&new).unwrap();
+    store.append_measurement(&measure, &measured("#1")).unwrap();
+    drop(store);
+    let stored = rusqlite::Connection::open(&path).unwrap();
+    for (table, flows) in [("record", "flows"), ("measurement", "directions")] {
+        let of = format!("SELECT json FROM {table}");
+        let json: String = stored.query_row(&of, [], |row| row.get(0)).unwrap();
+        let mut entry: serde_json::Value = serde_json::from_str(&json).unwrap();
+        entry[flows][0]["findings"] = older_findings();
+        let json = entry.to_string();
+        let update = format!("UPDATE {table} SET json = ?1, checksum = ?2");
+        assert_eq!(stored.execute(&update, rusqlite::params![json, checksum(&json)]).unwrap(), 1);
+    }
+    stored.close().unwrap();
+
+    let (mut record, mut measured) = (record(), measured("#1"));
+    record.flows[0].findings.clear();
+    measured.measurement.directions[0].findings.clear();
+    let store = SqliteStore::open_to_read(&path).unwrap();
+    assert_eq!(store.records(&lab).unwrap(), [("#1".to_owned(), record.clone())]);
+    assert_eq!(store.measurements(&measure).unwrap(), [measured.clone()]);
+
+    // Lines of JSON that an older version exported.
+    let mut lines = Vec::new();
+    for run in [&lab, &measure] {
+        bdp_store::export(&store, &store.run(run).unwrap(), "0.1.0", &mut lines).unwrap();
+    }
+    let lines = String::from_utf8(lines).unwrap();
+    let older = lines.replace("\"findings\":[]", &format!("\"findings\":{}", older_findings()));
+    assert_eq!(older.matches("\"subject\"").count(), 2);
+    let (mut records, mut measurements) = (Vec::new(), Vec::new());
+    let mut each = |item| {
+        match item {
+            Item::Run(..) => {}
+            Item::Record(kept) => records.push(kept.record),
+            Item::Measurement(kept) => measurements.push(*kept),
+        }
+        Ok(())
+    };
+    bdp_store::read(older.as_bytes(), &mut each).unwrap();
+    assert_eq!((records, measurements), (vec![record], vec![measured]));
 }

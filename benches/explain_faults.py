@@ -191,3 +191,23 @@ FAULTS = {
     "ECN marks": Fault(lambda p: toml(wide(p), near='ecn = "on"\n', far='ecn = "on"\n', forward=f"ecn_threshold = {packets(p, p.part(0.02, 0.1))}\n"), ("ecn_marks",), counted("marked")),
     "SACK off, losses": Fault(lambda p: (random_loss(p), toml(p, near="sack = false\n", forward=f"loss = {p.loss:.7f}\n"))[1], ("sack_missing", "random_loss"), dropped("loss")),
 }
+
+
+def application(path, end, least, most):
+    """A program that moves so much of what the path carries."""
+    return f'{end} = {{ rate = {max(8000, round(path.carries * path.part(least, most)))} }}\n'
+
+
+def pauses(path, end):
+    """A program that stops for a good part of each second or so."""
+    every = max(1.0, 12 * path.rtt)
+    return f'{end} = {{ pause = "{every * path.part(0.3, 0.6):.2f}s", every = "{every:.2f}s" }}\n'
+
+
+FAULTS |= {
+    "slow reader": Fault(lambda p: toml(wide(p), flow=application(p, "reader", 0.05, 0.5)), ("slow_reader",)),
+    "reader that pauses": Fault(lambda p: toml(wide(p), far=f"receive_buffer = {round(p.bdp * 3) + 131072}\n", flow=pauses(p, "reader")), ("slow_reader",)),
+    "slow writer": Fault(lambda p: toml(wide(p), flow=application(p, "writer", 0.05, 0.5)), ("slow_writer",)),
+    "writer that pauses": Fault(lambda p: toml(wide(p), flow=pauses(p, "writer")), ("slow_writer",)),
+    "Nagle and delayed ACK": Fault(lambda p: toml(p.until(lambda p: p.segments >= 40 and p.rtt < 0.05), flow=f'messages = {{ size = {round(p.part(300, 3000))}, writes = 2 }}\n'), ("nagle",)),
+}

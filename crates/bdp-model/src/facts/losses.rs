@@ -1,34 +1,77 @@
 //! Losses, as the sender's samples and the probes show them.
 
 use super::Facts;
-use crate::record::{RttSummary, SenderSample};
+use crate::record::{EpisodeKind, LossEpisode, RttSummary, SenderSample};
+use crate::stats::median;
 use crate::units::Nanos;
 
-/// Windows at which a loss-based congestion control met losses.
+/// What the sender of a connection met its losses with, by what its kernel knew just before each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LossWindows {
-    /// Times that the slow start threshold changed once the window had found its range.
+pub struct LossPicture {
+    /// Events in all.
     pub events: usize,
-    /// Coefficient of variation of the windows at which it did: a full queue or a policer drops at about the same window each
-    /// time, random losses come at any.
+    /// Those after slow start, of which the following figures are.
+    pub settled: usize,
+    /// Data in flight / round trip just before them, median, bit/s; 0 without such events.
+    pub rate_bps: f64,
+    /// Coefficient of variation of that rate: a full queue or a policer drops at about the same rate each time, losses that the load
+    /// does not cause come at any.
     pub variation: f64,
+    /// Segments retransmitted in each, median.
+    pub lost_each: f64,
+    /// By how much the round trip was above its least just before them, median.
+    pub queue: Nanos,
+    /// The most that an event at the end of slow start lost: segments, and what share of those in flight. Slow start doubles, so that it overshoots a
+    /// threshold by far; a loss that comes at any rate is one of a few segments.
+    pub overshoot: Option<(u64, f64)>,
+    /// Round trip just before that event, above the least.
+    pub overshoot_queue: Nanos,
+    /// Events that ended in a retransmission timeout.
+    pub timeouts: usize,
 }
 
 impl Facts {
-    /// The windows at losses, as the slow start threshold keeps them: each is a fixed part of the window at a loss. The first, and
-    /// those below it that follow it at once, are of the burst that ended slow start, and are left out.
-    pub fn loss_windows(&self) -> Option<LossWindows> {
-        let mut thresholds: Vec<f64> = Vec::new();
-        for threshold in self.sent.iter().filter_map(|s| s.ssthresh).map(f64::from) {
-            if thresholds.last() != Some(&threshold) {
-                thresholds.push(threshold);
-            }
+    /// What the first stream met its losses with; `None` where there was none, or the sender's kernel does not report them.
+    pub fn loss_picture(&self) -> Option<LossPicture> {
+        let mss = self.mss_bytes? as f64;
+        let least = self.rtt_least()?.as_ns();
+        let above = |e: &LossEpisode| e.srtt_ns.saturating_sub(least);
+        let lost: Vec<&LossEpisode> =
+            self.loss_episodes.iter().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0).collect();
+        if lost.is_empty() {
+            return None;
         }
-        let settled = thresholds.windows(2).position(|pair| pair[1] > pair[0])?;
-        let settled = &thresholds[settled..];
-        let mean = settled.iter().sum::<f64>() / settled.len() as f64;
-        let variance = settled.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / settled.len() as f64;
-        (mean > 0.0).then(|| LossWindows { events: settled.len(), variation: variance.sqrt() / mean })
+        let settled: Vec<&LossEpisode> = lost.iter().copied().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
+        let rates: Vec<f64> =
+            settled.iter().map(|e| f64::from(e.unacked) * mss * 8e9 / e.srtt_ns as f64).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let variance = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / rates.len().max(2) as f64;
+        let middle = |values: &mut dyn Iterator<Item = f64>| median(&mut values.collect::<Vec<_>>()).unwrap_or(0.0);
+        let overshoot = lost.iter().filter(|e| e.slow_start).max_by_key(|e| e.retransmits);
+        Some(LossPicture {
+            events: lost.len(),
+            settled: settled.len(),
+            rate_bps: middle(&mut rates.iter().copied()),
+            variation: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },
+            lost_each: middle(&mut settled.iter().map(|e| e.retransmits as f64)),
+            queue: Nanos(middle(&mut settled.iter().map(|e| above(e) as f64)) as u64),
+            overshoot: overshoot.map(|e| (e.retransmits, e.retransmits as f64 / f64::from(e.unacked))),
+            overshoot_queue: overshoot.map_or(Nanos::ZERO, |e| Nanos(above(e))),
+            timeouts: lost.iter().filter(|e| e.kind == EpisodeKind::Timeout).count(),
+        })
+    }
+
+    /// The smallest round trip that anything saw: a probe before the load, or the sender's kernel.
+    pub fn rtt_least(&self) -> Option<Nanos> {
+        let kernel = self.sent.iter().filter_map(|s| s.min_rtt_ns).min();
+        let probes = self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| rtt.min);
+        kernel.into_iter().chain(probes).filter(|&ns| ns > 0).min().map(Nanos)
+    }
+
+    /// The highest rate of delivery that the sender's kernel sampled, bit/s: what the path gave for a round trip, or to a burst.
+    pub fn delivery_peak_bps(&self) -> Option<f64> {
+        let sampled = self.sent.iter().filter(|s| s.app_limited != Some(true)).filter_map(|s| s.delivery_rate_bps);
+        sampled.max().map(|bps| bps as f64)
     }
 
     /// What a count of the sender's samples grew by after omit.

@@ -6,11 +6,13 @@
 mod derived;
 mod emulated;
 mod losses;
+mod steps;
 mod time;
 mod window_use;
 
 pub use derived::{Queue, WindowBound};
-pub use losses::LossWindows;
+pub use losses::LossPicture;
+pub use steps::Step;
 pub use time::{Stretch, TimeSpent, TimeState};
 pub use window_use::WindowUse;
 

@@ -1,0 +1,107 @@
+//! A path that changed while it was measured: another rate, or another length, from some moment on.
+
+use super::Facts;
+use crate::stats::median;
+use crate::units::Nanos;
+
+/// A level before a moment and after it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Since the flow's first byte.
+    pub at: Nanos,
+    /// Median before it.
+    pub before: f64,
+    /// Median after it.
+    pub after: f64,
+    /// Share of the values that lie on their own level's side of the middle between the two.
+    pub apart: f64,
+}
+
+impl Step {
+    /// The moment that parts the values best into two levels, each held for a while; `None` of too few, or where there are none.
+    /// The values are of moments in their order.
+    pub fn of(values: &[(u64, f64)]) -> Option<Self> {
+        /// Values that a level has at least.
+        const LEAST: usize = 8;
+        if values.len() < 2 * LEAST {
+            return None;
+        }
+        // The split with the least squares about the two means (one change point, binary segmentation).
+        let total: f64 = values.iter().map(|v| v.1).sum();
+        let (mut before, mut best) = (0.0, None::<(f64, usize)>);
+        for (i, value) in values.iter().enumerate() {
+            if (LEAST..=values.len() - LEAST).contains(&i) {
+                let (n, m) = (i as f64, (values.len() - i) as f64);
+                let gain = before * before / n + (total - before).powi(2) / m;
+                if best.is_none_or(|(most, _)| gain > most) {
+                    best = Some((gain, i));
+                }
+            }
+            before += value.1;
+        }
+        let (_, split) = best?;
+        let level = |part: &[(u64, f64)]| median(&mut part.iter().map(|v| v.1).collect::<Vec<_>>());
+        let (left, right) = values.split_at(split);
+        let (before, after) = (level(left)?, level(right)?);
+        let middle = (before + after) / 2.0;
+        let on_side = |part: &[(u64, f64)], high: bool| part.iter().filter(|v| (v.1 > middle) == high).count();
+        let apart = on_side(left, before > after) + on_side(right, after > before);
+        Some(Self { at: Nanos(right[0].0), before, after, apart: apart as f64 / values.len() as f64 })
+    }
+
+    /// The smaller level / the larger one.
+    pub fn ratio(&self) -> f64 {
+        let (small, large) = (self.before.min(self.after), self.before.max(self.after));
+        if large > 0.0 { small / large } else { 1.0 }
+    }
+}
+
+impl Facts {
+    /// A step in the rate at which data came, in stretches of two round trips or more after slow start.
+    pub fn rate_step(&self) -> Option<Step> {
+        let trips = 2 * self.rtt_loaded().or_else(|| self.rtt_idle())?.as_ns();
+        let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
+        let from = self.omit_ns.max(ramp_up);
+        let (mut values, mut last) = (Vec::new(), None::<(u64, u64)>);
+        for sample in self.received.iter().filter(|s| s.at_ns >= from) {
+            match last {
+                Some((at, _)) if sample.at_ns - at < trips.max(1) => {}
+                Some((at, bytes)) => {
+                    let bps = sample.bytes.saturating_sub(bytes) as f64 * 8e9 / (sample.at_ns - at) as f64;
+                    values.push((sample.at_ns, bps));
+                    last = Some((sample.at_ns, sample.bytes));
+                }
+                None => last = Some((sample.at_ns, sample.bytes)),
+            }
+        }
+        Step::of(&values)
+    }
+
+    /// A step in the least round trips: the smallest of each tenth of a second or two round trips, of probes. A queue comes and goes, a longer path
+    /// stays.
+    pub fn rtt_step(&self) -> Option<Step> {
+        let probes = self.probes.as_ref()?;
+        let answered: Vec<(u64, f64)> = probes
+            .points
+            .iter()
+            .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
+            .collect();
+        Step::of(&answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_found_where_it_is_and_noise_has_none() {
+        let series = |level: &dyn Fn(u64) -> f64| (0..40).map(|i| (i * 100, level(i) + (i % 3) as f64)).collect::<Vec<_>>();
+        let step = Step::of(&series(&|i| if i < 25 { 100.0 } else { 30.0 })).unwrap();
+        assert_eq!(step.at, Nanos(2_500));
+        assert!(step.apart > 0.99 && (step.ratio() - 31.0 / 101.0).abs() < 0.02, "{step:?}");
+        let none = Step::of(&series(&|_| 100.0)).unwrap();
+        assert!(none.ratio() > 0.97, "{none:?}");
+        assert_eq!(Step::of(&series(&|_| 1.0)[..10]), None);
+    }
+}

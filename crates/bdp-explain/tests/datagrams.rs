@@ -2,7 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, At, Cause, Confidence, Fact, Finding, Lack, Limit, Remedy};
 use bdp_model::host_counters::{DeviceCounters, HostCounters};
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::udp::{Distribution, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
@@ -43,6 +43,12 @@ fn finding(mut m: Measurement) -> Finding {
     findings.remove(0)
 }
 
+/// What it says to do, in order.
+fn actions(finding: &Finding) -> Vec<Action> {
+    let first = finding.remedy.as_ref();
+    std::iter::successors(first, |remedy: &&Remedy| remedy.also.as_deref()).map(|r| r.action).collect()
+}
+
 fn udp(m: &mut Measurement) -> &mut UdpReport {
     m.directions[0].udp.as_mut().unwrap()
 }
@@ -51,13 +57,14 @@ fn udp(m: &mut Measurement) -> &mut UdpReport {
 fn all_that_was_asked_for_is_no_limit_of_the_path() {
     let said = finding(measurement(100.0, 0, Some(0)));
     assert_eq!(said.limit, Limit::AskedRate);
-    assert!(said.remedy.unwrap().contains("-b auto"));
+    assert_eq!(actions(&said), [Action::SearchRate]);
     // The NIC of the sample has 1 Gbit/s: 957 Mbit/s of such datagrams.
     let mut m = measurement(100.0, 0, Some(0));
     m.directions[0].goodput_bps = 950e6;
     let said = finding(m);
     assert_eq!(said.limit, Limit::Ceiling);
-    assert!(said.evidence.iter().any(|e| e.contains("957 Mbit/s")), "{:?}", said.evidence);
+    let of_ceiling = said.observed(Fact::OfCeilingInDatagrams).unwrap();
+    assert_eq!(((of_ceiling.other(1) / 1e6).round(), of_ceiling.at_least), (957.0, Some(0.94)));
 }
 
 #[test]
@@ -65,34 +72,39 @@ fn loss_of_the_path_is_told_from_drops_of_the_receiving_host() {
     // Without a queue it may be random loss, or a policer: what came is not what the path carries.
     let path = finding(measurement(100.0, 40_000, Some(0)));
     assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::Medium));
-    assert_eq!(path.summary, "the path lost 47 % of what was sent at 100 Mbit/s");
-    assert!(path.remedy.unwrap().contains("loss that remains does not depend on the rate"));
-    assert!(path.evidence.iter().any(|e| e.contains("never full")), "{:?}", path.evidence);
+    assert!(path.observed(Fact::DatagramQueue).is_none() && path.remedy.clone().unwrap().value.is_none());
+    assert_eq!(actions(&path), [Action::LowerRate, Action::SearchRate]);
+    let dropped = path.observed(Fact::DroppedBySocket).unwrap();
+    assert_eq!((dropped.value, dropped.other(0), dropped.host.as_deref()), (0.0, 40_000.0, Some("ams1")));
     let mut queued = measurement(100.0, 40_000, Some(0));
     udp(&mut queued).delay_variation_ns =
         Some(Distribution { p50: 19_000_000, p95: Some(20_000_000), ..Default::default() });
     let queued = finding(queued);
-    assert!(queued.summary.contains("carried 52.9 Mbit/s of the 100 Mbit/s"), "{}", queued.summary);
+    let received = queued.observed(Fact::Received).unwrap();
+    assert_eq!(((received.value / 1e5).round(), received.other(0)), (529.0, 100e6));
+    assert_eq!(queued.remedy.as_ref().unwrap().value, Some(received.value));
     assert_eq!((queued.limit, queued.confidence), (Limit::PathLoss, Confidence::High));
-    assert!(queued.evidence.iter().any(|e| e.contains("19 ms or more after")), "{:?}", queued.evidence);
+    let queue = queued.observed(Fact::DatagramQueue).unwrap();
+    assert_eq!((queue.value, queue.at_least), (19e6, Some(2e6)));
     // Some that were held up, or overtaken, tell of no queue.
     let mut held_up = measurement(100.0, 40_000, Some(0));
     udp(&mut held_up).delay_variation_ns =
         Some(Distribution { p50: 80_000, p95: Some(4_000_000), ..Default::default() });
     let held_up = finding(held_up);
     assert_eq!((held_up.limit, held_up.confidence), (Limit::PathLoss, Confidence::Medium));
-    let told = held_up.evidence.join(";");
-    assert!(told.contains("4 ms above its least at p95") && !told.contains("queue"), "{told}");
+    assert_eq!(held_up.observed(Fact::DatagramDelay).unwrap().value, 4e6);
+    assert!(held_up.observed(Fact::DatagramQueue).is_none());
     let host = finding(measurement(100.0, 40_000, Some(39_000)));
     assert_eq!((host.limit, host.confidence), (Limit::ReceivingHost, Confidence::High));
-    assert!(host.remedy.unwrap().contains("--sockbuf"));
+    assert_eq!((host.cause, host.place.at), (Some(Cause::SocketDrops), At::Receiver));
+    assert_eq!(actions(&host), [Action::LargerSocketBuffer, Action::LargerDatagrams, Action::LowerRate]);
     // A kernel that does not tell its drops leaves the answer unsure.
     let unknown = finding(measurement(100.0, 40_000, None));
     assert_eq!((unknown.limit, unknown.confidence), (Limit::PathLoss, Confidence::Medium));
-    assert!(unknown.missing[0].contains("SO_RXQ_OVFL"));
+    assert!(unknown.missing[0].what == Lack::SocketDrops);
     // A few are no overload.
     let few = finding(measurement(100.0, 85, Some(0)));
-    assert!(few.limit == Limit::PathLoss && few.summary.contains("lost 0.1 %"), "{}", few.summary);
+    assert!(few.limit == Limit::PathLoss && few.observed(Fact::DatagramsLost).unwrap().value == 85.0);
 }
 
 #[test]
@@ -101,25 +113,27 @@ fn a_sender_that_is_late_or_drops_its_own_is_named() {
     udp(&mut late).left_out = 33_000;
     let late = finding(late);
     assert_eq!((late.limit, late.confidence), (Limit::SendingHost, Confidence::High));
-    assert!(late.evidence[0].contains("60 Mbit/s of the 100 Mbit/s"), "{:?}", late.evidence);
-    assert!(late.evidence[1].contains("33000 datagrams were skipped"), "{:?}", late.evidence);
+    let sent = late.observed(Fact::SentOfAsked).unwrap();
+    assert_eq!((sent.value, sent.other(0), sent.other(1), sent.at_most), (0.6, 60e6, 100e6, Some(0.98)));
+    assert_eq!(late.observed(Fact::Skipped).unwrap().value, 33_000.0);
     let mut own = measurement(100.0, 10_000, Some(0));
     let device = Some(DeviceCounters { tx_dropped: 9_900, ..Default::default() });
     own.near.counters = Some(HostCounters { device, ..Default::default() });
     let said = finding(own.clone());
     assert_eq!(said.limit, Limit::SendingHost);
-    assert!(said.summary.contains("never left the host"), "{}", said.summary);
+    assert_eq!(said.cause, Some(Cause::DeviceDrops));
+    let dropped = said.observed(Fact::DroppedByDevice).unwrap();
+    assert_eq!(
+        (dropped.value, dropped.at_least, dropped.name.as_deref()),
+        (9_900.0, Some(5_000.0), Some("eth0"))
+    );
     // Less than half of what was lost: the path lost the rest, and the drops are named.
     let mut some = own.clone();
     some.near.counters.as_mut().unwrap().device.as_mut().unwrap().tx_dropped = 4_000;
     udp(&mut some).delay_variation_ns = Some(Distribution { p50: 19_000_000, ..Default::default() });
     let some = finding(some);
     assert_eq!((some.limit, some.confidence), (Limit::PathLoss, Confidence::Medium));
-    assert!(
-        some.evidence.iter().any(|e| e.contains("dropped 4000 packets on the way out")),
-        "{:?}",
-        some.evidence
-    );
+    assert_eq!(some.observed(Fact::DroppedByDevice).unwrap().value, 4_000.0);
     // The counter is of the whole measurement: of one trial among others, and of more than was sent, it tells nothing.
     let mut searched = own.clone();
     udp(&mut searched).trials = vec![trial(100.0, 10, false)];
@@ -147,12 +161,14 @@ fn what_was_allowed_to_be_lost_is_not_called_whole() {
     m.request.spec.udp.as_mut().unwrap().search =
         Some(RateSearch { loss_ratio: 0.05, trial: Nanos::secs(1) });
     let said = finding(m.clone());
-    assert!(said.evidence[0].contains("3.3 %, where 5.0 % was allowed"), "{:?}", said.evidence);
+    let lost = said.observed(Fact::LostAsAllowed).unwrap();
+    assert_eq!((lost.other(0), lost.at_most), (2_760.0, Some(0.05)));
+    assert!(said.observed(Fact::AllArrived).is_none());
     udp(&mut m).trials = vec![trial(200.0, 4_000, false), trial(100.0, 0, true)];
     udp(&mut m).search = Some(SearchEnd::Held);
     let said = finding(m);
-    assert_eq!(said.summary, "100 Mbit/s is the most that the path carries with 5.0 % lost at most");
-    assert!(!said.evidence[0].contains("whole"), "{:?}", said.evidence);
+    let held = said.observed(Fact::RateHeld).unwrap();
+    assert_eq!((held.value, held.other(1), held.other(2)), (100e6, 2_760.0, 0.05));
 }
 
 #[test]
@@ -162,13 +178,14 @@ fn a_queue_that_grows_is_a_full_path_though_nothing_is_lost_yet() {
     let slow = Some(Distribution { p50: 36_000_000, p95: Some(70_000_000), ..Default::default() });
     udp(&mut m).delay_variation_ns = slow;
     let said = finding(m.clone());
-    assert_eq!((said.limit, said.confidence), (Limit::Ceiling, Confidence::Medium), "{said:?}");
-    assert!(said.summary.contains("98.5 Mbit/s of 100 Mbit/s arrive"), "{}", said.summary);
+    assert_eq!((said.limit, said.confidence), (Limit::PathRate, Confidence::Medium), "{said:?}");
+    let received = said.observed(Fact::Received).unwrap();
+    assert_eq!((received.value, received.other(0), received.at_most), (98.5e6, 100e6, Some(99e6)));
     // All of it came: the rate was reached, and the queue is evidence.
     m.directions[0].goodput_bps = 100e6;
     let said = finding(m);
     assert_eq!(said.limit, Limit::AskedRate);
-    assert!(said.evidence.iter().any(|e| e.contains("36 ms or more after")), "{:?}", said.evidence);
+    assert_eq!(said.observed(Fact::DatagramQueue).unwrap().value, 36e6);
 }
 
 #[test]
@@ -193,9 +210,10 @@ fn a_search_is_explained_by_what_the_next_rate_lost() {
     };
     let path = searched(0);
     assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::High));
-    assert_eq!(path.summary, "100 Mbit/s is the most that the path carries without loss");
-    assert!(path.evidence[1].contains("at 102 Mbit/s 160 of 8000"), "{:?}", path.evidence);
+    assert_eq!(path.observed(Fact::RateHeld).unwrap().value, 100e6);
+    let next = path.observed(Fact::LostAtRate).unwrap();
+    assert_eq!((next.value, next.other(0), next.other(1)), (102e6, 160.0, 8_000.0));
     let host = searched(160);
     assert_eq!(host.limit, Limit::ReceivingHost);
-    assert!(host.summary.contains("the path may carry more"), "{}", host.summary);
+    assert_eq!(host.cause, Some(Cause::SocketDrops));
 }

@@ -2,7 +2,7 @@
 
 use bdp_explain::explain;
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, ReceiverSample, Record, RttReport, RttSummary,
     SenderSample, WindowReport,
@@ -113,11 +113,16 @@ const LINK: &str = "[link]\nbetween = ['near', 'far']\ndelay = '10ms'\nrate = '2
 #[test]
 fn a_window_of_the_scenario_limits_by_the_key_that_set_it() {
     let finding = found(case(&format!("{LINK}[flow]\nwindow = '16K'")), flow(6.3, 11, 16_384, 20));
-    assert_eq!((finding.limit, finding.subject.as_str()), (Limit::ReceiveWindow, "receive window of far"));
-    assert!(finding.summary.contains("which flow.window 16 KiB asks for"), "{}", finding.summary);
+    assert_eq!((finding.limit, &finding.place), (Limit::ReceiveWindow, &Place::receiver("far")));
+    assert_eq!(finding.cause, Some(Cause::WindowAsked));
+    let asked = finding.observed(Fact::WindowAsked).unwrap();
+    assert_eq!((asked.value, asked.name.as_deref()), (16_384.0, Some("flow.window")));
     // 18.83 Mbit/s in 20 ms.
     let remedy = finding.remedy.unwrap();
-    assert!(remedy.starts_with("ask for a larger window (flow.window, 46 KiB or more)"), "{remedy}");
+    assert_eq!((remedy.action, remedy.setting.as_deref()), (Action::AskWindow, Some("flow.window")));
+    assert_eq!((remedy.value.unwrap() / 1024.0).round(), 46.0);
+    let next = finding.next.unwrap();
+    assert_eq!((next.limit, next.needed_bytes), (Limit::Ceiling, remedy.value));
 }
 
 #[test]
@@ -135,11 +140,13 @@ fn window_that_was_asked_for_is_not_laid_to_window_scaling() {
         assert_eq!(finding.limit, Limit::ReceiveWindow);
         finding.remedy.unwrap()
     };
-    let scaling = "set net.ipv4.tcp_window_scaling = 1 on far";
+    let scaling =
+        Remedy::new(Action::Set).setting("net.ipv4.tcp_window_scaling").value(Quantity::count(1)).host("far");
     for (window, bytes, mbps) in [("30K", 30_408, 12.0), ("64K", 65_535, 26.0)] {
         let remedy = of(window, bytes, mbps);
-        assert!(remedy.starts_with("ask for a larger window (flow.window, 2.24 MiB or more)"), "{remedy}");
-        assert!(remedy.contains(&format!("for more than 64 KiB also {scaling}")), "{remedy}");
+        assert_eq!(remedy.action, Action::AskWindow);
+        assert_eq!((remedy.value.unwrap() / 10_485.76).round(), 224.0);
+        assert_eq!(remedy.also.as_deref(), Some(&scaling));
     }
     assert_eq!(of("1M", 65_535, 26.0), scaling);
 }
@@ -148,7 +155,7 @@ fn window_that_was_asked_for_is_not_laid_to_window_scaling() {
 fn a_full_link_is_the_ceiling() {
     let finding = found(case(&format!("{LINK}[flow]")), flow(18.8, 40, 1 << 20, 24));
     assert_eq!((finding.limit, finding.confidence), (Limit::Ceiling, Confidence::High));
-    assert_eq!(finding.subject, "the link near->far, 20 Mbit/s");
+    assert_eq!(finding.place, Place::hop("the link near->far, 20 Mbit/s"));
     assert_eq!(finding.remedy, None);
 }
 
@@ -164,11 +171,11 @@ fn the_narrowest_hop_of_a_route_is_its_ceiling() {
         let facts = Facts::emulated(&record(case, vec![flow(1.0, 1, 65_536, 20)]), 0).unwrap();
         facts.ceiling.map(|ceiling| (ceiling.by, (ceiling.goodput_bps / 1e4).round() / 100.0))
     };
-    // x 1448 / 1538 of a link, x 1448 / 1500 of a policer, which sees IP packets.
+    // x 1448 / 1538. What a policer does to TCP is a finding of its own.
     assert_eq!(ceiling(routed("rate = '50M'")), Some(("the link hop->far, 50 Mbit/s".to_owned(), 47.07)));
     assert_eq!(ceiling(routed("")), Some(("the link near->hop, 100 Mbit/s".to_owned(), 94.15)));
     let policed = routed("forward.policer = { rate = '5M', burst = '32K' }");
-    assert_eq!(ceiling(policed), Some(("the policer hop->far, 5 Mbit/s".to_owned(), 4.83)));
+    assert_eq!(ceiling(policed), Some(("the link near->hop, 100 Mbit/s".to_owned(), 94.15)));
     assert_eq!(ceiling(case("[link]\nbetween = ['near', 'far']\ndelay = '10ms'\n[flow]")), None);
 }
 
@@ -203,8 +210,9 @@ fn datagrams_that_all_came_are_told_from_what_a_measurement_could_do() {
     };
     let finding = found(case, datagrams);
     // The lab searches no rate.
-    assert_eq!((finding.limit, finding.remedy), (Limit::AskedRate, None));
-    assert!(finding.evidence[1].contains("the link near->far, 20 Mbit/s"), "{:?}", finding.evidence);
+    assert_eq!((finding.limit, &finding.remedy), (Limit::AskedRate, &None));
+    let of_ceiling = finding.observed(Fact::OfCeilingInDatagrams).unwrap();
+    assert_eq!(of_ceiling.name.as_deref(), Some("the link near->far, 20 Mbit/s"));
 }
 
 #[test]

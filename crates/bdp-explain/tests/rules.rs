@@ -2,7 +2,9 @@
 
 use bdp_explain::ceiling;
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy, Samples, Unit,
+};
 use bdp_model::measurement::{Direction, IntervalSpread, Measurement};
 use bdp_model::one_way::{EachWay, EachWayReport};
 use bdp_model::record::{ReceiverSample, RttSummary, SenderSample};
@@ -123,7 +125,7 @@ impl Shape {
 #[test]
 fn each_shape_has_its_limit() {
     use Confidence::{High, Low, Medium};
-    use Limit::{Ceiling, ReceiveWindow, SendBuffer, Unknown};
+    use Limit::{Ceiling, PathRate, ReceiveWindow, SendBuffer, Unknown};
     let window = WINDOW_BOUND;
     // A large receive window, and 512 KiB of payload in a send buffer of 1 MiB.
     let buffer = Shape {
@@ -201,7 +203,7 @@ fn each_shape_has_its_limit() {
         ),
         ("above the ceiling", Shape { goodput_mbps: 2000.0, ..full.clone() }, Ceiling, Low),
         ("no NIC is known", Shape { nics: [None; 2], share: 0.2, rtt_loaded: 25 * MS, ..full }, Unknown, Low),
-        ("a queue on the path", queue.clone(), Ceiling, Medium),
+        ("a queue on the path", queue.clone(), PathRate, Medium),
         ("a queue, but a process is busy", Shape { cpu: 0.99, share: 0.2, ..queue.clone() }, Unknown, Low),
         ("a queue, but the goodput jumps", Shape { steady: 0.5, share: 0.2, ..queue }, Unknown, Low),
         ("loss", lossy, Unknown, Low),
@@ -210,26 +212,31 @@ fn each_shape_has_its_limit() {
         let finding = shape.finding();
         assert_eq!((finding.limit, finding.confidence), (*limit, *confidence), "{name}: {finding:#?}");
         assert!(!finding.evidence.is_empty(), "{name}: {finding:#?}");
-        assert!(!finding.summary.is_empty() && !finding.subject.is_empty(), "{name}");
     }
 }
 
 #[test]
 fn a_receive_window_is_told_with_its_numbers() {
     let finding = WINDOW_BOUND.finding();
-    assert_eq!(finding.subject, "receive window of ams1");
-    assert_eq!(
-        finding.evidence,
-        [
-            "1 MiB / 24.2 ms = 347 Mbit/s, 98 % of it reached, window full 96 % of the time",
-            "941 Mbit/s needs 2.72 MiB on the wire; tcp_rmem max on ams1 is 2 MiB",
-            "the kernel counts 47 % of the busy time as limited by it, at least",
-        ]
-    );
-    assert_eq!(
-        finding.remedy.as_deref(),
-        Some("raise the last number of net.ipv4.tcp_rmem on ams1 to 5.43 MiB or more")
-    );
+    assert_eq!((&finding.place, finding.cause), (&Place::receiver("ams1"), Some(Cause::RmemMaximum)));
+    let facts: Vec<Fact> = finding.evidence.iter().map(|evidence| evidence.fact).collect();
+    assert_eq!(facts, [Fact::OfWindowRate, Fact::WindowFull, Fact::SettingMaximum, Fact::KernelCountsWindow]);
+    let of_rate = &finding.evidence[0];
+    assert_eq!((of_rate.unit, of_rate.at_least), (Unit::Share, Some(0.7)));
+    assert!((of_rate.value - 0.975).abs() < 0.001, "{of_rate:?}");
+    assert_eq!((of_rate.other(0), of_rate.other(1)), (MIB as f64, 24.2e6));
+    let full = &finding.evidence[1];
+    assert_eq!((full.value, full.at_least), (0.96, Some(0.5)));
+    assert_eq!(full.samples, Some(Samples { met: 96, of: 100 }));
+    let most = &finding.evidence[2];
+    assert_eq!((most.value, most.name.as_deref()), (2.0 * MIB as f64, Some("net.ipv4.tcp_rmem")));
+    let next = finding.next.unwrap();
+    assert_eq!((next.limit, (next.goodput_bps / 1e6).round()), (Limit::Ceiling, 941.0));
+    assert_eq!((next.needed_bytes.unwrap() / MIB as f64 * 100.0).round(), 272.0);
+    let remedy = finding.remedy.unwrap();
+    assert_eq!((remedy.action, remedy.host.as_deref()), (Action::RaiseMaximum, Some("ams1")));
+    // The buffer is twice the window.
+    assert_eq!((remedy.value.unwrap() / MIB as f64 * 100.0).round(), 543.0);
 }
 
 #[test]
@@ -237,7 +244,7 @@ fn from_there_the_near_end_receives() {
     let mut m = WINDOW_BOUND.measurement();
     m.directions[0].direction = Direction::From;
     let finding = explain(Direction::From, &m).remove(0);
-    assert_eq!(finding.subject, "receive window of fra1");
+    assert_eq!(finding.place, Place::receiver("fra1"));
     assert!(explain(Direction::To, &m).is_empty());
 }
 
@@ -245,7 +252,7 @@ fn from_there_the_near_end_receives() {
 fn ends_of_one_name_are_told_apart() {
     let mut m = WINDOW_BOUND.measurement();
     m.near.name = m.far.name.clone();
-    assert_eq!(explain(Direction::To, &m).remove(0).subject, "receive window of the far end");
+    assert_eq!(explain(Direction::To, &m).remove(0).place, Place::receiver("the far end"));
 }
 
 #[test]
@@ -256,8 +263,11 @@ fn what_the_user_set_is_what_the_user_changes() {
         explain(Direction::To, &m).remove(0).remedy.unwrap()
     };
     let bytes = bdp_model::units::ByteCount::kib(1024);
-    assert!(remedy(&|m| m.request.spec.window = bytes.try_into().ok()).contains("-w, 2.72 MiB or more"));
-    assert!(remedy(&|m| m.request.spec.socket_buffer = Some(bytes)).contains("--sockbuf"));
+    let window = remedy(&|m| m.request.spec.window = bytes.try_into().ok());
+    assert_eq!((window.action, window.setting.as_deref()), (Action::AskWindow, Some("-w")));
+    assert_eq!((window.value.unwrap() / MIB as f64 * 100.0).round(), 272.0);
+    let buffer = remedy(&|m| m.request.spec.socket_buffer = Some(bytes));
+    assert_eq!((buffer.action, buffer.setting.as_deref()), (Action::AskSocketBuffer, Some("--sockbuf")));
     let unscaled = remedy(&|m| {
         m.far.sysctls.insert("net.ipv4.tcp_window_scaling".into(), "0".into());
         let d = &mut m.directions[0];
@@ -268,7 +278,7 @@ fn what_the_user_set_is_what_the_user_changes() {
             sample.unacked = sample.unacked.map(|n| n.min(44));
         }
     });
-    assert!(unscaled.contains("tcp_window_scaling = 1 on ams1"), "{unscaled}");
+    assert_eq!(unscaled, turn_on("net.ipv4.tcp_window_scaling", "ams1"));
 }
 
 #[test]
@@ -278,7 +288,8 @@ fn of_several_streams_the_one_that_was_sampled_is_judged() {
     m.directions[0].stream_goodput_bps = vec![338e6; 2];
     let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow);
-    assert!(finding.evidence[1].contains("needs 1.36 MiB"), "half of it each: {:?}", finding.evidence);
+    let needed = finding.next.unwrap().needed_bytes.unwrap();
+    assert_eq!((needed / MIB as f64 * 100.0).round(), 136.0, "half of it each");
 }
 
 #[test]
@@ -305,30 +316,30 @@ fn probes_that_an_end_answers_late_are_no_queue() {
     let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::ReceiveWindow, "the flow's own round trip is what it was: {finding:?}");
     m.directions[0].sent.iter_mut().for_each(|s| s.srtt_ns = Some(40 * MS));
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
 }
 
 #[test]
 fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
     let tiny = Shape { goodput_mbps: 0.1, in_flight: 0, receive_window: 1152, ..WINDOW_BOUND };
     let finding = tiny.finding();
-    assert!(finding.evidence.iter().any(|e| e.contains("persist timer")), "{finding:?}");
-    assert!(!WINDOW_BOUND.finding().evidence.iter().any(|e| e.contains("persist timer")));
+    let segment = finding.observed(Fact::NoWholeSegment).unwrap();
+    assert_eq!((segment.value, segment.at_most), (1152.0, Some(MSS as f64)));
+    assert!(WINDOW_BOUND.finding().observed(Fact::NoWholeSegment).is_none());
 }
 
 #[test]
 fn what_was_asked_for_is_not_laid_to_the_system() {
     let mut m = WINDOW_BOUND.measurement();
-    assert!(explain(Direction::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+    assert!(explain(Direction::To, &m)[0].observed(Fact::SettingMaximum).is_some());
     m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
-    assert!(!explain(Direction::To, &m)[0].evidence.iter().any(|e| e.contains("tcp_rmem")));
+    assert!(explain(Direction::To, &m)[0].observed(Fact::SettingMaximum).is_none());
 }
 
 #[test]
 fn a_flow_too_short_to_wait_is_not_laid_to_the_processor() {
     let mut m = Shape { cpu: 0.99, share: 0.2, ..WINDOW_BOUND }.measurement();
-    let blames =
-        |m: &Measurement| explain(Direction::To, m)[0].evidence.iter().any(|e| e.contains("processor"));
+    let blames = |m: &Measurement| explain(Direction::To, m)[0].observed(Fact::SendingThread).is_some();
     assert!(blames(&m));
     m.directions[0].duration_ns = 3 * MS;
     assert!(!blames(&m));
@@ -349,14 +360,14 @@ fn a_measurement_too_short_is_said_to_be_so() {
     m.directions[0].sent.truncate(10);
     m.directions[0].omit_ns = 750 * MS;
     let missing = |m: &Measurement| explain(Direction::To, m).remove(0).missing;
-    assert_eq!(missing(&m), ["a longer measurement: 3 samples after what is omitted are too few"]);
+    assert_eq!(missing(&m), [Missing::new(Lack::LongerAfterOmit).samples(3)]);
     m.directions[0].omit_ns = 0;
     m.directions[0].sent.truncate(1);
-    assert_eq!(missing(&m), ["a longer measurement: 1 sample is too few"]);
+    assert_eq!(missing(&m), [Missing::new(Lack::LongerMeasurement).samples(1)]);
     // Enough of them, which do not tell.
     let mut m = WINDOW_BOUND.measurement();
     m.directions[0].sent.iter_mut().for_each(|s| s.snd_wnd_bytes = None);
-    assert_eq!(missing(&m), ["windows and segments in flight in TCP_INFO of the sender"]);
+    assert_eq!(missing(&m), [Missing::new(Lack::TcpInfoWindows)]);
 }
 
 #[test]
@@ -369,11 +380,8 @@ fn what_is_missing_is_named() {
     m.directions[0].sent.clear();
     let finding = explain(Direction::To, &m).remove(0);
     assert_eq!(finding.limit, Limit::Unknown);
-    let text = finding.missing.join("; ");
-    assert_eq!(
-        text,
-        "TCP_INFO of the sender; the idle round trip; the round trip under load; the speed of the NICs"
-    );
+    let missing: Vec<Lack> = finding.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [Lack::TcpInfo, Lack::IdleRoundTrip, Lack::LoadedRoundTrip, Lack::NicSpeed]);
 }
 
 #[test]
@@ -386,9 +394,10 @@ fn loss_is_seen_though_no_rule_claims_it() {
         ..WINDOW_BOUND
     };
     let finding = lossy.finding();
-    let text = finding.evidence.join("; ");
-    assert!(text.contains("240 segments of 291782 were retransmitted, 823 in a million"), "{text}");
-    assert!(text.contains("the congestion window (cubic) was full 96 % of the time"), "{text}");
+    let again = finding.observed(Fact::Retransmitted).unwrap();
+    assert_eq!((again.value, again.other(0)), (240.0, 291_782.0));
+    let full = finding.observed(Fact::CongestionWindowFull).unwrap();
+    assert_eq!((full.value, full.name.as_deref()), (0.96, Some("cubic")));
 }
 
 #[test]
@@ -396,16 +405,13 @@ fn what_was_sent_again_needlessly_is_told() {
     let lossy = Shape { in_flight: MIB / 2, receive_window: 8 * MIB, retransmits: 240, ..WINDOW_BOUND };
     let mut measurement = lossy.measurement();
     // The receiver tells of a copy that the network made too.
-    for (told, part) in [
-        (None, "million;"),
-        (Some(0), "million;"),
-        (Some(200), "; 200 needless"),
-        (Some(900), "; 240 needless"),
-    ] {
+    for (told, needless) in
+        [(None, None), (Some(0), None), (Some(200), Some(200.0)), (Some(900), Some(240.0))]
+    {
         measurement.directions[0].needless_retransmits = told;
-        let text = explain(Direction::To, &measurement)[0].evidence.join("; ");
-        assert!(text.contains(part), "{told:?}: {text}");
-        assert_eq!(text.contains("DSACK"), told.unwrap_or(0) > 0, "{text}");
+        let finding = explain(Direction::To, &measurement).remove(0);
+        let said = finding.observed(Fact::NeedlessRetransmits).map(|evidence| evidence.value);
+        assert_eq!(said, needless, "{told:?}");
     }
 }
 
@@ -469,22 +475,22 @@ fn loaded_both_ways() -> Measurement {
 fn each_direction_is_judged_by_the_queue_of_its_own_way() {
     let mut m = loaded_both_ways();
     let there = explain(Direction::To, &m).remove(0);
-    assert_eq!(there.limit, Limit::Ceiling, "{there:#?}");
-    assert!(there.summary.contains("standing queue of 63.8 ms"), "{there:#?}");
+    assert_eq!(there.limit, Limit::PathRate, "{there:#?}");
+    assert_eq!((there.observed(Fact::QueueOneWay).unwrap().value / 1e5).round(), 638.0, "{there:#?}");
     let back = explain(Direction::From, &m).remove(0);
     assert_eq!((back.limit, back.confidence), (Limit::ReceiveWindow, Confidence::High), "{back:#?}");
-    assert_eq!(back.evidence[1], "63.8 ms of this round trip is the queue of the other direction");
-    assert!(!back.remedy.unwrap().contains("smaller"));
+    assert_eq!((back.observed(Fact::OtherWayQueue).unwrap().value / 1e5).round(), 638.0);
+    assert_eq!(back.remedy.unwrap().action, Action::RaiseMaximum);
     // The round trip alone does not say which of the two ways has the queue.
     m.directions.iter_mut().for_each(|d| d.each_way_ns = None);
     let there = explain(Direction::To, &m).remove(0);
     assert_eq!(there.limit, Limit::Unknown, "{there:#?}");
-    assert!(there.missing.iter().any(|part| part.contains("on which way a queue stands")), "{there:#?}");
+    assert!(there.missing.contains(&Missing::new(Lack::QueueDirection)), "{there:#?}");
     assert_eq!(explain(Direction::From, &m).remove(0).limit, Limit::ReceiveWindow);
     // Of one direction it does.
     m.directions.truncate(1);
     m.request.bidirectional = false;
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
     // A queue of acknowledgements is not the data's.
     m.directions[0].each_way_ns = Some(each_way([12, 12], [12, 76]));
     assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
@@ -499,7 +505,9 @@ fn asked_rate_that_is_reached_is_the_limit() {
     };
     let finding = explain(Direction::To, &paced(198.0)).remove(0);
     assert_eq!((finding.limit, finding.confidence), (Limit::AskedRate, Confidence::High), "{finding:#?}");
-    assert_eq!(finding.evidence[0], "198 Mbit/s is 99 % of the 200 Mbit/s that -b asks for");
+    let of_asked = finding.observed(Fact::OfAskedRate).unwrap();
+    assert_eq!((of_asked.other(0), of_asked.other(1), of_asked.name.as_deref()), (198e6, 200e6, Some("-b")));
+    assert_eq!((of_asked.at_least, of_asked.at_most), (Some(0.95), Some(1.05)));
     assert_eq!(explain(Direction::To, &paced(150.0)).remove(0).limit, Limit::Unknown);
     assert_eq!(explain(Direction::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
     // Each of two streams has the rate.
@@ -520,10 +528,10 @@ fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
         explain(Direction::To, &m).remove(0)
     };
     let full = queued(196.0);
-    assert_eq!((full.limit, full.subject.as_str()), (Limit::Ceiling, "the path's bottleneck"), "{full:#?}");
+    assert_eq!((full.limit, &full.place), (Limit::PathRate, &Place::path()), "{full:#?}");
     let reached = queued(200.0);
     assert_eq!(reached.limit, Limit::AskedRate);
-    assert_eq!(reached.summary, "asked rate reached: 200 Mbit/s; the path has a standing queue");
+    assert!(reached.observed(Fact::QueueRoundTrip).is_some(), "{reached:#?}");
 }
 
 #[test]
@@ -531,11 +539,9 @@ fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
     m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
     let finding = explain(Direction::To, &m).remove(0);
-    assert_eq!(
-        finding.summary,
-        "limited by the receive window of ams1, which -w 1 MiB asks for: 1 MiB / 24.2 ms RTT = 347 Mbit/s (98 % reached)"
-    );
-    assert!(finding.remedy.unwrap().contains("twice the window would carry 693 Mbit/s"));
+    assert_eq!((finding.limit, finding.cause), (Limit::ReceiveWindow, Some(Cause::WindowAsked)));
+    let asked = finding.observed(Fact::WindowAsked).unwrap();
+    assert_eq!((asked.value, asked.name.as_deref()), (MIB as f64, Some("-w")));
     // Seldom full by the samples, as behind a pacer, and the kernel counts it all the time.
     let seldom = Shape { share: 0.35, rwnd_limited: Some(0.97), ..WINDOW_BOUND };
     assert_eq!(seldom.finding().limit, Limit::ReceiveWindow);
@@ -548,19 +554,23 @@ fn four_threads_at_a_quarter_are_not_busy() {
     let mut m = queue.measurement();
     m.directions[0].sender_cpu = 1.0;
     m.directions[0].sender_threads = Some(4);
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
     // As much from an end that reports no threads' times: four of them, or one for each stream.
     m.directions[0].sender_thread_cpu = None;
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
     m.directions[0].sender_threads = None;
     m.request.spec.streams = 4;
     m.directions[0].stream_goodput_bps = vec![95e6 / 4.0; 4];
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
     // One that is full among three that are not.
     m.directions[0].sender_cpu = 1.1;
     m.directions[0].sender_thread_cpu = Some(0.97);
     let finding = explain(Direction::To, &m).remove(0);
-    assert_ne!(finding.limit, Limit::Ceiling, "{finding:#?}");
+    assert_ne!(finding.limit, Limit::PathRate, "{finding:#?}");
+}
+
+fn turn_on(setting: &str, host: &str) -> Remedy {
+    Remedy::new(Action::Set).setting(setting).value(Quantity::count(1)).host(host)
 }
 
 /// 64 KiB - 1, full.
@@ -581,43 +591,48 @@ fn window_scaling_that_is_removed_is_not_laid_to_the_receive_buffer() {
     let on = Some("1");
     let finding = unscaled(Some(false), Some(false), [on, on]);
     assert_eq!(finding.limit, Limit::ReceiveWindow);
-    let (remedy, evidence) = (finding.remedy.unwrap(), finding.evidence.join("; "));
-    assert!(remedy.contains("removes the window scale option from SYN segments"), "{remedy}");
-    assert!(
-        !remedy.contains("raise") && evidence.contains("a middlebox removed the option"),
-        "{remedy}: {evidence}"
-    );
+    assert_eq!(finding.cause, Some(Cause::ScalingStripped));
+    assert_eq!(finding.remedy, Some(Remedy::new(Action::PassWindowScaling)));
+    assert!(finding.observed(Fact::ScalingRemoved).is_some(), "{finding:#?}");
     // Where a host has it off, that host is named.
     for (sysctls, host) in [([on, Some("0")], "ams1"), ([Some("0"), on], "fra1")] {
-        let remedy = unscaled(Some(false), Some(false), sysctls).remedy.unwrap();
-        assert_eq!(remedy, format!("set net.ipv4.tcp_window_scaling = 1 on {host}"));
+        let finding = unscaled(Some(false), Some(false), sysctls);
+        assert_eq!(finding.cause, Some(Cause::ScalingOff));
+        assert_eq!(finding.remedy, Some(turn_on("net.ipv4.tcp_window_scaling", host)));
+        assert_eq!(finding.observed(Fact::ScalingSetting).unwrap().host.as_deref(), Some(host));
     }
     // Nobody knows of the other host.
-    let remedy = unscaled(Some(false), None, [on, None]).remedy.unwrap();
-    assert!(remedy.contains("at the other end, or find the middlebox"), "{remedy}");
+    let finding = unscaled(Some(false), None, [on, None]);
+    assert_eq!(finding.cause, Some(Cause::ScalingMissing));
+    assert_eq!(finding.remedy, Some(Remedy::new(Action::FindWindowScaling)));
     // Removed from one segment of the handshake alone.
     for (sender, receiver) in [(true, false), (false, true)] {
         let finding = unscaled(Some(sender), Some(receiver), [on, on]);
         assert_eq!((finding.limit, finding.confidence), (Limit::ReceiveWindow, Confidence::High));
-        assert_eq!(finding.subject, "window scaling on the path");
+        assert_eq!((finding.cause, finding.place), (Some(Cause::ScalingHalfStripped), Place::path()));
     }
     // In use, it is none of these.
-    assert!(!unscaled(Some(true), Some(true), [on, on]).evidence.join("; ").contains("scaling"));
+    assert_eq!(unscaled(Some(true), Some(true), [on, on]).cause, Some(Cause::BelowMaximum));
 }
 
 #[test]
 fn tcp_rmem_is_raised_only_where_it_binds() {
     let mut m = WINDOW_BOUND.measurement();
-    let raise =
-        |m: &Measurement| explain(Direction::To, m).remove(0).remedy.is_some_and(|r| r.contains("tcp_rmem"));
+    let raise = |m: &Measurement| {
+        explain(Direction::To, m).remove(0).remedy.is_some_and(|r| r.action == Action::RaiseMaximum)
+    };
     assert!(raise(&m));
     m.directions[0].window.socket_buffer_bytes = Some(1_500_000);
     let finding = explain(Direction::To, &m).remove(0);
-    assert_eq!((finding.limit, finding.remedy.as_deref()), (Limit::ReceiveWindow, None), "{finding:#?}");
-    assert!(finding.evidence.iter().any(|e| e.contains("may grow to 2 MiB")), "{finding:#?}");
+    assert_eq!((finding.limit, &finding.remedy), (Limit::ReceiveWindow, &None), "{finding:#?}");
+    assert_eq!(finding.cause, Some(Cause::BelowMaximum));
+    let buffer = finding.observed(Fact::BufferBelowMaximum).unwrap();
+    assert_eq!((buffer.value, buffer.other(0)), (1_500_000.0, 2.0 * MIB as f64));
+    assert_eq!(finding.missing, [Missing::new(Lack::WindowBound)]);
     m.far.sysctls.insert("net.ipv4.tcp_moderate_rcvbuf".into(), "0".into());
     let finding = explain(Direction::To, &m).remove(0);
-    assert_eq!(finding.remedy.as_deref(), Some("set net.ipv4.tcp_moderate_rcvbuf = 1 on ams1"));
+    assert_eq!(finding.cause, Some(Cause::AutotuningOff));
+    assert_eq!(finding.remedy, Some(turn_on("net.ipv4.tcp_moderate_rcvbuf", "ams1")));
 }
 
 #[test]
@@ -630,25 +645,24 @@ fn reader_that_pauses_is_not_a_full_path() {
         sample.snd_wnd_bytes = Some(if i % 3 == 2 { 0 } else { 8 * MIB });
     }
     let finding = explain(Direction::To, &m).remove(0);
-    assert_eq!(
-        (finding.limit, finding.confidence),
-        (Limit::ReceivingHost, Confidence::Medium),
-        "{finding:#?}"
-    );
-    assert_eq!(finding.subject, "reader on ams1");
-    assert!(finding.summary.contains("below half of 8 MiB in 33 % of the samples"), "{finding:#?}");
+    assert_eq!((finding.limit, finding.confidence), (Limit::SlowReader, Confidence::Medium), "{finding:#?}");
+    assert_eq!(finding.place, Place::receiver("ams1"));
+    let shrunk = finding.observed(Fact::WindowShrunk).unwrap();
+    assert_eq!((shrunk.other(0), shrunk.at_least), (8.0 * MIB as f64, Some(0.15)));
+    assert_eq!(shrunk.samples, Some(Samples { met: 33, of: 100 }));
     // Its process did not run: the samples of the receiver say so as well.
     let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 1_150_000, ..Default::default() };
     m.directions[0].received = (0..100).filter(|i| i % 20 < 10).map(at).collect();
     let finding = explain(Direction::To, &m).remove(0);
-    assert_eq!((finding.limit, finding.confidence), (Limit::ReceivingHost, Confidence::High), "{finding:#?}");
-    assert!(finding.evidence.iter().any(|e| e.contains("no sample for 1.1 s")), "{finding:#?}");
+    assert_eq!((finding.limit, finding.confidence), (Limit::SlowReader, Confidence::High), "{finding:#?}");
+    assert_eq!(finding.cause, Some(Cause::Paused));
+    assert_eq!(finding.observed(Fact::ReceiverPaused).unwrap().value, 1.1e9);
     // A window that grows, and is full, is read by someone.
     m.directions[0].received.clear();
     for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
         sample.snd_wnd_bytes = Some((i as u64 + 1) * 80 * 1024);
     }
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
 }
 
 #[test]
@@ -670,7 +684,7 @@ fn goodput_of_a_full_path_is_steady_over_round_trips_and_not_from_read_to_read()
         ..Default::default()
     };
     m.directions[0].received = (0..=100).map(at).collect();
-    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Ceiling);
+    assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
     // Half of the rate for half of the time is no steady one.
     let at = |i: u64| ReceiverSample {
         at_ns: i * 100 * MS,
@@ -691,7 +705,7 @@ fn short_queue_beside_a_long_round_trip_fills_the_path_where_nothing_else_holds_
         rwnd_limited: Some(0.0),
         ..WINDOW_BOUND
     };
-    assert_eq!(short.finding().limit, Limit::Ceiling);
+    assert_eq!(short.finding().limit, Limit::PathRate);
     assert_eq!(Shape { rtt_loaded: 25_200_000, ..short.clone() }.finding().limit, Limit::Unknown);
     assert_eq!(Shape { steady: 0.85, ..short.clone() }.finding().limit, Limit::Unknown);
     // A window that is full explains as much.
@@ -721,10 +735,10 @@ fn send_buffer_that_large_writes_overrun_is_found_though_the_kernel_does_not_cou
     };
     let finding = of(&dry, "65536", "cubic");
     assert_eq!((finding.limit, finding.confidence), (Limit::SendBuffer, Confidence::Medium), "{finding:#?}");
-    assert_eq!(
-        finding.evidence[1],
-        "61 Mbit/s in the idle round trip of 24.2 ms are 180 KiB, and the socket buffer is 64 KiB"
-    );
+    assert_eq!(finding.cause, Some(Cause::BufferRunsDry));
+    let buffer = finding.observed(Fact::BufferBelowNeed).unwrap();
+    assert_eq!((buffer.value, (buffer.other(2) / 1024.0).round()), (65_536.0, 180.0));
+    assert_eq!(buffer.at_most, Some(buffer.other(2)));
     // One that may still grow, a pacer, and a buffer that holds a round trip are something else.
     for (shape, largest, congestion) in [
         (&dry, "4194304", "cubic"),
@@ -733,22 +747,6 @@ fn send_buffer_that_large_writes_overrun_is_found_though_the_kernel_does_not_cou
         (&Shape { in_flight: 590 * MSS, ..dry.clone() }, "65536", "cubic"),
     ] {
         let finding = of(shape, largest, congestion);
-        assert!(!finding.summary.contains("runs dry"), "{finding:#?}");
+        assert_ne!(finding.cause, Some(Cause::BufferRunsDry), "{finding:#?}");
     }
-}
-
-#[test]
-fn figures_of_a_summary_agree_with_each_other() {
-    // 78.6 KiB in 24.6 ms are 26.2 Mbit/s, of which 97 % were reached.
-    let shape = Shape {
-        goodput_mbps: 25.4,
-        receive_window: 80_512,
-        in_flight: 80_000,
-        rtt_loaded: 24_600_000,
-        ..WINDOW_BOUND
-    };
-    assert_eq!(
-        shape.finding().summary,
-        "limited by the receive window of ams1: 78.6 KiB / 24.6 ms RTT = 26.2 Mbit/s (97 % reached)"
-    );
 }

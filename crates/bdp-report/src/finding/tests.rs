@@ -1,1 +1,418 @@
+use bdp_model::finding::{
+    Action, At, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Next, Place, Quantity,
+    Remedy,
+};
+use bdp_model::units::Nanos;
 
+use super::*;
+
+const MIB: f64 = 1_048_576.0;
+
+/// 78.6 KiB in 24.6 ms are 26.2 Mbit/s, of which 97 % were reached.
+fn window_bound() -> Finding {
+    Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
+        .cause(Cause::RmemMaximum)
+        .evidence([
+            Evidence::share(Fact::OfWindowRate, 0.970)
+                .at_least(0.7)
+                .with(Quantity::bytes(80_512.0))
+                .with(Quantity::time(Nanos(24_600_000)))
+                .with(Quantity::rate(26.18e6)),
+            Evidence::share(Fact::WindowFull, 0.96).at_least(0.5).samples(96, 100),
+            Evidence::bytes(Fact::SettingMaximum, 2.0 * MIB).named("net.ipv4.tcp_rmem").on("ams1"),
+            Evidence::share(Fact::KernelCountsWindow, 0.47).at_least(0.05),
+        ])
+        .next(Next { limit: Limit::Ceiling, goodput_bps: 941e6, needed_bytes: Some(2.72 * MIB) })
+        .remedy(
+            Remedy::new(Action::RaiseMaximum)
+                .setting("net.ipv4.tcp_rmem")
+                .value(Quantity::bytes(5.43 * MIB))
+                .host("ams1"),
+        )
+}
+
+#[test]
+fn receive_window_is_worded_with_its_numbers() {
+    let finding = window_bound();
+    assert_eq!(subject(&finding), "receive window of ams1");
+    assert_eq!(
+        summary(&finding),
+        "limited by the receive window of ams1: 78.6 KiB / 24.6 ms RTT = 26.2 Mbit/s (97 % reached)"
+    );
+    assert_eq!(
+        lines(&finding),
+        [
+            "78.6 KiB / 24.6 ms = 26.2 Mbit/s, 97 % of it reached, window full 96 % of the time",
+            "941 Mbit/s needs 2.72 MiB on the wire; tcp_rmem max on ams1 is 2 MiB",
+            "the kernel counts 47 % of the busy time as limited by it, at least",
+        ]
+    );
+    assert_eq!(
+        remedy(&finding).unwrap(),
+        "raise the last number of net.ipv4.tcp_rmem on ams1 to 5.43 MiB or more"
+    );
+}
+
+#[test]
+fn asked_window_is_named_with_its_option_and_what_it_needs_besides() {
+    let mut finding = window_bound().cause(Cause::WindowAsked);
+    finding.evidence.push(Evidence::bytes(Fact::WindowAsked, MIB).named("-w"));
+    let scaling = Remedy::new(Action::Set).setting("net.ipv4.tcp_window_scaling").value(Quantity::count(1));
+    let larger = Remedy::new(Action::AskWindow).setting("-w").value(Quantity::bytes(2.72 * MIB));
+    let finding = finding.remedy(larger.also(scaling.host("far")));
+    assert!(
+        summary(&finding).starts_with("limited by the receive window of ams1, which -w 1 MiB asks for: 78.6")
+    );
+    assert_eq!(
+        remedy(&finding).unwrap(),
+        "ask for a larger window (-w, 2.72 MiB or more), or for none; for more than 64 KiB also set \
+         net.ipv4.tcp_window_scaling = 1 on far; twice the window would carry 52.4 Mbit/s, if the path does"
+    );
+    let json = json(&finding);
+    assert_eq!(json["remedy"]["also"]["text"], "set net.ipv4.tcp_window_scaling = 1 on far");
+    assert_eq!(json["remedy"]["also"]["also"], Value::Null);
+}
+
+#[test]
+fn window_scaling_is_worded_by_what_shows_it() {
+    let of = |cause, evidence: Vec<Evidence>, action| {
+        Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
+            .cause(cause)
+            .evidence(evidence)
+            .remedy(Remedy::new(action))
+    };
+    let removed = of(
+        Cause::ScalingStripped,
+        vec![Evidence::flag(Fact::ScalingRemoved, false)],
+        Action::PassWindowScaling,
+    );
+    assert!(lines(&removed)[0].contains("a middlebox removed the option"), "{:?}", lines(&removed));
+    assert!(remedy(&removed).unwrap().ends_with("have it pass; a larger tcp_rmem does not help"));
+    let uses = |host, uses| Evidence::flag(Fact::ScalingUsed, uses).on(host);
+    let half = of(
+        Cause::ScalingHalfStripped,
+        vec![uses("fra1", true), uses("ams1", false)],
+        Action::PassWindowScaling,
+    );
+    assert_eq!(subject(&half), "window scaling on the path");
+    assert_eq!(
+        summary(&half),
+        "limited by a receive window that fra1 scales and ams1 does not: a middlebox removed the window scale option from \
+         one segment of the handshake"
+    );
+    assert!(
+        lines(&half)[0]
+            .starts_with("fra1 uses window scaling on this connection, ams1 does not: a middlebox")
+    );
+    assert!(!remedy(&half).unwrap().contains("tcp_rmem"));
+}
+
+#[test]
+fn send_buffer_is_worded_with_its_numbers() {
+    let finding = Finding::new(Limit::SendBuffer, Place::sender("fra1"), Confidence::High).evidence([
+        Evidence::share(Fact::OfFlightRate, 0.98)
+            .with(Quantity::bytes(MIB / 2.0))
+            .with(Quantity::time(Nanos(24_200_000)))
+            .with(Quantity::rate(173e6)),
+        Evidence::share(Fact::KernelCountsSendBuffer, 0.9).at_least(0.3),
+    ]);
+    assert_eq!(
+        summary(&finding),
+        "limited by the send buffer of fra1: 512 KiB in flight / 24.2 ms RTT = 173 Mbit/s (98 % reached)"
+    );
+    assert_eq!(
+        lines(&finding),
+        ["512 KiB in flight / 24.2 ms = 173 Mbit/s, 98 % of it reached, send buffer full 90 % of the time"]
+    );
+    let dry = Finding::new(Limit::SendBuffer, Place::sender("fra1"), Confidence::Medium)
+        .cause(Cause::BufferRunsDry)
+        .evidence([
+            Evidence::share(Fact::Starved, 0.9),
+            Evidence::bytes(Fact::BufferBelowNeed, 65_536.0)
+                .with(Quantity::rate(61e6))
+                .with(Quantity::time(Nanos(24_200_000)))
+                .with(Quantity::bytes(184_525.0)),
+        ]);
+    assert_eq!(
+        summary(&dry),
+        "limited by the send buffer of fra1, 64 KiB: it runs dry between writes in 90 % of the samples"
+    );
+    assert_eq!(
+        lines(&dry)[1],
+        "61 Mbit/s in the idle round trip of 24.2 ms are 180 KiB, and the socket buffer is 64 KiB"
+    );
+}
+
+#[test]
+fn full_path_and_reached_rate_are_told_apart() {
+    let queue = || Evidence::time(Fact::QueueOneWay, Nanos(63_800_000)).at_least(4.84e6);
+    let steady = Evidence::share(Fact::Steady, 0.97).with(Quantity::rate(92e6));
+    let full = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium).evidence([queue(), steady]);
+    assert_eq!(summary(&full), "the path's bottleneck is full: 92 Mbit/s, with a standing queue of 63.8 ms");
+    let asked = || {
+        let of_asked = Evidence::share(Fact::OfAskedRate, 0.99).with(Quantity::rate(198e6));
+        Finding::new(Limit::AskedRate, Place::request(), Confidence::High)
+            .evidence([of_asked.with(Quantity::rate(200e6)).named("-b")])
+    };
+    assert_eq!(summary(&asked()), "asked rate reached: 198 Mbit/s; the path may carry more");
+    assert_eq!(lines(&asked()), ["198 Mbit/s is 99 % of the 200 Mbit/s that -b asks for"]);
+    let queued = asked().evidence([queue()]);
+    assert_eq!(summary(&queued), "asked rate reached: 198 Mbit/s; the path has a standing queue");
+}
+
+#[test]
+fn loss_and_its_absence_are_worded_with_shares() {
+    let unknown = |evidence: [Evidence; 2]| {
+        Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence(evidence)
+    };
+    let again = Evidence::count(Fact::Retransmitted, 240)
+        .with(Quantity::count(291_782))
+        .with(Quantity::share(240.0 / 291_782.0));
+    let needless = Evidence::count(Fact::NeedlessRetransmits, 200);
+    let finding = unknown([again, needless]);
+    assert_eq!(
+        lines(&finding),
+        [
+            "240 segments of 291782 were retransmitted, 823 in a million; 200 needlessly, the receiver had them already \
+          (DSACK): late or reordered, not lost"
+        ]
+    );
+    assert!(summary(&finding).starts_with("limit unknown; 240 segments of 291782"));
+    let one =
+        Evidence::count(Fact::Retransmitted, 1).with(Quantity::count(3_000_000)).with(Quantity::share(3e-7));
+    let full = Evidence::share(Fact::CongestionWindowFull, 0.96).named("cubic");
+    assert_eq!(
+        lines(&unknown([one, full])),
+        [
+            "1 segment of 3000000 was retransmitted, fewer than 1 in a million",
+            "the congestion window (cubic) was full 96 % of the time",
+        ]
+    );
+    let random = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Medium).evidence([
+        Evidence::share(Fact::RetransmittedShare, 0.012),
+        Evidence::time(Fact::NoQueue, Nanos(400_000)).at_most(2e6),
+        Evidence::share(Fact::LossesAtAnyWindow, 0.42).with(Quantity::count(31)).named("reno"),
+    ]);
+    assert_eq!(
+        summary(&random),
+        "limited by losses that the load does not cause: 1.2 % of the segments, which keep reno's window small"
+    );
+    assert_eq!(
+        lines(&random)[0],
+        "1.2 % of the segments were retransmitted, and load adds 400 us to the round trip at p95: no queue was full"
+    );
+}
+
+#[test]
+fn datagrams_are_worded_by_what_became_of_them() {
+    let received =
+        Evidence::rate(Fact::Received, 52.9e6).with(Quantity::rate(100e6)).with(Quantity::count(9));
+    let lost = Evidence::count(Fact::DatagramsLost, 40_000)
+        .with(Quantity::count(84_918))
+        .with(Quantity::share(0.471));
+    let lower = |value: Option<f64>| {
+        Remedy::new(Action::LowerRate)
+            .setting("-b")
+            .value(value.map(Quantity::rate))
+            .also(Remedy::new(Action::SearchRate).setting("-b auto"))
+    };
+    let loss = Finding::new(Limit::PathLoss, Place::path(), Confidence::Medium)
+        .evidence([lost, received.clone()])
+        .remedy(lower(None));
+    assert_eq!(summary(&loss), "the path lost 47 % of what was sent at 100 Mbit/s");
+    assert_eq!(
+        remedy(&loss).unwrap(),
+        "a lower rate (-b), or -b auto, which finds one; loss that remains does not depend on the rate"
+    );
+    let overload = loss
+        .evidence([Evidence::time(Fact::DatagramQueue, Nanos(19_000_000)).at_least(2e6)])
+        .remedy(lower(Some(52.9e6)));
+    assert_eq!(summary(&overload), "the path carried 52.9 Mbit/s of the 100 Mbit/s sent and lost the rest");
+    assert_eq!(remedy(&overload).unwrap(), "a rate below 52.9 Mbit/s (-b), or -b auto, which finds one");
+    let held = |allowed| {
+        let held = Evidence::rate(Fact::RateHeld, 100e6).with(Quantity::time(Nanos(10_000_000_000)));
+        let held = held.with(Quantity::count(0)).with(Quantity::share(allowed));
+        Finding::new(Limit::PathLoss, Place::path(), Confidence::High).evidence([held])
+    };
+    assert_eq!(summary(&held(0.0)), "100 Mbit/s is the most that the path carries without loss");
+    assert_eq!(summary(&held(0.05)), "100 Mbit/s is the most that the path carries with 5.0 % lost at most");
+    let buffer = Remedy::new(Action::LargerSocketBuffer)
+        .setting("--sockbuf")
+        .value(Quantity::bytes(212_992.0))
+        .also(Remedy::new(Action::LargerDatagrams).setting("-l"))
+        .also(Remedy::new(Action::LowerRate).setting("-b"));
+    let host = Finding::new(Limit::ReceivingHost, Place::receiver("ams1"), Confidence::High)
+        .cause(Cause::SocketDrops)
+        .evidence([received, Evidence::count(Fact::DroppedBySocket, 0).on("ams1")])
+        .remedy(buffer);
+    assert_eq!(
+        summary(&host),
+        "ams1 read 52.9 Mbit/s of 100 Mbit/s sent, and dropped what its socket could not hold: that is no loss of the path"
+    );
+    assert_eq!(lines(&host)[1], "none of them was dropped by ams1, whose socket was never full");
+    assert_eq!(
+        remedy(&host).unwrap(),
+        "a larger socket buffer than 208 KiB (--sockbuf), larger datagrams (-l), or a lower rate (-b)"
+    );
+}
+
+#[test]
+fn what_is_missing_counts_its_samples() {
+    let finding = Finding::new(Limit::Unknown, Place::path(), Confidence::Low).missing([
+        Missing::new(Lack::LongerAfterOmit).samples(3),
+        Missing::new(Lack::LongerMeasurement).samples(1),
+    ]);
+    assert_eq!(
+        missing(&finding),
+        [
+            "a longer measurement: 3 samples after what is omitted are too few",
+            "a longer measurement: 1 sample is too few",
+        ]
+    );
+}
+
+#[test]
+fn next_limit_is_worded_with_what_it_takes() {
+    let of = |next| window_bound().next(next);
+    let buffer = Next { limit: Limit::SendBuffer, goodput_bps: 300e6, needed_bytes: Some(MIB) };
+    assert!(
+        lines(&of(buffer))[1]
+            .starts_with("300 Mbit/s needs 1 MiB on the wire; then the send buffer is the limit")
+    );
+    let loss = Next { limit: Limit::RandomLoss, goodput_bps: 40e6, needed_bytes: None };
+    assert!(lines(&of(loss))[1].starts_with("without this limit, random loss allows 40 Mbit/s"));
+}
+
+/// Words that would show that an operand is missing.
+fn is_whole(text: &str) {
+    assert!(!text.trim().is_empty() && !text.contains("NaN") && !text.contains("inf "), "{text}");
+    assert!(!text.ends_with('.') && !text.contains("  ") && text == text.trim(), "{text}");
+}
+
+#[test]
+fn every_limit_is_worded_even_without_evidence() {
+    let places =
+        [Place::path(), Place::sender("a"), Place::receiver("b"), Place::way_back(), Place::request()];
+    let causes = Cause::ALL.iter().copied().map(Some).chain([None]);
+    for (&limit, cause) in Limit::ALL.iter().flat_map(|limit| causes.clone().map(move |cause| (limit, cause)))
+    {
+        for place in &places {
+            let finding = Finding::new(limit, place.clone(), Confidence::Low).cause(cause);
+            is_whole(&subject(&finding));
+            is_whole(&summary(&finding));
+            assert!(summary(&finding).starts_with(&claim(&finding)));
+            for sentence in reason(&finding, "a", "b") {
+                assert!(sentence.ends_with('.') && sentence.starts_with(char::is_uppercase), "{sentence}");
+            }
+        }
+    }
+    // No limit has the words of another.
+    let words: std::collections::BTreeSet<String> =
+        Limit::ALL.iter().map(|&limit| limit::noun(limit).to_owned()).collect();
+    assert_eq!(words.len(), Limit::ALL.len());
+}
+
+#[test]
+fn every_fact_remedy_and_lack_is_worded() {
+    for limit in [Limit::Unknown, Limit::PathRate, Limit::PathLoss, Limit::ReversePath] {
+        let finding = Finding::new(limit, Place::path(), Confidence::Low);
+        for &fact in Fact::ALL {
+            for value in [0.0, 1.0, 0.5, 4e9, f64::NAN] {
+                // As a file that somebody changed may have it: without the numbers that belong to it.
+                let text = evidence::text(&finding, &Evidence::new(fact, Quantity::share(value)));
+                assert!(!text.is_empty(), "{fact:?}");
+                assert!(value.is_nan() || !text.contains("NaN"), "{fact:?}: {text}");
+            }
+        }
+        for &action in Action::ALL {
+            is_whole(&remedy::chain(&finding, &Remedy::new(action)));
+        }
+        for &lack in Lack::ALL {
+            is_whole(&missing_text(&finding, &Missing::new(lack)));
+        }
+    }
+    let mut texts: Vec<String> = Vec::new();
+    let finding = Finding::new(Limit::Unknown, Place::path(), Confidence::Low);
+    for &fact in Fact::ALL {
+        let text = evidence::text(&finding, &Evidence::count(fact, 3));
+        assert!(!texts.contains(&text), "{fact:?} is worded as another fact: {text}");
+        texts.push(text);
+    }
+}
+
+#[test]
+fn json_has_the_words_beside_the_numbers_and_is_read_back() {
+    let finding = window_bound().missing([Missing::new(Lack::NicSpeed)]);
+    let json = json(&finding);
+    assert_eq!(json["subject"], "receive window of ams1");
+    assert_eq!(json["summary"], summary(&finding));
+    assert_eq!(json["cause"], "rmem_maximum");
+    assert_eq!(json["place"]["at"], At::Receiver.name());
+    let full = &json["evidence"][1];
+    assert_eq!(
+        (&full["fact"], &full["value"], &full["unit"]),
+        (&"window_full".into(), &0.96.into(), &"share".into())
+    );
+    assert_eq!((&full["at_least"], &full["samples"]), (&0.5.into(), &value!({ "met": 96, "of": 100 })));
+    assert_eq!(full["text"], "the receive window was full 96 % of the time");
+    assert_eq!(json["next"]["text"], "941 Mbit/s needs 2.72 MiB on the wire");
+    assert_eq!(json["remedy"]["action"], "raise_maximum");
+    assert!(json["remedy"]["text"].as_str().unwrap().starts_with("raise the last number"));
+    assert_eq!(json["missing"][0]["text"], "the speed of the NICs");
+    assert_eq!(serde_json::from_value::<Finding>(json).unwrap(), finding);
+}
+
+#[test]
+fn quantities_have_three_digits() {
+    assert_eq!(
+        (size(80_512.0), size(2.0 * MIB), size(536.0)),
+        ("78.6 KiB".into(), "2 MiB".into(), "536 B".into())
+    );
+    assert_eq!((rate(26.18e6), rate(0.0)), ("26.2 Mbit/s".into(), "0 bit/s".into()));
+    assert_eq!(time(Nanos(24_648_000)), "24.6 ms");
+}
+
+/// The page that documents the JSON has every name.
+#[test]
+fn documentation_has_every_name() {
+    let text = include_str!("../../../../docs/measurement.md");
+    let names = (Limit::ALL.iter().map(|v| v.name()))
+        .chain(Cause::ALL.iter().map(|v| v.name()))
+        .chain(At::ALL.iter().map(|v| v.name()))
+        .chain(Fact::ALL.iter().map(|v| v.name()))
+        .chain(Action::ALL.iter().map(|v| v.name()))
+        .chain(Lack::ALL.iter().map(|v| v.name()))
+        .chain(bdp_model::finding::Unit::ALL.iter().map(|v| v.name()));
+    for name in names {
+        assert!(text.contains(&format!("`{name}`")), "docs/measurement.md does not mention {name}");
+    }
+}
+
+/// The schemas allow every name, and no other.
+#[test]
+fn schemas_have_every_name() {
+    for schema in [
+        include_str!("../../../../docs/measurement.schema.json"),
+        include_str!("../../../../docs/lab-run.schema.json"),
+    ] {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let names = |pointer: &str| -> Vec<String> {
+            let all = schema.pointer(&format!("/$defs/{pointer}/enum")).and_then(Value::as_array).unwrap();
+            all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        assert_eq!(names("limit"), Limit::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
+        assert_eq!(names("unit"), bdp_model::finding::Unit::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
+        let finding = |of: &str| names(&format!("finding/properties/{of}"));
+        assert_eq!(finding("cause"), Cause::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
+        assert_eq!(finding("place/properties/at"), At::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
+        assert_eq!(
+            finding("missing/items/properties/what"),
+            Lack::ALL.iter().map(|v| v.name()).collect::<Vec<_>>()
+        );
+        assert_eq!(names("evidence/properties/fact"), Fact::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
+        assert_eq!(
+            names("remedy/properties/action"),
+            Action::ALL.iter().map(|v| v.name()).collect::<Vec<_>>()
+        );
+    }
+}
